@@ -21,8 +21,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         queue.push_one(NewJob::new(name)).await?;
     }
 
-    // A real worker runs until it is told to stop. This one runs until the queue is
-    // empty.
+    // A worker in production runs until it is told to stop. This worker runs until the
+    // queue is empty.
     let summary = Worker::new(queue.clone())
         .handle_signals()
         .run_until_empty(queue, Duration::MAX, greet)
@@ -31,7 +31,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs one job: `Ok` acknowledges it, an error makes the worker retry it.
+/// Handles one job. The worker acknowledges the job if this returns `Ok`, and retries
+/// it after an error.
 async fn greet(job: JobContext) -> Result<(), Failure> {
     println!("hello, {}", std::str::from_utf8(job.payload())?);
     Ok(())

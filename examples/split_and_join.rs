@@ -34,7 +34,8 @@ use serde::{Deserialize, Serialize};
 const PART: u64 = 256 * 1024;
 const WORKERS: usize = 4;
 
-/// A piece: the start and end of a part of the file, and the file for its counts.
+/// The payload of a piece: the start and the end of a part of the file, and the path of
+/// the file that receives its counts.
 #[derive(Serialize, Deserialize)]
 struct Part {
     file: PathBuf,
@@ -43,7 +44,7 @@ struct Part {
     counts: PathBuf,
 }
 
-/// The completion job, which runs when all parts are counted.
+/// The payload of the completion job, which runs when all parts are counted.
 #[derive(Serialize, Deserialize)]
 struct Join {
     counts: Vec<PathBuf>,
@@ -68,7 +69,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let stop = CancellationToken::new();
     let workers = hire(&url, &stop);
     completed(&url, &batch).await?;
-    // The step that completed the batch has pushed the joining job.
+    // The completion of the batch has pushed the joining job, which may still run.
     while !total.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -80,8 +81,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Creates the batch. Its id and the token of each call are made before the first call,
-/// so that every call can be repeated when its reply was lost.
+/// Creates the batch. The batch id and the token of each call are made before the first
+/// call, so that every call can be repeated if its reply is lost.
 async fn submit(
     url: &str,
     parts: Vec<Part>,
@@ -107,7 +108,7 @@ async fn submit(
     Ok(id)
 }
 
-/// Prints the progress of the batch until it has completed.
+/// Waits until the batch has completed, and prints the progress meanwhile.
 async fn completed(url: &str, batch: &BatchId) -> Result<(), Box<dyn Error>> {
     let queue = relq::connect(url, &QueueName::new("parts")?).await?;
     let batches = queue.batch_queue().ok_or("this store has no batches")?;
@@ -123,7 +124,8 @@ async fn completed(url: &str, batch: &BatchId) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Splits the file into parts of about the same size, each ending after a line.
+/// Splits the file into parts of about the same size. Each part ends at the end of a
+/// line.
 fn split(file: &Path, folder: &Path) -> Result<Vec<Part>, Box<dyn Error>> {
     let size = fs::metadata(file)?.len();
     let mut reader = BufReader::new(File::open(file)?);
@@ -140,8 +142,8 @@ fn split(file: &Path, folder: &Path) -> Result<Vec<Part>, Box<dyn Error>> {
 
 type Workers = tokio::task::JoinSet<Result<(), String>>;
 
-/// Starts the workers that count, which could run on several machines with one file
-/// system, and one that joins.
+/// Starts the workers that count and one worker that joins. The counting workers could
+/// run on several machines that share a file system.
 fn hire(url: &str, stop: &CancellationToken) -> Workers {
     let mut workers = Workers::new();
     for _ in 0..WORKERS {
@@ -192,7 +194,8 @@ async fn join(join: Join, _: JobContext) -> Result<(), Failure> {
     Ok(write(&join.total, total.into_iter())?)
 }
 
-/// Writes a whole file or none, even if the process dies: the file gets its name last.
+/// Writes a file completely or not at all, even if the process dies: the file is
+/// written under another name, and renamed at the end.
 fn write<'a>(
     to: &Path,
     counts: impl Iterator<Item = (&'a String, &'a u64)>,

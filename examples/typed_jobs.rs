@@ -1,5 +1,5 @@
-//! Jobs of an application type, with retries: a mail server that is busy at first, an
-//! address that is never valid, and a payload that cannot be decoded.
+//! Runs jobs of an application type, with retries. It shows a mail server that is busy
+//! at first, an address that is never valid, and a payload that cannot be decoded.
 //!
 //! ```sh
 //! cargo run --features json,sqlite --example typed_jobs
@@ -48,7 +48,8 @@ async fn push_some(queue: &dyn Queue) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Any error is retried, unless it is a `Failure` that says otherwise.
+/// Sends an email. The worker retries after any error, unless it is a `Failure` that
+/// says otherwise.
 async fn send(email: Email, job: JobContext) -> Result<(), Failure> {
     if !email.to.contains('@') {
         return Err(Failure::dead(format!("{:?} is no address", email.to)));

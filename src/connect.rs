@@ -1,4 +1,4 @@
-//! Opens a queue from a URL. This module has the one list of backends.
+//! Opens the queue that a URL names. This module contains the list of all backends.
 
 #[macro_use]
 mod opening;
@@ -8,8 +8,10 @@ mod error;
 mod guess;
 #[cfg(feature = "keyspace")]
 mod keyspace;
-#[cfg(any(feature = "circular", feature = "keyspace", feature = "processing-list"))]
+#[cfg(feature = "redis")]
 mod own_option;
+#[cfg(feature = "redis")]
+mod partitions;
 #[cfg(feature = "processing-list")]
 mod processing_list;
 mod redact;
@@ -30,23 +32,32 @@ use opening::OwnerOf;
 use opening::{MissingFile, Open, Options};
 use redact::redacted;
 
-/// The Redis backend of a plain `redis://` URL.
+/// The backend that opens a plain `redis://` URL, which names no backend.
 const PLAIN_REDIS: &str = "zset";
 
-/// The transports to Redis: the scheme after `backend+`, or the scheme alone.
-const REDIS_TRANSPORTS: [&str; 3] = ["redis", TLS_TRANSPORT, "unix"];
-const TLS_TRANSPORT: &str = "rediss";
+/// The ways to connect to Redis, as written in a URL's scheme: after `backend+`, or
+/// alone.
+const REDIS_TRANSPORTS: [&str; 7] = [
+    "redis",
+    "rediss",
+    "unix",
+    "redis-sentinel",
+    "rediss-sentinel",
+    "redis-cluster",
+    "rediss-cluster",
+];
 
-/// A backend. Its name is also the name of the feature that users enable, and the
-/// scheme of its URLs. The code of `sqlite` belongs to `sqlite-unbundled`, which
-/// `sqlite` enables.
+/// One backend of relq. Its name is also the name of the cargo feature that enables it,
+/// and the scheme of its URLs. The feature `sqlite` enables `sqlite-unbundled`, which
+/// contains the code.
 struct Backend {
     name: &'static str,
     store: StoreKind,
-    /// `None` when its feature is off.
+    /// The function that opens a queue; `None` when the backend's feature is off.
     open: Option<Open>,
-    /// For a backend on Redis: the server of a URL, and the backend as owner of its
-    /// queues. `None` when its feature is off.
+    /// The function that reads, from a URL, the server and the backend that the URL
+    /// names as the owner of a queue. `None` for a backend that is not on Redis or
+    /// whose feature is off.
     #[cfg(feature = "redis")]
     owner: Option<OwnerOf>,
 }
@@ -129,7 +140,8 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 /// reads: `redis://[user][:password@]host[:port][/database]`,
 /// `unix:///path[?db=…&pass=…]`. Three backends accept an option: `circular+…` accepts
 /// `?finish=lrem`, `processing-list+…` accepts `?mode=shared`, and `keyspace+…` accepts
-/// `?foreign=tolerate`.
+/// `?foreign=tolerate`. All others accept `?partitions=3`, which makes one queue of three
+/// parts.
 ///
 /// ```
 /// use relq::{ConnectError, QueueName};
@@ -153,7 +165,7 @@ pub async fn connect(
     connect_in(Environment::default(), url, queue).await
 }
 
-/// As [`connect`], with clocks and randomness of the caller.
+/// Does the same as [`connect`], with the clocks and the randomness of `environment`.
 ///
 /// # Errors
 /// As [`connect`].
@@ -162,12 +174,12 @@ pub async fn connect_in(
     url: &str,
     queue: &QueueName,
 ) -> Result<Arc<dyn Queue>, ConnectError> {
-    open(url, queue, Options { environment, missing_file: MissingFile::Create }).await
+    open(url, queue, Options::new(environment, MissingFile::Create)).await
 }
 
-/// As [`connect`], but does not create a SQLite file that does not exist. For programs
-/// that read: in the wrong folder they would otherwise create an empty file and find
-/// nothing in it.
+/// Does the same as [`connect`], but does not create a SQLite file that does not exist.
+/// Programs that only read need this: in the wrong folder they would otherwise create
+/// an empty file and find nothing in it.
 ///
 /// ```
 /// use relq::{ConnectError, Error, QueueName};
@@ -193,7 +205,7 @@ pub async fn connect_existing(
     queue: &QueueName,
 ) -> Result<Arc<dyn Queue>, ConnectError> {
     let environment = Environment::default();
-    open(url, queue, Options { environment, missing_file: MissingFile::Refuse }).await
+    open(url, queue, Options::new(environment, MissingFile::Refuse)).await
 }
 
 async fn open(
@@ -201,28 +213,62 @@ async fn open(
     queue: &QueueName,
     options: Options,
 ) -> Result<Arc<dyn Queue>, ConnectError> {
-    find(url)?(url, queue.clone(), options).await
+    let (backend, open) = find_backend(url)?;
+    #[cfg(feature = "redis")]
+    if backend.store == StoreKind::Redis {
+        let (url, partition) = partitions::read(url, backend, queue)?;
+        let options = Options { partition, ..options };
+        return partitions::open((open, backend.owner), &url, queue, options).await;
+    }
+    #[cfg(not(feature = "redis"))]
+    let _ = backend;
+    open(url, queue.clone(), options).await
 }
 
-/// The server of that URL, and its backend as the owner of the queue.
+/// Returns the server that a URL names, and the URL's backend as the owner of the
+/// queue.
 #[cfg(feature = "redis")]
 pub(crate) fn owner(
     url: &str,
     queue: &QueueName,
 ) -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError> {
     let (backend, _) = find_backend(url)?;
-    let Some(owner) = backend.owner else {
+    let Some(owner_of) = backend.owner else {
         let why = "a queue in a file has no marker: its schema names its owner";
         return Err(ConnectError::BadUrl {
             url: redacted(url),
             reason: why.to_owned(),
         });
     };
-    owner(url, queue.clone())
+    let (url, partition) = partitions::read(url, backend, queue)?;
+    owner_of(&url, queue.clone(), partition)
 }
 
-fn find(url: &str) -> Result<Open, ConnectError> {
-    find_backend(url).map(|(_, open)| open)
+/// Returns the servers and the owners of the parts of a queue, without part 0.
+#[cfg(feature = "redis")]
+pub(crate) fn owners_of_parts(
+    url: &str,
+    queue: &QueueName,
+) -> Result<Vec<(relq_redis::RedisConfig, relq_redis::Owner)>, ConnectError> {
+    let (backend, _) = find_backend(url)?;
+    let Some(owner) = backend.owner else { return Ok(Vec::new()) };
+    let (url, partition) = partitions::read(url, backend, queue)?;
+    partitions::owners(owner, &url, queue, partition)
+}
+
+/// Refuses to mark the queue for fewer parts than it has while a part that is to be
+/// dropped has jobs.
+#[cfg(feature = "redis")]
+pub(crate) async fn check_dropped_parts(
+    url: &str,
+    queue: &QueueName,
+    seen: &relq_redis::Seen,
+) -> Result<(), ConnectError> {
+    let (backend, open) = find_backend(url)?;
+    let (url, partition) = partitions::read(url, backend, queue)?;
+    let options = Options::new(Environment::default(), MissingFile::Refuse);
+    let options = Options { partition, ..options };
+    partitions::check_dropped_parts(open, &url, queue, seen, options).await
 }
 
 fn find_backend(url: &str) -> Result<(&'static Backend, Open), ConnectError> {
@@ -236,13 +282,15 @@ fn find_backend(url: &str) -> Result<(&'static Backend, Open), ConnectError> {
         return Err(unknown_scheme(url, Some(scheme)));
     };
     let open = backend.open.ok_or_else(|| not_compiled_in(scheme, backend.name))?;
-    if transport == Some(TLS_TRANSPORT) && cfg!(not(feature = "tls")) {
+    let is_tls = transport.is_some_and(|transport| transport.starts_with("rediss"));
+    if is_tls && cfg!(not(feature = "tls")) {
         return Err(not_compiled_in(scheme, "tls"));
     }
     Ok((backend, open))
 }
 
-/// The backend's name, and the transport to Redis if the scheme names one.
+/// Returns the name of the backend in a URL's scheme, and the transport to Redis if the
+/// scheme names one.
 fn split(scheme: &str) -> (&str, Option<&str>) {
     let is_transport = |word| REDIS_TRANSPORTS.contains(&word);
     match scheme.split_once('+') {
@@ -252,7 +300,7 @@ fn split(scheme: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The schemes of all backends, as a user writes them.
+/// Returns the URL schemes of all backends, as a user writes them.
 fn known_schemes() -> Vec<String> {
     let schemes = BACKENDS.iter().flat_map(|backend| match backend.store {
         StoreKind::File => vec![backend.name.to_owned()],
@@ -284,7 +332,7 @@ mod tests {
     use super::*;
 
     fn refusal(url: &str) -> String {
-        find(url).err().map(|error| error.to_string()).unwrap_or_default()
+        find_backend(url).err().map(|error| error.to_string()).unwrap_or_default()
     }
 
     #[test]
@@ -302,7 +350,7 @@ mod tests {
             ("zset:jobs.db", "no backend is called \"zset\""),
             ("jobs.db", "did you mean sqlite:jobs.db?"),
             ("s3cret@host", "did you mean sqlite:***@host?"),
-            ("", "is no URL"),
+            ("", "\"\" is not a URL"),
         ] {
             let error = refusal(url);
             assert!(error.contains(words), "{url}: {error}");

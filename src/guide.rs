@@ -7,10 +7,10 @@
 //! A number such as [R4](relq_core#no-loss-no-changes) is a rule of the contract, which
 //! every backend keeps. The rules are on the front page of [`relq_core`].
 
-// The pages are documentation only: an application that depends on relq does not
+// The pages contain only documentation. An application that depends on relq does not
 // compile this module.
 
-// The links of the pages.
+// The pages link to these names.
 #[cfg(doc)]
 use crate::{
     ClaimRequest, Error, NewJob, Operator, Priority, PushToken, ReliableQueue,
@@ -25,9 +25,10 @@ use crate::{
     worker::{Failure, JobContext, RetryPolicy, Worker},
 };
 
-/// A module whose documentation is that file. Its examples run with the tests if their
-/// features are on. (A condition of the module itself would appear on its page.)
-#[rustfmt::skip] // It moves the attribute away from its module.
+/// Defines a module whose documentation is the given file. The examples in the file run
+/// with the tests if their features are on. (A condition on the module itself would
+/// appear on its page.)
+#[rustfmt::skip] // rustfmt would move the attribute away from its module.
 macro_rules! page {
     ($name:ident, $file:literal) => {
         #[cfg_attr(

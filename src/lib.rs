@@ -65,13 +65,23 @@ pub use relq_core::*;
 
 pub use connect::{ConnectError, backends, connect, connect_existing, connect_in};
 
-/// The worker: claims, runs a handler, keeps leases alive, settles, retries.
+/// The worker: it claims jobs, runs a handler for each, keeps their leases alive,
+/// settles the jobs and retries them.
 pub mod worker {
     #[doc(inline)]
     pub use relq_worker::*;
 }
 
-/// The embedded backend: a SQLite file.
+/// One queue that consists of several queues, its parts, as `?partitions=3` in a URL on
+/// Redis opens it.
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub mod partitions {
+    #[doc(inline)]
+    pub use relq_partitions::*;
+}
+
+/// The backend that stores a queue in a SQLite file, without a server.
 #[cfg(feature = "sqlite-unbundled")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite {
@@ -79,42 +89,44 @@ pub mod sqlite {
     pub use relq_sqlite::*;
 }
 
-/// The backend on Redis whose queue is one list that is rotated.
+/// The backend on Redis that stores a queue in one list, which claims rotate.
 #[cfg(feature = "circular")]
 pub mod circular {
     #[doc(inline)]
     pub use relq_circular::*;
 }
 
-/// The backend on Redis whose jobs move into their worker's own list.
+/// The backend on Redis that moves each claimed job into a list of its worker.
 #[cfg(feature = "processing-list")]
 pub mod processing_list {
     #[doc(inline)]
     pub use relq_processing_list::*;
 }
 
-/// The backend on Redis whose queue is a whole database: each job a key.
+/// The backend on Redis that uses a whole database for a queue, with a key for each
+/// job.
 #[cfg(feature = "keyspace")]
 pub mod keyspace {
     #[doc(inline)]
     pub use relq_keyspace::*;
 }
 
-/// The backend on Redis Streams: a stream of jobs and its consumer group.
+/// The backend on Redis that stores a queue in a stream with a consumer group.
 #[cfg(feature = "stream")]
 pub mod stream {
     #[doc(inline)]
     pub use relq_stream::*;
 }
 
-/// The backend on Redis: a list of ready jobs, a sorted set of leased ones.
+/// The backend on Redis that stores ready jobs in a list and leased jobs in a sorted
+/// set.
 #[cfg(feature = "zset")]
 pub mod zset {
     #[doc(inline)]
     pub use relq_zset::*;
 }
 
-/// The README's code is compiled with the tests.
+/// Makes the tests compile the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

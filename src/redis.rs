@@ -31,39 +31,47 @@ use crate::{ConnectError, connect};
 /// names. Nothing is written.
 ///
 /// # Errors
-/// As [`connect`](crate::connect()), except that another owner of the queue is no
-/// error.
+/// As [`connect`](crate::connect()), except that it is no error if another backend owns
+/// the queue.
 pub async fn see(url: &str, queue: &QueueName) -> Result<Seen, ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
     Ok(relq_redis::see(config, &owner).await?)
 }
 
 /// Marks the queue for the backend that `url` names, and replaces any other marker. A
-/// marker that is already right does not change.
+/// marker that is already right does not change. If only the number of parts changes
+/// (`?partitions=3`), workers may run.
 ///
 /// # Errors
 /// [`Error::Unusable`](relq_core::Error::Unusable) when leases or heartbeats of workers
-/// have not expired, when the queue has keys that the backend does not know, or when a
-/// newer relq wrote it; and as [`connect`](crate::connect()).
+/// have not expired, when a part that is to be dropped has jobs, when the queue has keys
+/// that the backend does not know, or when a newer relq wrote it; and as
+/// [`connect`](crate::connect()).
 pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
+    let seen = relq_redis::see(config.clone(), &owner).await?;
+    connect::check_dropped_parts(url, queue, &seen).await?;
     Ok(relq_redis::mark(config, &owner).await?)
 }
 
-/// Removes the marker of an empty queue: one that was purged, or never used. Returns
-/// whether the queue has no marker now. A queue with other keys, or one that another
-/// backend owns, keeps its marker.
+/// Removes the marker of an empty queue, which was purged or never used. Returns
+/// whether the queue now has no marker. A queue that has other keys, or that another
+/// backend owns, keeps its marker. The parts of the queue lose their markers in the same
+/// way.
 ///
 /// # Errors
 /// As [`connect`](crate::connect()).
 pub async fn unmark(url: &str, queue: &QueueName) -> Result<bool, ConnectError> {
+    for (config, owner) in connect::owners_of_parts(url, queue)? {
+        relq_redis::unmark(config, &owner).await?;
+    }
     let (config, owner) = connect::owner(url, queue)?;
     Ok(relq_redis::unmark(config, &owner).await?)
 }
 
-/// A page of the queues in the database at `url`, of all backends. The first page has
-/// the cursor 0. A queue whose marker exists throughout is on at least one page, and
-/// may be on several.
+/// Returns one page of the queues in the database at `url`, of all backends. The first
+/// page has the cursor 0. A queue whose marker exists during the whole listing is on at
+/// least one page, and may be on several.
 ///
 /// # Errors
 /// As [`connect`](crate::connect()).

@@ -1,35 +1,42 @@
-//! The cost of a job on each Redis backend, in figures that do not depend on noise. A
-//! change that makes a figure worse fails this test, so `docs/patterns.md` stays
-//! correct.
+//! Measures the cost of a job on each Redis backend, in figures that hardly vary
+//! between runs. A change that makes a figure worse fails this test, so
+//! `docs/patterns.md` stays correct.
 //!
 //! `COSTS=write cargo test --all-features --test costs` writes the table again.
 
-use std::{num::NonZeroU32, path::Path, time::Duration};
+use std::{num::NonZeroU32, path::Path, sync::Arc, time::Duration};
 
 use relq::{
     ClaimRequest, Disposition, NewJob, Queue, QueueName, Receipt, Settlement, WorkerId,
+    environment::Environment,
 };
+use relq_claim_by_sadd::{BySaddConfig, BySaddQueue};
 use relq_conformance::{
     figures::{Figures, FiguresTable},
     server::Server,
 };
+use relq_timer_buckets::{TimerBucketsConfig, TimerBucketsQueue};
 
 const PAGE: &str = "docs/patterns.md";
 
-/// Jobs of each measurement.
+/// The names of the example backends in the folder `examples`.
+const EXAMPLES: [&str; 2] = ["claim-by-sadd", "timer-buckets"];
+
+/// How many jobs each measurement uses.
 const JOBS: u32 = 1000;
 
-/// Jobs of a call that takes many.
+/// How many jobs one call handles in the measurements of large calls.
 const BATCH: u32 = 100;
 
 const PAYLOAD: usize = 256;
 
-/// How much a figure may differ from the table. Bytes vary with the digits of a
-/// counter. Reads vary with how the system splits the data of a connection. Where a key
-/// is chosen at random, commands vary too.
+/// The largest allowed difference between a measured figure and the figure in the
+/// table. The bytes vary with the number of digits of a counter. The reads vary with
+/// how the operating system splits the data of a connection. The commands vary on a
+/// backend that chooses a key at random.
 const TOLERANCE: f64 = 0.06;
 
-/// The cost of some work for the server, per job.
+/// The cost of some work for the server, for each job.
 #[derive(Clone, Copy)]
 struct Cost {
     commands: f64,
@@ -55,7 +62,8 @@ const COLUMNS: [&str; 11] = [
 #[tokio::test]
 async fn no_job_costs_more_than_is_written() {
     let mut measured = Figures::new();
-    for backend in relq::backends().filter(|backend| *backend != "sqlite") {
+    let on_redis = relq::backends().filter(|backend| *backend != "sqlite");
+    for backend in on_redis.chain(EXAMPLES) {
         measured.insert(backend.to_owned(), measure(backend).await);
     }
     let table = FiguresTable {
@@ -68,12 +76,10 @@ async fn no_job_costs_more_than_is_written() {
     table.check(&measured);
 }
 
-/// All figures of a backend, in the order of the columns.
+/// Measures all figures of a backend, in the order of the columns.
 async fn measure(backend: &str) -> Vec<f64> {
     let server = Server::start_on_tcp();
-    let url = format!("{backend}+{}", server.url());
-    let name = QueueName::new("costs").expect("the name is allowed");
-    let queue = relq::connect(&url, &name).await.expect("the queue opens");
+    let queue = open(backend, &server.url()).await;
     let queue = &*queue;
 
     let push_one = cost(&server, async {
@@ -92,7 +98,8 @@ async fn measure(backend: &str) -> Vec<f64> {
     let work_many = cost(&server, work(queue, BATCH)).await;
     let waiting = waiting(&server, queue).await;
 
-    // The operating system decides into how many reads a large call is split.
+    // Leave out the round trips of large calls, because the operating system decides
+    // into how many reads it splits a large call.
     let of_one = |cost: Cost| [cost.commands, cost.round_trips, cost.bytes];
     let of_many = |cost: Cost| [cost.commands, cost.bytes];
     let ones = [push_one, work_one].into_iter().flat_map(of_one);
@@ -100,8 +107,30 @@ async fn measure(backend: &str) -> Vec<f64> {
     ones.chain(many).chain([waiting]).collect()
 }
 
-/// Bytes of memory for each of many waiting jobs. There are so many jobs that the
-/// memory of a client does not matter.
+async fn open(backend: &str, url: &str) -> Arc<dyn Queue> {
+    let name = QueueName::new("costs").expect("the name is allowed");
+    let (environment, address) = (Environment::default(), "the address is a URL");
+    let opened: Result<Arc<dyn Queue>, _> = match backend {
+        "claim-by-sadd" => {
+            let config = BySaddConfig::new(url, environment).expect(address);
+            BySaddQueue::connect(config, name).await.map(|queue| Arc::new(queue) as _)
+        }
+        "timer-buckets" => {
+            let config = TimerBucketsConfig::new(url, environment).expect(address);
+            TimerBucketsQueue::connect(config, name)
+                .await
+                .map(|queue| Arc::new(queue) as _)
+        }
+        _ => {
+            let url = format!("{backend}+{url}");
+            return relq::connect(&url, &name).await.expect("the queue opens");
+        }
+    };
+    opened.expect("the queue opens")
+}
+
+/// Measures how many bytes of memory a waiting job takes. The queue has so many jobs
+/// that the memory of the clients does not matter.
 async fn waiting(server: &Server, queue: &dyn Queue) -> f64 {
     const MANY: u32 = 20_000;
     let empty = memory(server);
@@ -115,7 +144,8 @@ fn jobs(count: u32) -> Vec<NewJob> {
     (0..count).map(|_| NewJob::new(vec![b'x'; PAYLOAD])).collect()
 }
 
-/// Runs all jobs: each call settles the jobs that the call before it claimed.
+/// Finishes all jobs. Each call settles the jobs that the previous call claimed, and
+/// claims more.
 async fn work(queue: &dyn Queue, batch: u32) {
     let worker = WorkerId::new("worker").expect("the id is allowed");
     let max = NonZeroU32::new(batch).expect("not zero");
@@ -135,7 +165,7 @@ async fn work(queue: &dyn Queue, batch: u32) {
     assert_eq!(worked, JOBS as usize, "each job was claimed once");
 }
 
-/// The cost of `work`, without the cost of measuring.
+/// Measures the cost of `work`. The cost of the measurement itself is subtracted.
 async fn cost(server: &Server, work: impl Future<Output = ()>) -> Cost {
     let looking = {
         let before = Counters::read(server);
@@ -155,7 +185,7 @@ async fn cost(server: &Server, work: impl Future<Output = ()>) -> Cost {
 #[derive(Clone, Copy)]
 struct Counters {
     commands: f64,
-    /// How often the server found something to read.
+    /// How often the server read data from a connection.
     reads: f64,
     bytes: f64,
 }
@@ -180,7 +210,7 @@ impl Counters {
     }
 }
 
-/// Bytes that the server has in use, without those of its clients.
+/// How many bytes the server uses, without the memory of its clients.
 fn memory(server: &Server) -> f64 {
     let info = info(server, "memory");
     number_in(&info, "used_memory_dataset")

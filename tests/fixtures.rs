@@ -1,9 +1,9 @@
-//! Upgrades: this version reads the queues that each format before it and its own have
-//! left behind.
+//! Tests of upgrades: this version reads queues that were written in its own format and
+//! in each earlier format.
 //!
-//! `tests/fixtures` has a folder for each format of a store, and in it a queue of each
-//! backend. No fixture is ever changed. A new format gets a folder of its own:
-//! `cargo test --all-features --test fixtures -- --ignored` writes the fixtures of
+//! The folder `tests/fixtures` has a folder for each format of a store, with a queue of
+//! each backend in it. No fixture is ever changed. A new format gets a folder of its
+//! own: `cargo test --all-features --test fixtures -- --ignored` writes the fixtures of
 //! today's formats that do not exist yet.
 #![cfg(all(
     feature = "circular",
@@ -36,14 +36,15 @@ use relq::{
 use relq_conformance::server::Server;
 use tempfile::TempDir;
 
-/// The formats of the store on Redis, newest last.
+/// The formats in which queues are stored on Redis, the newest last.
 const REDIS: [&str; 1] = ["redis-1"];
 
-/// The formats of the SQLite file, newest last. The older ones are tested by the
-/// migrations of `relq-sqlite`.
+/// The formats of the SQLite file, the newest last. The tests of the migrations in
+/// `relq-sqlite` test the older formats.
 const SQLITE: [&str; 1] = ["sqlite-3"];
 
-/// The backends on Redis in each of their modes: scheme, option, and file of the fixture.
+/// Each backend on Redis in each of its modes: the scheme of its URL, the option of its
+/// URL, and the file name of its fixture.
 const ON_REDIS: [(&str, &str, &str); 7] = [
     ("zset", "", "zset"),
     ("stream", "", "stream"),
@@ -54,7 +55,8 @@ const ON_REDIS: [(&str, &str, &str); 7] = [
     ("processing-list", "?mode=shared", "processing-list-shared"),
 ];
 
-/// All leases and delays of a fixture. They have ended when it is read.
+/// The length of every lease and delay in a fixture, so short that all of them have
+/// ended when a test reads the fixture.
 const BRIEF: Duration = Duration::from_secs(1);
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -71,7 +73,7 @@ async fn open(url: &str) -> Arc<dyn Queue> {
     relq::connect(url, &QueueName::new("q").unwrap()).await.unwrap()
 }
 
-/// Requests up to `max` jobs by a brief lease.
+/// Creates a request for up to `max` jobs, with leases of length `BRIEF`.
 fn ask(max: u32) -> ClaimRequest {
     ClaimRequest::new(WorkerId::new("w").unwrap(), BRIEF).max(many(max))
 }
@@ -84,8 +86,8 @@ fn piece_batch(name: &str) -> BatchId {
     BatchId::new(name).unwrap()
 }
 
-/// Leaves at least one job in each state, and a record of each kind that is kept for
-/// good.
+/// Fills a queue: at least one job is in each state afterwards, and there is one record
+/// of each kind that does not expire.
 async fn fill(queue: &dyn Queue) {
     let can = queue.capabilities();
     for (payload, how) in [("finished", "ack"), ("dead", "bury"), ("failed", "retry")] {
@@ -130,7 +132,8 @@ async fn fill(queue: &dyn Queue) {
     }
 }
 
-/// The payloads that are delivered, and how often each was delivered before.
+/// Returns the payloads that this version must deliver from a fixture, each with the
+/// attempt number of that delivery.
 fn wanted(queue: &dyn Queue) -> BTreeMap<String, u32> {
     let can = queue.capabilities();
     let fresh = ["plain", "with a header", "later", "unique", "by its last attempt"];
@@ -149,7 +152,8 @@ fn wanted(queue: &dyn Queue) -> BTreeMap<String, u32> {
     wanted
 }
 
-/// Works on the queue that an older program has left, and finds all of it.
+/// Asserts that this version finds and finishes all jobs that an older version has left
+/// in the queue.
 async fn is_read(queue: &dyn Queue, what: &str) {
     let stats = queue.stats().await.unwrap();
     assert_eq!((stats.dead, stats.finished), (1, 1), "{what}: {stats:?}");
@@ -195,13 +199,14 @@ fn url((backend, option, _): (&str, &str, &str), server: &Server) -> String {
     format!("{backend}+{}{option}", server.url())
 }
 
-/// The bytes of a bulk reply.
+/// Returns the content of a bulk string, which is a reply type of the Redis protocol.
 fn bulk(reply: &[u8]) -> &[u8] {
     let start = reply.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     &reply[start..reply.len() - 2]
 }
 
-/// All keys of the server with their serialized values, one a line.
+/// Returns all keys of the server, one on each line, with their values as the command
+/// DUMP returns them.
 fn dumped(server: &Server) -> String {
     let keys = server.command(&[b"EVAL", b"return redis.call('KEYS', '*')", b"0"]);
     let mut keys: Vec<_> = std::str::from_utf8(&keys)
@@ -263,8 +268,8 @@ async fn each_format_of_the_file_is_read() {
     }
 }
 
-/// The leases and delays of a new fixture have not ended yet when it is written, and
-/// have when it is read.
+/// Writes the fixtures that do not exist yet. The leases and delays in a fixture still
+/// run when it is written, and have ended when it is read.
 #[tokio::test]
 #[ignore = "writes the fixtures of today's formats that do not exist yet"]
 async fn write_the_fixtures_of_todays_formats() {
@@ -285,7 +290,8 @@ async fn write_the_fixtures_of_todays_formats() {
         let queue = open(&format!("sqlite:{}", file.display())).await;
         fill(&*queue).await;
         drop(queue);
-        // The last handle writes everything to the file itself and removes the log.
+        // Wait until SQLite's log file is gone: the last handle to the queue writes the
+        // log back to the file when it is closed, and removes the log.
         let (log, began) = (of_sqlite.join("queue.db-wal"), Instant::now());
         while log.exists() {
             assert!(began.elapsed() < LIMIT, "{log:?} is still there");

@@ -1,4 +1,5 @@
-//! R25: a queue on Redis has one owner, whichever backends of relq try to open it.
+//! R25: a queue on Redis has one owner, and all other backends of relq refuse to open
+//! it.
 #![cfg(all(
     feature = "circular",
     feature = "keyspace",
@@ -25,7 +26,8 @@ use relq_conformance::server::Server;
 const LEASE: Duration = Duration::from_secs(30);
 const BRIEF: Duration = Duration::from_millis(30);
 
-/// Each backend on Redis in each of its modes: the scheme and the option of its URL.
+/// The ways to open a queue on Redis: for each backend and each of its modes, the
+/// scheme and the option of the URL.
 const WAYS: [(&str, &str); 7] = [
     ("zset", ""),
     ("stream", ""),
@@ -53,7 +55,8 @@ async fn open(server: &Server, way: (&str, &str)) -> Arc<dyn Queue> {
     relq::connect(&url(server, way), &named("q")).await.unwrap()
 }
 
-/// The error of opening the queue with that scheme and option.
+/// Tries to open the queue with this scheme and option, which must fail. Returns the
+/// error.
 async fn refusal(server: &Server, way: (&str, &str)) -> String {
     let refused = relq::connect(&url(server, way), &named("q")).await;
     unusable(refused.err().unwrap_or_else(|| panic!("{way:?} is let in")))
@@ -70,7 +73,7 @@ async fn take(queue: &dyn Queue, lease: Duration) -> Delivery {
     queue.claim_one(&ask).await.unwrap().unwrap()
 }
 
-/// The whole content of the server, byte for byte.
+/// Returns all keys and values of the server, so that two states can be compared.
 fn contents(server: &Server) -> String {
     let script = "local keys, all = redis.call('KEYS', '*'), {} table.sort(keys) \
                   for _, key in ipairs(keys) do \
@@ -90,8 +93,8 @@ fn keys(server: &Server) -> Vec<String> {
     answer.lines().skip(2).step_by(2).map(str::to_owned).collect()
 }
 
-/// Each backend refuses the live jobs of every other one, and its error names the right
-/// URL.
+/// Each backend refuses a queue that another backend owns, and its error names the
+/// right URL. The jobs in the queue do not change.
 #[tokio::test]
 async fn no_backend_touches_the_queue_of_another() {
     for owner in WAYS {
@@ -115,8 +118,8 @@ async fn no_backend_touches_the_queue_of_another() {
     }
 }
 
-/// Clients of one backend may use different values of its option: the marker keeps the
-/// first client's value.
+/// Two clients of one backend may use different modes, which are values of its URL
+/// option. The marker keeps the mode of the first client.
 #[tokio::test]
 async fn both_modes_of_a_backend_share_a_queue() {
     for (backend, option) in
@@ -142,8 +145,8 @@ async fn both_modes_of_a_backend_share_a_queue() {
     }
 }
 
-/// When two backends make the first write at the same time, one owns the queue and the
-/// other writes nothing.
+/// When two backends make the first write to a queue at the same time, one of them
+/// owns the queue and the other writes nothing.
 #[tokio::test]
 async fn one_of_two_first_writers_wins() {
     let server = Server::start();
@@ -181,8 +184,9 @@ async fn one_of_two_first_writers_wins() {
     assert!(winners.len() > 1, "{winners:?}");
 }
 
-/// Almost any single key of any backend, without a marker, makes all backends refuse the
-/// queue. So the names in `queue-redis/src/layout.rs` are those that the backends use.
+/// If a server has no marker but one key of a backend, every backend refuses the queue.
+/// The test proves that `queue-redis/src/layout.rs` lists all keys that the backends
+/// use. `needs_no_marker` names the exceptions.
 #[tokio::test]
 async fn each_key_of_each_backend_needs_a_marker() {
     for owner in WAYS {
@@ -206,8 +210,9 @@ async fn each_key_of_each_backend_needs_a_marker() {
     }
 }
 
-/// The marker itself, the key to which other clients push to wake a worker, and keys
-/// whose names contain an id: such keys never exist without other keys.
+/// Whether backends accept a queue that has only this key: the marker itself, the key
+/// to which other clients push to wake a worker, or a key with an id in its name. A key
+/// with an id never exists without other keys.
 fn needs_no_marker(key: &str) -> bool {
     let of_one = ["w:", "batch:record:", "batch:pieces:", "batch:live:"];
     let part = key.trim_start_matches("{q}:");
@@ -215,7 +220,7 @@ fn needs_no_marker(key: &str) -> bool {
         || of_one.iter().any(|begin| part.starts_with(begin))
 }
 
-/// Makes enough calls that each structure of the queue has content.
+/// Fills a queue with calls, until each of its data structures has content.
 async fn fill(queue: &dyn Queue) {
     let can = queue.capabilities();
     let key = |key| UniqueKey::new(key).unwrap();
@@ -252,8 +257,8 @@ async fn fill(queue: &dyn Queue) {
     }
 }
 
-/// A key that another program has written with another type is named by the error of
-/// each call that needs it, and no other key is.
+/// If another program has written a value of a wrong type into a key of the queue, each
+/// call that needs the key fails with an error that names the key.
 #[tokio::test]
 async fn an_error_names_the_key_of_another_type() {
     for way in WAYS {
@@ -272,9 +277,9 @@ async fn an_error_names_the_key_of_another_type() {
             let errors = errors(&*queue).await;
 
             for error in errors.iter().filter(|error| error.contains("WRONGTYPE")) {
-                let names_it = format!("the key {key:?} is no ");
+                let names_it = format!("the key {key:?} is not a ");
                 assert!(error.contains(&names_it), "{way:?}, {key}: {error}");
-                let keys = error.matches(" is no ").count();
+                let keys = error.matches(" is not a ").count();
                 assert_eq!(keys, 1, "{way:?}, {key}: {error}");
                 named += 1;
             }
@@ -283,13 +288,13 @@ async fn an_error_names_the_key_of_another_type() {
     }
 }
 
-/// Whether the name of a key is known without any id of a job, batch or session.
+/// Whether the name of a key contains no id of a job, batch or session.
 fn has_no_id(key: &str) -> bool {
     let with_id = [":w:", ":record:", ":pieces:", ":live:", ":marker"];
     !with_id.iter().any(|part| key.contains(part))
 }
 
-/// Makes a call of each kind, and returns the messages of those that fail.
+/// Makes one call of each kind to a queue. Returns the messages of the calls that fail.
 async fn errors(queue: &dyn Queue) -> Vec<String> {
     let worker = WorkerId::new("w").unwrap();
     let ask = ClaimRequest::new(worker.clone(), LEASE);
@@ -307,7 +312,7 @@ async fn errors(queue: &dyn Queue) -> Vec<String> {
     errors.into_iter().flatten().map(|error| error.full_message()).collect()
 }
 
-/// A queue that has keys but no marker can be marked by hand, once no worker holds a
+/// A person can mark a queue that has keys but no marker, as soon as no worker holds a
 /// job.
 #[tokio::test]
 async fn a_queue_without_a_marker_is_marked_at_rest() {
@@ -338,7 +343,8 @@ async fn a_queue_without_a_marker_is_marked_at_rest() {
     }
 }
 
-/// A correct marker does not change, also while workers run.
+/// Setting the marker that the queue already has is allowed while workers run, and
+/// changes nothing.
 #[tokio::test]
 async fn the_right_marker_can_be_set_at_any_time() {
     for way in WAYS {
@@ -375,8 +381,8 @@ async fn a_queue_is_not_marked_as_what_it_is_not() {
     }
 }
 
-/// A queue is not marked for another backend while its own backend still has jobs to
-/// recover.
+/// A queue with expired leases cannot be marked for another backend. Its own backend
+/// must recover these leases first.
 #[tokio::test]
 async fn a_queue_with_ended_leases_is_not_given_to_another() {
     let server = Server::start();
@@ -390,7 +396,7 @@ async fn a_queue_with_ended_leases_is_not_given_to_another() {
     assert_eq!(marker(&server), "relq 1 keyspace");
 }
 
-/// An older relq does not mark a queue that a newer relq wrote.
+/// An older relq refuses to set a marker on a queue that a newer relq wrote.
 #[tokio::test]
 async fn a_newer_marker_is_left_alone() {
     let server = Server::start();
@@ -425,7 +431,8 @@ async fn the_marker_of_an_empty_queue_is_removed() {
     }
 }
 
-/// All queues are found when there are more than one page, and nothing else is found.
+/// `queues` finds every queue of the server, even if there are several pages of them,
+/// and finds nothing else.
 #[tokio::test]
 async fn all_queues_are_found_by_page() {
     let server = Server::start();

@@ -1,5 +1,5 @@
-//! SIGTERM and SIGINT, for a worker that handles them. Signals go to the whole process,
-//! so this test has its own program.
+//! Tests a worker that handles SIGTERM and SIGINT. Signals go to the whole process, so
+//! this test needs a test program of its own.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,8 @@ fn send(signal: &str) {
     assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
 }
 
-/// R24: the first signal waits for the handler, the second gives its job back.
+/// R24: after the first signal the worker waits for its handler, and after the second
+/// signal it gives the handler's job back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_signal_stops_in_good_order_and_the_second_hard() {
     let name = QueueName::new("signals").unwrap();

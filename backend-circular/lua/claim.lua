@@ -2,27 +2,28 @@
 -- Rotate the ring and lease waiting jobs. Take over jobs whose lease has expired or
 -- whose worker was released.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)
 -- ARGV[4] maximum number of jobs
 -- ARGV[5] maximum number of elements to rotate
 -- ARGV[6] header of an entry for a bare payload, up to the id's length
--- ARGV[7] maximum bytes; the first job may exceed it
+-- ARGV[7] maximum number of bytes; the first job may be larger
+-- ARGV[8] with at most this many waiting jobs, the head of the ring is searched before
+--         the ring is rotated
 --
--- Returns {now (us), 'paused', 'found', 'more' (elements to rotate), 'nothing' or
--- 'empty' (ring), ms until the next delayed job is due or -1, ms until the next lease
--- ends or -1, number of rotated elements, length of the ring, element, ...}. The
--- elements have their new form, in process.
+-- Returns {now (us), outcome, ms until the next delayed job is due or -1, ms until the
+-- next lease ends or -1, number of rotated elements, length of the ring, element, ...}.
+-- Each element is as this call has stored it, as an element in process. The outcome is
+-- 'paused', 'found' (jobs were leased), 'more' (a job may be found by rotating on),
+-- 'nothing' (no job can be claimed) or 'empty' (the ring has no element).
 --
 -- Library: entry, side_records, pattern, leasing, moves
 local keys = bind_keys()
 local worker, nonce, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local wanted, max_rotations, bare_header = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
--- The maximum number of waiting jobs for which the head is searched before the ring is
--- rotated.
-local FEW = 32
+local few = tonumber(ARGV[8])
 
 local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
@@ -34,7 +35,7 @@ if redis.call('EXISTS', keys.paused, keys.unique, keys.jobs, keys.dead, keys.err
   if redis.call('EXISTS', keys.paused) == 1 then
     return {now_us, 'paused', due_in_ms, -1, 0, 0}
   end
-  -- Keys of another type fail here, before the first write.
+  -- If a key has another type, the script fails here, before its first write.
   check_bookkeeping(keys)
 end
 
@@ -52,18 +53,21 @@ local litter_left = is_littered and over or 0
 local budget = new_budget(wanted, tonumber(ARGV[7]))
 local leased, name = {}, worker .. '/' .. now_us .. '/' .. nonce .. '-'
 
--- Leases a job. `put` replaces its element at the head by the new one. The mark is
--- written first, so that no element is ever in process without a mark.
-local function lease(entry, is_counted, put)
-  local number = #leased + 1
-  local held, letter, ms = leased_fresh(entry)
-  if not held then held, letter, ms = leased_again(keys, entry, is_counted) end
-  if not held then held, letter = bare_header .. bare_id(nonce, number) .. entry, 'p' end
+-- Leases the job whose entry begins at `entry_at` in its element. `put` replaces this
+-- element in the ring by the new one. The mark is written first, so that no element is
+-- ever in process without a mark.
+local function lease(element, entry_at, is_counted, put)
+  local number, head, rest_at = #leased + 1, head_from(element, entry_at), entry_at + 8
+  local start, letter, ms = leased_fresh(head)
+  if not start then start, letter, ms = leased_again(keys, head, is_counted) end
+  if not start then
+    start, letter, rest_at = bare_header .. bare_id(nonce, number), 'p', entry_at
+  end
   local token = name .. number .. letter
-  local element = in_process(token, held)
+  local held = in_process(token, start, element_from(element, rest_at))
   redis.call('ZADD', keys.marks, now_ms + (ms or lease_ms), token)
-  put(element, entry)
-  leased[#leased + 1] = element
+  put(held, element)
+  leased[#leased + 1] = held
   claimable = claimable - 1
 end
 
@@ -80,10 +84,10 @@ end
 -- Buries the job at the head if its lease expired on its last attempt. Returns whether
 -- it did.
 local function bury_spent(element, token, mark)
-  local _, entry = read_in_process(element)
-  local job = mark > 0 and read_entry(entry)
+  local _, entry_at = read_in_process(element)
+  local job = mark > 0 and read_entry(head_from(element, entry_at))
   if not job or job.attempt < job.max_attempts then return false end
-  recover_job(keys, job, entry, now_ms)
+  recover_job(keys, job, element:sub(entry_at), now_ms)
   redis.call('LPOP', keys.circle)
   redis.call('ZREM', keys.marks, token)
   claimable = claimable - 1
@@ -92,15 +96,15 @@ end
 
 -- Leases the job at the head, whose lease expired or whose worker was released.
 local function take_over(element, token, mark)
-  local _, entry = read_in_process(element)
-  local job = mark >= RECOVERED and read_entry(entry)
+  local _, entry_at = read_in_process(element)
+  local job = mark >= RECOVERED and read_entry(head_from(element, entry_at))
   if job then note_lost_lease(keys, job) end
-  lease(entry, mark >= RECOVERED, put_in_place)
+  lease(element, entry_at, mark >= RECOVERED, put_in_place)
   redis.call('ZREM', keys.marks, token)
 end
 
--- The elements at the head that are as many as the claimable ones, if all of them wait
--- and they are not too large to be looked at in one call.
+-- Returns as many elements from the head as there are claimable elements, or none if
+-- one of them is in process or if they are too large to be read in one call.
 local function waiting_head()
   local head, page, page_bytes, bytes = {}, nil, 0, 0
   while #head < claimable do
@@ -121,15 +125,16 @@ end
 -- the head. They are leased from there, the oldest first. Rotating past all elements in
 -- process would find the same jobs.
 local function look_at_head()
-  if claimable > FEW or claimable >= length then return end
+  if claimable > few or claimable >= length then return end
   local head = waiting_head()
   for i = #head, 1, -1 do
     if not may_take(budget, head[i]) then return end
-    lease(head[i], true, put_first)
+    lease(head[i], 1, true, put_first)
   end
 end
 
--- Returns how many elements were rotated: fewer when they are large.
+-- Rotates the ring and leases waiting jobs. Returns how many elements were rotated:
+-- fewer when they are large.
 local function look_at_tail()
   local rotations, bytes = math.min(length, max_rotations), 0
   for rotated = 0, rotations - 1 do
@@ -142,14 +147,14 @@ local function look_at_tail()
     if not element then
       litter_left = litter_left - 1
     elseif mark and (not has_ended or bury_spent(element, token, mark)) then
-      -- Nothing to lease.
+      -- The lease still runs, or the job was buried: there is nothing to lease.
     elseif not may_take(budget, element) then
       redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT')
       return rotated
     elseif has_ended then
       take_over(element, token, mark)
     else
-      lease(element, true, put_in_place)
+      lease(element, 1, true, put_in_place)
     end
   end
   return rotations

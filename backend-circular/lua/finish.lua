@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
 -- End jobs that are done or discarded.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- ARGV[1] the total to add to
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
+-- ARGV[1] name of the total to increase
 -- ARGV[2] 'mark' to drop the elements at a later rotation, 'remove' to remove them now
--- ARGV[3] how long ids are remembered after their job (ms)
--- ARGV[4...] the elements; those to mark that have no side records may be cut
---            before their entry
+-- ARGV[3] how long an id is remembered after its job has ended (ms)
+-- ARGV[4...] the elements; with 'mark', the entry may be cut off if the job has no
+--            side records
 --
 -- Returns the positions, from 0, of the leases that were lost.
 --
@@ -21,7 +21,7 @@ local function has_side_records(entry)
   return #entry > 8 and (entry:byte(5) % 4 ~= 0 or entry:sub(7, 8) ~= '\0\1')
 end
 
--- Searches from the head, because a leased element was put there.
+-- Removes an element. The search begins at the head, where a leased element was put.
 local function remove(element)
   redis.call('LREM', keys.circle, 1, element)
   redis.call('ZREM', keys.marks, (read_in_process(element)))
@@ -30,11 +30,11 @@ end
 local take_out = how == 'remove' and remove
   or function(element) drop_leased(keys, element) end
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_ready(keys)
 local function needs_side_records(element)
-  local _, entry = read_in_process(element)
-  return entry and has_side_records(entry)
+  local _, entry_at = read_in_process(element)
+  return entry_at and has_side_records(head_from(element, entry_at))
 end
 for i = FIRST, #ARGV do
   if needs_side_records(ARGV[i]) then
@@ -44,9 +44,10 @@ for i = FIRST, #ARGV do
 end
 local lost, ended = {}, 0
 for i = FIRST, #ARGV do
-  local entry = find_leased(keys, ARGV[i])
-  if entry then
-    local job = has_side_records(entry) and read_entry(entry)
+  local entry_at = find_running(keys, ARGV[i])
+  if entry_at then
+    local head = head_from(ARGV[i], entry_at)
+    local job = has_side_records(head) and read_entry(head)
     if job then close_side_records(keys, job, now_ms, window_ms) end
     take_out(ARGV[i])
     ended = ended + 1

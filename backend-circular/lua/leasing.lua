@@ -1,33 +1,37 @@
--- How an entry is rewritten when its job is leased. Needs pattern.lua.
+-- Rewrites the entry of a job that a claim leases. Needs pattern.lua.
 
--- The letter that says what the end of the lease requires: see lease.rs.
+-- Returns the last letter of a lease's token. It says what must be done when the lease
+-- ends: lease.rs lists the letters.
 local function letter_of(job, attempt)
   if job.unique_key and (job.expires_at or 0) > 0 then return 'k' end
   return attempt >= job.max_attempts and 'l' or 'p'
 end
 
--- For the common case, a job without options on its first delivery: returns {entry,
--- letter} as several results. Returns nil for any other job.
+-- Handles the common case: a job without options that is delivered for the first time.
+-- Returns the first 8 bytes of its entry with this delivery counted, and its letter, as
+-- two results. Returns nil for any other job. `entry` may be its beginning only.
 local function leased_fresh(entry)
   local id_bytes = entry:byte(11) or 0
   if entry:sub(1, 8) ~= '\245RQ\1\0\5\0\0' or entry:sub(9, 10) == '\0\0'
     or id_bytes == 0 or #entry < 11 + id_bytes then return nil end
   local letter = entry:sub(9, 10) == '\0\1' and 'l' or 'p'
-  return '\245RQ\1\0\5\0\1' .. entry:sub(9), letter
+  return '\245RQ\1\0\5\0\1', letter
 end
 
--- For any other job: returns {entry, letter, its own lease (ms)}, or nil for an element
--- that is not an entry.
+-- Handles an entry that was delivered before or has options. Counts this delivery if
+-- `is_counted`. Returns the first 8 bytes of the entry, its letter and the length of the
+-- job's own lease (ms), as three results; or nil for an element that is not an entry.
 local function leased_again(keys, entry, is_counted)
   local job = read_entry(entry)
   if not job then return nil end
   -- A leased job cannot expire, so its unique key must not expire either.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
   local attempt = job.attempt + (is_counted and 1 or 0)
-  return with_attempt(entry, attempt), letter_of(job, attempt), job.lease_ms
+  return start_with_attempt(entry, attempt), letter_of(job, attempt), job.lease_ms
 end
 
--- The id of a bare payload, with its length, as it ends the header of its entry.
+-- Returns the end of the header of a bare payload's entry: the length of the new id,
+-- and the id.
 local function bare_id(nonce, number)
   local id = nonce .. '-bare-' .. number
   return string.char(#id) .. id

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Wake another notifier, because this one had no listener left.
+-- Store the wake-up token, so that another notifier wakes: the one that took the token
+-- has no waiting claim.
 --
 -- KEYS[1] wake  LIST  at most one token, for the notifiers
 --

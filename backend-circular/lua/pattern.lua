@@ -1,14 +1,15 @@
 -- How this pattern stores ready and leased jobs: in one ring, the list `circle`. Claims
 -- read it from the tail. Needs relq-redis's side_records.lua.
 
--- The first bytes of an element in process. Then follow the length of its lease's
--- token, the token, and the entry. No entry has these flags.
+-- The first bytes of an element in process, whose job is leased. The length of the
+-- lease's token, the token and the entry follow. An entry has its flags in the fifth
+-- byte, and no entry has the flags 128.
 local IN_PROCESS = '\245RQ\1\128'
 
--- The state of a lease whose score in `marks` is not its end (ms).
+-- The score of a running lease in `marks` is its end (ms). Other leases have as score:
 --   RECOVERED    expired; the job may be taken over, and its attempt counts
 --   LEFT         its worker was released; the attempt does not count
---   LEFT_UNSEEN  as LEFT, and the unique key is still held as for a leased job
+--   LEFT_UNSEEN  as LEFT, but the job still holds its unique key as a leased job does
 --   OVER         the job ended or moved; the element must be dropped
 local RECOVERED, LEFT, LEFT_UNSEEN, OVER = 0, -1, -2, -3
 
@@ -34,33 +35,55 @@ local function make_ready(keys, job, entry)
   notify(keys)
 end
 
--- The token and the entry of an element in process, or nil. An element that only looks
--- like one has no mark.
+-- Returns the token of an element in process and the position of its entry, or nil. A
+-- client may have pushed an element that only looks like one: then no mark has its token.
 local function read_in_process(element)
   if element:sub(1, 5) ~= IN_PROCESS then return nil end
   local entry_at = 7 + (element:byte(6) or 0)
   if entry_at == 7 or #element < entry_at - 1 then return nil end
-  return element:sub(7, entry_at - 1), element:sub(entry_at)
+  return element:sub(7, entry_at - 1), entry_at
 end
 
-local function in_process(token, entry)
-  return IN_PROCESS .. string.char(#token) .. token .. entry
+-- Returns the part of an element from a position on.
+local function element_from(element, at)
+  return at == 1 and element or element:sub(at)
+end
+
+-- Returns the beginning of the entry at a position in an element, as much of it as
+-- `read_entry` needs.
+local function head_from(element, entry_at)
+  return entry_at == 1 and element or element:sub(entry_at, entry_at + LONGEST_HEAD - 1)
+end
+
+-- Returns the element in process for an entry that is passed in two parts. One expression
+-- joins all parts, so that a large payload is copied once.
+local function in_process(token, start, rest)
+  return IN_PROCESS .. string.char(#token) .. token .. start .. rest
 end
 
 local function mark_of(keys, token)
   return token and tonumber(redis.call('ZSCORE', keys.marks, token))
 end
 
--- `lease` is the element, or as much of it as the caller stores.
-local function find_leased(keys, lease)
-  local token, entry = read_in_process(lease)
+-- Returns the position of the entry in the element of a leased job, and the lease end
+-- (ms), or nil if the lease is lost. `lease` is the element, or a beginning of it that
+-- contains the token.
+local function find_running(keys, lease)
+  local token, entry_at = read_in_process(lease)
   local mark = mark_of(keys, token)
   if not mark or mark <= 0 then return nil end
-  return entry, mark
+  return entry_at, mark
 end
 
--- The element stays in the ring until a rotation meets it. Here only its token is
--- marked.
+-- Returns the entry and the lease end (ms) of a leased job, or nil if the lease is lost.
+local function find_leased(keys, lease)
+  local entry_at, mark = find_running(keys, lease)
+  if not entry_at then return nil end
+  return lease:sub(entry_at), mark
+end
+
+-- Ends a lease by changing its mark. The element stays in the ring until a rotation
+-- drops it.
 local function drop_leased(keys, lease)
   redis.call('ZADD', keys.marks, OVER, (read_in_process(lease)))
 end
@@ -78,29 +101,29 @@ local function rotate(keys)
   return nil, nil, nil, #element
 end
 
--- How many elements must be dropped, and whether a whole rotation for them is worth it:
--- it is if at least half of the elements would be dropped.
+-- Returns how many elements must be dropped, and whether they alone are worth a whole
+-- rotation: they are if they are at least half of all elements.
 local function litter(keys, length)
   local over = redis.call('ZCOUNT', keys.marks, OVER, OVER)
   return over, over > 0 and 2 * over >= length
 end
 
--- Forgets marks whose element a client removed by hand: the marks in a score range that
--- are left after a script handled all elements with such marks.
+-- Removes the marks in a range of scores. The caller has handled all elements with such
+-- marks, so the marks that are left belong to elements that a client removed by hand.
 local function forget_strays(keys, from, to)
   redis.call('ZREMRANGEBYSCORE', keys.marks, from, to)
 end
 
--- How many elements one call rotates: as many as have about STEP_BYTES if all are as
--- long as the one at the tail.
+-- Returns how many elements one call rotates: as many as have about STEP_BYTES in sum,
+-- if all are as long as the element at the tail.
 local function most_rotations(keys, most)
   local tail = redis.call('LINDEX', keys.circle, -1) or ''
   return math.min(most, 1 + math.floor(STEP_BYTES / math.max(1, #tail)))
 end
 
--- Rotates up to `most` elements, to drop those of ended jobs. A whole rotation keeps the
--- order, and so does a partial one if no job waits. Returns whether another call should
--- continue.
+-- Rotates up to `most` elements, to drop those of ended jobs. A whole rotation keeps
+-- the order, and so does a partial one if no job waits. Returns whether another call
+-- should continue.
 local function drop_litter(keys, most)
   local length = redis.call('LLEN', keys.circle)
   local over, is_littered = litter(keys, length)

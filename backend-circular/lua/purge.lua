@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Remove every job and all that the queue remembers. A paused queue stays paused.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
 -- Returns how many jobs were removed.
 --

@@ -10,7 +10,7 @@
 -- Library: pattern
 local keys = {circle = KEYS[1], wake = KEYS[2]}
 
--- A key of another type fails here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 redis.call('LLEN', keys.wake)
 append(keys, ARGV)
 return redis.call('LLEN', keys.circle)

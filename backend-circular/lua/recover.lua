@@ -2,35 +2,38 @@
 -- Release a page of expired leases, bury jobs on their last attempt, and drop elements
 -- of ended jobs.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] maximum number of jobs
 -- ARGV[2] maximum number of elements to look at; fewer when they are large
 -- ARGV[3] how many elements from the tail were looked at before
 -- ARGV[4] 'all', or 'left' for the leases of released workers only
 --
--- Returns {{made ready, buried, 1 if there is more else 0, ms until the next lease
--- ends or -1}, how many elements were looked at, or 0 when the head was reached}.
+-- Returns {{how many were made ready, how many were buried, 1 if there is more else 0,
+-- ms until the next lease ends or -1}, how many elements from the tail have been looked
+-- at, or 0 if the head was reached}.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local page, most, offset = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_for_all = ARGV[4] == 'all'
 local now_ms = server_ms()
-local counts = {requeued = 0, buried = 0}
+-- `left` counts the jobs of released workers. They count against the maximum, but not as
+-- made ready: the release has counted them.
+local counts = {requeued = 0, buried = 0, left = 0}
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 
-local function is_full() return counts.requeued + counts.buried >= page end
+local function is_full() return counts.requeued + counts.buried + counts.left >= page end
 
--- The number of leases whose element must be found and rewritten.
+-- Returns the number of leases whose element must be found in the ring and rewritten.
 local function unseen()
   return redis.call('ZCOUNT', keys.marks, LEFT_UNSEEN, LEFT_UNSEEN)
     + (is_for_all and redis.call('ZCOUNT', keys.marks, '(0', now_ms) or 0)
 end
 
--- Most leases only need their mark changed: the claim that meets the element takes the
--- job over.
+-- Releases expired leases by changing their mark. Most need nothing else: the claim
+-- that reaches the element takes the job over.
 local function let_go()
   local ended = redis.call('ZRANGE', keys.marks, '(0', now_ms, 'BYSCORE', 'LIMIT', 0, page)
   for _, token in ipairs(ended) do
@@ -43,20 +46,24 @@ end
 
 -- Makes the job at `index` ready in its position, or buries it.
 local function take_back(index, element, mark)
-  local token, entry = read_in_process(element)
-  local job = read_entry(entry)
+  local token, entry_at = read_in_process(element)
+  local head = head_from(element, entry_at)
+  local job = read_entry(head)
   if job and mark > 0 and job.attempt >= job.max_attempts then
-    recover_job(keys, job, entry, now_ms)
+    recover_job(keys, job, element:sub(entry_at), now_ms)
     drop_leased(keys, element)
     counts.buried = counts.buried + 1
     return
   end
   if job and mark > 0 then note_lost_lease(keys, job) end
   if job then hold_until_expiry(keys.unique, job) end
-  if job and mark < RECOVERED then entry = with_attempt(entry, job.attempt - 1) end
+  local is_counted = not job or mark >= RECOVERED
+  local entry = is_counted and element:sub(entry_at)
+    or start_with_attempt(head, job.attempt - 1) .. element:sub(entry_at + 8)
   redis.call('LSET', keys.circle, index, entry)
   redis.call('ZREM', keys.marks, token)
-  if mark > 0 then counts.requeued = counts.requeued + 1 end
+  local outcome = mark > 0 and 'requeued' or 'left'
+  counts[outcome] = counts[outcome] + 1
 end
 
 -- Looks at a page of the elements that follow the first `offset` ones from the tail.
@@ -76,7 +83,8 @@ local function look_at(offset, page)
 end
 
 -- Searches without rotating the ring, because a partial rotation would change the order
--- of the waiting jobs. Returns how many elements from the tail were looked at, 0 for all.
+-- of the waiting jobs. Returns how many elements from the tail were looked at, 0 for
+-- all.
 local function look()
   local budget, seen, is_at_head = new_budget(most, STEP_BYTES), 0, false
   local page, page_bytes, count

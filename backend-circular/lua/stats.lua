@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- Count the jobs in each state, all at one instant.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
--- Returns {ready, leased, overdue, then the bookkeeping's counts}.
+-- Returns {ready, leased, overdue, then the bookkeeping's stats}.
 --
 -- Library: entry, pattern, moves
 local keys = bind_keys()

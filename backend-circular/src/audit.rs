@@ -5,7 +5,8 @@ use relq_redis::bookkeeping::{PageSize, Pair, Scanned, Seen};
 
 use crate::{ring, scripts::Store};
 
-/// Notes every ready and leased job. Every mark stands for one element in process.
+/// Adds every ready and leased job to `seen`. In a sound queue, each mark belongs to
+/// exactly one leased element.
 pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     seen.judge_pairs_by(problems_of);
     let mut marks = store.bookkeeping.scan_pages(Scanned::SortedSet, &store.keys.marks);

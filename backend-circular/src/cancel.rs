@@ -15,7 +15,8 @@ use relq_redis::{
 
 use crate::{element::InProcess, scripts::Store};
 
-/// How often the ring is read for one search. No job moves this often in between.
+/// The maximum number of times that one search reads the ring. The search reads the
+/// ring again only if the job moved meanwhile, and no job moves this often.
 const READINGS: usize = 100;
 
 pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<CancelSearch, Error> {
@@ -29,8 +30,9 @@ pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<CancelSearch, E
     Ok(CancelSearch::Missed)
 }
 
-/// Reads the ring once. `ended` are elements of leases that have ended. They stay in the
-/// ring until a rotation meets them, and no job ever has one of them again.
+/// Reads the ring once, and ends the job if its element is found. `ended` holds
+/// elements of ended leases, which the search skips: they stay in the ring until a
+/// rotation reaches them, and no job ever has one of them again.
 async fn cancel_in_ring(
     store: &Store,
     job: &JobId,

@@ -9,7 +9,8 @@ use relq_core::{
 
 use crate::wait;
 
-/// The upper of the two priorities: pushed at the end that is looked at first.
+/// The higher of the two priorities. An urgent job is pushed at the end of the ring
+/// from which claims take jobs, so it is served first.
 const URGENT: Priority =
     Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
 

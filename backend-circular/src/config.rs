@@ -1,7 +1,7 @@
 //! The configuration of a queue of this backend.
 
 use relq_core::{QueueName, environment::Environment};
-use relq_redis::{Owner, pattern::PatternConfig};
+use relq_redis::{Owner, Partition, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
@@ -10,17 +10,20 @@ use crate::capabilities::CAPABILITIES;
 /// How a finished job leaves the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FinishBy {
-    /// The job's lease is marked, and the ring drops the element when a rotation meets
-    /// it. This takes the same time whatever the ring's length, and sends only a token.
+    /// The client marks the job's lease as ended, and a later rotation of the ring
+    /// drops the element. This takes the same time however long the ring is, and the
+    /// client sends only the lease's token.
     #[default]
     Mark,
-    /// `LREM`, from the end where leased elements are. Finished jobs use no memory. The
-    /// price is a search past all elements that were pushed or leased since, and
-    /// sending the whole element.
+    /// The client removes the element with `LREM`, which searches from the end where
+    /// leased elements are. Finished jobs then use no memory. But the search passes all
+    /// elements that were pushed or leased since, and the client sends the whole
+    /// element.
     Lrem,
 }
 
-/// Where the server is, and which clock and randomness the queue uses.
+/// The configuration of a queue: the server's address, the clock and the source of
+/// randomness, and how finished jobs leave the ring.
 #[derive(Debug, Clone)]
 pub struct CircularConfig {
     pub(crate) redis: RedisConfig,
@@ -44,17 +47,25 @@ impl CircularConfig {
         self
     }
 
-    /// Sets the time and randomness to run on.
+    /// Sets the clock and the source of randomness that the queue uses.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.redis = self.redis.environment(environment);
+        self
+    }
+
+    /// Says which part of a queue of several parts is opened.
+    #[must_use]
+    pub fn partition(mut self, partition: Partition) -> Self {
+        self.redis = self.redis.partition(partition);
         self
     }
 }
 
 impl PatternConfig for CircularConfig {
     fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
-        let owner = Owner::new(CAPABILITIES.backend, queue);
+        let partition = self.redis.opened_partition();
+        let owner = Owner::new(CAPABILITIES.backend, queue).partition(partition);
         let owner = match self.finish {
             FinishBy::Mark => owner,
             FinishBy::Lrem => owner.option("finish=lrem"),

@@ -13,12 +13,12 @@
 use bytes::Bytes;
 use relq_redis::entry::MARK;
 
-/// Number of bytes before the token.
+/// The number of bytes before the token in an element in process.
 const HEAD: usize = 6;
 const FLAGS: usize = 4;
 const IN_PROCESS: u8 = 0x80;
 
-/// The parts of an element in process.
+/// The parts of an element in process: the token of the lease, and the job's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InProcess {
     pub(crate) token: Bytes,
@@ -26,8 +26,9 @@ pub(crate) struct InProcess {
 }
 
 impl InProcess {
-    /// Reads an element that looks as if it were in process. Both parts share the
-    /// memory of `element`.
+    /// Splits an element that has the form of a job in process into its token and its
+    /// entry, which share the memory of `element`. Only a mark proves that the job is
+    /// in process.
     pub(crate) fn read(element: &Bytes) -> Option<Self> {
         let is_marked = element.starts_with(&MARK);
         if !is_marked || *element.get(FLAGS)? != IN_PROCESS {
@@ -42,7 +43,8 @@ impl InProcess {
     }
 }
 
-/// The part of an element in process that identifies its lease.
+/// Removes the entry from an element in process. The rest contains the token, which
+/// identifies the lease.
 pub(crate) fn without_entry(element: &Bytes) -> Bytes {
     InProcess::read(element).map_or_else(
         || element.clone(),

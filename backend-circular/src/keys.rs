@@ -40,7 +40,7 @@ impl Keys {
         }
     }
 
-    /// The keys that `pattern.lua` binds, in its order.
+    /// Returns the pattern's keys in the order in which `pattern.lua` binds them.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.circle, &self.marks].map(String::clone).into()
     }

@@ -30,7 +30,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Reads a token, or `None` when relq did not write it.
+    /// Parses a token; `None` when relq did not write it.
     pub(crate) fn parse(token: &[u8]) -> Option<Self> {
         let mut parts = token.splitn(3, |byte| *byte == b'/');
         let mut text = || std::str::from_utf8(parts.next()?).ok();

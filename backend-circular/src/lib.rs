@@ -5,6 +5,7 @@ mod audit;
 mod cancel;
 mod capabilities;
 mod config;
+mod connect;
 mod element;
 mod keys;
 mod lease;
@@ -15,6 +16,7 @@ mod scripts;
 mod wait;
 
 pub use config::{CircularConfig, FinishBy, InvalidUrl, RedisConfig};
+pub use connect::connect;
 pub use pattern::{Circular, CircularQueue};
 
 /// Internals that the conformance suite needs. Not part of the API.

@@ -1,4 +1,5 @@
-//! The pattern: one list that is rotated; a job leaves it when it is done.
+//! The circular pattern: ready and leased jobs are elements of one list, which claims
+//! rotate. A job leaves the list when it is done.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -33,11 +34,12 @@ use crate::{
 /// Cheap to share: put it in an [`Arc`](std::sync::Arc).
 pub type CircularQueue = RedisQueue<Circular>;
 
-/// The pattern of this backend: how it stores jobs.
+/// The circular pattern: how a queue of this backend stores its ready and leased jobs.
 #[derive(Debug)]
 pub struct Circular {
     pub(crate) store: Store,
-    /// How many elements, counted from the tail of the ring, recovery has checked.
+    /// The number of elements, counted from the tail of the ring, that recovery has
+    /// checked so far. The next recovery continues behind them.
     recovered_up_to: AtomicU64,
 }
 
@@ -84,7 +86,8 @@ impl Pattern for Circular {
         deliver(self, ask, claimed, parts).await
     }
 
-    /// The token of a receipt is the whole element.
+    /// Returns the token unchanged: it is the whole element, which the scripts take as
+    /// the lease.
     fn lease(token: &Bytes, _id: &[u8]) -> Vec<u8> {
         token.to_vec()
     }
@@ -110,7 +113,8 @@ impl Pattern for Circular {
         self.store.bookkeeping.beat(&self.store.keys.marks, tokens, lease).await
     }
 
-    /// The tokens of the marks, in no order: the jobs stay where they are in the ring.
+    /// Returns the lease tokens of a worker, unsorted. Their order does not matter,
+    /// because released jobs stay where they are in the ring.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
         let (glob, marks) = (format!("{worker}/*"), &self.store.keys.marks);
         let if_held = |_: &Bytes, mark: &Bytes| {
@@ -122,12 +126,13 @@ impl Pattern for Circular {
         Ok(held.await?.into_iter().map(|(token, ())| token.into()).collect())
     }
 
-    /// The jobs stay where they are in the ring: their marks say that they may be
-    /// taken over, uncounted.
+    /// Releases leases by changing their marks. The jobs stay where they are in the
+    /// ring. Another worker may take them over, and the released attempt is not
+    /// counted.
     async fn release(&self, leases: Vec<Vec<u8>>) -> Result<Released, Error> {
         let (mut jobs, mut unseen) = (0, 0);
         let mut parts = PartialEffect::default();
-        let most = self.store.bookkeeping.max_jobs_per_step().get() as usize;
+        let most = self.store.bookkeeping.max_jobs_per_slow_step().get() as usize;
         for page in leases.chunks(most) {
             let left = self.store.release_worker(page).await;
             let (page_jobs, page_unseen) = parts.then(left)?;
@@ -140,7 +145,8 @@ impl Pattern for Circular {
         Ok(Released { jobs })
     }
 
-    /// Continues where the last recovery stopped.
+    /// Recovers one page of expired leases, starting at the position in the ring where
+    /// the last recovery stopped.
     async fn recover(&self, page: u32) -> Result<Recovered, Error> {
         let passed = self.recovered_up_to.load(Ordering::Relaxed);
         let (recovered, passed) =
@@ -155,8 +161,8 @@ impl Pattern for Circular {
 
     async fn pass_on(&self, unheard: Notification) -> Result<(), Error> {
         match unheard {
-            // An arrival wakes every waiting worker, because its command removes
-            // nothing.
+            // An arrival need not be passed on: its blocking command removes nothing,
+            // so it has woken every waiting worker.
             Notification::Arrival => Ok(()),
             Notification::Signal => self.store.pass_on().await,
         }
@@ -184,10 +190,11 @@ impl Pattern for Circular {
 }
 
 impl Circular {
-    /// Recovers the jobs of a released worker now, instead of leaving them to a reaper.
+    /// Recovers the jobs of released workers that hold a unique key, so that the key is
+    /// free now and not only when a reaper runs.
     async fn recover_released(&self) -> Result<(), Error> {
         let mut passed = 0;
-        let page = self.store.bookkeeping.max_jobs_per_step().get();
+        let page = self.store.bookkeeping.max_jobs_per_slow_step().get();
         loop {
             let left = self.store.recover(Recovery::Left, page, passed).await?;
             passed = left.1;

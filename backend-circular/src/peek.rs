@@ -15,12 +15,13 @@ use crate::{
     scripts::Store,
 };
 
-/// The maximum number of jobs of a page, however many are requested: their payloads are
-/// read too.
+/// The maximum number of jobs on a page, even if the request asks for more. The limit
+/// keeps replies small, because a page contains payloads.
 const MAX_PAGE: usize = 1000;
 
-/// One page of the jobs in the ring. The cursor is the number of elements passed so
-/// far. The page ends early with the job that fills [`REPLY_BYTES`].
+/// Returns one page of the jobs in the ring. The cursor is the number of elements that
+/// earlier pages have passed. The page ends early with the job that fills
+/// [`REPLY_BYTES`].
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let mut passed = read_cursor(ask.after.as_ref());

@@ -8,16 +8,16 @@ use relq_redis::{Reply, command};
 
 use crate::{element::InProcess, lease::Lease, scripts::Store};
 
-/// An element, and its mark.
+/// An element of the ring, and its mark.
 #[derive(Debug)]
 pub(crate) struct Seen {
     element: Bytes,
-    /// `None` for a waiting element, and for one that only looks as if it were in
-    /// process.
+    /// The parts and the mark of an element in process. `None` for a waiting element,
+    /// and for an element of the same form whose token has no mark.
     marked: Option<(InProcess, Mark)>,
 }
 
-/// The state of a lease: see `keys.rs`.
+/// The state of a lease, as the sorted set of marks stores it: see `keys.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Runs { until: Timestamp },
@@ -38,7 +38,8 @@ impl Mark {
 }
 
 impl Seen {
-    /// The job's element or entry, and its state; `None` if the job has ended or moved.
+    /// Returns the job's entry or bare payload, and the job's state; `None` if the job
+    /// has ended or moved.
     pub(crate) fn job(self) -> Option<(Bytes, StateDetail)> {
         let Some((InProcess { token, entry }, mark)) = self.marked else {
             return Some((self.element, StateDetail::Ready));
@@ -54,7 +55,7 @@ impl Seen {
         }
     }
 
-    /// The size of the element.
+    /// The size of the element in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.element.len()
     }
@@ -65,8 +66,8 @@ impl Seen {
     }
 }
 
-/// The page of `most` elements after the first `passed`, starting at the tail. A page
-/// with fewer elements is the last one.
+/// Reads up to `most` elements of the ring, from the tail on, after skipping `passed`
+/// elements. A page with fewer than `most` elements is the last one.
 pub(crate) async fn read(
     store: &Store,
     operation: Operation,
@@ -89,7 +90,7 @@ pub(crate) async fn read(
     Ok(elements.into_iter().zip(parts).map(seen).collect())
 }
 
-/// The marks of the elements that look as if they were in process.
+/// Reads the marks of the elements that have the form of a job in process.
 async fn marks(
     store: &Store,
     operation: Operation,
@@ -108,7 +109,8 @@ async fn marks(
     scores.into_iter().map(mark).collect()
 }
 
-/// The entry as it will be leased again: the unused delivery is not counted.
+/// Returns the entry with one delivery less: the delivery to a worker that was released
+/// does not count.
 fn without_last_attempt(entry: &Bytes) -> Bytes {
     const ATTEMPT: std::ops::Range<usize> = 6..8;
     let Some(&[high, low]) = entry.get(ATTEMPT) else { return entry.clone() };

@@ -18,10 +18,10 @@
 //!   the list would grow.
 //!
 //! ```text
-//!  signals   BLPOP {Q}:wake                   whatever relq made ready, earlier due
-//!                                             times, resume
-//!  arrivals  BLMOVE Q Q RIGHT RIGHT           any client's LPUSH, at once, while the
-//!                                             circular list is empty; takes nothing
+//! signals   BLPOP {Q}:wake            returns when relq makes a job ready, when a job is
+//!                                     due earlier, or when claims resume
+//! arrivals  BLMOVE Q Q RIGHT RIGHT    returns after any client's LPUSH into an empty
+//!                                     ring; moves the element onto its own place
 //! ```
 //!
 //! A token wakes one worker, which wakes the next one if it leaves jobs to claim.
@@ -41,7 +41,7 @@ use crate::keys::Keys;
 /// and the delay when a waiter dies after it took a notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);
 
-/// The blocking command that returns when a job is pushed into an empty ring.
+/// Builds the blocking command that returns when a job is pushed into an empty ring.
 pub(crate) fn arrivals(keys: &Keys, block: Duration) -> Cmd {
     let mut cmd = command("BLMOVE");
     cmd.arg(&keys.circle).arg(&keys.circle).arg("RIGHT").arg("RIGHT");

@@ -1,5 +1,5 @@
-//! The conformance suite, run on this backend in each of its modes, with the rights of the user that its
-//! README names.
+//! The conformance suite, run on this backend in each of its modes, with the rights of
+//! the user that its README names.
 
 use std::process::ExitCode;
 

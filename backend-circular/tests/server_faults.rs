@@ -1,5 +1,5 @@
-//! Faults of the server, and their effect on this backend and on its waiting claims,
-//! for each way in which finished jobs leave the ring.
+//! Tests how this backend and its waiting claims react to faults of the server, for
+//! each way in which finished jobs leave the ring.
 
 use std::process::ExitCode;
 

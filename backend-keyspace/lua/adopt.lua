@@ -18,7 +18,7 @@ local page = redis.call('SCAN', cursor, 'MATCH', PROCESSING .. '*', 'COUNT', cou
   'TYPE', 'string')
 local words = {}
 for i, name in ipairs(page[2]) do words[2 * i - 1], words[2 * i] = end_ms, name end
--- A key of another type fails here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 redis.call('ZCARD', leased)
 -- A time to live that a client set would delete the job while a worker holds it.
 for _, name in ipairs(page[2]) do redis.call('PERSIST', name) end

@@ -13,7 +13,7 @@ local keys = bind_keys()
 local item, id, window_ms = KEYS[#KEYS], ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
--- A key of another type fails here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 for _, key in ipairs({keys.unique, keys.errors}) do redis.call('HLEN', key) end
 redis.call('ZCARD', keys.ids)
 if not is_item(item) then return 0 end

@@ -2,7 +2,7 @@
 -- Lease the picked jobs that are still ready.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs; then for each job:
--- KEYS[n]     STRING  its item key, an entry or a bare payload
+-- KEYS[n]     STRING  its item key, which holds an entry or a bare payload
 -- KEYS[n + 1] STRING  its processing key, unique to this call
 -- ARGV[1] how many jobs at most
 -- ARGV[2] lease (ms)
@@ -24,21 +24,22 @@ local budget = new_budget(wanted, tonumber(ARGV[5]))
 budget.has_taken = ARGV[6] == 'bounded'
 local now_ms = server_ms()
 
--- A key of another type fails here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 redis.call('ZCARD', keys.leased)
 redis.call('HLEN', keys.unique)
 redis.call('LLEN', keys.wake)
 
--- An entry of relq keeps its bytes, and its attempt is counted in place. Any other
--- value is a bare payload and gets a header. So does an entry that cannot be read, or
--- whose id does not match its key.
+-- Counts this delivery in the stored entry, and returns the entry. An entry of relq
+-- keeps its other bytes. Any other value is a bare payload and gets a header. So does
+-- an entry that cannot be read, or whose id does not match its key.
 local function count_delivery(processing, value, job, id)
   if not job then
     local entry = bare_header .. string.char(#id) .. id .. value
     redis.call('SET', processing, entry)
     return entry
   end
-  -- A leased job cannot expire, so its unique key must not become free by time.
+  -- A leased job cannot expire. So the job must hold its unique key without a time
+  -- limit.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
   -- A time to live that a client set would delete the job while a worker holds it.
   redis.call('PERSIST', processing)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- End jobs without side records: each had no unique key and no id of the client's, and
--- had not failed before.
+-- End jobs without side records: each had no unique key and no id that a client chose,
+-- and had not failed before.
 --
 -- KEYS[1] leased  ZSET    processing key -> lease end (ms)
 -- KEYS[2] totals  HASH    name -> count
@@ -22,6 +22,7 @@ for i = FIRST, #KEYS do
 end
 if #ended == 0 then return lost end
 redis.call('UNLINK', unpack(ended))
--- See `add_to_total`: if another client has overwritten the totals, they stay so.
+-- If another client has overwritten the totals with another type, HINCRBY fails. That
+-- is ignored, because the jobs are already removed.
 redis.pcall('HINCRBY', totals, total, #ended)
 return lost

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- End jobs that have a unique key or an id of the client's, or that failed before.
+-- End jobs that have a unique key or an id that a client chose, or that failed before.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- KEYS[n...] STRING  the processing keys, which are the leases
@@ -13,7 +13,7 @@ local keys = bind_keys()
 local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
--- A key of another type fails here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 for _, key in ipairs({keys.unique, keys.errors}) do redis.call('HLEN', key) end
 redis.call('ZCARD', keys.ids)
 

@@ -8,7 +8,8 @@
 -- ARGV[2] cursor of the ids
 -- ARGV[3] cursor of the errors
 -- ARGV[4] how many of each a page has
--- ARGV[5] the most leases, all of which are read; with more, the script does nothing
+-- ARGV[5] maximum number of leases, because all are read: the script does nothing if
+--         there are more
 -- ARGV[6] how long an id is remembered after its job has ended (ms)
 --
 -- Returns {how many jobs were deleted, the three cursors of the next pages}.
@@ -19,7 +20,7 @@ local cursors, count, most_leases = {ARGV[1], ARGV[2], ARGV[3]}, ARGV[4], tonumb
 local window_ms = tonumber(ARGV[6])
 local forget_at = server_ms() + window_ms
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 if redis.call('EXISTS', keys.unique, keys.ids, keys.errors) == 0
   or redis.call('ZCARD', keys.leased) > most_leases then

@@ -7,12 +7,9 @@
 
 local ITEM, PROCESSING = 'item_', 'processing_'
 
--- Besides the keys of jobs, a queue has only the bookkeeping keys and these.
+-- How many keys of its own this pattern passes to a script, between the bookkeeping
+-- keys and the keys of jobs.
 local PATTERN_KEYS = 3
-
--- How many bytes of an entry `read_entry` needs at most: the fixed part, an id, two
--- times and a unique key. A script that needs no payload reads only these.
-local LONGEST_HEAD = 540
 
 local function pattern_keys(first)
   return {leased = KEYS[first], database = KEYS[first + 1], marker = KEYS[first + 2]}
@@ -28,25 +25,32 @@ local function is_item(name)
   return name:sub(1, #ITEM) == ITEM and redis.call('TYPE', name).ok == 'string'
 end
 
--- A push with an id that any client has already set is a duplicate (R4).
-local function is_ready(_, id)
-  return is_item(ITEM .. id)
+-- Returns a set of those ids that a ready job has. A push with such an id is a duplicate
+-- (R4).
+local function ready_among(_, ids)
+  local items, is_ready = {}, {}
+  for i, id in ipairs(ids) do items[i] = ITEM .. id end
+  -- Most pushes have new ids only: one command finds that out for all of them.
+  if #items == 0 or redis.call('EXISTS', unpack(items)) == 0 then return is_ready end
+  for i, id in ipairs(ids) do is_ready[id] = is_item(items[i]) end
+  return is_ready
 end
 
--- The number of keys besides the queue's own and those of leased jobs: ready jobs and
--- foreign keys. It is exact, and no key is read for it.
+-- Returns how many keys of the database are neither the queue's own nor those of leased
+-- jobs: ready jobs and foreign keys. The count is exact, and reads no key.
 local function unclaimed(keys)
   return redis.call('DBSIZE') - redis.call('ZCARD', keys.leased)
     - redis.call('EXISTS', unpack(KEYS, 1, BOOKKEEPING_KEYS + PATTERN_KEYS))
 end
 
--- Fails before the first write if a key has another type. Keys of jobs are checked one
--- by one elsewhere.
+-- Makes the script fail, before its first write, if a key of this pattern has another
+-- type. The keys of jobs are checked one by one elsewhere.
 local function check_ready(keys)
   redis.call('ZCARD', keys.leased)
 end
 
--- An id that no ready job has: the given one, unless a client has set it meanwhile.
+-- Returns an id that no ready job has: the given one, or a new one if a client has set
+-- a job with the given id meanwhile.
 local function free_id(id)
   local free, number = id, 1
   while redis.call('EXISTS', ITEM .. free) == 1 do
@@ -56,8 +60,8 @@ local function free_id(id)
   return free
 end
 
--- The entry under the new id. The client did not choose this id, so it is not indexed
--- as a client's id. See `keep`.
+-- Returns the entry with the new id `id`. The client did not choose this id, so the
+-- index of clients' ids does not get it. See `keep`.
 local function renamed(keys, job, entry, id)
   if holds_key(keys.unique, job) then
     redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, job.expires_at))
@@ -73,16 +77,27 @@ local function make_ready(keys, job, entry)
   notify(keys)
 end
 
+-- Makes the jobs of a push ready. Their ids are nearly always free and all different: then
+-- one command stores all of the jobs.
 local function append(keys, entries)
+  local items, is_seen, are_different = {}, {}, true
+  for i, entry in ipairs(entries) do
+    local id = entry:sub(12, 11 + entry:byte(11))
+    items[2 * i - 1], items[2 * i] = ITEM .. id, entry
+    are_different, is_seen[id] = are_different and not is_seen[id], true
+  end
+  if are_different and redis.call('MSETNX', unpack(items)) == 1 then return notify(keys) end
   for _, entry in ipairs(entries) do make_ready(keys, read_entry(entry), entry) end
 end
 
--- The id in the name of a processing key. Any client may have made it: see lease.rs.
+-- Returns the job id in the name of a processing key. Any client may have made the key.
+-- The form of the name is in lease.rs.
 local function id_of_lease(name)
   return name:match('^' .. PROCESSING .. '(.*)_[^_/]*/%d+/[^/]*$') or name:sub(#PROCESSING + 1)
 end
 
--- A lease is named by its processing key.
+-- Returns the entry of a leased job and the end of its lease (ms), or nil if the lease
+-- is lost. `lease` is the job's processing key.
 local function find_leased(keys, lease)
   local end_ms = redis.call('ZSCORE', keys.leased, lease)
   if not end_ms then return nil end

@@ -13,7 +13,7 @@
 local keys = bind_keys()
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 local counts, step = {requeued = 0, buried = 0}, new_step((#KEYS - first_job_key() + 1) / 2)
 

@@ -1,13 +1,15 @@
 #!lua flags=no-writes
--- Read a page of all keys of the database.
+-- Read a page of all keys of the database, and sort its keys into ready jobs, leases
+-- that are missing, and foreign keys.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] cursor, '0' to begin
 -- ARGV[2] how many keys to read
 -- ARGV[3] how many foreign keys to name
 --
--- Returns {cursor of the next page or '0', {item keys}, {processing keys without a
--- lease}, how many other keys are foreign, {names of some of them}}.
+-- Returns {cursor of the next page, or '0' after the last, {item keys}, {processing
+-- keys without a lease}, how many keys are foreign, {names of some of the foreign
+-- keys}}.
 --
 -- Library: side_records, pattern, moves
 local keys = bind_keys()

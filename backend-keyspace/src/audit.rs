@@ -8,8 +8,8 @@ use crate::{
     config::ForeignKeys, keys::id_of_item, lease, pick::Sweep, scripts::Store,
 };
 
-/// Notes every ready and leased job. Reports keys without a lease, and foreign keys if
-/// the queue does not tolerate them.
+/// Adds every ready and leased job to `seen`. Reports processing keys without a lease,
+/// and also foreign keys if the configuration does not tolerate them.
 pub(crate) async fn read(
     store: &Store,
     foreign_keys: ForeignKeys,

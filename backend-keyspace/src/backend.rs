@@ -1,4 +1,4 @@
-//! The state of this backend on one queue.
+//! The data that this backend keeps for one open queue.
 
 use crate::{
     config::ForeignKeys,
@@ -7,7 +7,7 @@ use crate::{
     scripts::Store,
 };
 
-/// How this backend keeps its jobs.
+/// The keyspace pattern on one queue, with the queue's keys and connection.
 #[derive(Debug)]
 pub struct Keyspace {
     pub(crate) store: Store,

@@ -1,4 +1,5 @@
-//! Turns the keys that the pick found into deliveries.
+//! Claims jobs: leases those that the pick script drew, and converts them into
+//! deliveries.
 
 use bytes::Bytes;
 use relq_core::{
@@ -19,23 +20,27 @@ use crate::{
     scripts::{Ask, Picked, Taken, Wanted},
 };
 
-/// How many more pages a claim scans once it has some jobs: about ten milliseconds.
+/// The number of database pages that a claim scans after its first job, to find more
+/// jobs for the same call. The scan takes about ten milliseconds.
 const FURTHER_PAGES: usize = 50;
 
-/// How often a claim retries after other workers took all the jobs that it saw.
+/// The maximum number of retries of a claim whose jobs were all taken by other workers
+/// first.
 const CONTENDED: usize = 100;
 
-/// A claim in progress.
+/// The state of one claim that searches for jobs: its limits, and the jobs leased so
+/// far.
 #[derive(Debug)]
 struct Hunt<'a> {
     ask: &'a ClaimRequest,
-    /// The maximum number of jobs.
+    /// How many jobs the claim returns at most.
     most: u32,
     /// When the claim began, by the server's clock (us).
     since_us: String,
-    /// How many keys are known not to be ready jobs.
+    /// The number of unclaimed keys that are known to be foreign keys, and so not ready
+    /// jobs. A key is unclaimed if it is not leased and not one of the queue's own.
     foreign_keys: u64,
-    /// How many keys were unclaimed at the last count.
+    /// How many keys were ready jobs or foreign keys at the last count.
     unclaimed: u64,
     taken: Taken,
     /// Whether the claim saw a ready job, even if another worker took it first.
@@ -44,7 +49,7 @@ struct Hunt<'a> {
     partial: PartialEffect,
 }
 
-/// Why a leased job goes to the dead letters.
+/// A leased job that goes to the dead letters, with the reason.
 struct Burial {
     lease: String,
     why: char,
@@ -84,20 +89,20 @@ impl<'a> Hunt<'a> {
             || self.unclaimed <= self.foreign_keys
     }
 
-    /// Whether another round is useless. If other workers took every job that this
-    /// claim saw, another round is useful: more jobs may be ready.
+    /// Whether another search would not find a job either. A retry is worth it if other
+    /// workers took every job that this claim saw: more jobs may be ready.
     fn is_in_vain(&self) -> bool {
         self.taken.jobs == 0 && (!self.saw_some || self.unclaimed <= self.foreign_keys)
     }
 }
 
-/// State that a claim keeps between rounds: how often other workers took all the jobs
-/// that it saw.
+/// Counts how often other workers took all the jobs that a claim saw. The claim keeps
+/// this count between its rounds.
 #[derive(Debug, Default)]
 pub struct Contended(usize);
 
 impl Keyspace {
-    /// Picks jobs, and leases those that are still ready by then.
+    /// Picks jobs, and leases those that no other worker has taken in between.
     pub(crate) async fn pick_and_lease(
         &self,
         ask: &ClaimRequest,
@@ -126,7 +131,8 @@ impl Keyspace {
         Ok(ClaimRound { deliveries: hunt.deliveries, hint: wake, is_due, goes_on })
     }
 
-    /// Leases the picked jobs, and searches for more jobs if they are too few.
+    /// Leases the picked jobs. If they are fewer than the claim wants, searches the
+    /// database for more.
     async fn hunt<'a>(
         &self,
         mut hunt: Hunt<'a>,
@@ -136,7 +142,7 @@ impl Keyspace {
         hunt.foreign_keys = self.finder.foreign_keys();
         match self.look_for_all(&mut hunt, picked.items).await {
             Ok(()) => Ok(hunt),
-            // Jobs are already leased: deliver them instead of failing the call.
+            // Some jobs are leased: deliver them instead of failing the call.
             Err(error) if !hunt.deliveries.is_empty() => {
                 tracing::debug!(%error, "a claim returns fewer jobs: a later step failed");
                 Ok(hunt)
@@ -174,8 +180,8 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Keys are unclaimed, but the claim saw no ready job. Unless other workers took
-    /// the jobs in between, these keys are foreign.
+    /// Counts the foreign keys after a search that saw no ready job although keys are
+    /// unclaimed. These keys are foreign, unless other workers took jobs in between.
     async fn count_foreign_keys(&self, hunt: &mut Hunt<'_>) -> Result<(), Error> {
         let now = self.store.pick(Wanted { draws: 0, ..self.finder.wanted(1) }).await?;
         hunt.unclaimed = now.unclaimed;
@@ -191,7 +197,7 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Leases these jobs if they are still ready, up to the number wanted.
+    /// Leases the jobs of `items` that are still ready, up to the number wanted.
     async fn take(&self, hunt: &mut Hunt<'_>, items: Vec<Bytes>) -> Result<(), Error> {
         let room = hunt.most - hunt.taken.jobs;
         if items.is_empty() || room == 0 {
@@ -252,8 +258,8 @@ impl Keyspace {
 }
 
 impl Claim<'_> {
-    /// How the job at `position` is leased. A key without a valid id is leased under an
-    /// id that the claim makes, and then buried.
+    /// Returns the keys with which the script leases the job at `position`. A job whose
+    /// key holds no valid id gets a generated id, under which it is then buried.
     fn ask(&self, position: usize, item: Bytes) -> Ask {
         let id = id_in(&item);
         let id = id.map_or_else(
@@ -269,7 +275,7 @@ fn id_in(item: &Bytes) -> Option<JobId> {
     JobId::new(std::str::from_utf8(&id_of_item(item)).ok()?).ok()
 }
 
-/// Returns the entry, or a burial if the job cannot be delivered.
+/// Parses a leased entry. Returns a burial if the job has expired or cannot be read.
 fn read(ask: &Ask, element: &Bytes, now: Timestamp) -> Result<Entry, Burial> {
     let lease = || String::from_utf8_lossy(&ask.processing).into_owned();
     if id_in(&ask.item).is_none() {

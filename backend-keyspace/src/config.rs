@@ -7,7 +7,8 @@ pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::{capabilities::CAPABILITIES, keys::DATABASE};
 
-/// The Redis server, the environment, and how foreign keys are treated.
+/// The configuration of a queue: the server's address, the clock and the source of
+/// randomness, and whether foreign keys are tolerated.
 #[derive(Debug, Clone)]
 pub struct KeyspaceConfig {
     pub(crate) redis: RedisConfig,
@@ -22,8 +23,8 @@ pub(crate) enum ForeignKeys {
 }
 
 impl KeyspaceConfig {
-    /// The database at `url`: see [`RedisConfig::new`]. The queue needs a database of
-    /// its own.
+    /// Configures a queue on the database at `url`: see [`RedisConfig::new`]. The queue
+    /// needs a database of its own.
     ///
     /// # Errors
     /// When the URL does not name a Redis server.
@@ -31,7 +32,7 @@ impl KeyspaceConfig {
         RedisConfig::new(url).map(Self::from)
     }
 
-    /// Sets the time and randomness to run on.
+    /// Sets the clock and the source of randomness that the queue uses.
     #[must_use]
     pub fn environment(self, environment: Environment) -> Self {
         Self { redis: self.redis.environment(environment), ..self }

@@ -8,17 +8,17 @@ use relq_redis::code_of;
 
 use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 
-/// How many pages are scanned for foreign keys, a thousand keys each. In a larger
-/// database they are a sample by hash: if one key in a thousand is foreign, the sample
-/// misses all of them once in twenty thousand times.
+/// The number of pages, of a thousand keys each, that are scanned for foreign keys. In
+/// a larger database these keys are a random sample: if one key in a thousand is
+/// foreign, the sample misses all foreign keys once in twenty thousand times.
 const PAGES: usize = 10;
 
 const OF_A_CLUSTER: &str = "the server is a node of a Redis Cluster, and this pattern needs \
                             a whole database on one server: RANDOMKEY and SCAN return \
                             the keys of one node";
 
-/// Fails with the reason if the queue cannot use the database. Whether another queue
-/// owns it is checked with the marker: `relq_redis::Owner`.
+/// Fails with the reason if the queue cannot use the database. `relq_redis::Owner`
+/// checks by the marker whether another queue owns the database.
 pub(crate) async fn check(
     store: &Store,
     foreign_keys: ForeignKeys,
@@ -34,8 +34,9 @@ pub(crate) async fn check(
     }
 }
 
-/// Explains the error of a cluster node. It refuses one command on the marker and on
-/// the name of the database's queue, because the two keys are in different slots.
+/// Replaces the error of a cluster node by one that explains it. A cluster node refuses
+/// a command that names both the marker and the key `relq:database`, because these keys
+/// are in different slots.
 pub(crate) fn say_of_a_cluster(error: Error) -> Error {
     match code_of(&error) {
         Some("CROSSSLOT" | "CLUSTERDOWN" | "MOVED") => {
@@ -45,11 +46,9 @@ pub(crate) fn say_of_a_cluster(error: Error) -> Error {
     }
 }
 
-/// If no key is unclaimed, no key is foreign.
+/// Fails if the database holds foreign keys. A database of up to a thousand keys is
+/// scanned in one round trip.
 async fn refuse_foreign_keys(store: &Store) -> Result<(), Error> {
-    if store.stats(Operation::Connect).await?.ready == 0 {
-        return Ok(());
-    }
     let mut sweep = Sweep::of_all();
     for _ in 0..PAGES {
         let Some(page) = sweep.next_page(store, Operation::Connect).await? else {

@@ -51,18 +51,19 @@ impl Keys {
         }
     }
 
-    /// The keys that `pattern.lua` binds, in its order.
+    /// Returns the pattern's keys in the order in which `pattern.lua` binds them.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.leased, &self.database, &self.marker].map(String::clone).into()
     }
 }
 
-/// The key of the ready job with this id.
+/// Returns the key that holds the job with this id while the job is ready.
 pub(crate) fn item(id: &str) -> String {
     format!("{ITEM}{id}")
 }
 
-/// The id in the key of a ready job. It may be invalid.
+/// Returns the job's id from the key of a ready job. The id may be invalid, because any
+/// client can set such a key.
 pub(crate) fn id_of_item(key: &Bytes) -> Bytes {
     key.slice(ITEM.len().min(key.len())..)
 }

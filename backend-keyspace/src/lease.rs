@@ -20,7 +20,7 @@ use relq_redis::entry::Entry;
 
 use crate::keys::PROCESSING;
 
-/// The parts that all leases of one claim share.
+/// The parts that all lease names of one claim have in common.
 #[derive(Debug)]
 pub(crate) struct Claim<'a> {
     pub(crate) worker: &'a WorkerId,
@@ -29,30 +29,33 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// The part that distinguishes the lease at `position` from all others.
+    /// Returns the token of the lease with the number `position` in this claim. No
+    /// other lease has the same token.
     pub(crate) fn token(&self, position: usize) -> String {
         let Self { worker, since_us, nonce } = self;
         format!("{nonce}-{position}/{since_us}/{worker}")
     }
 }
 
-/// The processing key of job `id` under the lease `token`.
+/// Returns the key that holds job `id` while the job is leased with `token`.
 pub(crate) fn key(id: &str, token: &str) -> String {
     format!("{PROCESSING}{id}_{token}")
 }
 
-/// The token of the receipt for an entry that is leased under `token`.
+/// Returns the receipt's token for an entry that is leased with `token`. Its last
+/// letter says whether the job has side records.
 pub(crate) fn receipt_token(token: &str, entry: &Entry) -> String {
     let has_side_records = entry.has_side_records() || entry.attempt > 1;
     format!("{token}{}", if has_side_records { 't' } else { 'p' })
 }
 
-/// The processing key that a receipt names.
+/// Returns the key that holds the leased job to which the receipt belongs.
 pub(crate) fn key_of(receipt: &Receipt) -> String {
     key_by(receipt.token(), receipt.job().as_str())
 }
 
-/// The processing key of a job by the token of its receipt, whose last letter is the kind.
+/// Returns the key that holds the leased job `id`, built from the token of its receipt.
+/// The last letter of that token is the kind, and is not part of the key.
 pub(crate) fn key_by(token: &[u8], id: &str) -> String {
     let token = String::from_utf8_lossy(token);
     let mut token = token.chars();
@@ -60,17 +63,18 @@ pub(crate) fn key_by(token: &[u8], id: &str) -> String {
     key(id, token.as_str())
 }
 
-/// Whether ending the job touches more than the job itself.
+/// Whether this receipt token belongs to a job with side records, such as a unique key,
+/// which must be freed when the job ends.
 pub(crate) fn has_side_records(token: &[u8]) -> bool {
     token.ends_with(b"t")
 }
 
-/// The suffix of every processing key that the worker holds.
+/// Returns the suffix that the keys of all jobs leased by this worker have in common.
 pub(crate) fn suffix(worker: &WorkerId) -> String {
     format!("/{worker}")
 }
 
-/// The parts of a processing key.
+/// The parts of the key of a leased job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) worker: WorkerId,

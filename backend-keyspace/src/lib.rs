@@ -7,6 +7,7 @@ mod cancel;
 mod capabilities;
 mod claim;
 mod config;
+mod connect;
 mod database;
 mod keys;
 mod lease;
@@ -21,6 +22,7 @@ mod wait;
 
 pub use backend::Keyspace;
 pub use config::{InvalidUrl, KeyspaceConfig, RedisConfig};
+pub use connect::connect;
 pub use pattern::KeyspaceQueue;
 
 /// Internals that the conformance suite needs. Not part of the API.

@@ -72,8 +72,8 @@ impl Pattern for Keyspace {
         &self.store.bookkeeping
     }
 
-    /// If an id is taken, even a generated one, the bookkeeping's push script stores
-    /// the jobs.
+    /// Stores jobs without options by one script. If one of the ids is taken, even a
+    /// generated one, the bookkeeping's push script stores the jobs instead.
     async fn append(
         &self,
         ids: &[JobId],
@@ -82,8 +82,8 @@ impl Pattern for Keyspace {
         self.store.append(ids, &entries).await
     }
 
-    /// A claim makes two calls: the first picks jobs and shares the round trip of the
-    /// settlements, the second leases the picked jobs.
+    /// Claims jobs by two calls. The first picks jobs, in one round trip with waiting
+    /// settlements; the second leases the picked jobs.
     async fn try_claim(
         &self,
         ask: &ClaimRequest,
@@ -118,7 +118,8 @@ impl Pattern for Keyspace {
         self.store.bookkeeping.beat(&self.store.keys.leased, processing, lease).await
     }
 
-    /// In no order, because ready jobs of this pattern have no order.
+    /// Returns all leases of a worker, unsorted: ready jobs of this pattern have no
+    /// order.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
         let (leased, glob) =
             (&self.store.keys.leased, format!("*{}", lease::suffix(worker)));
@@ -133,7 +134,8 @@ impl Pattern for Keyspace {
         recover::recover(&self.store, &self.adoption, &self.freeing, page).await
     }
 
-    /// No command is needed: every script that makes a job ready also leaves a token.
+    /// Returns no command: every script that makes a job ready also leaves a token in
+    /// the list `wake`, to which all notifiers listen.
     fn arrivals(&self, _block: Duration) -> Option<Cmd> {
         None
     }
@@ -186,7 +188,7 @@ impl Pattern for Keyspace {
     }
 }
 
-/// Names that relq made are text.
+/// Converts a name from bytes to text. relq made the name, so it is always valid text.
 fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

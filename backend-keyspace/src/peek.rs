@@ -1,4 +1,4 @@
-//! Looking at jobs without touching them.
+//! Reads jobs for an operator without changing them.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -16,20 +16,20 @@ use relq_redis::{
 
 use crate::{lease::Lease, scripts::Store};
 
-/// The most ready jobs on one page, whatever the request asks for: their payloads are
-/// read too.
+/// The maximum number of ready jobs on a page, even if the request asks for more. The
+/// limit keeps replies small, because a page contains payloads.
 const MAX_PAGE: usize = 1000;
 
-/// How many pages of the database are scanned for one page of ready jobs. Ready jobs
-/// may be few among many leased ones.
+/// The maximum number of database pages that are scanned for one page of ready jobs.
+/// Without a limit a scan could be long, if ready jobs are few among many leased ones.
 const SWEEPS: usize = 100;
 
-/// The least number of keys to scan for such a page: while pages contain ready jobs,
-/// and after a page that contains none.
+/// The least number of keys to scan for a page of ready jobs: `FEW_KEYS` after a page
+/// of the database that contains ready jobs, `MANY_KEYS` after one that contains none.
 const FEW_KEYS: u32 = 100;
 const MANY_KEYS: u32 = 1000;
 
-/// How many bytes a length takes in a cursor.
+/// The number of bytes in which a page cursor stores the length of a key.
 const LENGTH: usize = 2;
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
@@ -50,7 +50,8 @@ async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
     store.bookkeeping.views_of(elements).await
 }
 
-/// The worker that holds a job. It is unknown for a job that another client renamed.
+/// Returns the worker that holds a leased job, and since when. If another client
+/// renamed the job's key, the worker is called `unknown`.
 fn holder(key: &Bytes, until: Timestamp) -> Option<StateDetail> {
     let (worker, since) = match Lease::parse(key) {
         Some(lease) => (lease.worker, lease.since),
@@ -70,8 +71,8 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
             break;
         }
         let page = store.scan(Operation::Peek, &position.cursor, count).await?;
-        // A page of the keyspace without one ready job suggests that few of its keys
-        // are this queue's: the next page may be larger.
+        // If a page of the database has no ready job, few of the keys are ready jobs:
+        // scan more keys for the next page.
         count = if page.items.is_empty() { MANY_KEYS } else { few };
         position.is_last = &page.next[..] == START;
         position.cursor = page.next;
@@ -90,8 +91,9 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
 const START: &[u8] = b"0";
 
 /// The position of the next page of ready jobs: the cursor of SCAN, and the keys that
-/// SCAN returned but no page has shown yet. A second SCAN from the same cursor would
-/// not do: after the server has grown its hash table, it returns other keys there.
+/// SCAN has returned but no page has shown. These keys are stored, because a second
+/// SCAN from the same cursor returns other keys after the server has grown its hash
+/// table.
 #[derive(Debug)]
 struct ScanPosition {
     cursor: Bytes,
@@ -123,8 +125,8 @@ impl ScanPosition {
         }
     }
 
-    /// The cursor as bytes, or `None` at the end. A name that is too long for a cursor
-    /// holds no valid id.
+    /// Converts the position into a cursor. Returns `None` after the last page. A key
+    /// that is too long for a cursor holds no valid job id and is left out.
     fn written(&self) -> Option<PageCursor> {
         if self.is_last && self.keys.is_empty() {
             return None;
@@ -140,8 +142,9 @@ impl ScanPosition {
     }
 }
 
-/// The values of the first keys, up to the one that fills [`REPLY_BYTES`], and how many
-/// keys were read. A key that is gone by now has no value.
+/// Reads the values of the first keys, up to the one that fills [`REPLY_BYTES`].
+/// Returns the values, and how many keys were read. A key that was deleted has no
+/// value.
 async fn values_of_page(
     store: &Store,
     keys: &[Bytes],

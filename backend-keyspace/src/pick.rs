@@ -34,23 +34,25 @@ use crate::scripts::{PAGE, Store, Swept, Wanted};
 /// SCAN's cursor before the first page and after the last page.
 const START: Bytes = Bytes::from_static(b"0");
 
-/// A claim of more jobs than this does not draw: a page of the sweep returns more jobs.
+/// A claim of more jobs than this does not draw keys at random, because one page of the
+/// sweep returns more jobs.
 const MOST_BY_LOT: u32 = 64;
 
-/// The least number of draws of a claim. If one key in 64 is a ready job, one claim in
-/// three misses it; if one key in 32 is, one claim in eight.
+/// How many random keys a claim draws at least. If one key in 64 is a ready job, 64
+/// draws find none in one claim of three; if one key in 32 is, in one claim of eight.
 const DRAWS: u32 = 64;
 
-/// How many jobs are picked beyond those wanted, because other workers may pick the
-/// same.
+/// The maximum number of jobs that a claim picks in addition to those that it wants. It
+/// may need them, because other workers may take some of the same jobs first.
 const SPARE: u32 = 16;
 
 /// The state that a queue keeps between searches for jobs.
 #[derive(Debug)]
 pub(crate) struct Finder {
-    /// Where the next sweep begins.
+    /// The cursor of SCAN at which the next sweep begins.
     cursor: Mutex<Bytes>,
-    /// How many keys are known not to be ready jobs.
+    /// The number of unclaimed keys that are known to be foreign keys, and so not ready
+    /// jobs. A key is unclaimed if it is not leased and not one of the queue's own.
     foreign_keys: AtomicU64,
 }
 
@@ -59,7 +61,7 @@ impl Finder {
         Self { cursor: Mutex::new(START), foreign_keys: AtomicU64::new(0) }
     }
 
-    /// The request to the pick script for a claim of `jobs` jobs.
+    /// Returns the request that a claim of `jobs` jobs sends to the pick script.
     pub(crate) fn wanted(&self, jobs: u32) -> Wanted {
         let draws = if jobs > MOST_BY_LOT { 0 } else { DRAWS + 4 * jobs };
         Wanted { jobs: with_spare(jobs), draws, foreign_keys: self.foreign_keys() }
@@ -69,7 +71,7 @@ impl Finder {
         self.foreign_keys.load(Ordering::Relaxed)
     }
 
-    /// Caps the known number of foreign keys at `at_most`.
+    /// Lowers the number of foreign keys to `at_most` if it is higher.
     pub(crate) fn know(&self, at_most: u64) {
         self.foreign_keys.fetch_min(at_most, Ordering::Relaxed);
     }
@@ -80,13 +82,13 @@ impl Finder {
         self.foreign_keys.store(0, Ordering::Relaxed);
     }
 
-    /// Begins a sweep for ready jobs at the position where the last sweep stopped.
+    /// Begins a sweep for ready jobs at the page where the last sweep stopped.
     pub(crate) fn sweep(&self) -> Sweep {
         let cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Sweep::from(cursor, For::Items)
     }
 
-    /// Returns the next page, and saves the position for the next sweep.
+    /// Returns the next page of a sweep, and saves the position for the next sweep.
     pub(crate) async fn next_page(
         &self,
         store: &Store,
@@ -115,12 +117,13 @@ impl Finder {
     }
 }
 
-/// The number of jobs to pick for a claim of `jobs`, with the spare ones.
+/// Returns how many jobs to pick for a claim of `jobs` jobs: up to `SPARE` more than it
+/// wants.
 pub(crate) fn with_spare(jobs: u32) -> u32 {
     jobs + jobs.min(SPARE)
 }
 
-/// The keys that a sweep searches for.
+/// Which keys a sweep searches for: only those of ready jobs, or all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
     Items,
@@ -132,9 +135,11 @@ enum For {
 pub(crate) struct Sweep {
     target: For,
     cursor: Bytes,
-    /// How often the cursor must still reach the end.
+    /// How many more times the cursor must reach the end of the database before the
+    /// sweep is complete.
     ends_left: u32,
-    /// Keys seen since the last start that are neither ready nor leased jobs.
+    /// The number of foreign keys that the sweep has seen since its cursor was last at
+    /// the start of the database.
     pub(crate) foreign_keys: u64,
 }
 
@@ -151,7 +156,7 @@ impl Sweep {
         Self { target, cursor, ends_left, foreign_keys: 0 }
     }
 
-    /// Returns the next page, or `None` at the end.
+    /// Reads the next page of the database. Returns `None` when the sweep has ended.
     pub(crate) async fn next_page(
         &mut self,
         store: &Store,

@@ -1,6 +1,6 @@
 //! Removes all jobs of the queue, and only keys of the queue.
 //!
-//! FLUSHDB would also remove foreign keys. A database of up to ten thousand keys is
+//! FLUSHDB would also remove foreign keys. A database of up to a thousand keys is
 //! purged in one step. A larger one is purged page by page, and jobs that are pushed
 //! meanwhile may stay.
 
@@ -10,7 +10,7 @@ use relq_redis::PartialEffect;
 
 use crate::scripts::Store;
 
-/// Removes every job. Returns how many there were.
+/// Removes every job of the queue. Returns how many were removed.
 pub(crate) async fn purge(store: &Store) -> Result<u64, Error> {
     let (mut removed, mut partial) = (0, PartialEffect::default());
     let mut cursor = Bytes::from_static(b"0");

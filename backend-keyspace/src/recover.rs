@@ -26,10 +26,12 @@ use relq_redis::PartialEffect;
 
 use crate::scripts::Store;
 
-/// The length of the lease that is given to another client's processing key.
+/// The length of the lease that recovery gives to a job whose key another client has
+/// renamed to a processing key.
 const ADOPTED_FOR: Duration = Duration::from_secs(60);
 
-/// The position of the scan for processing keys without a lease.
+/// The position of the scan that finds processing keys without a lease and gives them
+/// one.
 #[derive(Debug)]
 pub(crate) struct Adoption(Mutex<Bytes>);
 
@@ -42,7 +44,8 @@ impl Adoption {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Scans the next page.
+    /// Gives a lease to the processing keys without one on the next page of the
+    /// database.
     async fn look_on(&self, store: &Store) -> Result<(), Error> {
         let (adopted, next) = store.adopt(&self.cursor(), ADOPTED_FOR).await?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
@@ -53,8 +56,8 @@ impl Adoption {
     }
 }
 
-/// The positions of the scans for deleted jobs: in the unique keys, the ids and the
-/// errors.
+/// The positions of the scans that search the unique keys, the ids and the errors for
+/// records of deleted jobs.
 #[derive(Debug)]
 pub(crate) struct Freeing(Mutex<[Bytes; 3]>);
 
@@ -67,7 +70,8 @@ impl Freeing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Scans the next page of each.
+    /// Scans one page of the unique keys, of the ids and of the errors, and frees the
+    /// records of jobs that were deleted.
     async fn look_on(&self, store: &Store) -> Result<(), Error> {
         let (freed, next) = store.free_deleted(&self.cursors()).await?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
@@ -78,8 +82,8 @@ impl Freeing {
     }
 }
 
-/// Recovers up to a page of ended leases, and looks at a page of what other clients may
-/// have done.
+/// Recovers up to a page of expired leases, gives leases to jobs that other clients
+/// have renamed, and frees the records of jobs that other clients have deleted.
 pub(crate) async fn recover(
     store: &Store,
     adoption: &Adoption,

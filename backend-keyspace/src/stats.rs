@@ -4,8 +4,8 @@ use relq_core::{Error, Stats, error::Operation};
 
 use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
 
-/// How many pages, a thousand keys each, stats scan for foreign keys in a database that
-/// may have none.
+/// The number of pages, of a thousand keys each, that the stats scan for foreign keys
+/// if the configuration does not tolerate them.
 const PAGES: usize = 10;
 
 pub(crate) async fn stats(

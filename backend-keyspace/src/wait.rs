@@ -1,8 +1,9 @@
 //! How an idle claim wakes: by a notification and by a recheck.
 //!
 //! ```text
-//!  BLPOP {Q}:wake    a push, a returned job, an earlier due time, resume
-//!  recheck           jobs that another client sets by itself
+//! BLPOP {Q}:wake    returns after a push by relq, when a job returns or is due earlier,
+//!                   or when claims resume
+//! recheck           finds jobs that another client has set without a notification
 //! ```
 //!
 //! Each script that makes a job ready leaves a token in the list, at most one. The

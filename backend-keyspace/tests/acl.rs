@@ -1,3 +1,3 @@
-//! The user that the README names has the rights that the backend needs, and no more.
+//! Checks that the user in the README has exactly the rights that the backend needs.
 
 relq_conformance::acl!(relq_conformance::own::Keyspace);

@@ -1,4 +1,4 @@
-//! Faults of the server, and their effect on this backend and on its waiting claims.
+//! Tests how this backend and its waiting claims react to faults of the server.
 
 use std::process::ExitCode;
 

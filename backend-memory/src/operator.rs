@@ -1,4 +1,4 @@
-//! The operator's methods.
+//! The calls of an operator on a queue in memory.
 
 use async_trait::async_trait;
 use relq_core::{

@@ -1,4 +1,4 @@
-//! The worker's methods.
+//! The calls of producers and workers on a queue in memory.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use relq_core::{
 
 use crate::state::{Job, State};
 
-/// How often a waiting claim polls. No notification wakes it.
+/// How often a waiting claim looks for ready jobs. No notification wakes it.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The options and limits of this backend.
@@ -115,6 +115,11 @@ impl ReliableQueue for MemoryQueue {
             }
             clock.sleep(left.min(POLL)).await;
         }
+    }
+
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        self.environment.clock().sleep(limit.min(POLL)).await;
+        Ok(())
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {

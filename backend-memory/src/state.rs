@@ -79,7 +79,7 @@ impl Job {
         }
     }
 
-    /// Adds to the last error that the lease of this attempt expired (R11).
+    /// Adds to the job's last error that the lease of this attempt expired (R11).
     fn note_lost_lease(&mut self) {
         let this = format!("attempt {}: lease ended, no heartbeat", self.attempt);
         let last = self.last_error.take().map(|last| last + "; ");
@@ -269,7 +269,7 @@ impl State {
         u32::try_from(due.len()).unwrap_or(u32::MAX)
     }
 
-    /// When the next lease or delay ends.
+    /// When the next lease expires or the next delay ends; `None` if there is neither.
     fn next_end(&self) -> Option<Timestamp> {
         let end = |job: &Job| job.due().or_else(|| Some(job.lease()?.until));
         self.jobs.values().filter_map(end).min()

@@ -17,10 +17,10 @@ local element, session = ARGV[1], ARGV[2]
 local window_ms, remember_ms = tonumber(ARGV[3]), tonumber(ARGV[4])
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 redis.call('LLEN', list)
-local name, entry = read_element(list, element)
+local name, entry_at = read_element(list, element)
 local end_ms = name and (redis.call('ZSCORE', keys.leased, name)
   or redis.call('ZSCORE', keys.workers, session))
 if redis.call('LREM', list, 1, element) == 0 then return 0 end
@@ -29,7 +29,7 @@ if name then
   redis.call('ZADD', keys.cancelled, forget_at, name)
   redis.call('ZREM', keys.leased, name)
 end
-local job = read_entry(entry)
+local job = read_entry(head_from(element, entry_at))
 if job then close_side_records(keys, job, now_ms, window_ms) end
 add_to_total(keys.totals, 'cancelled', 1)
 return 1

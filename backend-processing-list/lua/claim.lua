@@ -4,21 +4,21 @@
 -- KEYS[1] ready    LIST    Q itself, oldest on the right
 -- KEYS[2] handed   LIST    elements that a waiting claim has moved here; older than ready
 -- KEYS[3] list     LIST    list of leased jobs: the worker's own, or the shared one
--- KEYS[4] leased   ZSET    lease -> end (ms), of those with an end of their own
--- KEYS[5] workers  ZSET    session -> end of its heartbeat (ms)
+-- KEYS[4] leased   ZSET    lease -> end (ms)
+-- KEYS[5] workers  ZSET    session -> end of its last lease (ms)
 -- KEYS[6] retired  ZSET    session that ended -> until when its list is watched (ms)
 -- KEYS[7] later    ZSET    id -> due (ms)
 -- KEYS[8] unique   HASH    unique key -> holder
 -- KEYS[9] paused   STRING  exists while claims are paused
 -- ARGV[1] session: prefix of the names of its leases
--- ARGV[2] 'worker' if the worker's heartbeat is the lease, 'job' if each job has its own
+-- ARGV[2] 'worker' if the list is the worker's own, 'job' if it is the shared one
 -- ARGV[3] nonce of this call
 -- ARGV[4] lease (ms)
 -- ARGV[5] how many at most
 -- ARGV[6] 'now', 'waiting' if the worker waits when nothing is ready, or 'moved' to take
 --         only what a blocking move has brought
 -- ARGV[7] header of the entry for a bare payload, up to the id's length
--- ARGV[8] how many bytes at most, or one job
+-- ARGV[8] how many bytes at most; the first job may be larger
 --
 -- Returns {now (us), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- element, ...}, each element as it is leased now.
@@ -35,85 +35,87 @@ local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- Keys of another type fail at their first read, before the first write.
-local beats_until, moved, count = 0, {}, redis.call('LLEN', list)
+local beats_until, unstamped, count = 0, {}, redis.call('LLEN', list)
 if scope == 'worker' then
   beats_until = tonumber(redis.call('ZSCORE', workers, session) or 0)
-  moved = count > 0 and unseen(list, wanted) or moved
+  unstamped = count > 0 and unseen(list) or unstamped
 end
 
 -- Most queues have none of these keys most of the time, so one EXISTS checks them all.
-local is_plain = redis.call('EXISTS', paused, later, handed, unique, leased, retired) == 0
+local is_plain = redis.call('EXISTS', paused, later, handed, unique, retired) == 0
 local due_in_ms = -1
 if not is_plain then
   if redis.call('EXISTS', paused) == 1 then
     redis.call('LLEN', ready)
-    put_back({ready = ready}, list, moved)
+    put_back({ready = ready}, list, unstamped)
     return {now_us, 1, -1}
   end
-  -- Keys of another type fail here, before the first write.
+  -- If a key has another type, the script fails here, before its first write.
   for _, key in ipairs({leased, retired}) do redis.call('ZCARD', key) end
   redis.call('HLEN', unique)
   due_in_ms = next_in_ms(later, now_ms)
 end
 
--- Moved elements are in the list already, so they are taken whatever their size. A
--- waiting claim moves only one job.
-local elements, budget = {}, new_budget(wanted, most_bytes)
-for i, element in ipairs(moved) do
-  may_take(budget, element)
-  elements[i] = element
+-- The oldest of the moved elements come first. Those that this claim does not take go
+-- back, so that no stamped element comes before them in the list.
+local elements, left, budget = {}, {}, new_budget(wanted, most_bytes)
+for _, element in ipairs(unstamped) do
+  local into = may_take(budget, element) and elements or left
+  into[#into + 1] = element
 end
+local moved = #elements
 
 local from_handed = (is_plain or (asked == 'moved' and scope == 'worker')) and 0
   or take_from_tail(handed, budget, elements)
 local from_ready = asked == 'moved' and 0 or take_from_tail(ready, budget, elements)
 
--- A claim does not know which jobs the worker holds, so it acts as a heartbeat only if
--- the worker holds none. Otherwise the new leases have an end of their own until a
--- heartbeat names them.
-local end_ms, has_own_end = now_ms + lease_ms, true
-if scope == 'worker' and (#elements > 0 or asked == 'waiting') then
-  local holds_nothing = beats_until == 0 or count == #moved
-  if holds_nothing and beats_until < end_ms then
-    if beats_until == 0 then redis.call('ZREM', retired, session) end
-    redis.call('ZADD', workers, end_ms, session)
-    beats_until = end_ms
-  end
-  has_own_end = beats_until ~= end_ms
+-- A session is registered until its last lease ends, or until its worker has waited for
+-- as long as a lease.
+local function register(end_ms)
+  if scope ~= 'worker' or beats_until >= end_ms then return end
+  if beats_until == 0 then redis.call('ZREM', retired, session) end
+  redis.call('ZADD', workers, end_ms, session)
 end
-if #elements == 0 then return {now_us, 0, due_in_ms} end
 
--- Prepares the lease of an element. Returns entry, kind and lease (ms) as several
--- results, which saves a table.
+if #elements == 0 then
+  if asked == 'waiting' then register(now_ms + lease_ms) end
+  return {now_us, 0, due_in_ms}
+end
+
+-- Prepares the lease of an element. Returns the two parts of its entry, kind and lease
+-- (ms) as several results, which saves a table.
 local function lease_one(element, number)
   local job = read_entry(element)
   if not job then
     local id = nonce .. '-bare-' .. number
-    return bare_header .. string.char(#id) .. id .. element, 'p', lease_ms
+    return bare_header .. string.char(#id) .. id, element, 'p', lease_ms
   end
-  -- A leased job cannot expire, so its unique key must not become free by time.
+  -- The unique key of a leased job gets no expiry: a leased job does not expire, so its
+  -- unique key must stay taken.
   if (job.expires_at or 0) > 0 then hold_until(unique, job, 0) end
   local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
-  return with_attempt(element, job.attempt + 1), kind, job.lease_ms or lease_ms
+  local start = start_with_attempt(element, job.attempt + 1)
+  return start, element:sub(9), kind, job.lease_ms or lease_ms
 end
 
-local answer, leases, ends = {now_us, 0, due_in_ms}, {}, {}
+local answer, leases, ends, last_end_ms = {now_us, 0, due_in_ms}, {}, {}, 0
 for i, element in ipairs(elements) do
-  -- Numbers begin at 10001, so that the leases of one claim sort by number as text.
+  -- Numbers begin at 10001, so that they all have five digits, and leases of one claim
+  -- sort by number as text.
   local number = 10000 + i
-  local entry, kind, ms = lease_one(element, number)
+  local start, rest, kind, ms = lease_one(element, number)
   local name = session .. '/' .. now_us .. '/' .. nonce .. '-' .. number .. kind
-  leases[i] = stamped(name, entry)
+  leases[i] = stamped(name, start, rest)
   answer[i + 3] = leases[i]
-  if has_own_end then
-    ends[#ends + 1] = now_ms + ms
-    ends[#ends + 1] = name
-  end
+  ends[2 * i - 1], ends[2 * i] = now_ms + ms, name
+  last_end_ms = math.max(last_end_ms, now_ms + ms)
 end
 
-if has_own_end then redis.call('ZADD', leased, unpack(ends)) end
+redis.call('ZADD', leased, unpack(ends))
+register(last_end_ms)
+put_back({ready = ready}, list, left)
 redis.call('LPUSH', list, unpack(leases))
-for _, element in ipairs(moved) do redis.call('LREM', list, 1, element) end
+for i = 1, moved do redis.call('LREM', list, 1, elements[i]) end
 if from_handed > 0 then redis.call('LTRIM', handed, 0, -from_handed - 1) end
 if from_ready > 0 then redis.call('LTRIM', ready, 0, -from_ready - 1) end
 return answer

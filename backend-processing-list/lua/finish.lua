@@ -2,7 +2,7 @@
 -- End jobs of one processing list. A job counts as ended if its element was removed.
 --
 -- KEYS[1] list    LIST  the processing list
--- KEYS[2] leased  ZSET  lease -> end (ms), of those with an end of their own
+-- KEYS[2] leased  ZSET  lease -> end (ms)
 -- KEYS[3] totals  HASH  name -> count
 -- KEYS[4] unique  HASH  unique key -> holder
 -- KEYS[5] ids     ZSET  client-made id -> when it may be forgotten (ms)
@@ -22,18 +22,19 @@ local FIRST = 3
 local now_ms = window_ms > 0 and server_ms()
 
 local names = {}
-for i = FIRST, #ARGV do names[#names + 1] = read_element(list, ARGV[i]) end
--- Keys of another type fail here, before the first write. A lost lease has no end left.
+for i = FIRST, #ARGV do names[#names + 1] = name_of(list, ARGV[i]) end
+-- If a key has another type, the script fails here: ZREM is the first write. It also
+-- gets lost leases, which `leased` does not contain.
 redis.call('LLEN', list)
 if window_ms > 0 then check_side_records(side_records) end
 if #names > 0 then redis.call('ZREM', leased, unpack(names)) end
 
 local lost, ended = {}, 0
 for i = FIRST, #ARGV do
-  local name, entry = read_element(list, ARGV[i])
-  if name and redis.call('LREM', list, -1, ARGV[i]) == 1 then
+  if name_of(list, ARGV[i]) and redis.call('LREM', list, -1, ARGV[i]) == 1 then
     ended = ended + 1
-    local job = window_ms > 0 and read_entry(entry)
+    local _, entry_at = read_element(list, ARGV[i])
+    local job = window_ms > 0 and read_entry(head_from(ARGV[i], entry_at))
     if job then close_side_records(side_records, job, now_ms, window_ms) end
   else
     lost[#lost + 1] = i - FIRST

@@ -2,12 +2,15 @@
 --
 -- A processing list holds stamped elements: STAMP, the length of the lease's name, the
 -- name, the entry. A worker's own list may also hold bare elements at its left end. A
--- blocking move put them there, and no claim has stamped them yet.
+-- blocking move put them there, and no claim has stamped them yet. Each lease has its
+-- end in `leased`. If a stamped element has no end there, an older version stored it:
+-- that version stored only one end for most leases of a session, so such a lease ends
+-- with its session.
 local STAMP = '\245RQ\1\255'
 local PATTERN_KEYS = 4
 
--- Calls `look` with each element of a list, the newest first, until it returns true.
--- The elements are read page by page.
+-- Calls `look` with each element of a list, the newest first, until `look` returns
+-- true. Reads the list in pages, so that one read stays small.
 local function walk(list, look)
   local budget, page, page_bytes, first = new_budget(100, STEP_BYTES), nil, 0, 0
   repeat
@@ -22,8 +25,9 @@ local function walk(list, look)
   until #found < page
 end
 
--- Whether ARGV, from `first` on, names every registered session. A worker may have
--- registered since the client read the sessions; its list is not among the keys then.
+-- Whether the ARGV from position `first` on name every registered session. A worker may
+-- have registered after the client read the sessions; then the script was not given the
+-- key of that worker's list.
 local function are_sessions_known(workers, retired, first)
   local is_known = {}
   for i = first, #ARGV do is_known[ARGV[i]] = true end
@@ -42,7 +46,8 @@ local function pattern_keys(first)
   }
 end
 
--- Fails before the first write if a key has another type.
+-- Reads each key, so that a key of the wrong type makes the script fail before its
+-- first write.
 local function check_ready(keys)
   redis.call('LLEN', keys.ready)
   for _, key in ipairs({keys.leased, keys.workers, keys.retired}) do redis.call('ZCARD', key) end
@@ -56,27 +61,51 @@ local function make_ready(keys, _, entry, direction)
   redis.call(direction == 'back' and 'LPUSH' or 'RPUSH', keys.ready, entry)
 end
 
-local function stamped(name, entry)
-  return STAMP .. string.char(#name) .. name .. entry
+-- Returns the stamped element for an entry that is passed in two parts. One expression
+-- joins all parts, so that a large payload is copied once.
+local function stamped(name, start, rest)
+  return STAMP .. string.char(#name) .. name .. start .. rest
 end
 
--- The name of an element's lease and its entry. An element without a stamp is returned
--- as it was pushed. A client may push a payload that looks like a stamp; it is
--- recognised because a real stamp names the session that owns the list.
-local function read_element(list, element)
-  if element:sub(1, #STAMP) ~= STAMP or #element < 7 then return nil, element end
+-- Returns the name of an element's lease, or nil if the element has no stamp. A client
+-- may push a payload that looks like a stamp; it is recognised because a real stamp
+-- names the session that owns the list.
+local function name_of(list, element)
+  if element:sub(1, #STAMP) ~= STAMP or #element < 7 then return nil end
   local name = element:sub(7, 6 + element:byte(6))
   local session = list:match('}:w:(.*)$')
-  if session and name:sub(1, #session + 1) ~= session .. '/' then return nil, element end
-  return name, element:sub(7 + #name)
+  if session and name:sub(1, #session + 1) ~= session .. '/' then return nil end
+  return name
 end
 
+-- Returns the name of an element's lease, and the position of its entry. For an element
+-- without a stamp these are nil and 1.
+local function read_element(list, element)
+  local name = name_of(list, element)
+  return name, name and 7 + #name or 1
+end
+
+-- Returns the part of an element from a position on.
+local function element_from(element, at)
+  return at == 1 and element or element:sub(at)
+end
+
+-- Returns the beginning of the entry at a position in an element, as much of it as
+-- `read_entry` needs.
+local function head_from(element, entry_at)
+  return entry_at == 1 and element or element:sub(entry_at, entry_at + LONGEST_HEAD - 1)
+end
+
+-- The maximum number of unstamped elements that one call reads. Each claim that waits
+-- has moved at most one.
+local MOST_UNSEEN = 1000
+
 -- The elements at the left end of a list that no claim has stamped, oldest first.
-local function unseen(list, most)
+local function unseen(list)
   local found = {}
-  while #found < most do
+  while #found < MOST_UNSEEN do
     local element = redis.call('LINDEX', list, #found)
-    if not element or read_element(list, element) then break end
+    if not element or name_of(list, element) then break end
     table.insert(found, 1, element)
   end
   return found
@@ -90,24 +119,18 @@ local function put_back(keys, list, elements)
   end
 end
 
--- Finds elements of a list by the names of their leases, the newest first, as many as
--- the step has room for. Also returns how many were not found.
-local function find_elements(list, is_wanted, count, step)
-  local found = {}
-  walk(list, function(element)
-    local name = read_element(list, element)
-    if name and is_wanted[name] then
-      found[name] = element
-      count = count - 1
-      count_job(step, element)
-    end
-    return count == 0 or not has_room(step)
-  end)
-  return found, count
+-- Puts the element at the right end of a list back if no claim has stamped it. Only
+-- another client pushes there.
+local function put_back_oldest(keys, list)
+  local element = redis.call('LINDEX', list, -1)
+  if not element or name_of(list, element) then return end
+  redis.call('RPUSH', keys.ready, element)
+  redis.call('LREM', list, -1, element)
 end
 
--- A lease is an element of the list at its position. The element is also the fence,
--- because no two leases have the same name.
+-- Returns the key of the processing list for the lease at `position` in the call. The
+-- lease is a whole element of that list. Finding it there is the fence, because no two
+-- leases have the same name.
 local function list_of(position)
   return KEYS[BOOKKEEPING_KEYS + PATTERN_KEYS + position]
 end
@@ -118,13 +141,40 @@ end
 
 local function find_leased(_, lease, position)
   local list = list_of(position)
-  local name, entry = read_element(list, lease)
+  local name, entry_at = read_element(list, lease)
   if not name or not redis.call('LPOS', list, lease, 'RANK', -1) then return nil end
-  return entry
+  return lease:sub(entry_at)
 end
 
 local function drop_leased(keys, lease, position)
   local list = list_of(position)
   redis.call('LREM', list, -1, lease)
-  redis.call('ZREM', keys.leased, (read_element(list, lease)))
+  redis.call('ZREM', keys.leased, name_of(list, lease))
+end
+
+-- Whether a job is taken back now, if its lease or session ends at `end_ms`. If `how`
+-- is 'left', all jobs are. A lease or session without an end has ended.
+local function is_over(how, end_ms, now_ms)
+  return how == 'left' or not end_ms or tonumber(end_ms) <= now_ms
+end
+
+-- Makes the job of an element ready or buries it, and counts it. Calls `recover` for a
+-- job whose lease has expired. An element without a stamp goes back unchanged.
+local function bring_back(keys, how, element, entry_at, counts, recover)
+  local head = head_from(element, entry_at)
+  local job = entry_at > 1 and read_entry(head)
+  if not job then
+    redis.call('RPUSH', keys.ready, element_from(element, entry_at))
+    counts.requeued = counts.requeued + 1
+    return
+  end
+  local outcome = 'requeued'
+  if how == 'left' then
+    hold_until_expiry(keys.unique, job)
+    local start = start_with_attempt(head, math.max(0, job.attempt - 1))
+    make_ready(keys, job, start .. element:sub(entry_at + 8), 'front')
+  else
+    outcome = recover(job, element:sub(entry_at))
+  end
+  counts[outcome] = counts[outcome] + 1
 end

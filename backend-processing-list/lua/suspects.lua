@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 -- List the leases and sessions that recovery must check.
 --
--- KEYS[1] leased   ZSET  lease -> end (ms), of those with an end of their own
--- KEYS[2] workers  ZSET  session -> end of its heartbeat (ms)
+-- KEYS[1] leased   ZSET  lease -> end (ms)
+-- KEYS[2] workers  ZSET  session -> end of its last lease (ms)
 -- KEYS[3] retired  ZSET  session that ended -> until when its list is watched (ms)
 -- ARGV[1] how many leases at most
 -- ARGV[2] how many sessions of each kind at most

@@ -24,7 +24,8 @@ async fn read(store: &Store) -> Result<Seen, Error> {
     Ok(seen)
 }
 
-/// Reads a processing list.
+/// Reports every element of one processing list to the audit, and the lease of each
+/// element that has a valid stamp.
 async fn read_leased(store: &Store, site: &Site, seen: &mut Seen) -> Result<(), Error> {
     let list = store.keys.list(site);
     let mut pages = store.bookkeeping.list_pages(&list, Operation::Audit);
@@ -40,7 +41,7 @@ async fn read_leased(store: &Store, site: &Site, seen: &mut Seen) -> Result<(), 
     Ok(())
 }
 
-/// Reads the lease ends.
+/// Reports every lease end of the sorted set `leased` to the audit.
 async fn read_ends(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let mut ends = store.bookkeeping.scan_pages(Scanned::SortedSet, &store.keys.leased);
     while let Some(page) = ends.next_page().await? {
@@ -51,7 +52,8 @@ async fn read_ends(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every lease end belongs to a lease, and every lease of the shared list has an end.
+/// Compares a lease end with the elements of that lease. Every lease end must belong to
+/// an element, and every element of the shared list must have a lease end.
 fn problems_of(pair: &Pair) -> Vec<String> {
     let name = pair.name.escape_ascii();
     let is_shared =

@@ -1,8 +1,8 @@
 //! Cancels a job in any state.
 //!
-//! A scheduled job is found by its id. All others are elements of lists, and no index
-//! of them is kept. A job is searched for from the newest element on, page by page, so
-//! cancelling it costs a read of the lists.
+//! A scheduled job is found by its id. Jobs in all other states are elements of lists,
+//! and no index of these exists: the lists are searched page by page, from their newest
+//! element on. So cancelling such a job costs a read of the lists.
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -18,14 +18,14 @@ use relq_redis::{
 
 use crate::{lease::Lease, scripts::Store, session::Site};
 
-/// A list, and the state of the jobs in it.
+/// A list to search for the job, and the state of the jobs in that list.
 struct SearchedList {
     list: String,
     state: JobState,
     site: Site,
 }
 
-/// Cancels the job in any state.
+/// Cancels the job in whatever state it is: scheduled, ready, leased or dead.
 pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<Cancelled, Error> {
     let at = || store.conn.at(Operation::Cancel);
     cancel_by_search(at, || search(store, job).boxed()).await
@@ -43,8 +43,8 @@ async fn search(store: &Store, job: &JobId) -> Result<CancelSearch, Error> {
             return Ok(came_to);
         }
     }
-    // The sessions are read after the ready jobs: a worker may have registered and
-    // claimed the job in between.
+    // The sessions are read after the search of the ready jobs, because a worker may
+    // register and claim the job during that search.
     for site in store.sites(Operation::Cancel).await? {
         let list = store.keys.list(&site);
         let list = SearchedList { list, state: JobState::Leased, site };
@@ -73,8 +73,8 @@ async fn cancel_in(
     Ok(CancelSearch::NotSeen)
 }
 
-/// In a list that is not a processing list, an element that looks like a stamp is the
-/// payload of a client.
+/// Whether the element is the job. Stamps occur only in processing lists: in any other
+/// list, an element that begins like a stamp is the payload of a client.
 fn is_it(searched: &SearchedList, element: &Bytes, job: &JobId) -> bool {
     let lease = Lease::parse(element).filter(|_| searched.state == JobState::Leased);
     let entry = lease.map_or_else(|| element.clone(), |lease| lease.entry);

@@ -9,11 +9,12 @@ use relq_core::{
     },
 };
 
-/// The name of this backend.
+/// The name of this backend in error messages and in the queue's marker key.
 pub(crate) const BACKEND: &str = "processing-list";
 
-/// How long a waiting claim sleeps at most before it looks again, with or without a
-/// notification. It bounds the delay when a waiter dies after it took a notification.
+/// The longest time that a waiting claim sleeps before it looks for jobs again, even
+/// without a notification. It bounds the delay when a waiter dies after it took a
+/// notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
 const PER_WORKER: Capabilities = Capabilities {

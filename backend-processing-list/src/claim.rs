@@ -1,4 +1,4 @@
-//! Turns ready jobs into deliveries.
+//! Claims: leases ready jobs, and turns their entries into deliveries.
 
 use async_trait::async_trait;
 use relq_core::{ClaimRequest, Delivery, Error, error::Operation};

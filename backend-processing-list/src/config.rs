@@ -1,20 +1,21 @@
 //! Configuration of a queue of this backend.
 
 use relq_core::{QueueName, environment::Environment};
-use relq_redis::{Owner, pattern::PatternConfig};
+use relq_redis::{Owner, Partition, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::capabilities::BACKEND;
 
-/// The lists that hold leased jobs, and the kind of lease. Workers of both modes may
-/// use one queue at the same time.
+/// Which list holds a leased job. Workers of both modes may use one queue at the same
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Each worker has a list of its own. Its heartbeat is the lease of all jobs in it.
+    /// Each worker has a list of its own, and all of its jobs have leases of one
+    /// length.
     #[default]
     PerWorker,
-    /// All workers share one list, and each job has a lease of its own.
+    /// All workers share one list, and a job may have a lease length of its own.
     Shared,
 }
 
@@ -26,7 +27,8 @@ pub struct ProcessingListConfig {
 }
 
 impl ProcessingListConfig {
-    /// The server at `url`: see [`RedisConfig::new`].
+    /// A configuration for the server at `url`, in the default mode.
+    /// [`RedisConfig::new`] describes the URL.
     ///
     /// # Errors
     /// When the URL does not name a Redis server.
@@ -34,22 +36,29 @@ impl ProcessingListConfig {
         RedisConfig::new(url).map(Self::from)
     }
 
-    /// Sets the mode: which lists hold leased jobs.
+    /// Sets the mode: whether each worker has a list of its own, or all share one.
     #[must_use]
     pub fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
     }
 
-    /// Sets the time and randomness to run on.
+    /// Sets the clock and the random source that the queue uses.
     #[must_use]
     pub fn environment(self, environment: Environment) -> Self {
         Self { redis: self.redis.environment(environment), ..self }
+    }
+
+    /// Says which part of a queue of several parts is opened.
+    #[must_use]
+    pub fn partition(self, partition: Partition) -> Self {
+        Self { redis: self.redis.partition(partition), ..self }
     }
 }
 
 impl PatternConfig for ProcessingListConfig {
     fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
-        let owner = Owner::new(BACKEND, queue);
+        let partition = self.redis.opened_partition();
+        let owner = Owner::new(BACKEND, queue).partition(partition);
         let owner = match self.mode {
             Mode::PerWorker => owner,
             Mode::Shared => owner.option("mode=shared"),

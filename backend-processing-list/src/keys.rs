@@ -6,23 +6,24 @@
 //!                     are older than those in Q
 //!  w:SESSION    LIST  jobs that one worker holds, oldest on the right
 //!  processing   LIST  jobs of workers of the shared mode, oldest on the right
-//!  leased       ZSET  lease -> end (ms): every lease of the shared mode, and those that
-//!                     their worker's last heartbeat did not name
-//!  workers      ZSET  session -> end of its heartbeat (ms)
+//!  leased       ZSET  lease -> end (ms)
+//!  workers      ZSET  session -> end of its last lease (ms)
 //!  retired      ZSET  session that ended -> until when its list is watched (ms)
 //!  marker       STRING  the queue's backend: see relq-redis's `marker.rs`
 //! ```
 //!
 //! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]). A key exists
-//! only while it holds something. A ready job costs one list element and nothing else,
-//! and so does a job that a worker holds.
+//! only while it holds something. A ready job costs one list element and nothing else.
+//!
+//! Earlier versions removed the end of a lease from `leased` when a heartbeat named it. A
+//! stamped element without an end ends with its session.
 
 use relq_core::QueueName;
 use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys, escape_glob};
 
 use crate::session::{Session, Site};
 
-/// The names of all keys of one queue.
+/// The names of all Redis keys of one queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) queue: QueueName,
@@ -52,14 +53,15 @@ impl Keys {
         }
     }
 
-    /// The keys that `pattern.lua` binds, in its order.
+    /// The keys that each script with `pattern.lua` binds, in the order in which it
+    /// expects them.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.ready, &self.leased, &self.workers, &self.retired]
             .map(String::clone)
             .into()
     }
 
-    /// The list that holds the elements of a site.
+    /// The key of the processing list: the shared one, or a worker's own.
     pub(crate) fn list(&self, site: &Site) -> String {
         match site {
             Site::Shared => self.processing.clone(),
@@ -67,17 +69,19 @@ impl Keys {
         }
     }
 
-    /// A worker's own list.
+    /// The key of the list that one worker's session owns.
     pub(crate) fn own_list(&self, session: &Session) -> String {
         self.prefix.part(&format!("w:{session}"))
     }
 
-    /// A pattern that matches every worker's own list, registered or not.
+    /// A glob pattern for SCAN that matches the key of every worker's own list, also of
+    /// workers that are not registered.
     pub(crate) fn every_own_list(&self) -> String {
         escape_glob(&self.prefix.part("w:")) + "*"
     }
 
-    /// The session that owns the list with this key.
+    /// The session that owns the list with this key. `None` if the key is not that of a
+    /// worker's own list.
     pub(crate) fn session_of(&self, list: &[u8]) -> Option<Session> {
         Session::parse(list.strip_prefix(self.prefix.part("w:").as_bytes())?)
     }

@@ -20,25 +20,26 @@ use relq_core::{Receipt, WorkerId, environment::Timestamp};
 
 use crate::session::{Session, Site};
 
-/// The prefix of a stamp: the mark of an entry, with flags that no entry has.
+/// The first bytes of a stamp: the mark that begins every entry, and a flags byte that
+/// no entry has.
 const STAMP: [u8; 5] = [0xF5, b'R', b'Q', 1, 0xFF];
 
-/// The parts of an element of a processing list.
+/// An element of a processing list, parsed: the name of its lease, and the job's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// The lease's name, as the sorted sets store it.
+    /// The lease's name, which is its member in the sorted set of lease ends.
     pub(crate) name: Bytes,
     pub(crate) site: Site,
     pub(crate) worker: WorkerId,
     pub(crate) since: Timestamp,
-    /// The key that sorts leases of one worker by age.
+    /// A text that orders the leases of one worker: an older lease sorts first.
     pub(crate) order: String,
-    /// The entry of the job as it is leased.
+    /// The job's entry, with this delivery counted in its attempt.
     pub(crate) entry: Bytes,
 }
 
 impl Lease {
-    /// Parses an element. Returns `None` if it has no stamp.
+    /// Parses an element of a processing list. Returns `None` if it has no valid stamp.
     pub(crate) fn parse(element: &Bytes) -> Option<Self> {
         let rest = element.strip_prefix(&STAMP)?;
         let (length, rest) = rest.split_first()?;
@@ -46,7 +47,8 @@ impl Lease {
         Self::named(&element.slice_ref(name), element.slice_ref(entry))
     }
 
-    /// Parses only the name of a lease.
+    /// Parses a lease's name without its element, so the entry is empty. Returns `None`
+    /// if relq did not write the name.
     pub(crate) fn of_name(name: &Bytes) -> Option<Self> {
         Self::named(name, Bytes::new())
     }
@@ -77,7 +79,8 @@ impl Lease {
         Self::parse(receipt.token())
     }
 
-    /// Whether settling the job touches more keys than the job's own.
+    /// Whether the job has side records (a unique key, a client-made id, an earlier
+    /// failure), which its settlement must remove.
     pub(crate) fn has_side_records(&self) -> bool {
         self.name.ends_with(b"t")
     }

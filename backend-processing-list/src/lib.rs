@@ -6,6 +6,7 @@ mod cancel;
 mod capabilities;
 mod claim;
 mod config;
+mod connect;
 mod keys;
 mod lease;
 mod moves;
@@ -18,6 +19,7 @@ mod settle;
 mod wait;
 
 pub use config::{InvalidUrl, Mode, ProcessingListConfig, RedisConfig};
+pub use connect::connect;
 pub use queue::ProcessingListQueue;
 
 /// The internals that the conformance suite needs. Not part of the API.

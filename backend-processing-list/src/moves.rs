@@ -1,4 +1,4 @@
-//! A blocking move for one claim, and how it ends.
+//! The blocking move (`BLMOVE`) that waits for one claim, and how it is cancelled.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,29 +17,30 @@ use crate::{
     session::Site,
 };
 
-/// How long the server holds a blocking command. It must not be zero, which means
-/// forever.
+/// The timeout of a blocking command at the server. It must not be zero, because zero
+/// means no timeout.
 pub(crate) const BLOCK: Duration = Duration::from_secs(5);
 
-/// The pause before the next move after the server refused one, or after its connection
-/// was lost.
+/// The pause before the next blocking move after the server refused one, or after the
+/// connection of one was lost.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause before the server is asked again to release a move: at the first request
-/// the move may not have reached it yet.
+/// The pause between two requests to the server to release a blocking move. When the
+/// first request arrives, the move itself may not have reached the server yet.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// The state that the moves of one opened queue share.
+/// The idle connections and the ending tasks that all blocking moves of one opened
+/// queue share.
 #[derive(Debug)]
 pub(crate) struct Movers {
     store: Store,
-    /// Connections that no move uses now.
+    /// Connections that no blocking move uses now.
     idle: Mutex<Vec<WaitingConn>>,
-    /// Tasks that end the moves of dropped claims.
+    /// Tasks whose claim was dropped, and which still cancel its blocking move.
     ending: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A move that waits for one claim. Dropping it cancels the move.
+/// A blocking move that runs for one claim. Dropping it cancels the move.
 #[derive(Debug)]
 pub(crate) struct Move {
     arrived: oneshot::Receiver<Option<Claimed>>,
@@ -48,24 +49,26 @@ pub(crate) struct Move {
     movers: Arc<Movers>,
 }
 
-/// The result of one move.
+/// The result of one blocking move and the claim script after it.
 enum Moved {
-    /// The move timed out.
+    /// The move timed out, and no job was claimed.
     Nothing,
-    /// The moved job is leased.
+    /// The claim script leased at least one job.
     Claimed(Claimed),
-    /// The moved job is not leased, or was put back.
+    /// No job is leased, but the claim must look for jobs again: the script put the
+    /// moved job back, or failed after the move, or the queue is paused.
     LookAgain,
 }
 
 impl Move {
-    /// Waits for a moved job. Returns `None` if the claim must look by itself.
+    /// Waits until the move brings a job. Returns `None` if the claim must look for
+    /// jobs itself.
     pub(crate) async fn arrival(&mut self) -> Option<Claimed> {
-        // A task that ended without a result has brought no job.
+        // If the task ended without sending a result, the move has brought no job.
         (&mut self.arrived).await.ok().flatten()
     }
 
-    /// Cancels the move. Returns the job that it brought at that moment.
+    /// Cancels the move. Returns a job if the move brings one before it ends.
     pub(crate) async fn end(mut self) -> Option<Claimed> {
         self.wanted = None;
         self.arrival().await
@@ -73,7 +76,7 @@ impl Move {
 }
 
 impl Drop for Move {
-    /// A job that the move brings after the claim was dropped goes back.
+    /// Cancels the move. If it still brings a job, the job goes back to the queue.
     fn drop(&mut self) {
         self.wanted = None;
         self.arrived.close();
@@ -94,8 +97,8 @@ impl Movers {
         Self { store, idle: Mutex::default(), ending: Mutex::default() }
     }
 
-    /// Begins a move for one claim, on a task of its own: the move must end properly
-    /// even if the claim is dropped.
+    /// Begins a blocking move for one claim. The move runs on a task of its own, so
+    /// that it is cancelled at the server even if the claim is dropped.
     pub(crate) fn begin(this: &Arc<Self>, asked: Asked) -> Move {
         let (arrive, arrived) = oneshot::channel();
         let (wanted, unwanted) = oneshot::channel();
@@ -110,7 +113,7 @@ impl Movers {
         Move { arrived, wanted: Some(wanted), task: Some(task), movers }
     }
 
-    /// Waits until all moves of dropped claims have ended.
+    /// Waits until the blocking moves of all dropped claims are cancelled.
     pub(crate) async fn all_ended(&self) {
         let ending = std::mem::take(&mut *lock(&self.ending));
         for task in ending {
@@ -120,9 +123,10 @@ impl Movers {
         }
     }
 
-    /// Puts back a moved job that no claim takes.
+    /// Puts jobs that a move leased for a dropped claim back into the queue, uncounted.
     pub(crate) async fn give_back(&self, claimed: Claimed) {
-        // The job that is put back last is claimed first.
+        // The job that is put back last becomes the first in the queue, so the order is
+        // reversed.
         let leases = claimed.elements.iter().rev().map(|element| element.to_vec());
         let leases: Vec<_> = leases.collect();
         let mut steps = self.store.bookkeeping.steps();
@@ -176,7 +180,8 @@ impl Movers {
             None => WaitingConn::open(&self.store.conn).await?,
         };
         let moved = self.wait_on(&mut conn, asked, unwanted).await;
-        // A server without free memory refuses moves, but the connection stays usable.
+        // After an error, the connection is not used again, except when the server only
+        // refused the move for lack of memory.
         if matches!(moved, Ok(_) | Err(Error::Full { .. })) {
             lock(&self.idle).push(conn);
         }
@@ -189,7 +194,8 @@ impl Movers {
         Some(idle.swap_remove(at))
     }
 
-    /// Runs one move, and the claim script after it.
+    /// Sends a blocking move and the claim script on one connection, and waits for both
+    /// replies. Asks the server to release the move as soon as the claim is dropped.
     async fn wait_on(
         &self,
         conn: &mut WaitingConn,
@@ -225,9 +231,9 @@ impl Movers {
         }
     }
 
-    /// Asks the server to release the move. The server can do so only when it holds the
-    /// move already, so the request is repeated until it succeeds. If a request fails,
-    /// the move ends by its own timeout.
+    /// Asks the server to release the blocking move, and repeats the request until the
+    /// server holds the move and releases it. If a request fails, the move ends by its
+    /// own timeout.
     async fn let_go(&self, let_go: &Cmd) {
         loop {
             let told = self.store.conn.call(Operation::Claim, let_go).await;
@@ -258,7 +264,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a claim still waits for the move's result.
+/// Whether the claim still waits for the move: false once it has dropped its sender.
 fn is_wanted(unwanted: &mut oneshot::Receiver<()>) -> bool {
     matches!(unwanted.try_recv(), Err(TryRecvError::Empty))
 }

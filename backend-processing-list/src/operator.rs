@@ -1,4 +1,5 @@
-//! The operator's methods.
+//! Implements the `Operator` trait for this backend: statistics, peek, cancel, purge,
+//! audit.
 
 use async_trait::async_trait;
 use relq_core::{

@@ -1,4 +1,4 @@
-//! Looking at jobs without touching them.
+//! Shows jobs without changing them.
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -16,8 +16,8 @@ use relq_redis::{
 
 use crate::{lease::Lease, scripts::Store, session::Site};
 
-/// One list of jobs of a state. A state's lists are in the order in which they are
-/// served.
+/// One of the keys that hold the jobs of a state. When a state has several keys, they
+/// are shown in the order in which claims take their jobs.
 #[derive(Debug, Clone, Copy)]
 enum Section<'a> {
     Handed,
@@ -59,7 +59,8 @@ async fn look_at(
     }
 }
 
-/// Reads from the right end, where the oldest jobs are.
+/// Shows the jobs of one processing list, the oldest first: the oldest are at the right
+/// end of the list.
 async fn leased(store: &Store, site: &Site, look: Look) -> Result<Vec<JobView>, Error> {
     let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let Look { offset, count } = look;
@@ -85,8 +86,8 @@ async fn leased(store: &Store, site: &Site, look: Look) -> Result<Vec<JobView>, 
     store.bookkeeping.views_of(views.collect()).await
 }
 
-/// The detail of an element that a move has put into a list and no claim has stamped. A
-/// move stores no time.
+/// The state of an element that a blocking move has put into a list and that no claim
+/// has stamped. A move stores no time, so the end of the session stands for both times.
 fn moved(site: &Site, until: Timestamp) -> StateDetail {
     match site {
         Site::Own(session) => {
@@ -96,7 +97,8 @@ fn moved(site: &Site, until: Timestamp) -> StateDetail {
     }
 }
 
-/// The heartbeat's end of the worker that owns the list.
+/// When the session that owns the list ends. The Unix epoch if the session is not
+/// registered, or the list is the shared one.
 async fn beats_until(store: &Store, site: &Site) -> Result<Timestamp, Error> {
     let mut cmd = command("ZSCORE");
     cmd.arg(&store.keys.workers).arg(site.session());
@@ -104,7 +106,7 @@ async fn beats_until(store: &Store, site: &Site) -> Result<Timestamp, Error> {
     Ok(Timestamp::from_unix_ms(end.unwrap_or(0)))
 }
 
-/// The end of each named lease; `None` if the lease ends with its worker's heartbeat.
+/// The end of each named lease. `None` for a lease that ends with its session.
 async fn ends(store: &Store, names: &[Bytes]) -> Result<Vec<Option<Timestamp>>, Error> {
     if names.is_empty() {
         return Ok(Vec::new());

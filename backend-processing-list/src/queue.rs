@@ -1,4 +1,4 @@
-//! The worker's methods.
+//! The queue's type, and its methods for producers, workers and reapers.
 
 use std::{
     borrow::Cow,
@@ -33,29 +33,31 @@ use crate::{
     Mode, ProcessingListConfig,
     capabilities::{OF_PER_WORKER, OF_SHARED},
     lease::Lease,
-    scripts::{From, How, Store, Taken, scripts},
+    scripts::{From, How, Store, scripts},
     session::{Nonce, Session, Site},
     wait::{self, WaitingPattern},
 };
 
-/// Keys of the server that one recovery looks at, in search of lists of no session.
+/// The COUNT of the SCAN with which each recovery looks for lists whose session is not
+/// registered: about how many keys of the server it reads.
 const SCANNED: u32 = 500;
 
-/// A queue on Redis whose jobs move into processing lists.
+/// A queue on Redis whose claims move jobs into processing lists.
 ///
-/// Cheap to share: put it in an [`Arc`].
+/// Put it in an [`Arc`] to share it between tasks.
 pub struct ProcessingListQueue {
     pub(crate) store: Store,
     pub(crate) mode: Mode,
     pub(crate) nonce: Nonce,
     pub(crate) waits: WaitingPattern,
     pushes: PushBatcher,
-    /// The position of the scan for lists without a registered session.
+    /// The cursor of the SCAN for lists whose session is not registered.
     scan: AtomicU64,
 }
 
 impl ProcessingListQueue {
-    /// Connects to the server and opens the queue of that name. Nothing is written.
+    /// Connects to the server and opens the queue of that name. Writes nothing to the
+    /// server.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
@@ -73,7 +75,7 @@ impl ProcessingListQueue {
 
     fn on(conn: Conn, queue: QueueName, mode: Mode, nonce: Nonce) -> Self {
         let store = Store::new(conn, queue);
-        let pushes = PushBatcher::new(store.conn.clone(), store.keys.ready.clone());
+        let pushes = PushBatcher::new(&store.conn, store.keys.ready.clone());
         let (waits, scan) = (WaitingPattern::new(&store), AtomicU64::new(0));
         Self { store, mode, nonce, waits, pushes, scan }
     }
@@ -112,11 +114,15 @@ impl ReliableQueue for ProcessingListQueue {
             let claimed =
                 bookkeeping::claim_now(self, ask, &mut how, &mut partial).await?;
             let (deliveries, hint) = claimed;
-            // A resume leaves one signal for all claims, which begin no move before.
+            // A resume stores only one signal, and no claim has a blocking move during
+            // a pause. So the claim that took the signal stores another for the next.
             if was_paused && !hint.is_paused {
                 wait::wake_another(&self.store).await;
             }
             was_paused = hint.is_paused;
+            if ask.wait.is_zero() && self.waits.last.keep(hint, hint.is_paused) {
+                wait::wake_another(&self.store).await;
+            }
             let left = deadline.saturating_sub(clock.elapsed());
             if !deliveries.is_empty() || left.is_zero() {
                 return self.stop_waiting(ask, moving, deliveries, &mut partial).await;
@@ -132,6 +138,11 @@ impl ReliableQueue for ProcessingListQueue {
         }
     }
 
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        self.waits.wait_for_jobs(limit).await;
+        Ok(())
+    }
+
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         self.capabilities().check_batch(Operation::Settle, done.len())?;
         bookkeeping::settle(&self.store, done).await
@@ -145,8 +156,7 @@ impl ReliableQueue for ProcessingListQueue {
         bookkeeping::settle_and_claim(self, done, ask).await
     }
 
-    /// With a lease per worker, jobs that are not named here keep their old lease end
-    /// (R10).
+    /// With a list per worker, a worker without leases is kept registered, too.
     async fn extend(
         &self,
         worker: &WorkerId,
@@ -178,8 +188,8 @@ impl ReliableQueue for ProcessingListQueue {
     }
 
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
-        // A move that is not cancelled yet would take the jobs that are given back
-        // here.
+        // A blocking move that is not cancelled yet would take the jobs that this
+        // method gives back.
         self.waits.movers.all_ended().await;
         let (leases, sessions) = tokio::try_join!(
             self.store.leases_of(worker),
@@ -188,22 +198,16 @@ impl ReliableQueue for ProcessingListQueue {
         let (mut released, mut partial) =
             (Released::default(), PartialEffect::default());
         // The last page first, so that the job held longest is at the front in the end.
-        let most = self.store.bookkeeping.max_jobs_per_step().get() as usize;
+        let most = self.store.bookkeeping.max_jobs_per_slow_step().get() as usize;
         for page in leases.rchunks(most) {
-            let taken =
-                Taken { leases: page, sessions: &[], from: From::AReleasedWorker };
-            let mut has_more = true;
-            while has_more {
-                let page = partial.then(self.store.release(taken).await)?;
-                released.jobs += u64::from(page.requeued);
-                has_more = page.more;
-            }
+            let taken = self.store.take_leases(From::AReleasedWorker, page).await;
+            released.jobs += u64::from(partial.then(taken)?.requeued);
         }
-        let taken =
-            Taken { leases: &[], sessions: &sessions, from: From::AReleasedWorker };
+        let most = self.store.bookkeeping.max_jobs_per_slow_step().get();
         let mut has_more = !sessions.is_empty();
         while has_more {
-            let page = partial.then(self.store.release(taken).await)?;
+            let page = self.store.take_back(From::AReleasedWorker, &sessions, most);
+            let page = partial.then(page.await)?;
             released.jobs += u64::from(page.requeued);
             has_more = page.more;
         }
@@ -211,11 +215,8 @@ impl ReliableQueue for ProcessingListQueue {
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let page = page.min(self.store.bookkeeping.max_jobs_per_step()).get();
-        let (leases, sessions) = self.suspects(page).await?;
-        let taken = Taken { leases: &leases, sessions: &sessions, from: From::TheDead };
-        let over = self.store.take_back(Operation::Recover, taken, page);
-        self.store.bookkeeping.recover(page, over).await
+        let page = page.min(self.store.bookkeeping.max_jobs_per_slow_step()).get();
+        self.store.bookkeeping.recover(page, self.recover_expired(page)).await
     }
 
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
@@ -254,8 +255,8 @@ impl fmt::Debug for ProcessingListQueue {
 }
 
 impl ProcessingListQueue {
-    /// Sends one heartbeat for the leases of one list. Returns the result for each
-    /// lease, with its position in the call.
+    /// Sends one heartbeat for the leases of one list. `named` has each lease's name
+    /// and its position in the call. Returns the result for each position.
     async fn beat(
         &self,
         site: Site,
@@ -275,6 +276,23 @@ impl ProcessingListQueue {
         Ok(positions.into_iter().zip(answers).collect())
     }
 
+    /// Takes back a page of expired jobs: those whose own lease has expired while their
+    /// session runs, then those in lists of sessions that have ended.
+    async fn recover_expired(&self, page: u32) -> Result<Recovered, Error> {
+        let (leases, sessions) = self.suspects(page).await?;
+        let mut partial = PartialEffect::default();
+        let named =
+            partial.then(self.store.take_leases(From::TheDead, &leases).await)?;
+        let left = page.saturating_sub(named.requeued + named.buried);
+        let rest = self.store.take_back(From::TheDead, &sessions, left).await;
+        let rest = partial.then(rest)?;
+        Ok(Recovered {
+            requeued: named.requeued + rest.requeued,
+            buried: named.buried + rest.buried,
+            ..rest
+        })
+    }
+
     /// The leases and sessions that may need recovery, with a page of lists whose
     /// session may not be registered.
     async fn suspects(&self, page: u32) -> Result<(Vec<Lease>, Vec<Session>), Error> {
@@ -288,7 +306,8 @@ impl ProcessingListQueue {
         Ok((leases, sessions))
     }
 
-    /// A page of the sessions whose lists exist, registered or not.
+    /// Runs the next page of the SCAN for workers' own lists. Returns the sessions that
+    /// own them, registered or not.
     async fn scan_lists(&self) -> Result<Vec<Session>, Error> {
         let keys = &self.store.keys;
         let mut cmd = command("SCAN");

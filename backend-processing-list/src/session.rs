@@ -1,17 +1,17 @@
-//! A session: one worker as it claims through one opened queue.
+//! A session: the claims of one worker through one opened queue.
 //!
 //! The name of a worker may be used again: by a restarted process, by two connections
-//! of one process, or by mistake. A session is a worker's name and a nonce of the
-//! opened queue, so no worker takes another worker's list for its own. An opened queue
-//! and its other handles share the nonce: a heartbeat on one handle extends the leases
-//! of another.
+//! of one process, or by mistake. So a session is a worker's name and a nonce of the
+//! opened queue, and no worker takes another worker's list for its own. An opened queue
+//! and the handles that `open_another` returns have the same nonce, so a heartbeat on
+//! one handle extends the leases that another handle claimed.
 
 use std::{fmt, sync::Arc};
 
 use relq_core::{WorkerId, environment::Randomness};
 
-/// The suffix that an opened queue and its other handles add to the names of their
-/// workers.
+/// A random text that distinguishes the workers of one opened queue from workers of the
+/// same name elsewhere. All handles of the opened queue share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Nonce(Arc<str>);
 
@@ -27,17 +27,18 @@ impl Nonce {
 pub(crate) struct Session(Arc<str>);
 
 impl Session {
-    /// The session of a worker with its own list.
+    /// The session of a worker that has a list of its own.
     pub(crate) fn own(worker: &WorkerId, nonce: &Nonce) -> Self {
         Self(format!("{worker}/{}", nonce.0).into())
     }
 
-    /// The session of a worker in the shared list.
+    /// The session of a worker that uses the shared list.
     pub(crate) fn shared(worker: &WorkerId) -> Self {
         Self(format!("{worker}/").into())
     }
 
-    /// Parses a session with its own list. Returns `None` if relq did not write it.
+    /// Parses the session of a worker that has a list of its own. Returns `None` if
+    /// relq did not write the text.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (worker, nonce) = text.split_once('/')?;
@@ -64,17 +65,18 @@ impl fmt::Display for Session {
     }
 }
 
-/// The list that holds a leased job.
+/// Which processing list holds a leased job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Site {
-    /// The shared list.
+    /// The list that all workers of the shared mode use.
     Shared,
-    /// A worker's own list.
+    /// The list that this session owns.
     Own(Session),
 }
 
 impl Site {
-    /// The session that owns the list, or empty for the shared one, as scripts take it.
+    /// The session that owns the list, as scripts take it: the empty text for the
+    /// shared list.
     pub(crate) fn session(&self) -> &str {
         match self {
             Self::Shared => "",

@@ -1,4 +1,4 @@
-//! Settles jobs.
+//! Settles leased jobs: ends them, retries or buries them, or gives them back.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ impl Settles for Store {
         receipt.token().to_vec()
     }
 
-    /// Makes one call for each list that holds a job of the batch: nearly always one.
+    /// Ends jobs with one script call for each processing list that holds some of them.
+    /// Nearly always this is one call.
     async fn finish(
         &self,
         finish: Finish,
@@ -55,8 +56,8 @@ impl Settles for Store {
     }
 }
 
-/// The positions of the receipts, grouped by the list of their jobs, and the positions
-/// of receipts that this backend did not issue.
+/// Groups the positions of the receipts by the list that holds their jobs. Returns
+/// separately the positions of receipts that this backend did not issue.
 fn by_site(receipts: &[&Receipt]) -> (BTreeMap<Site, Vec<usize>>, Vec<usize>) {
     let (mut by_site, mut lost) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
     for (at, receipt) in receipts.iter().enumerate() {

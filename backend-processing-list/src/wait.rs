@@ -1,12 +1,16 @@
 //! How an idle claim waits: a move into its worker's list, and a notifier.
 //!
 //! ```text
-//!  per worker  BLMOVE Q {Q}:w:SESSION RIGHT LEFT   any client's LPUSH, at once
-//!  shared      BLMOVE Q {Q}:handed RIGHT LEFT      the same
-//!              EVALSHA claim … moved               right after it
-//!  signals     BLPOP {Q}:wake                      all that is not pushed onto Q: an
-//!                                                  earlier due time, resume
+//! per worker  BLMOVE Q {Q}:w:SESSION RIGHT LEFT   returns after any client's LPUSH
+//! shared      BLMOVE Q {Q}:handed RIGHT LEFT      returns after any client's LPUSH
+//!             EVALSHA claim … moved               sent with the BLMOVE, right after it
+//! signals     BLPOP {Q}:wake                      returns when a job is due earlier, or
+//!                                                 claims resume
+//! arrivals    BLMOVE Q Q RIGHT RIGHT              returns after any client's LPUSH, and
+//!                                                 takes nothing
 //! ```
+//!
+//! Only a caller that waits without a claim (`wait_for_jobs`) listens for arrivals.
 //!
 //! The server holds the move. The claim script is sent after it on the same connection,
 //! so it runs as soon as the move returns. The script stamps the moved job, or puts it
@@ -22,7 +26,11 @@
 use std::{sync::Arc, time::Duration};
 
 use relq_core::{Error, error::Operation};
-use relq_redis::{Notifier, bookkeeping::WaitHint, command};
+use relq_redis::{
+    Notifier,
+    bookkeeping::{LastHint, WaitHint},
+    command,
+};
 
 use crate::{
     capabilities::RECHECK,
@@ -36,7 +44,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct WaitingPattern {
     signals: Notifier,
+    arrivals: Notifier,
     pub(crate) movers: Arc<Movers>,
+    pub(crate) last: LastHint<WaitHint>,
 }
 
 impl WaitingPattern {
@@ -49,12 +59,33 @@ impl WaitingPattern {
         };
         Self {
             signals: Notifier::new("signals", store.conn.clone(), cmd, BLOCK, pass_on),
+            arrivals: arrivals(store),
             movers: Arc::new(Movers::new(store.clone())),
+            last: LastHint::default(),
         }
     }
 
-    /// Waits until a job may be ready, or until `limit` has passed. Returns a job that
-    /// the move has brought. The move continues from one wait of a claim to the next.
+    /// Waits until a job may be ready, or until `limit` has passed. Takes no job.
+    pub(crate) async fn wait_for_jobs(&self, limit: Duration) {
+        let hint = self.last.begin_wait(|hint| hint.is_paused);
+        let hint = hint.unwrap_or(WaitHint { is_paused: false, due_in: None });
+        let limit = limit.min(hint.due_in.unwrap_or(RECHECK)).min(RECHECK);
+        let pause = self.movers.sleep(limit);
+        let arrival = (!hint.is_paused).then(|| self.arrivals.listen());
+        let signal = self.signals.listen();
+        tokio::select! {
+            () = async { match arrival {
+                Some(arrival) => arrival.notified().await,
+                None => std::future::pending().await,
+            } } => {}
+            () = signal.notified() => {}
+            () = pause => {}
+        }
+    }
+
+    /// Waits until a job may be ready, or until `limit` has passed. Returns the job if
+    /// the blocking move has brought one. A move that has brought none stays in
+    /// `moving` for the claim's next wait.
     pub(crate) async fn wait(
         &self,
         moving: &mut Option<Move>,
@@ -62,7 +93,7 @@ impl WaitingPattern {
         hint: WaitHint,
         limit: Duration,
     ) -> Option<Claimed> {
-        // While the queue is paused, a push is no reason to claim.
+        // While the queue is paused, a push must not wake the claim, so it has no move.
         if hint.is_paused {
             *moving = None;
         } else if moving.is_none() {
@@ -82,15 +113,26 @@ impl WaitingPattern {
     }
 }
 
-/// Leaves a signal for another waiting claim.
+/// Creates the notifier of pushes. Its command puts the oldest job back to where it was,
+/// so a notification that no caller receives need not be passed on.
+fn arrivals(store: &Store) -> Notifier {
+    let mut cmd = command("BLMOVE");
+    cmd.arg(&store.keys.ready).arg(&store.keys.ready).arg("RIGHT").arg("RIGHT");
+    cmd.arg(BLOCK.as_secs());
+    let pass_on = || std::future::ready(Ok(()));
+    Notifier::new("arrivals", store.conn.clone(), cmd, BLOCK, pass_on)
+}
+
+/// Stores a signal that wakes another waiting claim. If that fails, the claim looks
+/// again after its longest sleep.
 pub(crate) async fn wake_another(store: &Store) {
     if let Err(error) = pass_on(store.clone()).await {
         tracing::debug!(%error, "a resume was not passed on");
     }
 }
 
-/// The longest sleep between two looks. A worker's registration lasts as long as the
-/// lease of its last look, so the worker must look again before it expires.
+/// The longest sleep before the claim looks for jobs again. A look registers its worker
+/// for the length of a lease, so the next look must come before that has passed.
 fn patience(asked: &Asked) -> Duration {
     match asked.site {
         Site::Own(_) => RECHECK.min((asked.lease / 3).max(Duration::from_millis(1))),
@@ -105,8 +147,8 @@ async fn arrival(moving: &mut Option<Move>) -> Option<Claimed> {
     }
 }
 
-/// Stores the wake-up token, so that another notifier wakes: this one has no waiting
-/// claim.
+/// Stores the wake-up signal again, so that a notifier of another process receives it:
+/// this process has no waiting claim.
 async fn pass_on(store: Store) -> Result<(), Error> {
     let mut cmd = command("LPUSH");
     cmd.arg(&store.keys.bookkeeping.wake).arg(1);

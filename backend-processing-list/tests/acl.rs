@@ -1,5 +1,5 @@
-//! The user that the README names has the rights that the backend needs, and no more,
-//! in each of its modes.
+//! Checks, in each mode, that the user in the README's ACL line has the rights that the
+//! backend needs, and no more.
 
 relq_conformance::acl!(
     relq_conformance::own::ProcessingList,

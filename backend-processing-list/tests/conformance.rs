@@ -1,5 +1,5 @@
-//! The conformance suite, run on this backend in each of its modes, with the rights of the user that its
-//! README names.
+//! Runs the conformance suite on this backend in each of its modes, as the Redis user
+//! of the README's ACL line.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Faults of the server, and their effect on this backend and on its waiting claims,
-//! in each of its modes.
+//! Injects faults into the Redis server, and checks their effect on this backend and
+//! its waiting claims, in each of its modes.
 
 use std::process::ExitCode;
 

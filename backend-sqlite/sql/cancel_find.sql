@@ -1,4 +1,4 @@
--- Find a job that can be cancelled.
+-- Find a job that can be cancelled, which is any job that is not dead.
 --
 -- ?1 queue  ?2 id
 -- Returns job, keeps_id, state, token, lease end (ms) and batch (or null); or no row.

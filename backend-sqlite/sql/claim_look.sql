@@ -1,4 +1,4 @@
--- Read what a claim would find, without taking the write lock.
+-- Read whether a claim would find a job, without taking the write lock.
 --
 -- ?1 queue
 -- Returns paused (1 or 0), whether a job can be claimed (1 or 0), and when the next

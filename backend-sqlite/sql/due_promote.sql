@@ -1,4 +1,5 @@
--- Make due scheduled jobs ready, in the order of their times and places.
+-- Make due scheduled jobs ready, in the order of their due times. Jobs that are due at
+-- the same time keep the order in which they were scheduled.
 --
 -- ?1 queue  ?2 now (ms)  ?3 first turn to give out  ?4 how many at most
 UPDATE jobs SET state = 'ready', turn = ?3 + due.rank, at = NULL, place = NULL

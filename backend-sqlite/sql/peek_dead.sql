@@ -1,7 +1,7 @@
 -- Read one page of dead jobs, oldest first.
 --
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
--- Returns the two sort keys and what a view of the job shows.
+-- Returns the two sort keys and the columns of a job view.
 SELECT since, job,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
        last_error, at, since, worker, reason,

@@ -1,14 +1,14 @@
 -- Read one page of ready jobs, in the order in which they are served.
 --
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
--- Returns the two sort keys and what a view of the job shows.
+-- Returns the two sort keys and the columns of a job view.
 --
 -- Jobs without a batch come first, most urgent first, and then pieces, the oldest batch
 -- first: the rank of a job is its negative priority, which is at most zero, and the
 -- rank of a piece is the key of its batch. Jobs and pieces are each read by two
--- queries: first the rest of the cursor's rank, then the later ranks. A comparison of
--- pairs would use only the first column of the index, and would read every earlier page
--- again.
+-- queries: first the rest of the cursor's rank, then the later ranks. A single
+-- comparison of the pair (rank, turn) would use only the first column of the index, and
+-- would read every earlier page again.
 WITH page AS (
   SELECT * FROM (SELECT job, -priority AS rank, turn FROM jobs
                  WHERE queue = ?1 AND state = 'ready' AND batch IS NULL

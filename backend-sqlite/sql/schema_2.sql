@@ -34,7 +34,8 @@ CREATE TABLE batches (
 
 CREATE UNIQUE INDEX batches_by_id ON batches (queue, id);
 
--- One index each for what a claim, a cancel, a completion and a recovery look for.
+-- One index for each search: the batches with pieces to claim, with ready pieces, with
+-- pieces to drop, to complete, and to remove.
 CREATE INDEX batches_claimable ON batches (queue, -priority, batch)
   WHERE ready > 0 AND state IN ('open', 'sealed')
     AND (slots IS NULL OR leased < slots);

@@ -11,7 +11,7 @@ use relq_core::{
     outcome::{DuplicateOf, Pushed},
 };
 
-/// Encodes the results for the column `answers`.
+/// Encodes the results of a push call for the column `answers` of its stored row.
 pub(crate) fn encode(token: &PushToken, answers: &[Pushed]) -> String {
     let mut text = String::new();
     for (index, answer) in answers.iter().enumerate() {
@@ -27,7 +27,8 @@ pub(crate) fn encode(token: &PushToken, answers: &[Pushed]) -> String {
     text
 }
 
-/// Reads what [`encode`] wrote for `jobs` jobs; `None` for any other text.
+/// Decodes text that [`encode`] wrote for `jobs` jobs. Returns `None` for any other
+/// text.
 pub(crate) fn decode(
     token: &PushToken,
     jobs: usize,
@@ -75,7 +76,8 @@ mod tests {
         assert_eq!(decode(&token, 4, &text), Some(answers));
     }
 
-    /// R4: a thousand usual results take no bytes each.
+    /// R4: if all of a thousand jobs were stored as usual, their encoded results take
+    /// zero bytes.
     #[test]
     fn usual_answers_take_no_room() {
         let token = PushToken::new("call").unwrap();

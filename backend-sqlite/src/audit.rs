@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::headers;
 use crate::store::Store;
 
-/// Checks the whole file.
+/// The call that runs the audit on the database thread. It reads the whole file.
 pub(crate) struct Inspect;
 
 impl Call for Inspect {

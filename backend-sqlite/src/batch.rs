@@ -2,11 +2,11 @@
 //! a batch in the same transaction as its pieces.
 //!
 //! ```text
-//!  a piece moves ---> trigger: the batch's counts             one
-//!       |                                                     trans-
-//!       v                                                     action
-//!  maintenance: drop the waiting pieces of a cancelled batch,
-//!          complete batches, push their jobs (any queue of the file)
+//! a piece changes its state ---> a trigger updates the batch's counts   one
+//!      |                                                                trans-
+//!      v                                                                action
+//! maintenance drops waiting pieces of a cancelled batch, completes
+//! batches, and pushes their completion jobs to any queue of the file
 //! ```
 //!
 //! No outbox is needed, because one transaction can change all queues of a file. So a

@@ -1,4 +1,4 @@
-//! A call on its way to the database thread, and its result on the way back.
+//! A call that is sent to the database thread, and the channel that returns its result.
 
 use relq_core::environment::Environment;
 use tokio::sync::oneshot;
@@ -6,25 +6,28 @@ use tokio::sync::oneshot;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// The weight of a page, in jobs.
+/// The weight of a call that handles a whole page: the maximum number of jobs in a
+/// page.
 pub(crate) const PAGE_WEIGHT: usize = Environment::MAX_JOBS_PER_STEP.get() as usize;
 
-/// A call that the database thread can run. It may run again from the start if its
-/// transaction was rolled back, so it changes nothing but the store.
+/// A call that the database thread can run. If its transaction is rolled back, the
+/// thread may run the call again from the start, so a call changes only the database.
 pub(crate) trait Call: Send + 'static {
-    /// The result that the caller gets.
+    /// What the call returns to its caller.
     type Answer: Send + 'static;
 
-    /// Whether [`look`](Self::look) may return the result, so that an idle queue takes
-    /// no write lock.
+    /// Whether the thread tries [`look`](Self::look) before [`run`](Self::run), so that
+    /// a call that finds nothing to do takes no write lock.
     const LOOKS_FIRST: bool = false;
 
-    /// The approximate number of jobs that the call touches.
+    /// The approximate number of jobs that the call handles. It limits how many calls
+    /// share one transaction.
     fn weight(&self) -> usize {
         1
     }
 
-    /// Returns the result from a read alone, or `None` if the call has to write.
+    /// Tries to compute the result by reading only. Returns `None` if the call must
+    /// write.
     fn look(&self, store: &Store<'_>) -> Result<Option<Self::Answer>, Failure> {
         let _ = store;
         Ok(None)
@@ -33,25 +36,27 @@ pub(crate) trait Call: Send + 'static {
     /// Runs the call inside a write transaction.
     fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure>;
 
-    /// The call to run if the caller no longer waits for the result (R22).
+    /// Returns the call that undoes this one if its caller was dropped before it
+    /// received the result (R22). `None` if nothing has to be undone.
     fn unheard(answer: Self::Answer) -> Option<Box<dyn Pending>> {
         let _ = answer;
         None
     }
 }
 
-/// A call of any type that waits for the database thread.
+/// A queued call of any type, together with the channel that returns its result.
 pub(crate) trait Pending: Send {
     fn weight(&self) -> usize;
     fn looks_first(&self) -> bool;
-    /// Whether its caller was dropped before the call began.
+    /// Whether the caller has stopped waiting for the result.
     fn is_abandoned(&self) -> bool;
-    /// Tries to get the result from a read. Returns whether it did.
+    /// Tries to compute the result without writing. Returns true if that succeeded, and
+    /// false if the call must run in a write transaction.
     fn look(&mut self, store: &Store<'_>) -> Result<bool, Failure>;
-    /// Runs the call and keeps the result until the commit.
+    /// Runs the call in the open transaction, and keeps the result until its commit.
     fn run(&mut self, store: &Store<'_>) -> Result<(), Failure>;
-    /// Sends the result or the failure to the caller. Returns a follow-up call, if one
-    /// is needed.
+    /// Sends the result or the failure to the caller. If the caller is gone, returns
+    /// the call that undoes this one, if it has one.
     fn finish(
         self: Box<Self>,
         outcome: Result<(), Failure>,
@@ -65,11 +70,11 @@ pub(crate) type Reply<T> = oneshot::Receiver<Result<T, Failure>>;
 struct Request<C: Call> {
     call: C,
     answer: Option<C::Answer>,
-    /// `None` for a call without a waiting caller.
+    /// The channel for the result. `None` for a call that no caller waits for.
     reply: Option<oneshot::Sender<Result<C::Answer, Failure>>>,
 }
 
-/// Wraps a call, with a channel for its result.
+/// Wraps a call with a new channel for its result.
 pub(crate) fn request<C: Call>(call: C) -> (Box<dyn Pending>, Reply<C::Answer>) {
     let (reply, answer) = oneshot::channel();
     (Box::new(Request { call, answer: None, reply: Some(reply) }), answer)
@@ -124,5 +129,5 @@ impl<C: Call> Pending for Request<C> {
 }
 
 fn no_answer() -> Failure {
-    Failure::interrupted("the call was done, but its answer was lost")
+    Failure::interrupted("the call was sent, but its reply was lost")
 }

@@ -1,4 +1,4 @@
-//! Claim: promotes due jobs, buries expired ones, leases the next.
+//! Claim: makes due jobs ready, buries expired ones, and leases the next ready jobs.
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -16,26 +16,28 @@ use crate::lease::{NONCE_BYTES, token};
 use crate::statements::{EXPIRED, ReadyRow};
 use crate::store::Store;
 
-/// A claim that does not wait, after it was checked.
+/// One attempt to claim jobs, which does not wait for new ones. The caller has already
+/// validated the request.
 pub(crate) struct Claim {
     pub(crate) ask: ClaimRequest,
     /// The maximum number of jobs to lease.
     pub(crate) most: usize,
 }
 
-/// The result of a claim.
+/// The result of one claim.
 pub(crate) struct Claimed {
     pub(crate) deliveries: Vec<Delivery>,
     /// Whether there may be more jobs that this call did not reach.
     pub(crate) more: bool,
-    /// The state of the file. A claim that found no job waits until it changes.
+    /// The state of the file. If the claim found no job, it waits until this state
+    /// changes.
     pub(crate) pulse: Pulse,
 }
 
-/// The state of the file when a waiting claim read it.
+/// The part of the file's state that tells a waiting claim when to look again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pulse {
-    /// Changes when another connection changes the file.
+    /// SQLite's `data_version`, which changes when another connection writes the file.
     pub(crate) version: i64,
     /// How long until the next scheduled job is due; `None` if there is none or the
     /// queue is paused.
@@ -76,8 +78,9 @@ impl Call for Claim {
         let deliveries = round.deliveries;
         let mut pulse = Pulse { version: store.data_version()?, due_in: None };
         if deliveries.is_empty() {
-            // The promoted jobs may all be pieces without a free slot, and more due
-            // jobs may follow.
+            // No job was leased. Perhaps all jobs that were promoted are pieces whose
+            // batch has no free slot. After a full page of promotions, more due jobs
+            // may follow.
             more |= u32::try_from(promoted) == Ok(store.page);
             let (_, due) = store.next_ends()?;
             pulse.due_in = due.map(|due| store.until(due));
@@ -85,8 +88,9 @@ impl Call for Claim {
         Ok(Claimed { deliveries, more, pulse })
     }
 
-    /// Gives jobs back at once if the caller was dropped, instead of waiting for their
-    /// leases to expire (R22).
+    /// If the caller stopped waiting before it received the jobs, returns a call that
+    /// gives them back at once. Otherwise they would wait until their leases expire
+    /// (R22).
     fn unheard(answer: Claimed) -> Option<Box<dyn Pending>> {
         let receipts: Vec<_> =
             answer.deliveries.into_iter().map(|delivery| delivery.receipt).collect();
@@ -98,17 +102,18 @@ impl Call for Claim {
     }
 }
 
-/// The state of one running claim.
+/// A claim while it runs: the jobs that it has leased and buried so far.
 struct ClaimRound<'a> {
     claim: &'a Claim,
     store: &'a Store<'a>,
-    /// Unique for each claim. Together with the job's key it makes a lease's token
-    /// (R7).
+    /// Random bytes, generated once for each claim. A lease's token is these bytes and
+    /// the job's key (R7).
     nonce: [u8; NONCE_BYTES],
     deliveries: Vec<Delivery>,
     buried: usize,
     bytes: ClaimBytes,
-    /// Whether all ready jobs are pieces of batches.
+    /// True once no ready job without a batch is left. From then on the claim reads
+    /// only pieces of batches.
     only_pieces: bool,
 }
 
@@ -127,8 +132,8 @@ impl<'a> ClaimRound<'a> {
         }
     }
 
-    /// Leases jobs until there are enough or no more are ready. Returns whether it
-    /// stopped before that.
+    /// Leases jobs until the claim has enough, or no more are ready. Returns whether a
+    /// limit stopped it while more jobs may be ready.
     fn fill(&mut self) -> Result<bool, Failure> {
         while self.deliveries.len() < self.claim.most {
             let missing = self.claim.most - self.deliveries.len();
@@ -146,7 +151,8 @@ impl<'a> ClaimRound<'a> {
         Ok(false)
     }
 
-    /// Jobs without a batch first, then pieces of the next batch (B4).
+    /// Reads the next jobs to lease: first jobs without a batch, then pieces of the
+    /// next batch (B4).
     fn next_rows(&mut self, most: usize) -> Result<Vec<ReadyRow>, Failure> {
         if !self.only_pieces {
             let rows = self.store.next_ready(most, |row| self.bytes.take(size(row)))?;
@@ -180,12 +186,12 @@ impl<'a> ClaimRound<'a> {
     }
 }
 
-/// The stored size of a job in bytes.
+/// Returns how many bytes a job's stored payload and headers take.
 fn size(row: &ReadyRow) -> usize {
     [&row.payload, &row.headers].into_iter().flatten().map(Vec::len).sum()
 }
 
-/// Reads a job, or says why it cannot be read (R3).
+/// Decodes a job into a delivery. Returns the reason if it cannot be decoded (R3).
 fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, String> {
     let unreadable = |what: &str| format!("unreadable: its {what}");
     let damaged = |error: InvalidName| unreadable(&error.to_string());
@@ -203,7 +209,8 @@ fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, Str
     Ok(delivery)
 }
 
-/// Reads only the version of the file.
+/// A call that reads only SQLite's `data_version`. A waiting claim uses it to notice
+/// that another process wrote the file.
 pub(crate) struct Poll;
 
 impl Call for Poll {

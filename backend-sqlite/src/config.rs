@@ -13,34 +13,35 @@ use relq_core::{
 use crate::failure::{BACKEND, Failure};
 use crate::steps::{AtStep, Replace, Steps};
 
-/// The file of a configuration that does not name one.
+/// The file that is opened by default, if the configuration sets no other.
 const DEFAULT_FILE: &str = "relq.db";
-/// How long a call waits while another process writes.
+/// By default, how long a call waits for a lock that another process holds.
 const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a waiting claim checks for pushes of other processes: 40 checks a second
 /// use too little CPU time to be noticed.
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// The maximum for both intervals.
+/// The longest busy timeout and the longest poll interval that a configuration accepts.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Well below SQLite's own limit, and small enough to hold many payloads in memory.
+/// The largest payload in bytes: well below SQLite's own limit, and small enough to
+/// hold many payloads in memory.
 const MAX_PAYLOAD: usize = 64 * 1024 * 1024;
 
 /// Where the jobs are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// In this file. SQLite keeps two more files beside it, `-wal` and `-shm`, which
-    /// belong to it.
+    /// In this file. SQLite keeps two more files beside it, named with `-wal` and
+    /// `-shm` at the end. They are part of the store.
     File(PathBuf),
     /// In memory, over one connection that all handles of a queue share. The jobs are
-    /// gone when the last handle is dropped. For tests.
+    /// lost when the last handle is dropped. Intended for tests.
     Memory,
 }
 
 /// Whether a file that does not exist is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingFile {
-    /// It is created, with its tables.
+    /// The file is created, with its tables.
     #[default]
     Create,
     /// If the file is missing, or is empty and so has no tables, opening the store
@@ -49,29 +50,31 @@ pub enum MissingFile {
     Refuse,
 }
 
-/// Which calls survive a power loss. A killed process loses nothing in either mode.
+/// Which calls survive a power loss. A killed process loses no call in either setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Every call that returned Ok: each commit waits for the disk
+    /// A power loss takes back no call that returned Ok: each commit waits for the disk
     /// (`synchronous=FULL`, and `fullfsync` for macOS, whose `fsync` does not wait).
     #[default]
     Full,
-    /// Everything but the last commits: only checkpoints wait for the disk
-    /// (`synchronous=NORMAL` and `checkpoint_fullfsync`). The file is never damaged.
+    /// A power loss may take back the last calls, but never damages the file: only
+    /// checkpoints wait for the disk (`synchronous=NORMAL` and `checkpoint_fullfsync`).
     Normal,
 }
 
-/// Where a connection sorts rows that exceed its page cache.
+/// Where SQLite sorts rows that do not fit into the page cache of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Sorts {
-    /// In memory. The calls of workers and producers sort one page at most.
+    /// In memory. This is enough for workers and producers, whose calls sort one page
+    /// at most.
     #[default]
     InMemory,
-    /// In a temporary file of SQLite's. An audit sorts all jobs.
+    /// In a temporary file that SQLite creates. An audit needs this, because it sorts
+    /// all jobs.
     InFile,
 }
 
-/// How a queue is opened.
+/// Where a queue is stored, and how it is opened.
 ///
 /// ```
 /// use relq_sqlite::{Durability, SqliteConfig};
@@ -81,18 +84,19 @@ pub(crate) enum Sorts {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SqliteConfig {
-    /// Where the jobs are stored; `relq.db` by default.
+    /// Where the jobs are stored. The default is the file `relq.db`.
     pub location: Location,
-    /// Whether a file that does not exist is created; it is by default.
+    /// Whether to create the file if it does not exist. By default, it is created.
     pub missing_file: MissingFile,
-    /// Which calls survive a power loss; all by default.
+    /// Which calls survive a power loss. By default, all of them do.
     pub durability: Durability,
-    /// How long a call waits while another process writes; 5 s by default.
+    /// How long a call waits for a lock that another process holds; 5 s by default.
     pub busy_timeout: Duration,
     /// How often a waiting claim checks for pushes of other processes; 25 ms by
     /// default. A push of this process wakes it at once.
     pub poll_interval: Duration,
-    /// The clock, which is the store's clock, and the randomness.
+    /// Supplies the clock, from which the store takes the time of every call, and the
+    /// source of randomness.
     pub environment: Environment,
     pub(crate) sorts: Sorts,
     pub(crate) steps: Steps,
@@ -105,17 +109,17 @@ impl Default for SqliteConfig {
 }
 
 impl SqliteConfig {
-    /// Jobs in that file, which is created if it does not exist.
+    /// Stores jobs in the file at `path`, which is created if it does not exist.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::at(Location::File(path.into()))
     }
 
-    /// Jobs in memory.
+    /// Stores jobs in memory, until the last handle of the queue is dropped.
     pub fn memory() -> Self {
         Self::at(Location::Memory)
     }
 
-    /// Sets what becomes of a file that does not exist.
+    /// Sets whether a file that does not exist is created.
     ///
     /// ```
     /// use relq_sqlite::{MissingFile, SqliteConfig, SqliteQueue};
@@ -143,7 +147,7 @@ impl SqliteConfig {
         self
     }
 
-    /// Sets how long a call waits while another process writes.
+    /// Sets how long a call waits for a lock that another process holds.
     #[must_use]
     pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
         self.busy_timeout = busy_timeout;
@@ -157,7 +161,7 @@ impl SqliteConfig {
         self
     }
 
-    /// Sets the clock and the randomness.
+    /// Sets the clock and the source of randomness.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
@@ -216,13 +220,15 @@ impl SqliteConfig {
     }
 }
 
-/// Makes a test observe each step of the database thread, and stop or fail it.
+/// Adds a hook for a test. The hook observes each step of the database thread, and can
+/// block the step or make it fail.
 #[must_use]
 pub fn at_each_step(config: SqliteConfig, watch: AtStep) -> SqliteConfig {
     SqliteConfig { steps: Steps::watched_by(watch), ..config }
 }
 
-/// Makes a test replace statements that set up a connection or the schema.
+/// Adds a hook for a test. The hook can replace the statements that set up a connection
+/// or the schema.
 #[must_use]
 pub fn with_statements_replaced(
     config: SqliteConfig,

@@ -1,4 +1,5 @@
-//! Opening the file: it is checked first, then configured in the same way each time.
+//! Opens a connection to the file: checks the file first, and then sets the same
+//! options on every connection.
 
 use std::{
     cell::Cell,
@@ -14,25 +15,27 @@ use crate::config::{Durability, Location, MissingFile, Sorts, SqliteConfig};
 use crate::failure::Failure;
 use crate::schema;
 
-/// The lowest version of SQLite, as `sqlite3_libversion_number` writes it: 3.37 is the
-/// first that has STRICT tables. A system's library can be older.
+/// The lowest supported SQLite version, 3.37, in the form of
+/// `sqlite3_libversion_number`. It is the first with STRICT tables. A library that the
+/// system provides can be older.
 const LOWEST_SQLITE: i32 = 3_037_000;
-/// The maximum number of cached prepared statements; more than there are statements.
+/// The number of prepared statements that a connection caches. It exceeds the number of
+/// statements of this crate.
 const STATEMENTS: usize = 128;
-/// The page cache in KiB. SQLite reads a negative number as KiB and a positive one as
-/// pages.
+/// The size of the page cache of a connection. SQLite reads a negative number as KiB
+/// and a positive one as pages, so this is 8 MiB.
 const CACHE_KIB: i32 = -8 * 1024;
-/// After a checkpoint, a log larger than this is truncated.
+/// The size in bytes above which the write-ahead log is truncated after a checkpoint.
 const LOG_BYTES: i64 = 64 * 1024 * 1024;
-/// The first pause between two tries for a lock, and the amount by which each later
-/// pause grows. A process that writes without a break leaves the file unlocked for
-/// about as long.
+/// The first pause before a connection tries again to get a lock, and the amount by
+/// which each later pause grows. The pauses are short because a process that writes
+/// without a break leaves the file unlocked for only about 100 µs between transactions.
 const NAP: Duration = Duration::from_micros(100);
 const NAP_GROWTH: Duration = Duration::from_micros(5);
-/// The longest pause between two tries for a lock.
+/// The longest pause before a connection tries again to get a lock.
 const LONGEST_NAP: Duration = Duration::from_millis(5);
 
-/// The canonical path of the file that a location names; `None` for memory.
+/// Returns the canonical path of the database file. `None` for a database in memory.
 pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
     let Location::File(path) = location else { return Ok(None) };
     if path.is_dir() {
@@ -42,7 +45,8 @@ pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
     canonical(path).map(Some).map_err(|error| unreachable_path(path, &error))
 }
 
-/// Names the folder that does not exist, if that is the reason.
+/// The failure for a path that cannot be resolved. If a folder of the path does not
+/// exist, the message names the folder.
 fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path = path.display();
@@ -151,7 +155,7 @@ fn refuse_missing(file: &Path) -> Result<(), Failure> {
         }
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist",
-        // Opening the file reports this error.
+        // The file cannot be examined. Opening it next fails too, and reports why.
         Err(_) => return Ok(()),
     };
     let file = file.display();
@@ -173,8 +177,8 @@ fn refuse_read_only(conn: &Connection, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Switches to the write-ahead log, once in the lifetime of a file. SQLite does not
-/// wait for other processes at this step, so relq does.
+/// Switches a new file to the write-ahead log. The file keeps this setting. SQLite does
+/// not wait for other processes at this step, so this function retries.
 fn use_log(conn: &Connection, config: &SqliteConfig) -> Result<(), Failure> {
     let began = Instant::now();
     let mode: String = loop {
@@ -202,7 +206,8 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// The path without symbolic links, also for a file that does not exist yet.
+/// Makes a path absolute and resolves its symbolic links. The file itself need not
+/// exist yet, but its folder must.
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -215,7 +220,8 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The identity of the file that a path led to when it was opened.
+/// Identifies a file by its device and inode. If the identity at a path changes,
+/// another file has replaced the one that was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -223,8 +229,8 @@ pub(crate) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// The identity of the file that the path leads to now; `None` if the system cannot
-    /// tell.
+    /// Reads the identity of the file that is at the path now. It is `None` on systems
+    /// other than Unix.
     #[cfg(unix)]
     pub(crate) fn of(path: &Path) -> io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
@@ -232,8 +238,7 @@ impl FileIdentity {
         Ok(Some(Self { device: found.dev(), inode: found.ino() }))
     }
 
-    /// The identity of the file that the path leads to now; `None` if the system cannot
-    /// tell.
+    /// Always `None`, because only Unix systems supply device and inode numbers.
     #[cfg(not(unix))]
     pub(crate) fn of(_: &Path) -> io::Result<Option<Self>> {
         Ok(None)
@@ -258,7 +263,8 @@ mod tests {
         assert!(words.contains("version 3.36, and relq needs 3.37"), "{words}");
     }
 
-    /// R23: an audit sorts all jobs, so that sort must not be in memory.
+    /// R23: only the connection for long reads sorts in a temporary file. It runs
+    /// audits, which sort all jobs, and those may not fit into memory.
     #[test]
     fn only_a_connection_that_reads_may_sort_in_a_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -270,7 +276,8 @@ mod tests {
         }
     }
 
-    /// R1: on macOS `fsync` does not wait for the disk, and `F_FULLFSYNC` does.
+    /// R1: a durable commit sets `fullfsync`, because on macOS a plain `fsync` does not
+    /// wait for the disk.
     #[test]
     fn a_commit_waits_for_the_disk_on_every_system() {
         let folder = tempfile::tempdir().unwrap();

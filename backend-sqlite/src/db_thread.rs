@@ -22,17 +22,19 @@ use crate::group_commit::GroupCommit;
 use crate::statements;
 use crate::wake::Notifier;
 
-/// A group of calls gets no more members once it touches that many jobs, so that its
-/// first callers do not wait too long.
+/// The total weight, in jobs, at which a group of calls is full. Without this limit the
+/// first callers of a group would wait too long for its commit.
 const GROUP_WEIGHT: usize = 4096;
 
-/// The file, or the memory, that a database thread works on.
+/// The database that a thread works on: the file, or a database in memory, with its
+/// configuration and the name of the queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
-    /// `None` for memory.
+    /// The path of the file. `None` for a store in memory.
     pub(crate) file: Option<PathBuf>,
-    /// The identity of the file that the first connection opened. Later connections
-    /// must open the same file: the path may lead to another file by then, or to none.
+    /// The identity of the file that the first connection opened. A later connection
+    /// must open that same file, and fails if the path now leads to another file or to
+    /// none.
     opened: Option<FileIdentity>,
     pub(crate) queue: QueueName,
     pub(crate) notifier: Notifier,
@@ -54,9 +56,10 @@ impl Site {
         Ok(Self { file, opened: None, queue, notifier, config })
     }
 
-    /// Fails if the file was deleted or replaced while it is open. Writes to such a
-    /// file can never be read again, so an Ok for them would be false (R1). The new
-    /// file is not opened instead: SQLite might write the log of the old file into it.
+    /// Fails if the file was deleted or replaced after it was opened. Data that is
+    /// written to such a file is lost, so the call must not return Ok (R1). The thread
+    /// does not switch to the new file, because SQLite might write the log of the old
+    /// file into it.
     fn check_file(&self) -> Result<(), Failure> {
         let (Some(path), Some(opened)) = (&self.file, self.opened) else {
             return Ok(());
@@ -89,8 +92,8 @@ pub(crate) struct DbThread {
 }
 
 impl DbThread {
-    /// Starts a thread, calls `find` on it to learn where the database is, and opens a
-    /// connection there.
+    /// Starts a thread. On that thread, calls `find` to get the database's location,
+    /// and then opens a connection to it.
     pub(crate) async fn start(
         find: impl FnOnce() -> Result<Site, Failure> + Send + 'static,
     ) -> Result<(Self, Site), Failure> {
@@ -104,7 +107,7 @@ impl DbThread {
                         keeper.serve(&calls);
                     }
                 }
-                // The caller may have been dropped.
+                // Ignore a failed send: the caller may have stopped waiting.
                 Err(failure) => drop(opened.send(Err(failure))),
             })
             .map_err(|error| {
@@ -121,7 +124,7 @@ impl DbThread {
         reply.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Runs two calls, one after the other and in one group.
+    /// Runs two calls one after the other, in one group, and waits for both results.
     pub(crate) async fn call_both<A: Call, B: Call>(
         &self,
         first: A,
@@ -148,7 +151,7 @@ fn ended() -> Failure {
     Failure::interrupted("the database thread ended before it answered")
 }
 
-/// The thread's side: the connection, and the site that it was opened on.
+/// The state that only the database thread uses: its connection and its database.
 struct Keeper {
     group_commit: GroupCommit,
     site: Site,
@@ -159,7 +162,7 @@ impl Keeper {
         site.check_file()?;
         let conn = connection::open(site.file.as_deref(), &site.config)?;
         let queue = statements::queue_key(&conn, &site.config.steps, &site.queue)?;
-        // The file may have been replaced while it was opened.
+        // Check again: the file may have been replaced while the connection was opened.
         site.check_file()?;
         if let (Some(path), None) = (&site.file, site.opened) {
             site.opened = identity(path)?;
@@ -172,9 +175,9 @@ impl Keeper {
 
     fn serve(&self, inbox: &Receiver<Vec<Box<dyn Pending>>>) {
         while let Ok(mut group_commit) = inbox.recv() {
-            // Callers that just got their results send their next calls now. The yield
-            // lets all of them join this group instead of the first one only, which
-            // raises the throughput by half.
+            // Callers that have just received a result are about to send their next
+            // call. The yield gives all of them time to join this group, not only the
+            // first one. This raised the throughput by half.
             thread::yield_now();
             gather(&mut group_commit, inbox);
             if let Err(failure) = self.site.check_file() {
@@ -197,7 +200,7 @@ fn identity(path: &Path) -> Result<Option<FileIdentity>, Failure> {
     })
 }
 
-/// Takes the calls that wait already, up to the weight of a group.
+/// Takes the calls that already wait in the channel, up to the weight of a group.
 fn gather(
     group_commit: &mut Vec<Box<dyn Pending>>,
     inbox: &Receiver<Vec<Box<dyn Pending>>>,

@@ -1,5 +1,5 @@
-//! Dead letters: made ready again or removed, one page at a time, so that calls of
-//! workers can run in between.
+//! Makes dead jobs ready again, or removes them. One call handles one page, so that
+//! calls of workers run in between.
 
 use relq_core::{
     JobId,
@@ -12,21 +12,23 @@ use crate::push::find_live_holder;
 use crate::statements::{Buried, DeadKey};
 use crate::store::Store;
 
-/// The dead jobs that remain to be processed.
+/// The dead jobs that a redrive or purge has not processed yet.
 pub(crate) enum DeadSelection {
-    /// The jobs after `after`, up to `last`: jobs that die later are not included.
+    /// The jobs after position `after`, up to and including position `last`. Jobs that
+    /// are buried during the redrive or purge are not included.
     Range { after: DeadKey, last: DeadKey },
-    /// The jobs with these ids.
+    /// The dead jobs with these ids.
     Ids(Vec<JobId>),
 }
 
-/// The result of one page, and the remaining selection.
+/// The result of one page, and the jobs that remain for the next page.
 pub(crate) struct Treated<T> {
     pub(crate) done: T,
     pub(crate) rest: Option<DeadSelection>,
 }
 
-/// Finds the dead jobs that `which` selects now; `None` if no job is dead.
+/// Determines which dead jobs an operator's selection covers at this time. The result
+/// is `None` if all dead jobs were selected and no job is dead.
 pub(crate) struct Select {
     pub(crate) which: Selection,
 }
@@ -56,7 +58,7 @@ impl Call for Select {
     }
 }
 
-/// Makes one page of a selection ready again.
+/// Makes one page of the selected dead jobs ready again.
 pub(crate) struct Redrive(pub(crate) DeadSelection);
 
 impl Call for Redrive {
@@ -96,7 +98,7 @@ fn redrive_one(store: &Store<'_>, job: &Buried) -> Result<RedriveOutcome, Failur
     Ok(RedriveOutcome::Moved)
 }
 
-/// Removes one page of a selection.
+/// Removes one page of the selected dead jobs.
 pub(crate) struct PurgeDead(pub(crate) DeadSelection);
 
 impl Call for PurgeDead {
@@ -136,7 +138,8 @@ impl DeadSelection {
     }
 }
 
-/// The dead jobs with these ids, each once. Unknown ids are skipped.
+/// Finds the dead jobs with these ids. A repeated id is used once. An unknown id is
+/// skipped.
 fn find_all(store: &Store<'_>, ids: &[JobId]) -> Result<Vec<Buried>, Failure> {
     let mut known = std::collections::HashSet::new();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Extending leases and releasing a worker.
+//! Extends leases, and releases the jobs of a worker.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::lease::job_of;
 use crate::statements::Ended;
 use crate::store::{Store, WINDOW};
 
-/// A heartbeat: extends leases by one length.
+/// A heartbeat: extends all the given leases by the same duration from now.
 pub(crate) struct Extend {
     pub(crate) held: Vec<Receipt>,
     pub(crate) lease: Duration,
@@ -51,8 +51,8 @@ fn extend_one(
     Ok(Extended::LeaseLost)
 }
 
-/// Ends a leased piece whose batch was cancelled, in the transaction that reports it to
-/// its worker (B7). Returns whether there was one.
+/// Ends a leased piece whose batch was cancelled. This happens in the transaction that
+/// tells the worker about it (B7). Returns false if the lease was lost before.
 fn end_cancelled_piece(
     store: &Store<'_>,
     receipt: &Receipt,

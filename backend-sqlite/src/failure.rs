@@ -8,10 +8,10 @@ use relq_core::{
 };
 use rusqlite::{ErrorCode, ffi};
 
-/// The backend's name, as in its URL and in errors.
+/// The backend's name in its URL and in error messages.
 pub(crate) const BACKEND: &str = "sqlite";
 
-/// Why a call failed. It can be cloned, because one failed commit fails many calls.
+/// Why a call failed. It is `Clone`, because one failed commit fails many calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     kind: Kind,
@@ -28,7 +28,7 @@ enum Kind {
     Unusable,
 }
 
-/// The message, and SQLite's own error if there is one.
+/// What an error message is made of: its text, and SQLite's own error if there is one.
 #[derive(Debug, Clone)]
 struct Cause {
     words: Arc<str>,
@@ -56,21 +56,21 @@ impl Failure {
         Self::of(Kind::Unusable, words)
     }
 
-    /// The failure of a COMMIT. After an I/O error it is unknown whether the
-    /// transaction is in the log; after any other error it is not.
+    /// Classifies the failure of a COMMIT. After an I/O error it is unknown whether the
+    /// transaction was committed. After any other error it was not.
     pub(crate) fn of_commit(error: rusqlite::Error) -> Self {
         let is_lost = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
         let failure = Self::from(error);
         if is_lost { Self { kind: Kind::Interrupted, ..failure } } else { failure }
     }
 
-    /// Marks the failure as one of a call that was done in part. The cause stays the
-    /// same.
+    /// Turns the failure of one page into the failure of a call that was done in part.
+    /// Keeps the cause.
     pub(crate) fn in_part(self) -> Self {
         Self { kind: Kind::Interrupted, ..self }
     }
 
-    /// Whether it is unknown if the call took effect.
+    /// Whether the call may have taken effect although it failed.
     pub(crate) fn is_unknown(&self) -> bool {
         self.kind == Kind::Interrupted
     }
@@ -104,7 +104,8 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// The kind of an SQLite error, and advice for the user.
+/// Returns the kind of an SQLite error, and advice for the user. The advice is added to
+/// the error message.
 fn classify(error: &rusqlite::Error) -> (Kind, &'static str) {
     match error.sqlite_error() {
         Some(found) => classify_code(found),
@@ -147,7 +148,7 @@ const CANNOT_OPEN: &str = "the file cannot be opened; check that its folder exis
 const DAMAGED: &str = "the file is damaged; keep a copy and restore a backup, or try \
     the .recover command of the sqlite3 program";
 
-/// Whether an I/O error means that the disk has no room for the shared memory file.
+/// Whether an I/O error means that the disk has no room for the `-shm` file.
 fn is_about_space(error: &ffi::Error) -> bool {
     error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
 }
@@ -164,7 +165,7 @@ impl error::Error for Cause {
     }
 }
 
-/// SQLite's own message, once: its errors repeat it in their sources.
+/// An SQLite error that is shown without its sources, because these repeat its message.
 #[derive(Debug)]
 struct SqliteMessage(rusqlite::Error);
 
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(commit(ffi::SQLITE_BUSY).effect(), Effect::No);
     }
 
-    /// The message ends with SQLite's own message, once.
+    /// A message has advice for the user, and then SQLite's own message, once.
     #[test]
     fn a_message_says_what_to_do_and_what_sqlite_said() {
         assert_eq!(

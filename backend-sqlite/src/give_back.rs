@@ -1,4 +1,4 @@
-//! Give back: makes leased jobs ready again, uncounted.
+//! Gives jobs back: makes leased jobs ready again, without counting the attempt.
 
 use relq_core::Receipt;
 
@@ -9,7 +9,7 @@ use crate::lease::job_of;
 use crate::statements::Held;
 use crate::store::Store;
 
-/// Gives back what was claimed and never reached its caller.
+/// Gives back jobs of a claim whose caller was dropped before it received them.
 pub(crate) struct GiveBack {
     pub(crate) receipts: Vec<Receipt>,
 }
@@ -36,7 +36,8 @@ impl Call for GiveBack {
     }
 }
 
-/// The job that a receipt holds and what settles it; none when the lease was lost.
+/// Finds the leased job that a receipt belongs to: its key, and the values that are
+/// needed to settle it. Returns `None` if the lease was lost.
 pub(crate) fn find_held(
     store: &Store<'_>,
     receipt: &Receipt,
@@ -46,7 +47,8 @@ pub(crate) fn find_held(
     Ok(held.map(|held| (job, held)))
 }
 
-/// Makes a leased job ready again, as if it had not been claimed.
+/// Makes a leased job ready again, and resets its attempt to the value before the
+/// claim.
 pub(crate) fn give_back(store: &Store<'_>, job: i64) -> Result<(), Failure> {
     store.wake_claims();
     store.give_back(job)

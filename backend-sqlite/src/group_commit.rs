@@ -30,7 +30,7 @@ use crate::steps::Steps;
 use crate::store::Store;
 use crate::wake::Notifier;
 
-/// The connection and the queue that a group of calls runs on.
+/// Runs groups of calls, each in one transaction, on one connection and one queue.
 pub(crate) struct GroupCommit {
     pub(crate) conn: Connection,
     pub(crate) queue: i64,
@@ -39,7 +39,7 @@ pub(crate) struct GroupCommit {
     pub(crate) steps: Steps,
 }
 
-/// A call, and its failure if it failed alone.
+/// One call of a group. It stores the call's failure if that call failed alone.
 struct Member {
     call: Box<dyn Pending>,
     failed: Option<Failure>,
@@ -51,18 +51,19 @@ impl Member {
     }
 }
 
-/// Why a whole transaction was not committed.
+/// Why the transaction of a group was not committed.
 enum Undone {
-    /// The transaction never began: no call is tried again.
+    /// BEGIN failed. No call is tried again.
     NotBegun(Failure),
-    /// The transaction was rolled back: each call may be tried alone.
+    /// The transaction was rolled back. Each call is tried again alone.
     RolledBack(Failure),
     /// It is unknown whether the transaction was committed.
     Unknown(Failure),
 }
 
 impl GroupCommit {
-    /// Runs the calls and sends their results. Returns the follow-up calls.
+    /// Runs the calls and sends their results. If the caller of a call is gone, the
+    /// call may have to be undone: returns the calls that do so.
     pub(crate) fn serve(
         &self,
         mut calls: Vec<Box<dyn Pending>>,
@@ -78,7 +79,8 @@ impl GroupCommit {
         rest
     }
 
-    /// Returns results for the calls that need only a read. Returns the other calls.
+    /// Finishes those calls that need only a read. Returns the others, which must
+    /// write.
     fn answer_by_looking(
         &self,
         calls: Vec<Box<dyn Pending>>,
@@ -146,8 +148,8 @@ impl GroupCommit {
         Ok(())
     }
 
-    /// Runs one call in a savepoint. Fails only if the whole transaction was rolled
-    /// back.
+    /// Runs one call in a savepoint. Returns an error only if SQLite rolled back the
+    /// whole transaction.
     fn run_in_savepoint(
         &self,
         member: &mut Member,
@@ -175,8 +177,9 @@ impl GroupCommit {
         Err(Undone::RolledBack(failure))
     }
 
-    /// Reads the clock now, after the lock was taken: a transaction that waited for its
-    /// lock must not use an earlier time.
+    /// Creates the context of a call in the open transaction. It reads the clock only
+    /// here, after the transaction got its lock. A time from before that wait would be
+    /// too early.
     fn store<'a>(&'a self, wakes: &'a Cell<bool>) -> Store<'a> {
         Store {
             conn: &self.conn,

@@ -1,4 +1,5 @@
-//! Headers as bytes: for each name and each value, its length and then its text.
+//! Encodes headers as bytes. Each name and each value is stored as its length, followed
+//! by its text.
 
 use relq_core::Headers;
 
@@ -16,7 +17,7 @@ pub(crate) fn encode(headers: &Headers) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads what [`encode`] wrote; `None` for any other bytes.
+/// Decodes bytes that [`encode`] wrote. Returns `None` for any other bytes.
 pub(crate) fn decode(bytes: Option<&[u8]>) -> Option<Headers> {
     let mut rest = bytes.unwrap_or_default();
     let mut headers = Headers::default();
@@ -40,7 +41,7 @@ fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// R2: every text is read back as it was set, in the same order.
+    /// R2: decoded headers have the same texts in the same order as the encoded ones.
     #[test]
     fn headers_come_back_as_they_were_set() {
         let headers: Headers =
@@ -51,7 +52,7 @@ mod tests {
         assert_eq!(decode(Some(&bytes)), Some(headers));
     }
 
-    /// R3: truncated bytes and wrong lengths are detected.
+    /// R3: `decode` refuses truncated bytes and wrong lengths.
     #[test]
     fn damaged_headers_are_seen() {
         let bytes = encode(&[("name", "value")].into_iter().collect()).unwrap();

@@ -1,10 +1,10 @@
-//! The token of a lease.
+//! The token of a lease: it identifies the lease, and contains the key of its job.
 
-/// The length of the random part, which all leases of one claim share.
+/// The number of random bytes in a token. All leases of one claim share them.
 pub(crate) const NONCE_BYTES: usize = 12;
 
-/// A lease's token: the nonce of its claim, then the job's key in the file, so that
-/// a settlement finds the job without an index.
+/// The token of a lease: the random bytes of its claim, then the job's key in the file.
+/// The key lets a settlement find the job without an index of tokens.
 pub(crate) fn token(nonce: &[u8; NONCE_BYTES], job: i64) -> [u8; NONCE_BYTES + 8] {
     let mut token = [0; NONCE_BYTES + 8];
     token[..NONCE_BYTES].copy_from_slice(nonce);

@@ -8,6 +8,7 @@ mod call;
 mod claim;
 mod config;
 mod connection;
+mod contents;
 mod db_thread;
 mod dead;
 mod extend;
@@ -33,11 +34,13 @@ mod wake;
 pub use config::{Durability, Location, MissingFile, SqliteConfig};
 pub use queue::SqliteQueue;
 
-/// Internals that tests with killed processes and power cuts need. Not part of the API.
+/// Internals for tests that kill processes, cut the power, or try all orders in which
+/// statements of several processes can run. Not part of the API.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::{
         config::{at_each_step, with_statements_replaced},
-        steps::{AtStep, Replace, Side},
+        contents::Contents,
+        steps::{AtStep, Replace, Side, result},
     };
 }

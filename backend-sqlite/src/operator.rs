@@ -1,4 +1,5 @@
-//! The queue, as operators see it.
+//! Implements the operator's methods for the queue: stats, peek, redrive, cancel,
+//! audit.
 
 use async_trait::async_trait;
 use relq_core::{

@@ -1,23 +1,22 @@
-//! Calls of several transactions: one may be committed although a later one is not
-//! (R21).
+//! Failures of calls that take several transactions: an earlier one may be committed
+//! when a later one fails (R21).
 
 use crate::failure::Failure;
 
-/// Whether earlier pages of a call were committed. The failure of a later page must say
-/// so.
+/// Whether an earlier page of a call was committed. If so, the error of a later page
+/// must say that the call was done in part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// No page was committed so far.
+    /// No page of the call was committed so far.
     #[default]
     Undone,
-    /// A page was committed.
+    /// At least one page of the call was committed.
     Begun,
 }
 
 impl Pages {
-    /// Adds the result of the next page. Returns its failure as a failure of the whole
-    /// call: if an earlier page was committed, the call happened in part, whatever this
-    /// failure says.
+    /// Records the result of the next page. If this page failed after an earlier one
+    /// was committed, the returned failure says that the call was done in part.
     pub(crate) fn then<T>(&mut self, page: Result<T, Failure>) -> Result<T, Failure> {
         match (page, *self) {
             (Ok(done), _) => {

@@ -1,4 +1,4 @@
-//! Stats and peek: reading without changing anything.
+//! Stats and peek: calls that read jobs and change nothing.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -16,7 +16,8 @@ use crate::headers;
 use crate::statements::{PeekKey, Peeked};
 use crate::store::Store;
 
-/// The maximum number of jobs of a page: their payloads are held in memory.
+/// The maximum number of jobs in one page of a peek. It is limited because the payloads
+/// of all these jobs are held in memory.
 const LARGEST_PAGE: u32 = 1000;
 
 /// Counts the jobs in each state.
@@ -36,7 +37,7 @@ impl Call for Count {
     }
 }
 
-/// One page of the jobs in a state.
+/// Reads one page of the jobs in a state.
 pub(crate) struct Peek {
     state: JobState,
     after: PeekKey,
@@ -44,7 +45,8 @@ pub(crate) struct Peek {
 }
 
 impl Peek {
-    /// Reads the request. A cursor of another backend is refused.
+    /// Turns the operator's request into a call. Fails if another backend
+    /// made its cursor.
     pub(crate) fn new(ask: &PeekRequest) -> Result<Self, Failure> {
         let after = match &ask.after {
             None => PeekKey(i64::MIN, i64::MIN),
@@ -88,7 +90,8 @@ fn read_cursor(cursor: &PageCursor) -> Option<PeekKey> {
     Some(PeekKey(first.parse().ok()?, second.parse().ok()?))
 }
 
-/// The view of a job. A damaged job is shown with the fields that can be read.
+/// Converts a stored job to the view that an operator gets. If the job is damaged, the
+/// view holds the fields that can still be read.
 fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     let detail = detail(state, &row)?;
     let id = JobId::new(&row.id).ok();

@@ -21,28 +21,29 @@ use crate::headers;
 use crate::statements::{EXPIRED, Holder, JobRow};
 use crate::store::{Store, WINDOW, ms};
 
-/// The maximum number of expired ids, push calls and cancelled leases, of each kind,
-/// that one call forgets.
+/// The limit on old records that one call removes: at most this many expired ids, this
+/// many push calls and this many cancelled leases.
 pub(crate) const SWEPT_AT_ONCE: u32 = 100;
 
-/// Five bits for each digit: enough milliseconds for a thousand years.
+/// How many digits of a generated token encode the time in milliseconds. A digit has
+/// five bits, so nine digits last for a thousand years.
 const TIME_DIGITS: u32 = 9;
-/// Five bits for each digit: sixty random bits, so that two calls in one millisecond
-/// differ.
+/// How many digits of a generated token are random. A digit has five bits, so twelve
+/// digits are sixty random bits: two calls in one millisecond get different tokens.
 const RANDOM_DIGITS: usize = 12;
 
-/// A push, after its jobs were checked.
+/// A call that pushes jobs. The caller has already validated the jobs.
 pub(crate) struct Push {
     pub(crate) jobs: Vec<NewJob>,
     pub(crate) token: Option<PushToken>,
 }
 
-/// Where pushed jobs are stored.
+/// Where pushed jobs are stored: in the queue or in a batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target<'a> {
-    /// Into the queue, as jobs of their own.
+    /// In the queue, as jobs without a batch.
     Queue,
-    /// Into the batch of that key and id, as pieces.
+    /// In the batch with this key and id, as its pieces.
     Batch(i64, &'a BatchId),
 }
 
@@ -62,8 +63,9 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The name under which a call is remembered: a token belongs to one call with one
-/// target (R4). The separator never occurs in a token.
+/// Returns the name under which a push call is stored. A push to a batch includes the
+/// batch's id, because the same token names another call there (R4). The separator `/`
+/// never occurs in a token.
 fn call_name(batch: Option<&BatchId>, token: &PushToken) -> String {
     batch.map_or_else(|| token.to_string(), |batch| format!("{batch}/{token}"))
 }
@@ -84,7 +86,8 @@ impl Call for Push {
 }
 
 impl Push {
-    /// The results of the first call with this token, if this is not the first.
+    /// Returns the results of an earlier call with this token. `None` if this is the
+    /// first call with it, or the call has no token.
     pub(crate) fn first_answers(
         &self,
         store: &Store<'_>,
@@ -148,14 +151,14 @@ impl Push {
         Ok(answers)
     }
 
-    /// Whether this call adds remembered ids or tokens, and so must also remove expired
-    /// ones.
+    /// Whether this call stores an id or a token that must be remembered. Only such a
+    /// call also removes expired ids and tokens.
     fn remembers(&self) -> bool {
         self.token.is_some() || self.jobs.iter().any(|job| job.id.is_some())
     }
 
-    /// Turns for all jobs. Those of jobs that are ready at once come after the turns of
-    /// all jobs that are due now.
+    /// Reserves a position in the queue for each job. If one of the jobs is ready at
+    /// once, due jobs are promoted first, so that they come before the new jobs.
     fn turns(&self, store: &Store<'_>) -> Result<RangeFrom<i64>, Failure> {
         if self.jobs.iter().any(|job| job.delay.is_zero()) {
             store.promote_due(store.page)?;
@@ -165,7 +168,7 @@ impl Push {
     }
 }
 
-/// A job to store.
+/// A job to store, with its position in the queue.
 struct New<'a> {
     job: &'a NewJob,
     id: JobId,
@@ -227,8 +230,8 @@ impl New<'_> {
     }
 }
 
-/// The job that holds a unique key. An expired holder is buried and loses the key
-/// (R16).
+/// Finds the job that holds a unique key. If that job has expired, buries it, which
+/// frees the key, and returns `None` (R16).
 pub(crate) fn find_live_holder(
     store: &Store<'_>,
     key: &str,
@@ -244,8 +247,8 @@ pub(crate) fn find_live_holder(
     }
 }
 
-/// A token for a call without one. It begins with the time, so that the ids of new jobs
-/// are next to each other at the end of their index.
+/// Generates a token for a call without one. It begins with the time, so that the ids
+/// that are derived from it are next to each other at the end of their index.
 fn ordered_token(store: &Store<'_>) -> PushToken {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
     let ms = store.now_ms().max(0).unsigned_abs();

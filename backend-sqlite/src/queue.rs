@@ -1,4 +1,4 @@
-//! The queue, as workers and producers see it.
+//! The queue's methods for workers and producers: push, claim, settle, extend, recover.
 
 use std::{
     fmt,
@@ -53,13 +53,13 @@ pub struct SqliteQueue {
     site: Site,
     capabilities: Capabilities,
     db_thread: Arc<DbThread>,
-    /// A second connection for calls that read much, so that they do not delay workers.
-    /// It is opened by the first such call.
+    /// A second connection for calls that read many jobs, so that they do not delay
+    /// workers. The first such call opens it.
     reading: Mutex<Option<Opening>>,
 }
 
-/// The second connection while it is being opened. All callers that wait for it share
-/// this future, and any of them can drive it to its end.
+/// The second connection while it is being opened. All callers that need it share this
+/// future. If one caller is dropped, another one continues to open the connection.
 type Opening = Shared<BoxFuture<'static, Result<Arc<DbThread>, Failure>>>;
 
 impl SqliteQueue {
@@ -95,12 +95,13 @@ impl SqliteQueue {
         Ok(Self { site, capabilities, db_thread: Arc::new(db_thread), reading })
     }
 
-    /// Receives a notification whenever a claim may find a job.
+    /// Returns a receiver that is notified when jobs may have become available to
+    /// claim.
     pub(crate) fn listen(&self) -> watch::Receiver<u64> {
         self.site.notifier.listen()
     }
 
-    /// Whether the store can hold other queues. A store in memory holds only one.
+    /// Whether the store can hold several queues. A store in memory holds only one.
     pub(crate) fn has_other_queues(&self) -> bool {
         self.site.file.is_some()
     }
@@ -110,8 +111,8 @@ impl SqliteQueue {
         &self.db_thread
     }
 
-    /// The connection for calls that only read. A store in memory has one connection
-    /// for all.
+    /// Returns the connection for calls that only read. A store in memory has only one
+    /// connection, so this returns the connection for writes.
     pub(crate) async fn reading_thread(&self) -> Result<Arc<DbThread>, Failure> {
         if self.site.file.is_none() {
             return Ok(Arc::clone(&self.db_thread));
@@ -122,7 +123,7 @@ impl SqliteQueue {
     fn open_reading(&self) -> Opening {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let known = reading.take().filter(|opening| {
-            // A failed attempt to open is not kept: the next call tries again.
+            // Forget an attempt to open that has failed, so that this call tries again.
             !opening.peek().is_some_and(Result::is_err)
         });
         let start = || {
@@ -141,7 +142,8 @@ impl SqliteQueue {
         Claim { ask: ask.clone(), most }
     }
 
-    /// Claims until there are jobs or the wait is over.
+    /// Repeats a claim until it gets jobs, or until the wait time of the request is
+    /// over.
     async fn claim_patiently(
         &self,
         ask: &ClaimRequest,
@@ -162,8 +164,9 @@ impl SqliteQueue {
         }
     }
 
-    /// Returns when a claim is worth another try: a notification came, another process
-    /// wrote, a scheduled job is due, or the wait is over.
+    /// Waits until a claim should try again: after a notification, after another
+    /// process wrote the file, when a scheduled job is due, or when the wait time is
+    /// over.
     pub(crate) async fn wait_for_work(
         &self,
         notifier: &mut watch::Receiver<u64>,
@@ -217,6 +220,18 @@ impl ReliableQueue for SqliteQueue {
         self.claim_patiently(ask).await.map_err(|it| it.at(Operation::Claim))
     }
 
+    /// Waits for a notification from this process. Changes by another process send
+    /// none: the caller finds them after the poll interval.
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        let mut notifier = self.listen();
+        let pause = limit.min(self.site.config.poll_interval);
+        tokio::select! {
+            _ = notifier.changed() => {}
+            () = self.environment().clock().sleep(pause) => {}
+        }
+        Ok(())
+    }
+
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         self.capabilities.check_batch(Operation::Settle, done.len())?;
         if done.is_empty() {
@@ -233,8 +248,9 @@ impl ReliableQueue for SqliteQueue {
     ) -> SettledAndClaimed {
         let settle_fits = self.capabilities.check_batch(Operation::Settle, done.len());
         let claim_fits = self.capabilities.check_claim(ask);
-        // If one of the two calls is refused, the other is still carried out. A call
-        // without settlements takes no lock when the queue is idle.
+        // If the settlements or the claim exceed a limit, make two separate calls, so
+        // that the other one is still carried out. Without settlements only `claim` is
+        // called, which takes no lock while no job is ready.
         if done.is_empty() || settle_fits.is_err() || claim_fits.is_err() {
             let at_once = ask.clone().wait(Duration::ZERO);
             let settled = self.settle(done).await;
@@ -244,7 +260,7 @@ impl ReliableQueue for SqliteQueue {
         let (settled, claimed) =
             self.db_thread.call_both(settle, self.claim_call(ask)).await;
         let claimed = match claimed {
-            // The claim only buried jobs, and others may be ready.
+            // The claim buried expired jobs and leased none. More jobs may be ready.
             Ok(claimed) if claimed.deliveries.is_empty() && claimed.more => {
                 self.claim_patiently(&ask.clone().wait(Duration::ZERO)).await
             }

@@ -1,4 +1,4 @@
-//! Recover: one page of expired leases, then due jobs.
+//! Recovery: takes back one page of jobs with expired leases, and promotes due jobs.
 
 use std::num::NonZeroU32;
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::push::SWEPT_AT_ONCE;
 use crate::store::Store;
 
-/// One page of recovery.
+/// Recovers at most `page` jobs.
 pub(crate) struct Recover {
     pub(crate) page: NonZeroU32,
 }
@@ -50,7 +50,8 @@ impl Call for Recover {
     }
 }
 
-/// Adds to the result how much is left to do, and when.
+/// Completes the result of a recovery: whether more jobs can be recovered now, and how
+/// long until the next lease expires or the next scheduled job is due.
 fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     let (lease, delay) = store.next_ends()?;
     let next = [lease, delay].into_iter().flatten().min();
@@ -59,7 +60,7 @@ fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     Ok(Recovered { more, next_in: next.map(|at| store.until(at)), ..done })
 }
 
-/// A number of rows as `u32`: no statement here changes more than a page of them.
+/// Converts a number of rows to `u32`. No statement here changes more rows than a page.
 fn count(rows: usize) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
 }

@@ -19,21 +19,23 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use crate::failure::Failure;
 use crate::steps::Steps;
 
-/// `relq` in ASCII.
+/// The `application_id` of relq's files: `relq` in ASCII.
 const APPLICATION_ID: u32 = u32::from_be_bytes(*b"relq");
 
 /// The length of the header of every SQLite database. SQLite treats a shorter file as
 /// an empty one.
 const HEADER_BYTES: u64 = 100;
 
-/// How each rollback journal begins (<https://sqlite.org/fileformat.html#the_rollback_journal>).
+/// The first bytes of a rollback journal
+/// (<https://sqlite.org/fileformat.html#the_rollback_journal>).
 const JOURNAL_MAGIC: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
 const JOURNAL_HEADER_BYTES: usize = 28;
-/// Where a journal says how many pages the database had before the transaction.
+/// Where a journal's header stores how many pages the database had before the
+/// transaction.
 const PAGES_BEFORE: Range<usize> = 16..20;
 
-/// Each entry migrates the schema from the version that is its index to the next one. A
-/// released version is never changed; a new version is a new entry.
+/// The migrations. The entry at index N migrates the schema from version N to N + 1.
+/// The entry of a released version is never changed. A new version adds an entry.
 pub(crate) const VERSIONS: &[&str] = &[
     include_str!("../sql/schema_1.sql"),
     include_str!("../sql/schema_2.sql"),
@@ -69,9 +71,10 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Whether the file has a rollback journal that makes it empty again: its creation was
-/// cut off by a kill or a power cut, or is under way. Its header cannot be trusted then,
-/// and SQLite undoes the creation only for a connection that may write.
+/// Whether the file was only half created. Its rollback journal then makes it empty
+/// again. The process that creates the file was killed, lost power or is still at work.
+/// The header cannot be trusted then, and SQLite undoes the creation only for a
+/// connection that may write.
 ///
 /// SQLite holds no lock on a journal, so this crate may open it.
 pub(crate) fn is_half_created(path: &Path) -> io::Result<bool> {
@@ -90,8 +93,8 @@ pub(crate) fn is_half_created(path: &Path) -> io::Result<bool> {
 }
 
 /// Reads the owner from the file itself, without its log and without a lock. If another
-/// process writes its log back at the same time, the file can look damaged: then it is
-/// read again, with a lock.
+/// process is copying its log into the file, the file can look damaged. Then the owner
+/// is read again, with a lock.
 fn read_owner(path: &Path) -> rusqlite::Result<u32> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let with_uri = flags | OpenFlags::SQLITE_OPEN_URI;
@@ -107,8 +110,8 @@ fn application_id(conn: rusqlite::Result<Connection>) -> rusqlite::Result<u32> {
     conn?.pragma_query_value(None, "application_id", |row| row.get(0))
 }
 
-/// The path as a URI that promises SQLite that no process changes the file, so that
-/// SQLite creates no log and takes no lock.
+/// Converts a path to a URI with the option `immutable`. It tells SQLite that no
+/// process changes the file, so SQLite creates no log and takes no lock.
 fn immutable_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -138,7 +141,8 @@ fn migrate(
     let transaction = steps.step("BEGIN IMMEDIATE", || {
         conn.transaction_with_behavior(TransactionBehavior::Immediate)
     })?;
-    // Another process may have migrated the file in the meantime.
+    // The version is read in the transaction, because another process may have migrated
+    // the file meanwhile.
     for batch in &versions[version(&transaction, versions)?..] {
         let sql = steps.text(batch);
         steps.step(batch, || transaction.execute_batch(&sql))?;
@@ -150,11 +154,11 @@ fn migrate(
     steps.step("COMMIT", || transaction.commit()).map_err(Failure::of_commit)
 }
 
-/// Refuses a file that another relq has migrated while it was open here. The statements
-/// of this program were written for the older tables.
+/// Fails if a newer relq has migrated the file after this program opened it. The
+/// statements of this program were written for the older tables.
 ///
-/// The call belongs into each transaction: the version is in the first page of the
-/// file, which the transaction has read already.
+/// Each transaction must call this. It costs little: the version is in the first page
+/// of the file, which the transaction has read already.
 pub(crate) fn check_version(conn: &Connection) -> Result<(), Failure> {
     let found: i64 =
         conn.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
@@ -169,7 +173,7 @@ pub(crate) fn check_version(conn: &Connection) -> Result<(), Failure> {
     )))
 }
 
-/// The version that the file has; zero for a new one.
+/// Reads the schema version of the file; zero for a new file.
 fn version(conn: &Connection, versions: &[&str]) -> Result<usize, Failure> {
     let version: i64 =
         conn.pragma_query_value(None, "user_version", |row| row.get(0))?;

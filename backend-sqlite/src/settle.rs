@@ -1,5 +1,5 @@
-//! Settle: applies a worker's reports on jobs that it holds. The token decides which
-//! lease a report is for (R7).
+//! Settle: applies a worker's reports on jobs that it holds. The receipt's token
+//! decides which lease a report is for (R7).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::give_back::{find_held, give_back};
 use crate::statements::{Ended, Held};
 use crate::store::Store;
 
-/// Settlements of one call.
+/// Applies a list of settlements.
 pub(crate) struct Settle {
     pub(crate) done: Vec<Settlement>,
 }
@@ -36,7 +36,7 @@ impl Call for Settle {
     }
 }
 
-/// The effects of the settlements of one call.
+/// Counts how many jobs the settlements of one call ended, and how.
 #[derive(Default)]
 struct Tally {
     ended: Ended,
@@ -76,7 +76,8 @@ fn settle_one(
     Ok(Settled::Applied)
 }
 
-/// The first bytes of an error, at most [`MAX_ERROR_BYTES`]; the rest is not stored.
+/// Returns at most the first [`MAX_ERROR_BYTES`] of an error message, and cuts between
+/// two characters. Only this part is stored.
 fn beginning(error: &str) -> &str {
     let mut ends = (0..=MAX_ERROR_BYTES.min(error.len())).rev();
     &error[..ends.find(|end| error.is_char_boundary(*end)).unwrap_or(0)]

@@ -22,7 +22,7 @@ pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
 pub(crate) use pushing::{Holder, JobRow};
 pub(crate) use working::{Held, ReadyRow};
 
-/// The text of a statement, read from its file.
+/// Includes the text of a statement from its file in `sql/`.
 macro_rules! sql {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql"))
@@ -30,8 +30,8 @@ macro_rules! sql {
 }
 pub(crate) use sql;
 
-/// The key of the queue with that name. The queue is added if the file does not have
-/// it.
+/// Returns the key of the queue with this name. Adds the queue to the file if it is not
+/// there yet.
 pub(crate) fn queue_key(
     conn: &Connection,
     steps: &Steps,
@@ -39,7 +39,11 @@ pub(crate) fn queue_key(
 ) -> Result<i64, Failure> {
     let (find, add) = (sql!("queue_find"), sql!("queue_add"));
     let find = || {
-        let query = || conn.query_row(find, [name.as_str()], |row| row.get(0));
+        let read = |row: &Row<'_>| {
+            steps.returned(row);
+            row.get(0)
+        };
+        let query = || conn.query_row(find, [name.as_str()], read);
         steps.step(find, || query().optional())
     };
     if let Some(key) = find()? {
@@ -53,23 +57,31 @@ pub(crate) fn queue_key(
 impl Store<'_> {
     /// Executes a statement. Returns how many rows it changed.
     fn change(&self, sql: &str, params: impl Params) -> Result<usize, Failure> {
-        let execute = || self.conn.prepare_cached(sql)?.execute(params);
+        let execute = || {
+            let rows = self.conn.prepare_cached(sql)?.execute(params)?;
+            self.steps.changed(rows, self.conn);
+            Ok(rows)
+        };
         Ok(self.steps.step(sql, execute)?)
     }
 
-    /// Reads one row, or none.
+    /// Executes a query that returns one row at most. `None` if it returns no row.
     fn find<T>(
         &self,
         sql: &str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, Failure> {
+        let read = |row: &Row<'_>| {
+            self.steps.returned(row);
+            read(row)
+        };
         let query =
             || self.conn.prepare_cached(sql)?.query_row(params, read).optional();
         Ok(self.steps.step(sql, query)?)
     }
 
-    /// Reads a row that must exist.
+    /// Executes a query that always returns one row.
     fn read<T>(
         &self,
         sql: &str,
@@ -81,13 +93,17 @@ impl Store<'_> {
         })
     }
 
-    /// Reads all rows.
+    /// Executes a query, and reads all of its rows.
     fn list<T>(
         &self,
         sql: &str,
         params: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, Failure> {
+        let read = |row: &Row<'_>| {
+            self.steps.returned(row);
+            read(row)
+        };
         let query = || {
             let mut statement = self.conn.prepare_cached(sql)?;
             statement.query_map(params, read)?.collect::<Result<_, _>>()
@@ -95,14 +111,19 @@ impl Store<'_> {
         Ok(self.steps.step(sql, query)?)
     }
 
-    /// As `list`, up to the first row that is not wanted.
+    /// Executes a query, and reads its rows up to the first that the caller does not
+    /// want.
     fn list_while<T>(
         &self,
         sql: &str,
         params: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
         mut is_wanted: impl FnMut(&T) -> bool,
     ) -> Result<Vec<T>, Failure> {
+        let read = |row: &Row<'_>| {
+            self.steps.returned(row);
+            read(row)
+        };
         let query = || {
             let mut statement = self.conn.prepare_cached(sql)?;
             let rows = statement.query_map(params, read)?;

@@ -1,4 +1,4 @@
-//! Cancel, pause, resume and purge.
+//! The operator's calls that cancel a job, pause or resume claims, and purge the queue.
 
 use relq_core::{
     JobId,
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::statements::{Ended, Found};
 use crate::store::{Store, WINDOW};
 
-/// Cancels a job.
+/// Cancels a job that is scheduled, ready or leased.
 pub(crate) struct Cancel {
     pub(crate) job: JobId,
 }
@@ -73,8 +73,8 @@ impl Call for Steer {
     }
 }
 
-/// Removes one page of the queue's jobs. With the last page, also forgets all that the
-/// queue remembers.
+/// Removes one page of the queue's jobs. The last page also resets the counters, and
+/// removes all remembered ids, push calls, cancelled leases and batches.
 pub(crate) struct Purge;
 
 /// The result of one page of a purge.

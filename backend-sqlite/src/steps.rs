@@ -1,29 +1,52 @@
 //! Hooks with which a test can stop or fail the database thread, before and after each
-//! statement. Without a test the cost is one check of an empty option.
+//! statement. Outside of tests, the cost is one check of an empty option.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    cell::RefCell,
+    fmt,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
 
-use rusqlite::ffi;
+use rusqlite::{Connection, Row, ffi};
 
-/// A test's hook. It is called with the statement before it begins and, if it succeeds,
-/// after it ended. If the hook returns an error before the statement, the statement
-/// fails with that SQLite result code and is not executed.
+use crate::contents::add_row;
+
+/// A hook of a test. It is called with each statement before the statement is executed
+/// and, if the statement succeeds, once more afterwards. If the first call returns an
+/// error, the statement is not executed and fails with that SQLite result code.
 pub type AtStep = Arc<dyn Fn(Side, &str) -> Result<(), i32> + Send + Sync>;
 
 /// Whether a hook is called before or after a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
-    /// The statement has not been executed.
+    /// The hook is called before the statement is executed.
     Before,
-    /// The statement has been executed.
+    /// The hook is called after the statement was executed.
     After,
 }
 
-/// A test's replacement for statements. It is called with each statement that sets up a
-/// connection or the schema or bounds a transaction, and returns the statement to execute instead, if any.
+/// A hook of a test that replaces statements. It is called with each statement that
+/// sets up a connection or the schema, or that begins or ends a transaction. It returns
+/// the statement to execute instead, or `None` to execute the original.
 pub type Replace = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// The hooks of a connection, if there are any.
+thread_local! {
+    static RESULT: RefCell<DefaultHasher> = RefCell::default();
+}
+
+/// A digest of what the last statement of this thread returned: the values of each row,
+/// or the number of rows that it changed and the key of the last row that it added. A
+/// hook calls this after the statement.
+///
+/// The value of `PRAGMA data_version` is left out. The number has no meaning by itself:
+/// only a change of it shows that another connection wrote the file.
+pub fn result() -> u64 {
+    RESULT.with_borrow(DefaultHasher::finish)
+}
+
+/// The hooks that a test has set on a connection. Both are `None` outside of tests.
 #[derive(Clone, Default)]
 pub(crate) struct Steps {
     watch: Option<AtStep>,
@@ -39,13 +62,14 @@ impl Steps {
         Self { replace: Some(replace), ..self }
     }
 
-    /// The text to execute for a statement that a test may replace.
+    /// Returns the text to execute: the replacement that a test has set for the
+    /// statement, or the statement itself.
     pub(crate) fn text<'a>(&self, sql: &'a str) -> Cow<'a, str> {
         let replaced = self.replace.as_ref().and_then(|replace| replace(sql));
         replaced.map_or(Cow::Borrowed(sql), Cow::Owned)
     }
 
-    /// Executes one statement, with the hook around it.
+    /// Executes one statement, and calls the hook before and after it.
     pub(crate) fn step<T>(
         &self,
         sql: &str,
@@ -53,9 +77,26 @@ impl Steps {
     ) -> rusqlite::Result<T> {
         let Some(watch) = &self.watch else { return execute() };
         watch(Side::Before, sql).map_err(failure)?;
+        RESULT.set(DefaultHasher::new());
         let done = execute()?;
         watch(Side::After, sql).map_err(failure)?;
         Ok(done)
+    }
+
+    /// Adds a returned row to the digest of the statement that runs.
+    pub(crate) fn returned(&self, row: &Row<'_>) {
+        if self.watch.is_some() {
+            RESULT.with_borrow_mut(|result| add_row(row, result));
+        }
+    }
+
+    /// Adds to the digest of the statement that runs how many rows it changed, and the
+    /// key of the last row that was added.
+    pub(crate) fn changed(&self, rows: usize, conn: &Connection) {
+        if self.watch.is_some() {
+            let last = conn.last_insert_rowid();
+            RESULT.with_borrow_mut(|result| (rows, last).hash(result));
+        }
     }
 }
 

@@ -11,11 +11,11 @@ use rusqlite::Connection;
 
 use crate::steps::Steps;
 
-/// How long ids and results of pushes are remembered (R4), and cancelled leases after
-/// they would have ended.
+/// How long the ids and results of pushes are remembered (R4), and how long a cancelled
+/// lease is remembered after its end.
 pub(crate) const WINDOW: Duration = DEDUPLICATION_WINDOW;
 
-/// One queue of the file, inside one transaction.
+/// The context of a call: one queue of the file, inside one transaction.
 pub(crate) struct Store<'a> {
     pub(crate) conn: &'a Connection,
     /// The queue's key in the file.
@@ -23,36 +23,39 @@ pub(crate) struct Store<'a> {
     /// The time of the store's clock, read once after the transaction began (R18).
     pub(crate) now: Timestamp,
     pub(crate) random: &'a dyn Randomness,
-    /// The most jobs of one page of a call that goes on in later transactions.
+    /// The maximum number of jobs that one transaction of a long call handles.
     pub(crate) page: u32,
-    /// Set if waiting claims must look again.
+    /// A call sets this to true if it made jobs available. Waiting claims then look
+    /// again.
     pub(crate) wakes: &'a Cell<bool>,
     pub(crate) steps: &'a Steps,
 }
 
 impl Store<'_> {
-    /// Requests that waiting claims are woken once the transaction is committed.
+    /// Requests that waiting claims are woken once this transaction is committed.
     pub(crate) fn wake_claims(&self) {
         self.wakes.set(true);
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// The time of the transaction in milliseconds since the Unix epoch.
     pub(crate) fn now_ms(&self) -> i64 {
         self.now.unix_ms()
     }
 
-    /// `duration` from now, in milliseconds since the Unix epoch.
+    /// Returns the time `duration` after now, in milliseconds since the Unix epoch.
     pub(crate) fn ms_after(&self, duration: Duration) -> i64 {
         self.now_ms().saturating_add(ms(duration))
     }
 
-    /// How long until that time; zero if it has passed.
+    /// Returns how long it is until the given time (ms since the Unix epoch). Zero if
+    /// that time has passed.
     pub(crate) fn until(&self, ms: i64) -> Duration {
         Timestamp::from_unix_ms(ms).since(self.now)
     }
 }
 
-/// Milliseconds, rounded up, so that no job is due or expires early (R14).
+/// Converts a duration to milliseconds. It rounds up, so that no job becomes due or
+/// expires too early (R14).
 pub(crate) fn ms(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Wakes waiting claims at once, for all queues of this process that are on the same
-//! file.
+//! Wakes waiting claims of this process at once, also those of other handles on the
+//! same file and queue.
 
 use std::{
     collections::HashMap,
@@ -10,24 +10,26 @@ use std::{
 use relq_core::QueueName;
 use tokio::sync::watch;
 
-/// A notifier that all handles of one queue on one file share. It counts its
-/// notifications, so that none is missed between a look and the wait after it.
+/// A notifier that all handles of one queue on one file share. It counts notifications.
+/// So a claim does not miss one that arrives after it looked for jobs and before it
+/// waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Notifier(Arc<watch::Sender<u64>>);
 
 type Notifiers = HashMap<(PathBuf, QueueName), Weak<watch::Sender<u64>>>;
 
-/// The notifiers of this process. All handles share this list, because a library that
-/// pushes and one that works need not know of each other.
+/// The notifiers of this process, by file and queue. The list is global, because the
+/// handle that pushes and the handle that claims may belong to different libraries.
 static NOTIFIERS: OnceLock<Mutex<Notifiers>> = OnceLock::new();
 
 impl Notifier {
-    /// A notifier that no other handle shares.
+    /// Creates a notifier that is not in the global list. A store in memory uses it.
     pub(crate) fn alone() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }
 
-    /// The notifier of that queue on the file with that canonical path.
+    /// Returns the notifier of the given queue on the file with the given canonical
+    /// path.
     pub(crate) fn of(file: &Path, queue: &QueueName) -> Self {
         let notifiers = NOTIFIERS.get_or_init(Mutex::default);
         let mut notifiers = notifiers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,12 +43,12 @@ impl Notifier {
         notifier
     }
 
-    /// Wakes all listeners.
+    /// Wakes all claims that listen.
     pub(crate) fn notify(&self) {
         self.0.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Receives every notification from now on.
+    /// Returns a receiver of all notifications that are sent from now on.
     pub(crate) fn listen(&self) -> watch::Receiver<u64> {
         self.0.subscribe()
     }

@@ -1,8 +1,11 @@
-//! The conformance suite, run on this backend.
+//! Runs the conformance suite on this backend.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
-use relq_conformance::{Profile, Subject, Tests, async_trait};
+use relq_conformance::{
+    Profile, Subject, Tests, async_trait, own::sqlite::SQLITE,
+    sweep::processes::Embedded,
+};
 use relq_core::{Error, Queue, QueueName, environment::Environment};
 use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 
@@ -22,6 +25,10 @@ impl Subject for Sqlite {
             .durability(Durability::Normal)
             .environment(environment.clone());
         Ok(Arc::new(SqliteQueue::open(config, queue.clone()).await?))
+    }
+
+    fn processes(&self) -> Option<Embedded> {
+        Some(SQLITE)
     }
 }
 

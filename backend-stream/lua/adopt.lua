@@ -7,14 +7,16 @@
 -- ARGV[1] how many entries at most; fewer are taken when they are large
 -- ARGV[2] how long a consumer may be idle (ms)
 --
--- Returns {made ready, buried, 1 if there is more else 0, -1}.
+-- Returns {how many jobs were made ready, how many were buried, 1 if entries are left
+-- else 0, -1}. The reply has the form of recover.lua's, whose last value is the time
+-- until the next lease expires; this script does not read it.
 --
 -- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local page, idle_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local step = new_step(page)
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 local requeued, buried, more = 0, 0, 0
 

@@ -2,7 +2,7 @@
 -- End a ready job.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] the word for its stream in a lease
+-- ARGV[1] the stream, as the name of a lease names it: a letter, or b: and a batch's id
 -- ARGV[2] id of its entry in the stream
 -- ARGV[3] how long an id is remembered after its job has ended (ms)
 --
@@ -14,7 +14,7 @@ local word, sid, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local stream, batch = stream_by(keys, word)
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 if batch then check_batch(keys, batch) end
 local _, job = read_at(stream, sid)

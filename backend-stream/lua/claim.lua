@@ -1,19 +1,20 @@
 #!lua flags=allow-oom
--- Lease ready jobs: first urgent ones, then those of normal priority, then the rest,
--- and then pieces of batches, from the most urgent batch with a free slot first (B4).
--- In each stream, returned jobs come before jobs that were never delivered.
+-- Lease ready jobs: first those of the upper priority, then those of normal priority,
+-- then those of the lower priority, and then pieces of batches, from the most urgent
+-- batch with a free slot first (B4). In each stream, returned jobs come before jobs
+-- that were never delivered.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] worker
 -- ARGV[2] nonce of this call
 -- ARGV[3] lease (ms)
--- ARGV[4] how many at most
--- ARGV[5] how many bytes at most, or one job
+-- ARGV[4] how many jobs at most
+-- ARGV[5] how many bytes at most; one job may be larger
 --
 -- Returns {now (ms), 1 if paused else 0, ms until the next delayed job is due or -1,
 -- how many were buried because their entry was deleted or has no payload, token, entry,
--- ...}. An entry
--- does not count the deliveries since it was added; the token does.
+-- ...}. The attempts in an entry do not include the deliveries since the entry was
+-- added; those in the token do.
 --
 -- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
@@ -25,7 +26,8 @@ local time = redis.call('TIME')
 local now_us = string.format('%.0f', time[1] * 1000000 + time[2])
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Most queues have none of these keys most of the time, so one EXISTS checks them all.
+-- Most queues are not paused and have no delayed jobs, other priorities or batches, so
+-- one EXISTS checks for all of these keys.
 local claimable = batch_key(keys, 'claimable')
 local is_plain = redis.call('EXISTS', keys.paused, keys.later, keys.streams.u,
   keys.streams.p, claimable) == 0
@@ -34,8 +36,9 @@ if not is_plain and redis.call('EXISTS', keys.paused) == 1 then
   return {now_ms, 1, due_in_ms, 0}
 end
 
--- Keys of another type fail here, before the first write. A missing key has no type to
--- check. With a single stream, its first read comes before any write.
+-- If a key has another type, the script fails here, before its first write. A missing
+-- key needs no check. With a single stream, the first read of it comes before any
+-- write.
 redis.call('ZCARD', keys.leased)
 redis.call('LLEN', keys.wake)
 if redis.call('EXISTS', keys.unique, keys.jobs, keys.dead, keys.errors) > 0 then
@@ -124,7 +127,8 @@ local function take_new(word, stream, page)
   return #unread, bytes
 end
 
--- Takes as many entries as fit. Returns whether there may be more.
+-- Leases as many entries of a stream as fit, the returned ones first. Returns whether
+-- the stream may have more ready entries that nobody was notified of.
 local function take(word, stream, room)
   local take_page, page, page_bytes, count = take_returned, nil, 0, 0
   while room > 0 and budget.jobs > 0 do

@@ -7,7 +7,8 @@
 -- ARGV[2] how long a cancelled lease is remembered (ms)
 -- ARGV[3...] leases
 --
--- Returns {new end (ms), {positions of the lost from 0}, {positions of the cancelled}}.
+-- Returns {new end (ms), {positions, from 0, of the lost leases}, {positions of the
+-- cancelled leases}}.
 --
 -- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
@@ -20,7 +21,7 @@ local function is_stopped(lease)
   return batch and state_of(keys, batch) == 'cancelling'
 end
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 redis.call('ZCARD', keys.cancelled)
 local function has_pieces()
   for i = FIRST, #ARGV do

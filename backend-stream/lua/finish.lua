@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- End jobs without side records: each had no unique key and no id of the client's, and
--- had not failed before.
+-- End jobs without side records: each had no unique key and no id that a client chose,
+-- and had not failed before.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] name of the total to increase
@@ -28,13 +28,14 @@ for i, end_ms in ipairs(held) do
 end
 if #leases == 0 then return lost end
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 for stream in pairs(ended) do redis.call('XLEN', stream) end
 for stream, sids in pairs(ended) do
   redis.call('XACK', stream, GROUP, unpack(sids))
   redis.call('XDEL', stream, unpack(sids))
 end
 redis.call('ZREM', keys.leased, unpack(leases))
--- See `add_to_total`: if another client has overwritten the totals, they stay so.
+-- If another client has overwritten the totals with another type, this count fails and
+-- is ignored: see `add_to_total`.
 redis.pcall('HINCRBY', keys.totals, total, #leases)
 return lost

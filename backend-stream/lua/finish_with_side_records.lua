@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- End jobs that have a unique key or an id of the client's, that failed before, or that
--- are pieces of a batch.
+-- End jobs that have a unique key or an id that a client chose, that failed before, or
+-- that are pieces of a batch.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] name of the total to increase
@@ -15,7 +15,7 @@ local keys = bind_keys()
 local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 for i = 3, #ARGV do check_lease(keys, ARGV[i]) end
 

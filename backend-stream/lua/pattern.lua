@@ -2,9 +2,9 @@
 -- each priority. An entry stays in its stream until its job ends. Needs relq-redis's
 -- side_records.lua.
 
--- The group that reads the streams, and its two consumers. The delivery count of an
--- entry of `ready` already counts the next delivery. So a notifier may add an entry to
--- `ready` when it reads it: that is not a delivery.
+-- The group that reads the streams, and its two consumers. When an entry is given to
+-- `ready`, its delivery count is set to the number of its next delivery. So a notifier
+-- may read a new entry for `ready` without that counting as a delivery.
 local GROUP, READY, LEASED = 'relq', 'ready', 'leased'
 
 -- The letters of the streams, the most urgent first.
@@ -20,15 +20,16 @@ local function pattern_keys(first)
   }
 end
 
--- A key of batches, either the queue's or that of one batch. Scripts do not know in
--- advance which batches they reach, so this function builds the names from the declared
--- key `batches`. All are in the slot of the queue.
+-- Returns the name of a key of batches: one of the whole queue, or with `id` one of
+-- that batch. Scripts do not know in advance which batches they reach, so the name is
+-- built from the declared key `batches`. All these keys are in the queue's slot.
 local function batch_key(keys, what, id)
   local name = keys.batches .. ':' .. what
   return id and name .. ':' .. id or name
 end
 
--- Fails before the first write if a key has another type.
+-- Makes the script fail, before its first write, if a key of this pattern has another
+-- type.
 local function check_ready(keys)
   for _, level in ipairs(LEVELS) do redis.call('XLEN', keys.streams[level]) end
   redis.call('ZCARD', keys.leased)
@@ -81,7 +82,7 @@ local function bare_entry(sid, fields)
   return header:sub(1, 4) .. flags .. header:sub(6) .. sized(table.concat(headers)) .. payload
 end
 
--- The entry in relq's format and its job.
+-- Returns an entry of a stream in relq's format, and the job parsed from it.
 local function entry_of(sid, fields)
   if #fields == 2 then
     local job = read_entry(fields[2])
@@ -91,16 +92,16 @@ local function entry_of(sid, fields)
   return entry, read_entry(entry)
 end
 
--- The stream for its word in a lease: a letter, or `b:` and the id of a batch. Returns
--- the batch's id as the second value.
+-- Returns the stream for its word in the name of a lease: a letter, or `b:` and the id
+-- of a batch. For a batch, its id is the second result.
 local function stream_by(keys, word)
   local batch = word:match('^b:(.*)$')
   if batch then return batch_key(keys, 'pieces', batch), batch end
   return keys.streams[word]
 end
 
--- Where the job of a lease is: its stream, the entry's id there, the attempt, and the
--- batch of a piece. Returns nil if the name is not a lease of relq's.
+-- Returns where the job of a lease is: its stream, the entry's id there, the attempt,
+-- and the batch of a piece. Returns nil if the name is not a lease of relq's.
 local function place_of(keys, lease)
   local attempt, word, sid =
     lease:match('^[^/]*/[^/]*/[^/]*/%a(%d+)%.%d+/([^/]*):([^/:]*)/')
@@ -143,7 +144,8 @@ local function return_entry(stream, sid, deliveries)
     'JUSTID')
 end
 
--- Makes ready the leased job that `find_leased` found last. Its entry stays in place.
+-- Makes ready the leased job that the last call of `find_leased` found. Its entry stays
+-- in its stream.
 local function return_found(keys, entry)
   local found = keys.found
   local attempt = struct.unpack('>H', entry, 7)
@@ -152,7 +154,8 @@ local function return_found(keys, entry)
   notify(keys)
 end
 
--- A stream of another priority exists only while it holds an entry.
+-- Removes an empty stream. Streams of other priorities than normal exist only while
+-- they hold an entry.
 local function remove_empty(stream)
   if redis.call('XLEN', stream) == 0 and redis.call('XPENDING', stream, GROUP)[1] == 0 then
     redis.call('UNLINK', stream)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Remove a page of batches with their pieces, and with the last page every job and all
--- side records. A paused queue stays paused.
+-- Delete up to ARGV[1] batches, each with its pieces. The call that deletes the last
+-- batch also deletes all jobs and all side records. A paused queue stays paused.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] how many batches at most
@@ -13,7 +13,7 @@ local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local LISTS = {'ids', 'running', 'claimable'}
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 local jobs = 0
 for _, what in ipairs(LISTS) do redis.call('ZCARD', batch_key(keys, what)) end
 local ids = redis.call('ZRANGE', batch_key(keys, 'ids'), 0, page - 1)

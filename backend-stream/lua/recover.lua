@@ -3,17 +3,17 @@
 -- and those whose entry was deleted. Drop pieces of cancelled batches.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] how many at most
+-- ARGV[1] how many leases at most; fewer are recovered when the entries are large
 --
--- Ends earlier when the entries are large. Returns {how many were made ready, how many
--- were buried, 1 if there is more else 0, ms until the next lease expires or -1}.
+-- Returns {how many were made ready, how many were buried, 1 if expired leases are left
+-- else 0, ms until the next lease expires or -1}.
 --
 -- Library: entry, side_records, pattern, batch/records, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
 local overdue =

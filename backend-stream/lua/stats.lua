@@ -17,7 +17,8 @@ for _, id in ipairs(redis.call('ZRANGE', batch_key(keys, 'running'), 0, -1)) do
   entries = entries + redis.call('XLEN', batch_key(keys, 'pieces', id))
 end
 return {
-  -- The difference is negative if another client has deleted entries of leased jobs.
+  -- Ready jobs are the entries without a lease. The difference is negative if another
+  -- client has deleted entries of leased jobs.
   math.max(0, entries - leased),
   leased,
   redis.call('ZCOUNT', keys.leased, '-inf', now_ms),

@@ -1,4 +1,4 @@
-//! Checks that each job is in exactly one place (R23).
+//! The audit of a queue: checks that each job is in exactly one state (R23).
 
 use bytes::Bytes;
 use relq_core::{Error, batch::BatchId, error::Operation};
@@ -6,10 +6,10 @@ use relq_redis::bookkeeping::{PageSize, Pair, Scanned, Seen};
 
 use crate::{keys::Stream, lease::Lease, scripts::Store};
 
-/// How many batches are read together.
+/// How many batches the audit reads with one script call.
 const BATCHES: u32 = 500;
 
-/// Notes every ready and leased job.
+/// Reads every ready and leased job of the queue, and records it in `seen`.
 pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     seen.judge_pairs_by(problems_of);
     for stream in store.streams(Operation::Audit).await? {
@@ -54,7 +54,8 @@ async fn read_stream(
     }
 }
 
-/// Reads the leases, by the places of their entries.
+/// Records every lease in `seen`, under its job's stream and entry id. Each held entry
+/// is recorded under the same name, so that the two can be compared.
 async fn read_leases(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let mut pages =
         store.bookkeeping.scan_pages(Scanned::SortedSet, &store.keys.leased);
@@ -69,7 +70,8 @@ async fn read_leases(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every lease has its entry, and every held entry its lease.
+/// Returns a problem for a lease whose entry is missing, and for a held entry that does
+/// not have exactly one lease.
 fn problems_of(pair: &Pair) -> Vec<String> {
     let others = pair.leases.iter().skip(1);
     let mut problems: Vec<_> = others
@@ -90,7 +92,10 @@ async fn read_batches(store: &Store, seen: &mut Seen) -> Result<(), Error> {
             store.list_batches(Operation::Audit, after.as_ref(), BATCHES).await?;
         for batch in &page {
             if batch.total != batch.ended() + batch.leased + batch.waiting {
-                let problem = format!("batch {} does not add up", batch.id);
+                let problem = format!(
+                    "the counts of batch {} do not add up to its total",
+                    batch.id
+                );
                 seen.problem(&problem).await?;
             }
         }
@@ -107,7 +112,7 @@ fn place(stream: &Stream, id: &str) -> String {
     format!("{}:{id}", stream.word())
 }
 
-/// The two numbers of an entry's id.
+/// Parses the id of an entry, such as `1700000000000-0`, into its two numbers.
 fn order(id: &[u8]) -> (u64, u64) {
     let text = std::str::from_utf8(id).unwrap_or_default();
     let (ms, number) = text.split_once('-').unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The state of this backend on one queue.
+//! The type that implements this backend, with the connection and keys of one queue.
 
 use crate::scripts::Store;
 
-/// How this backend keeps its jobs: in Redis Streams.
+/// The pattern of this backend, which stores the jobs of one queue in Redis Streams.
 #[derive(Debug)]
 pub struct Streams {
     pub(crate) store: Store,

@@ -1,7 +1,8 @@
-//! Ending a job that is ready or leased.
+//! Cancels a job that is ready or leased.
 //!
-//! A leased job is found by its id. Ready jobs are entries of streams without an index,
-//! so a cancel reads the streams page by page, from the oldest entry on.
+//! A leased job is found by its id. Ready jobs are entries of streams, which have no
+//! index by job id. So a cancel reads the streams page by page, from the oldest entry
+//! on.
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, error::Operation, operator::JobState};

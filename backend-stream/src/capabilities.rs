@@ -9,11 +9,11 @@ use relq_core::{
 
 use crate::wait;
 
-/// The priority below the normal.
+/// The priority one level below normal.
 const PATIENT: Priority =
     Priority::new(Priority::NORMAL.level() - 1).expect("there are levels below");
 
-/// The one above.
+/// The priority one level above normal.
 const URGENT: Priority =
     Priority::new(Priority::NORMAL.level() + 1).expect("there are levels above");
 

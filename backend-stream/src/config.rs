@@ -1,20 +1,20 @@
 //! Configuration of a queue of this backend.
 
 use relq_core::{QueueName, environment::Environment};
-use relq_redis::{Owner, pattern::PatternConfig};
+use relq_redis::{Owner, Partition, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::capabilities::CAPABILITIES;
 
-/// The Redis server and the environment of a queue.
+/// The configuration of a queue: its Redis server, its clock and its randomness.
 #[derive(Debug, Clone)]
 pub struct StreamConfig {
     pub(crate) redis: RedisConfig,
 }
 
 impl StreamConfig {
-    /// The server at `url`: see [`RedisConfig::new`].
+    /// Configures a queue on the server at `url`: see [`RedisConfig::new`].
     ///
     /// # Errors
     /// When the URL does not name a Redis server.
@@ -22,16 +22,24 @@ impl StreamConfig {
         RedisConfig::new(url).map(Self::from)
     }
 
-    /// Sets the time and randomness to run on.
+    /// Sets the clock and the source of randomness that the queue uses.
     #[must_use]
     pub fn environment(self, environment: Environment) -> Self {
         self.redis.environment(environment).into()
+    }
+
+    /// Says which part of a queue of several parts is opened.
+    #[must_use]
+    pub fn partition(self, partition: Partition) -> Self {
+        self.redis.partition(partition).into()
     }
 }
 
 impl PatternConfig for StreamConfig {
     fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
-        (self.redis, Owner::new(CAPABILITIES.backend, queue))
+        let partition = self.redis.opened_partition();
+        let owner = Owner::new(CAPABILITIES.backend, queue).partition(partition);
+        (self.redis, owner)
     }
 }
 

@@ -26,31 +26,31 @@
 use relq_core::{QueueName, batch::BatchId};
 use relq_redis::{KeyPrefix, bookkeeping::BookkeepingKeys};
 
-/// The group that reads a queue's streams.
+/// The name of the consumer group with which relq reads a queue's streams.
 pub(crate) const GROUP: &str = "relq";
 
-/// The group's consumer of entries that were read and are ready.
+/// The consumer that holds entries which were read from the stream but are still ready.
 pub(crate) const READY: &str = "ready";
 
-/// The group's consumer of leased entries.
+/// The consumer that holds the entries of leased jobs.
 pub(crate) const LEASED: &str = "leased";
 
-/// A stream of a queue.
+/// One of the streams of a queue. It holds the jobs of a priority or of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stream {
     Urgent,
     Normal,
     Patient,
-    /// The pieces of a batch.
+    /// The stream of the ready and leased pieces of this batch.
     Pieces(BatchId),
 }
 
 impl Stream {
-    /// The streams of jobs that belong to no batch, in the order in which they are
-    /// served.
+    /// The streams of jobs that belong to no batch, the most urgent first.
     pub(crate) const OF_JOBS: [Self; 3] = [Self::Urgent, Self::Normal, Self::Patient];
 
-    /// The word for the stream in the name of a lease.
+    /// The text that names the stream inside the name of a lease: a letter for each
+    /// priority, or `b:` and the id of the batch.
     pub(crate) fn word(&self) -> String {
         match self {
             Self::Urgent => "u".to_owned(),
@@ -95,7 +95,7 @@ impl Keys {
         }
     }
 
-    /// The keys that `pattern.lua` binds, in its order.
+    /// The keys that `pattern.lua` expects, in the order in which it binds them.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.normal, &self.urgent, &self.patient, &self.leased, &self.batches]
             .map(String::clone)
@@ -111,17 +111,19 @@ impl Keys {
         }
     }
 
-    /// The batches whose completion job must be pushed to another queue.
+    /// The key of the outbox, the set of batches whose completion job must still be
+    /// pushed to another queue.
     pub(crate) fn outbox(&self) -> String {
         format!("{}:outbox", self.batches)
     }
 
-    /// The last completion of any batch, for callers that wait for one.
+    /// The key of a stream with one entry, which names the batch that completed last.
+    /// Callers that wait for a batch block on it.
     pub(crate) fn told(&self) -> String {
         format!("{}:told", self.batches)
     }
 
-    /// The batches that have not completed, by their rank.
+    /// The key of the sorted set of batches that have not completed, by rank.
     pub(crate) fn running(&self) -> String {
         format!("{}:running", self.batches)
     }

@@ -20,12 +20,13 @@ use relq_core::{Receipt, WorkerId, environment::Timestamp};
 
 use crate::keys::Stream;
 
-/// The member of the sorted set that a receipt names.
+/// Returns the name of the lease that a receipt proves. The name is a member of the
+/// sorted set `leased`.
 pub(crate) fn member(receipt: &Receipt) -> Vec<u8> {
     join(receipt.token(), receipt.job().as_str().as_bytes())
 }
 
-/// The member of a lease with this token and this job.
+/// Joins a lease's token and its job's id to the name of the lease.
 pub(crate) fn join(token: &[u8], id: &[u8]) -> Vec<u8> {
     [token, b"/", id].concat()
 }
@@ -35,14 +36,14 @@ pub(crate) fn join(token: &[u8], id: &[u8]) -> Vec<u8> {
 pub(crate) struct Token {
     pub(crate) worker: WorkerId,
     pub(crate) since: Timestamp,
-    /// Whether settling the job touches more keys than the job's own.
+    /// Whether the job has records besides its entry, such as a unique key.
     pub(crate) has_side_records: bool,
-    /// The number of the delivery, from 1.
+    /// Which attempt of the job this delivery is, counted from 1 over all its entries.
     pub(crate) attempt: u16,
-    /// The number of the delivery of this entry, from 1.
+    /// Which delivery of this entry it is, counted from 1. A retry adds a new entry.
     pub(crate) deliveries: u16,
     pub(crate) stream: Stream,
-    /// The id of the entry in its stream.
+    /// The id of the job's entry in its stream.
     pub(crate) entry_id: String,
 }
 
@@ -71,16 +72,16 @@ impl Token {
     }
 }
 
-/// The parts of a member of the sorted set.
+/// The parts of a lease's name: its token, and the id of its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) token: Token,
-    /// The id of its job.
+    /// The id of the leased job.
     pub(crate) id: Bytes,
 }
 
 impl Lease {
-    /// Parses a member. Returns `None` if relq did not write it.
+    /// Parses the name of a lease. Returns `None` if relq did not write it.
     pub(crate) fn parse(member: &Bytes) -> Option<Self> {
         const PARTS: usize = 5;
         let slashes = member.iter().enumerate().filter(|(_, byte)| **byte == b'/');

@@ -7,6 +7,7 @@ mod batch;
 mod cancel;
 mod capabilities;
 mod config;
+mod connect;
 mod keys;
 mod lease;
 mod pattern;
@@ -17,9 +18,10 @@ mod wait;
 
 pub use backend::Streams;
 pub use config::{InvalidUrl, RedisConfig, StreamConfig};
+pub use connect::connect;
 pub use pattern::StreamQueue;
 
-/// The internals that the conformance suite needs. Not part of the API.
+/// Internals that the conformance suite needs. Not part of the API.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::scripts::script_names;

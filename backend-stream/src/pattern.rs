@@ -1,4 +1,5 @@
-//! The pattern: a stream of jobs and its consumer group, and a sorted set of leases.
+//! Implements the pattern: a stream of jobs with a consumer group, and a sorted set of
+//! leases.
 
 use std::time::Duration;
 
@@ -78,8 +79,9 @@ impl Pattern for Streams {
         lease::join(token, id)
     }
 
-    /// A token that relq did not write belongs to no lease, so the result does not
-    /// matter.
+    /// Whether the job that a token leases has side records, such as a unique key. A
+    /// token that relq did not write belongs to no lease, so the result does not matter
+    /// for it.
     fn has_side_records(token: &Bytes) -> bool {
         Token::parse(token).is_some_and(|token| token.has_side_records)
     }
@@ -92,7 +94,8 @@ impl Pattern for Streams {
         self.store.finish(receipts, finish).await
     }
 
-    /// Also ends the leases of pieces of cancelled batches.
+    /// Extends the leases that a worker holds. If a leased piece belongs to a cancelled
+    /// batch, its lease ends instead.
     async fn heartbeat(
         &self,
         held: &[Receipt],
@@ -101,7 +104,8 @@ impl Pattern for Streams {
         self.store.extend(held, lease).await
     }
 
-    /// In no order, because each job goes back to its old position in its stream.
+    /// Returns the leases of a worker, unsorted: each job goes back to its old position
+    /// in its stream, so the order does not matter.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error> {
         let (leased, glob) = (&self.store.keys.leased, format!("{worker}/*"));
         let operation = Operation::ReleaseWorker;
@@ -169,8 +173,8 @@ impl Pattern for Streams {
         batch::is_piece(lease)
     }
 
-    /// Forwards completion jobs to other queues: the last piece of a batch may have
-    /// ended.
+    /// Pushes completion jobs to other queues. This runs after each call that may have
+    /// ended the last piece of a batch.
     async fn follow_up(&self, operation: Operation) {
         batch::forward(&self.store, operation).await;
     }

@@ -1,4 +1,4 @@
-//! Looking at jobs without touching them.
+//! Reads jobs for an operator without changing them.
 //!
 //! Ready jobs are read from the streams in the order of their ids, and leased ones are
 //! skipped. Returned jobs were pushed before all jobs that were never delivered, so
@@ -17,8 +17,8 @@ use relq_redis::bookkeeping::{self, Look, PageSize, REPLY_BYTES};
 
 use crate::{keys::Stream, lease::Lease, scripts::Store, streams::Found};
 
-/// The most jobs on one page, whatever the request asks for: their payloads are read
-/// too.
+/// The maximum number of jobs on one page. A request cannot raise it, because the page
+/// also reads the payloads.
 const MAX_PAGE: usize = 1000;
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
@@ -28,8 +28,8 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
     bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
 }
 
-/// One page of ready jobs. The cursor names the last entry that was read. The page ends
-/// early with the job that fills [`REPLY_BYTES`].
+/// Reads one page of ready jobs. The cursor names the last entry that was read. The
+/// page ends early after the job with which its bytes reach [`REPLY_BYTES`].
 async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let (first, mut after) = read_cursor(ask.after.as_ref());
@@ -65,8 +65,9 @@ async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     Ok(Page { jobs: views(store, jobs).await?, next: None })
 }
 
-/// The cursor after the entry `after` of a stream. If the stream's batch completes
-/// before the next request, the next page is empty.
+/// Returns the cursor of the next page, which starts after the entry `after` of a
+/// stream. If that stream's batch completes before the next request, the next page is
+/// empty.
 fn cursor(stream: &Stream, after: &Bytes) -> PageCursor {
     PageCursor([stream.word().as_bytes(), b"/", after].concat().into())
 }
@@ -104,14 +105,16 @@ async fn leased_one(
     Ok(Seen { element, headers, id, deliveries: token.deliveries, detail })
 }
 
-/// A job as it is in a stream.
+/// A job as it is stored in a stream, with its delivery state.
 struct Seen {
     element: Bytes,
-    /// The headers of an entry that another client added.
+    /// The headers to show if the entry was added by another client. An entry that relq
+    /// added has them in its data.
     headers: Headers,
-    /// The job id of an entry that another client added.
+    /// The id to show if the entry was added by another client. An entry that relq added
+    /// has it in its data.
     id: Bytes,
-    /// How often the entry was delivered, in addition to the attempts that it stores.
+    /// How often this entry was delivered. Earlier attempts are stored in the entry.
     deliveries: u16,
     detail: StateDetail,
 }

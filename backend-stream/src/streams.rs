@@ -11,11 +11,11 @@ use crate::{
     scripts::Store,
 };
 
-/// How many pending entries are read together. Besides those of the page, a range of
-/// ids contains only pending entries that were deleted meanwhile.
+/// How many pending entries one command reads. A page's range of ids can contain more
+/// of them than the page has entries: those whose entry was deleted meanwhile.
 const PENDING_PAGE: usize = 2000;
 
-/// One entry of a stream.
+/// An entry as it was read from a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The entry's id in the stream.
@@ -33,12 +33,13 @@ impl Found {
         Ok(Self { id, fields })
     }
 
-    /// The size of the entry.
+    /// Returns how many bytes all fields and values take.
     pub(crate) fn bytes(&self) -> usize {
         self.fields.iter().map(Bytes::len).sum()
     }
 
-    /// The pushed value: the only field's value, or that of the field `job`.
+    /// Returns the job as it was pushed: the value of the only field or, if there are
+    /// several fields, of the field `job`.
     pub(crate) fn element(&self) -> Bytes {
         if let [_, value] = &self.fields[..] {
             return value.clone();
@@ -48,8 +49,8 @@ impl Found {
         values.next_back().map_or_else(Bytes::new, |pair| pair[1].clone())
     }
 
-    /// The fields besides the payload, which are the headers of an entry that another
-    /// client added. A field that is not text is left out.
+    /// Returns all fields except the payload. They are the headers of a job that
+    /// another client added. A field that is not text is left out.
     pub(crate) fn headers(&self) -> Headers {
         if self.fields.len() == 2 {
             return Headers::default();
@@ -59,8 +60,8 @@ impl Found {
         others.filter_map(|pair| Some((text(&pair[0])?, text(&pair[1])?))).collect()
     }
 
-    /// Whether the job has this id. The id is the job's own, or the entry's id if
-    /// another client added the entry.
+    /// Whether this is the entry of the job with the given id. If another client added
+    /// the job, the job's id is the id of its entry.
     pub(crate) fn is_of(&self, job: &[u8]) -> bool {
         let element = self.element();
         Entry::decode(&element)
@@ -68,7 +69,7 @@ impl Found {
     }
 }
 
-/// The state of an entry that was read, as the group stores it.
+/// What the consumer group stores about an entry that it has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) is_leased: bool,
@@ -93,16 +94,16 @@ impl Pending {
     }
 }
 
-/// A page of a stream.
+/// A range of a stream's entries, with the group's state of those that it has read.
 #[derive(Debug)]
 pub(crate) struct StreamPage {
     pub(crate) entries: Vec<Found>,
-    /// The pending entries of the page, by id.
+    /// The group's state of each entry of the page that is pending, by entry id.
     pub(crate) pending: BTreeMap<Bytes, Pending>,
 }
 
 impl StreamPage {
-    /// The size of all entries.
+    /// Returns how many bytes all entries of the page take.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.iter().map(Found::bytes).sum()
     }
@@ -152,8 +153,8 @@ impl Store {
         pending.into_iter().filter_map(|one| Pending::of(one).transpose()).collect()
     }
 
-    /// The streams of a queue, in the order in which they are served: first those of
-    /// jobs, then those of the batches that have not completed.
+    /// Returns the streams of a queue in the order in which claims serve them: first
+    /// the streams of jobs, then those of the batches that have not completed.
     pub(crate) async fn streams(
         &self,
         operation: Operation,
@@ -167,7 +168,7 @@ impl Store {
         Ok(streams)
     }
 
-    /// The id up to which the group has read a stream.
+    /// Returns the id of the last entry that the group has read from a stream.
     pub(crate) async fn last_read(&self, stream: &Stream) -> Result<Bytes, Error> {
         let mut cmd = command("XINFO");
         cmd.arg("GROUPS").arg(self.keys.stream(stream));
@@ -192,7 +193,7 @@ impl Store {
         Ok(Bytes::new())
     }
 
-    /// The entry with this id, unless it was deleted.
+    /// Reads the entry with this id. Returns `None` if it was deleted.
     pub(crate) async fn read_entry(
         &self,
         operation: Operation,

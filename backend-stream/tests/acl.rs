@@ -1,3 +1,4 @@
-//! The user that the README names has the rights that the backend needs, and no more.
+//! Tests that the Redis user of the README has exactly the rights that the backend
+//! needs.
 
 relq_conformance::acl!(relq_conformance::own::Stream);

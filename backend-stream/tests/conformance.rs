@@ -1,5 +1,5 @@
-//! The conformance suite, run on this backend, with the rights of the user that its
-//! README names.
+//! Runs the conformance suite on this backend, with the rights of the Redis user that
+//! the README names.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Faults of the server, and their effect on this backend and on its waiting claims.
+//! Injects faults at the Redis server, and tests their effect on this backend and on
+//! its waiting claims.
 
 use std::process::ExitCode;
 

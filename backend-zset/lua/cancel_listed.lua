@@ -7,7 +7,7 @@
 -- KEYS[4] errors  HASH  id -> last error
 -- KEYS[5] totals  HASH  name -> count
 -- ARGV[1] the element
--- ARGV[2] how long ids are remembered after their job (ms)
+-- ARGV[2] how long an id is remembered after its job has ended (ms)
 --
 -- Returns 1 if the element was in the list, else 0.
 --
@@ -17,7 +17,7 @@ local side_records = {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4]}
 local element, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_side_records(side_records)
 if redis.call('LREM', list, 1, element) == 0 then return 0 end
 local job = read_entry(element)

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- End a ready job whose priority is not normal.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
--- ARGV[2] how long ids are remembered after their job (ms)
+-- ARGV[2] how long an id is remembered after its job has ended (ms)
 --
 -- Returns 1 if the job was ready, else 0.
 --
@@ -12,7 +12,7 @@ local keys = bind_keys()
 local id, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 redis.call('HLEN', keys.jobs)
 check_side_records(keys)
 if redis.call('ZREM', keys.ranked, id) == 0 then return 0 end

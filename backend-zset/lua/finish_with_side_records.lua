@@ -7,8 +7,8 @@
 -- KEYS[4] unique  HASH  unique key -> holder
 -- KEYS[5] ids     ZSET  client-made id -> when it may be forgotten (ms)
 -- KEYS[6] errors  HASH  id -> last error
--- ARGV[1] the total to add to
--- ARGV[2] how long ids are remembered after their job (ms)
+-- ARGV[1] name of the total to increase
+-- ARGV[2] how long an id is remembered after its job has ended (ms)
 -- ARGV[3...] leases
 --
 -- Returns {how many jobs were handled, {positions, from 0, of the leases that were
@@ -22,7 +22,7 @@ local keys = {
 local total, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 redis.call('ZCARD', keys.leased)
 redis.call('HLEN', keys.held)
 check_side_records(keys)

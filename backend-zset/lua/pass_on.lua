@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Wake another notifier, because this one had no listener left.
+-- Move elements back to the queue, and store the wake-up token, so that another
+-- notifier wakes: the one that moved the elements has no waiting claim.
 --
--- KEYS[1] handed  LIST  elements moved by a notifier
--- KEYS[2] ready   LIST  where they came from
+-- KEYS[1] handed  LIST  elements that a notifier has moved here from ready
+-- KEYS[2] ready   LIST  elements of normal priority, oldest on the right
 -- KEYS[3] wake    LIST  at most one token, for the notifiers
 -- ARGV[1] maximum number of elements
 --
@@ -12,7 +13,7 @@
 local handed, ready, wake = KEYS[1], KEYS[2], KEYS[3]
 local most = tonumber(ARGV[1])
 
--- A key of another type fails here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 redis.call('LLEN', wake)
 local moved = 0
 while moved < most and redis.call('LMOVE', handed, ready, 'LEFT', 'RIGHT') do

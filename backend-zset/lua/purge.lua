@@ -2,12 +2,12 @@
 -- Remove every job and all that the queue remembers. A paused queue stays paused.
 --
 -- KEYS[1] ready   LIST  elements of normal priority
--- KEYS[2] handed  LIST  the same, moved by a notifier
+-- KEYS[2] handed  LIST  elements that a notifier has moved here from ready
 -- KEYS[3] ranked  ZSET  ready jobs of other priorities
 -- KEYS[4] later   ZSET  scheduled jobs
 -- KEYS[5] leased  ZSET  leases
 -- KEYS[6] dead    ZSET  dead jobs
--- KEYS[7...]      all other keys of the queue but `paused`
+-- KEYS[7...]      all other keys of the queue except `paused`
 --
 -- Returns how many jobs were removed.
 local jobs = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2])

@@ -2,18 +2,19 @@
 -- Recover a page of jobs whose lease has expired: make them ready, or bury them if that
 -- was their last attempt.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] maximum number of jobs
 --
--- Ends earlier when the entries are large. Returns {made ready, buried, 1 if there is
--- more else 0, ms until the next lease ends or -1}.
+-- Returns {how many were made ready, how many were buried, 1 if there is more else 0,
+-- ms until the next lease ends or -1}. It recovers fewer jobs when their entries are
+-- large.
 --
 -- Library: entry, pattern, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
 

@@ -1,10 +1,10 @@
 #!lua flags=no-writes
 -- Count the jobs in each state, all at one instant.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's, then
--- KEYS[last] handed  LIST  elements moved by a notifier
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs; then
+-- KEYS[last] handed  LIST  elements that a notifier has moved here from the ready list
 --
--- Returns {ready, leased, overdue, then the bookkeeping's counts}.
+-- Returns {ready, leased, overdue, then the bookkeeping's stats}.
 --
 -- Library: entry, moves
 local keys = bind_keys()

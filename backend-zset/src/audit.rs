@@ -5,7 +5,7 @@ use relq_redis::bookkeeping::{Pair, Scanned, Seen};
 
 use crate::{lease::Lease, scripts::Store};
 
-/// Notes every ready and leased job.
+/// Adds every ready and leased job to `seen`.
 pub(crate) async fn read(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     let (keys, bookkeeping) = (&store.keys, &store.bookkeeping);
     seen.read_by_id(bookkeeping, &keys.ranked, "ranked").await?;

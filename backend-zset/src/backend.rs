@@ -1,10 +1,10 @@
-//! The state of this backend on one queue.
+//! The data that this backend keeps for one open queue.
 
 use relq_redis::PushBatcher;
 
 use crate::scripts::Store;
 
-/// How this backend keeps its jobs.
+/// The zset pattern on one queue, with the queue's keys and connection.
 #[derive(Debug)]
 pub struct Zset {
     pub(crate) store: Store,

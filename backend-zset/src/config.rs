@@ -1,13 +1,14 @@
 //! The configuration of a queue of this backend.
 
 use relq_core::{QueueName, environment::Environment};
-use relq_redis::{Owner, pattern::PatternConfig};
+use relq_redis::{Owner, Partition, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::capabilities::CAPABILITIES;
 
-/// Where the server is, and which clock and randomness the queue uses.
+/// The configuration of a queue: the server's address, the clock and the source of
+/// randomness.
 #[derive(Debug, Clone)]
 pub struct ZsetConfig {
     pub(crate) redis: RedisConfig,
@@ -22,16 +23,24 @@ impl ZsetConfig {
         RedisConfig::new(url).map(Self::from)
     }
 
-    /// Sets the time and randomness to run on.
+    /// Sets the clock and the source of randomness that the queue uses.
     #[must_use]
     pub fn environment(self, environment: Environment) -> Self {
         self.redis.environment(environment).into()
+    }
+
+    /// Says which part of a queue of several parts is opened.
+    #[must_use]
+    pub fn partition(self, partition: Partition) -> Self {
+        self.redis.partition(partition).into()
     }
 }
 
 impl PatternConfig for ZsetConfig {
     fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
-        (self.redis, Owner::new(CAPABILITIES.backend, queue))
+        let partition = self.redis.opened_partition();
+        let owner = Owner::new(CAPABILITIES.backend, queue).partition(partition);
+        (self.redis, owner)
     }
 }
 

@@ -1,12 +1,12 @@
 //! The keys of a queue, and what they contain.
 //!
 //! ```text
-//!  ready      LIST    Q itself: jobs of normal priority, oldest on the right
-//!  handed     LIST    the few of them that a notifier has moved; older
-//!  ranked     ZSET    id -> rank: ready jobs of all other priorities
-//!  leased     ZSET    lease -> end (ms): jobs in the hands of workers
-//!  held       HASH    lease -> entry, of leased jobs
-//!  marker     STRING  which backend the queue is of: relq-redis's `marker.rs`
+//! ready      LIST    Q itself: jobs of normal priority, oldest on the right
+//! handed     LIST    jobs that a notifier has moved here from Q; they are older
+//! ranked     ZSET    id -> rank: ready jobs of all other priorities
+//! leased     ZSET    lease -> end (ms): jobs that workers hold
+//! held       HASH    lease -> entry, of leased jobs
+//! marker     STRING  the queue's backend: see relq-redis's `marker.rs`
 //! ```
 //!
 //! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]); its key
@@ -40,7 +40,7 @@ impl Keys {
         }
     }
 
-    /// The keys that `pattern.lua` binds, in its order.
+    /// Returns the pattern's keys in the order in which `pattern.lua` binds them.
     pub(crate) fn of_pattern(&self) -> Vec<String> {
         [&self.ready, &self.ranked, &self.leased, &self.held].map(String::clone).into()
     }

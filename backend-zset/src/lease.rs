@@ -19,7 +19,7 @@ use relq_core::{Receipt, WorkerId, environment::Timestamp};
 /// that the leases of one claim sort by them.
 const FIRST: usize = 10_001;
 
-/// The part of the name that all leases of one claim share.
+/// The parts that all lease names of one claim have in common.
 #[derive(Debug)]
 pub(crate) struct Claim<'a> {
     pub(crate) worker: &'a WorkerId,
@@ -28,7 +28,8 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// The token of the lease at `position`, from 0, in the claim's reply.
+    /// Returns the lease token of the job at `position`, counted from 0, in the claim's
+    /// reply.
     pub(crate) fn token(&self, position: usize, element: &Bytes) -> Bytes {
         const FLAGS: usize = 4;
         const ATTEMPT: std::ops::Range<usize> = 6..8;
@@ -41,22 +42,22 @@ impl Claim<'_> {
     }
 }
 
-/// The member of the sorted set that belongs to a receipt.
+/// Returns the lease's name, a member of the sorted set, for a receipt.
 pub(crate) fn member(receipt: &Receipt) -> Vec<u8> {
     join(receipt.token(), receipt.job().as_str().as_bytes())
 }
 
-/// The member of a lease by its token and the id of its job.
+/// Joins a lease's token and the id of its job to the name of the lease.
 pub(crate) fn join(token: &[u8], id: &[u8]) -> Vec<u8> {
     [token, b"/", id].concat()
 }
 
-/// Whether ending the job touches more than the job itself.
+/// Whether the end of the job must also change records beside it, such as a unique key.
 pub(crate) fn has_side_records(token: &[u8]) -> bool {
     token.ends_with(b"t")
 }
 
-/// The fields of a member of the sorted set.
+/// The parts of a lease's name, which is a member of the sorted set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) worker: WorkerId,
@@ -66,7 +67,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Reads a member, or `None` when relq did not write it.
+    /// Parses a member of the sorted set; `None` when relq did not write it.
     pub(crate) fn parse(member: &Bytes) -> Option<Self> {
         let mut parts = member.splitn(4, |byte| *byte == b'/');
         let mut text = || std::str::from_utf8(parts.next()?).ok();

@@ -6,6 +6,7 @@ mod backend;
 mod cancel;
 mod capabilities;
 mod config;
+mod connect;
 mod keys;
 mod lease;
 mod pattern;
@@ -15,6 +16,7 @@ mod wait;
 
 pub use backend::Zset;
 pub use config::{InvalidUrl, RedisConfig, ZsetConfig};
+pub use connect::connect;
 pub use pattern::ZsetQueue;
 
 /// Internals that the conformance suite needs. Not part of the API.

@@ -13,7 +13,9 @@ use relq_core::{
 };
 use relq_redis::{
     Cmd, Conn, PartialEffect, PushBatcher, RedisQueue, Script,
-    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step},
+    bookkeeping::{
+        Beat, Bookkeeping, ClaimRound, Finish, FinishedAndClaimed, Seen, Step,
+    },
     pattern::{CancelSearch, Notification, Pattern, WakeConditions, deliver},
 };
 
@@ -44,7 +46,7 @@ impl Pattern for Zset {
 
     fn new(conn: Conn, queue: QueueName, _config: &ZsetConfig) -> Self {
         let store = Store::new(conn, queue);
-        let pushes = PushBatcher::new(store.conn.clone(), store.keys.ready.clone());
+        let pushes = PushBatcher::new(&store.conn, store.keys.ready.clone());
         Self { store, pushes }
     }
 
@@ -85,6 +87,22 @@ impl Pattern for Zset {
         receipts: &[&Receipt],
     ) -> Result<Step, Error> {
         self.store.finish(receipts, finish).await
+    }
+
+    async fn finish_and_claim(
+        &self,
+        receipts: &[&Receipt],
+        ask: &ClaimRequest,
+        parts: &mut PartialEffect,
+    ) -> Option<FinishedAndClaimed<WakeConditions>> {
+        let (finished, claimed) = self.store.finish_and_claim(receipts, ask).await;
+        // The server refused the whole script, for example because a key that only the
+        // claim needs has another type. The jobs may still be finished.
+        if let Err(Error::Unusable { .. } | Error::Denied { .. }) = finished {
+            return None;
+        }
+        let claimed = deliver(self, ask, claimed, parts).await;
+        Some(FinishedAndClaimed { finished, claimed })
     }
 
     async fn heartbeat(

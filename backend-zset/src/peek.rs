@@ -1,4 +1,4 @@
-//! Looking at jobs without changing them.
+//! Reads jobs for an operator without changing them.
 
 use futures_util::FutureExt;
 use relq_core::{
@@ -10,7 +10,8 @@ use relq_redis::bookkeeping::{self, Look};
 
 use crate::{lease::Lease, scripts::Store};
 
-/// One place where ready or leased jobs are, in the order in which they are served.
+/// One of the places that hold ready or leased jobs. They are listed in the order in
+/// which their jobs are served.
 #[derive(Debug, Clone, Copy)]
 enum Section {
     Urgent,
@@ -20,10 +21,12 @@ enum Section {
     Leased,
 }
 
-/// The first rank of jobs that come after those of normal priority: see `pattern.lua`.
+/// Ready jobs with this rank or a higher one are served after the jobs of normal
+/// priority: see `pattern.lua`.
 const NORMAL_RANKS: u64 = 4 << 44;
 
-/// The bookkeeping stores scheduled and dead jobs, so they have no section here.
+/// The sections with the jobs of a state. Scheduled and dead jobs have none, because
+/// the bookkeeping stores them.
 fn sections(state: JobState) -> &'static [Section] {
     match state {
         JobState::Ready => {
@@ -50,24 +53,26 @@ async fn look_at(
     match section {
         Section::Handed => bookkeeping.peek_list(&keys.handed, look).await,
         Section::Ready => bookkeeping.peek_list(&keys.ready, look).await,
-        Section::Urgent => {
-            ranked(store, ["-inf", &format!("({NORMAL_RANKS}")], look).await
-        }
-        Section::Patient => {
-            ranked(store, [&NORMAL_RANKS.to_string(), "+inf"], look).await
-        }
+        Section::Urgent | Section::Patient => ranked(store, section, look).await,
         Section::Leased => leased(store, look).await,
     }
 }
 
+/// Jobs of other priorities than the normal one. All urgent ones come before the patient
+/// ones in the sorted set.
 async fn ranked(
     store: &Store,
-    range: [&str; 2],
-    look: Look,
+    section: Section,
+    Look { offset, count }: Look,
 ) -> Result<Vec<JobView>, Error> {
-    let members =
-        store.bookkeeping.members_between(&store.keys.ranked, range, look).await?;
-    store.bookkeeping.views(members, |_, _| StateDetail::Ready).await
+    let (bookkeeping, set) = (&store.bookkeeping, &store.keys.ranked);
+    let urgent = bookkeeping.count_below(set, NORMAL_RANKS).await?;
+    let look = match section {
+        Section::Patient => Look { offset: urgent.saturating_add(offset), count },
+        _ => Look { offset, count: count.min(urgent.saturating_sub(offset)) },
+    };
+    let members = bookkeeping.members(set, look).await?;
+    bookkeeping.views(members, |_, _| StateDetail::Ready).await
 }
 
 async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {

@@ -1,9 +1,9 @@
 //! How an idle claim wakes: by two notifications and a recheck.
 //!
 //! ```text
-//!  arrivals  BLMOVE Q {Q}:handed RIGHT LEFT   any client's LPUSH, at once
-//!  signals   BLPOP {Q}:wake                   jobs not pushed onto Q: other
-//!                                             priorities, an earlier due time, resume
+//! arrivals  BLMOVE Q {Q}:handed RIGHT LEFT   returns after any client's LPUSH
+//! signals   BLPOP {Q}:wake                   returns when a job of another priority is
+//!                                            ready or due earlier, or claims resume
 //! ```
 //!
 //! `BLMOVE` moves the pushed job from one ready list to another, from which any claim
@@ -21,11 +21,11 @@ use crate::keys::Keys;
 /// notification. It bounds the delay when a waiter dies after it took a notification.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// The maximum number of elements that a notification without a listener puts back: one
-/// for each waiter that may have moved one.
+/// The maximum number of jobs that are moved from `handed` back to the ready list when
+/// a notification finds no listener. Each waiter may have moved one job.
 pub(crate) const PASS_ON: u32 = 1000;
 
-/// The blocking command that returns when a job is pushed.
+/// Builds the blocking command that returns when a job is pushed.
 pub(crate) fn arrivals(keys: &Keys, block: Duration) -> Cmd {
     let mut cmd = command("BLMOVE");
     cmd.arg(&keys.ready).arg(&keys.handed).arg("RIGHT").arg("LEFT");

@@ -14,7 +14,7 @@ use std::{
 
 use relq_conformance::server::Server;
 use relq_core::{
-    operator::Selection,
+    operator::{JobState, PageCursor, PeekRequest, Selection},
     outcome::{Pushed, Settled},
     unique::UniqueKey,
     *,
@@ -69,7 +69,7 @@ fn waits(server: &Server) -> bool {
     String::from_utf8_lossy(&clients).contains("cmd=blmove")
 }
 
-/// The whole life of a job that uses every option.
+/// A job that uses every option leaves no key behind after it has ended.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     let server = Server::start();
@@ -259,7 +259,8 @@ async fn a_redrive_ends_also_where_entries_are_gone() {
 }
 
 /// R1, R3: an entry that another client damaged while its job was leased is not dropped
-/// when the lease ends. It becomes a dead letter, as one that was damaged before.
+/// when the lease ends. It becomes a dead letter, like an entry that was damaged
+/// before.
 #[tokio::test]
 async fn a_leased_entry_that_was_damaged_is_not_dropped() {
     let server = Server::start();
@@ -308,6 +309,54 @@ async fn a_server_without_scripts_settles_before_it_claims() {
     assert_eq!(both.claimed.unwrap()[0].payload, "a");
 }
 
+/// Jobs that are done and have no side records end in the script that claims.
+#[tokio::test]
+async fn a_worker_settles_and_claims_by_one_script() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for job in ["a", "b"] {
+        queue.push_one(job.into()).await.unwrap();
+    }
+    let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+    server.command(&[b"CONFIG", b"RESETSTAT"]);
+
+    let done = [Settlement::new(held.receipt, Disposition::Done)];
+    let both = queue.settle_and_claim(&done, &ask("w")).await;
+
+    assert_eq!(both.settled.unwrap(), [Settled::Applied]);
+    assert_eq!(both.claimed.unwrap()[0].payload, "b");
+    assert_eq!(calls(&server, "evalsha") + calls(&server, "eval"), 1);
+    assert_sound(&queue).await;
+}
+
+/// R21: a key of another type that only the claim reads does not keep jobs from being
+/// settled. A key that the settlement changes makes both fail, and nothing is changed.
+#[tokio::test]
+async fn a_claim_that_is_refused_keeps_no_job_from_being_settled() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for job in ["a", "b"] {
+        queue.push_one(job.into()).await.unwrap();
+    }
+    let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+    let done = [Settlement::new(held.receipt, Disposition::Done)];
+
+    server.command(&[b"RENAME", b"{q}:leased", b"aside"]);
+    server.command(&[b"SET", b"{q}:leased", b"text"]);
+    let neither = queue.settle_and_claim(&done, &ask("w")).await;
+    server.command(&[b"RENAME", b"aside", b"{q}:leased"]);
+    server.command(&[b"SET", b"{q}:later", b"text"]);
+    let only_settled = queue.settle_and_claim(&done, &ask("w")).await;
+    server.command(&[b"DEL", b"{q}:later"]);
+
+    assert!(matches!(neither.settled, Err(Error::Unusable { .. })));
+    assert!(matches!(neither.claimed, Err(Error::Unusable { .. })));
+    assert_eq!(only_settled.settled.unwrap(), [Settled::Applied]);
+    assert!(matches!(only_settled.claimed, Err(Error::Unusable { .. })));
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap().unwrap().payload, "b");
+    assert_sound(&queue).await;
+}
+
 /// Idle workers send the server almost no commands.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
@@ -330,4 +379,41 @@ fn calls(server: &Server, command: &str) -> u64 {
     let count =
         text.lines().find_map(|line| line.strip_prefix(&prefix)?.split(',').next());
     count.map_or(0, |count| count.parse().unwrap())
+}
+
+/// R21: a page deep in the queue costs the server about as much as the first one.
+#[tokio::test]
+async fn a_deep_page_takes_no_long_command() {
+    const FILL: &[u8] = b"for first = 1, ARGV[1], 1000 do \
+        local new = {} \
+        for i = first, first + 999 do \
+          new[#new + 1] = ARGV[2] + i \
+          new[#new + 1] = 'id-' .. i \
+        end \
+        redis.call('ZADD', KEYS[1], unpack(new)) \
+      end";
+    const ROUNDS: usize = 5;
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let rank = (5_u64 << 44).to_string();
+    server.command(&[b"CONFIG", b"SET", b"slowlog-log-slower-than", b"5000"]);
+    for (state, set, score, cursor) in [
+        (JobState::Dead, "{q}:dead", "0", "0:450000"),
+        (JobState::Scheduled, "{q}:later", "0", "0:450000"),
+        (JobState::Ready, "{q}:ranked", &rank, "3:450000"),
+    ] {
+        let filled = [b"EVAL", FILL, b"1", set.as_bytes(), b"500000", score.as_bytes()];
+        server.command(&filled);
+        let page = PeekRequest::new(state, many(100)).after(PageCursor(cursor.into()));
+
+        // The shortest round counts, because the machine does other things, too.
+        let mut shortest = usize::MAX;
+        for _ in 0..ROUNDS {
+            server.command(&[b"SLOWLOG", b"RESET"]);
+            assert_eq!(queue.peek(&page).await.unwrap().jobs.len(), 100);
+            let slow = server.command(&[b"SLOWLOG", b"LEN"]);
+            shortest = shortest.min(usize::from(slow.trim_ascii() != b":0"));
+        }
+        assert_eq!(shortest, 0, "every page of {state:?} jobs took a long command");
+    }
 }

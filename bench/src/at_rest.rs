@@ -1,4 +1,5 @@
-//! The cost of an idle worker, and the time until a dead worker's jobs run again.
+//! Measures what an idle worker costs, and how soon the jobs of a dead worker run
+//! again.
 
 use std::{
     num::NonZeroU32,
@@ -22,25 +23,28 @@ use crate::{
     workload::TASKS,
 };
 
-/// The lease of the worker that dies.
+/// The lease length of the worker that dies during the measurement.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// Jobs that the worker held when it died.
+/// How many jobs the worker holds when it dies.
 const HELD: u32 = 100;
 
-/// Jobs that do not come back within this time count as lost.
+/// How long the measurement waits for a dead worker's jobs. Jobs that do not come back
+/// within this time count as lost.
 const LOST: Duration = Duration::from_secs(60);
 
-/// The results of a backend with an idle worker, and after the death of a worker.
+/// The measurements of one backend: with an idle worker, and after a worker died.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct AtRest {
     pub(crate) backend: String,
-    /// Commands that an idle worker with 64 slots sends in a second.
+    /// Commands per second that an idle worker with 64 slots sends to the server.
+    /// `None` for SQLite, which has no server.
     pub(crate) idle_commands_per_s: Option<f64>,
-    /// From the end of a dead worker's leases of 1 s to the start of its last job on
-    /// another worker, whose reaper runs every second.
+    /// Milliseconds from the moment when the leases of a dead worker expire to the
+    /// moment when another worker starts the last of its jobs. The leases last 1 s, and
+    /// the reaper of the other worker runs every second.
     pub(crate) recovered_ms_after_lease: f64,
-    /// Whether each of its jobs was handled once.
+    /// Whether each job of the dead worker was handled exactly once.
     pub(crate) exact: bool,
 }
 

@@ -1,8 +1,9 @@
-//! The charts of the page, as SVG.
+//! Draws the charts for the page of measurements, as SVG files.
 //!
-//! Values differ by more than a factor of ten, so their axis is logarithmic. A
-//! logarithmic axis has no zero, so a value is a dot: the length of a bar would mean
-//! nothing. The legend has a column of its own, where it covers no value.
+//! The measured values differ by more than a factor of ten, so the value axis is
+//! logarithmic. A logarithmic axis has no zero, so a value is drawn as a dot: the
+//! length of a bar would mean nothing. The legend has a column of its own, where it
+//! covers no value.
 
 use std::{error::Error, ops::Range, path::Path};
 
@@ -29,7 +30,7 @@ const SIZE: (u32, u32) = (1000, 420);
 /// The width of the column that holds the legend.
 const LEGEND_WIDTH: u32 = 140;
 
-/// The radius of a dot.
+/// The radius of the dots in the charts, in pixels.
 const DOT: i32 = 4;
 
 /// Colours that people with colour blindness can distinguish (Okabe and Ito, 2008).
@@ -43,7 +44,7 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
 ];
 
-/// One group of dots for each of these workloads.
+/// The workloads that the throughput chart shows. Each has one group of dots.
 const RATED: [Workload; 6] = [
     Workload::PushOne,
     Workload::PushTasks,
@@ -53,17 +54,18 @@ const RATED: [Workload; 6] = [
     Workload::DrainBatches,
 ];
 
-/// Dots side by side: a value for each name, for each of several groups.
+/// A chart that shows groups of dots next to each other. Each group has one dot for
+/// each name.
 struct Dots<'a> {
     title: &'a str,
     unit: &'a str,
     groups: Vec<String>,
     names: Vec<String>,
-    /// The values by group, then by name.
+    /// The values of each group, in the order of the names. `None` draws no dot.
     values: Vec<Vec<Option<f64>>>,
 }
 
-/// Jobs a second of each workload, on the first server measured.
+/// Draws the jobs per second of each workload, as measured on the first server.
 pub(crate) fn throughput(results: &Results, file: &Path) -> Drawn {
     let Some(durability) = results.durabilities().first().copied() else {
         return Ok(());
@@ -86,7 +88,7 @@ pub(crate) fn throughput(results: &Results, file: &Path) -> Drawn {
     .draw(file)
 }
 
-/// The time from the push to the handler: the median and the 99th percentile.
+/// Draws the time from a push to the start of the handler: median and 99th percentile.
 pub(crate) fn hand_over(results: &Results, file: &Path) -> Drawn {
     let Some(durability) = results.durabilities().first().copied() else {
         return Ok(());
@@ -115,7 +117,7 @@ fn names_on(results: &Results, durability: &str) -> Vec<String> {
     names
 }
 
-/// A workload's figures.
+/// Finds the figures of a workload on a backend. `None` if it was not measured.
 pub(crate) fn find<'a>(
     results: &'a Results,
     durability: &str,
@@ -159,7 +161,8 @@ impl Dots<'_> {
         Ok(())
     }
 
-    /// The dots of one name, each at its place in the width of its group.
+    /// Returns the dots that belong to one name: for each group, the position on the
+    /// horizontal axis and the value.
     fn values_of(&self, name: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
         const FILLED: f64 = 0.7;
         let width = FILLED / count(self.names.len() as u64);
@@ -171,12 +174,12 @@ impl Dots<'_> {
     }
 }
 
-/// The part for the chart, and the column for its legend.
+/// Divides an area into the part for the chart and the column for its legend.
 fn split<'a>(area: &Area<'a>) -> (Area<'a>, Area<'a>) {
     area.split_horizontally(SIZE.0 - LEGEND_WIDTH)
 }
 
-/// The names of the colours, one below the other.
+/// Draws the legend: a line for each name, with its colour.
 fn legend<'a>(
     area: &Area<'_>,
     names: impl Iterator<Item = (&'a str, RGBColor)>,
@@ -192,7 +195,8 @@ fn legend<'a>(
     Ok(())
 }
 
-/// An axis with a section of length 1 for each group, with its name in the middle.
+/// A horizontal axis that is divided into sections of length 1, one for each group. The
+/// name of the group stands in the middle of its section.
 struct Groups<'a>(&'a [String]);
 
 impl Ranged for Groups<'_> {
@@ -223,7 +227,7 @@ impl ValueFormatter<f64> for Groups<'_> {
     }
 }
 
-/// The cost of a job against the number of other jobs.
+/// Draws how the cost of one job depends on the number of other jobs in the queue.
 pub(crate) fn growth(results: &Results, many: Many, file: &Path) -> Drawn {
     let points: Vec<_> =
         results.growth.iter().filter(|growth| growth.many == many).collect();
@@ -256,7 +260,8 @@ fn draw_growth(area: &Area<'_>, points: &[&Growth], many: Many) -> Drawn {
         .x_label_formatter(&|value| crate::text::short(*value))
         .y_label_formatter(&|value| crate::text::short(*value))
         .draw()?;
-    // The first colour is that of the bare store, which has no line here.
+    // Skip the first colour. The other charts use it for the bare store, which this
+    // chart does not show.
     let colours = || COLOURS.into_iter().cycle().skip(1);
     let lines = lines(points);
     for ((_, line), colour) in lines.iter().zip(colours()) {
@@ -267,7 +272,7 @@ fn draw_growth(area: &Area<'_>, points: &[&Growth], many: Many) -> Drawn {
     legend(&right, lines.iter().map(|(name, _)| *name).zip(colours()))
 }
 
-/// The title of the chart, and the label of its horizontal axis.
+/// Returns the title of a growth chart, and the label of its horizontal axis.
 fn words(many: Many) -> (&'static str, &'static str) {
     match many {
         Many::Waiting => ("A job's cost beside others that wait", "jobs waiting"),
@@ -275,7 +280,8 @@ fn words(many: Many) -> (&'static str, &'static str) {
     }
 }
 
-/// The points of each backend, in the order in which they were measured.
+/// Returns the name and the points of the line of each backend. The backends are in the
+/// order in which they were measured.
 fn lines<'a>(points: &[&'a Growth]) -> Vec<(&'a str, Vec<(f64, f64)>)> {
     let mut lines = Vec::<(&str, Vec<_>)>::new();
     for growth in points {
@@ -288,8 +294,8 @@ fn lines<'a>(points: &[&'a Growth]) -> Vec<(&'a str, Vec<(f64, f64)>)> {
     lines
 }
 
-/// A range around the values, for a logarithmic axis: from the largest of 1, 2, 5, 10,
-/// 20, 50 … below them to the smallest above them.
+/// Returns a range that contains all values, for a logarithmic axis. Both ends are
+/// round numbers: 1, 2 or 5 times a power of ten.
 fn around(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let least = values.clone().reduce(f64::min).unwrap_or(1.0).max(1e-3);
     let largest = values.reduce(f64::max).unwrap_or(10.0).max(least * 2.0);
@@ -305,7 +311,7 @@ mod tests {
     use super::*;
     use crate::sample::Figures;
 
-    /// The coordinates of an attribute of all circles.
+    /// Reads one attribute, such as `cx`, of every circle in an SVG text.
     fn of_circles(svg: &str, attribute: &str) -> Vec<i32> {
         let circles = svg.lines().filter(|line| line.starts_with("<circle"));
         let value = |line: &str| {
@@ -341,7 +347,7 @@ mod tests {
         Results { figures, growth, ..Results::default() }
     }
 
-    /// All values are left of the legend, and no value is a bar.
+    /// Each value is a circle to the left of the legend, and none is drawn as a bar.
     #[test]
     fn the_legend_covers_no_value() {
         let folder = tempfile::tempdir().unwrap();

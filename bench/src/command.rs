@@ -1,4 +1,4 @@
-//! The command line, and the measurements that it selects.
+//! The command line of the benchmark, which selects the measurements.
 
 use std::{
     io,
@@ -41,7 +41,7 @@ pub(crate) struct Bench {
     #[command(flatten)]
     store: Store,
 
-    /// Which backends [default: all]
+    /// Measure only these backends [default: all]
     #[arg(long = "backend", value_name = "NAME", value_delimiter = ',')]
     backends: Vec<String>,
 
@@ -50,7 +50,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", default_value = "100000")]
     jobs: NonZeroU64,
 
-    /// Bytes of a payload
+    /// The size of a payload in bytes
     #[arg(long, value_name = "BYTES", default_value = "256")]
     payload: usize,
 
@@ -82,7 +82,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Reads the command line. If it is invalid, prints why and exits with 2.
+    /// Parses the command line. If it is invalid, prints the reason and exits with 2.
     pub(crate) fn from_command_line() -> Self {
         Self::try_parse().unwrap_or_else(|error| end(&error))
     }
@@ -180,7 +180,7 @@ impl Bench {
         Err(Failure::Reported)
     }
 
-    /// The flags that repeat the same run.
+    /// The command that repeats this run, for the page of measurements.
     fn command_line(&self) -> String {
         let mut words = Vec::new();
         if !self.backends.is_empty() {
@@ -227,7 +227,8 @@ async fn measure(
     Ok(())
 }
 
-/// Runs one server after the other, so that they do not disturb each other.
+/// Measures on one private server after the other, so that they do not disturb each
+/// other.
 async fn on_private_servers(
     measuring: &mut Measuring,
     backends: &[String],

@@ -1,11 +1,11 @@
-//! A measured system: a backend, or the store without relq.
+//! A contender: a backend of relq, or the store without relq.
 
 use crate::{
     failure::CommandResult, plan::Plan, queue::QueueContender, raw_redis::RawRedis,
     raw_sqlite::RawSqlite, sample::Sample, workload::Workload,
 };
 
-/// A system that runs the workloads.
+/// A system that is compared with others: all of them run the same workloads.
 #[derive(Debug)]
 pub(crate) enum Contender {
     Queue(QueueContender),
@@ -23,8 +23,8 @@ impl Contender {
         }
     }
 
-    /// Runs a workload once. A draining workload takes the jobs that the one before it
-    /// pushed. Returns `None` if the store has no such workload.
+    /// Runs a workload once. A workload that drains the queue handles the jobs that the
+    /// workload before it pushed. Returns `None` if the store cannot run the workload.
     pub(crate) async fn run(
         &mut self,
         workload: Workload,
@@ -37,7 +37,7 @@ impl Contender {
         }
     }
 
-    /// Removes the data of the contender.
+    /// Removes the queue, key or file that the contender used.
     pub(crate) async fn clean_up(&mut self) -> CommandResult {
         match self {
             Self::Queue(queue) => queue.clean_up().await,

@@ -1,8 +1,8 @@
-//! Reads the figures of a page back, so that its charts can be drawn again without a new
-//! measurement.
+//! Reads the figures of a page of measurements back, so that its charts can be drawn
+//! again without a new measurement.
 //!
-//! The page has rounded figures, such as `18k`. On a chart the difference is smaller
-//! than a dot.
+//! The page shows rounded figures, such as `18k`. In a chart the rounding error is
+//! smaller than a dot.
 
 use crate::{
     growth::{Growth, Many},
@@ -10,7 +10,8 @@ use crate::{
     sample::Figures,
 };
 
-/// The figures of a page that the charts show. Empty if it is another page.
+/// Reads those figures of a page that its charts show. The result is empty if the page
+/// has no tables with such figures.
 pub(crate) fn results(page: &str) -> Results {
     let mut results = Results::default();
     let (mut durability, mut sizes) = (String::new(), Vec::new());
@@ -51,7 +52,7 @@ pub(crate) fn results(page: &str) -> Results {
     results
 }
 
-/// The cells of a line of a table.
+/// The cells of a line of a Markdown table. `None` if the line is not part of a table.
 fn cells(line: &str) -> Option<Vec<&str>> {
     let inside = line.strip_prefix('|')?.strip_suffix('|')?;
     Some(inside.split('|').map(str::trim).collect())
@@ -62,7 +63,8 @@ fn is_workload(cell: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The size of a column such as `1000 waiting`.
+/// Parses the head of a table column, such as `1000 waiting`. Returns `None` for other
+/// heads.
 fn size(head: &str) -> Option<(u64, Many)> {
     let (jobs, many) = head.split_once(' ')?;
     let many = match many {
@@ -73,7 +75,7 @@ fn size(head: &str) -> Option<(u64, Many)> {
     Some((jobs.parse().ok()?, many))
 }
 
-/// A figure as `text::short` writes it.
+/// Parses a figure as `text::short` writes it.
 fn number(cell: &str) -> Option<f64> {
     let (digits, factor) = match cell.strip_suffix('k') {
         Some(digits) => (digits, 1e3),

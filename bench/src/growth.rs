@@ -1,4 +1,5 @@
-//! The cost of one more job as the number of jobs grows.
+//! Measures the cost of one more job while a growing number of other jobs is in the
+//! queue.
 
 use std::{
     num::NonZeroU32,
@@ -15,13 +16,14 @@ use crate::{
     sample::count,
 };
 
-/// Jobs pushed, claimed and finished, one after the other, at each size.
+/// How many jobs the measurement pushes, claims and finishes, one after the other, at
+/// each queue size.
 const CYCLES: u64 = 300;
 
-/// A long lease, so that none expires during the benchmark.
+/// The length of the leases, so long that none expires during the benchmark.
 const LEASE: Duration = Duration::from_secs(3600);
 
-/// The state of the many other jobs.
+/// The state of the other jobs in the queue during the measurement: waiting or leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Many {
@@ -29,7 +31,7 @@ pub(crate) enum Many {
     Leased,
 }
 
-/// The cost of one more job while a number of other jobs wait or are leased.
+/// The measured cost of one more job, for a number of other jobs in the queue.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Growth {
     pub(crate) backend: String,
@@ -40,8 +42,8 @@ pub(crate) struct Growth {
     pub(crate) redis_cpu_us_per_job: Option<f64>,
 }
 
-/// Measures at each size of the plan. A size that cannot be reached in time is left
-/// out, and so are the larger ones.
+/// Measures the cost of a job at each queue size of the plan. If filling the queue
+/// takes too long, the results lack that size and all larger ones.
 pub(crate) async fn measure(
     contender: &QueueContender,
     many: Many,
@@ -64,7 +66,8 @@ pub(crate) async fn measure(
     Ok(growth)
 }
 
-/// Grows the queue to `to` jobs; returns whether it finished in time.
+/// Pushes jobs until the queue has `to` jobs. Returns false if the time limit was
+/// reached before.
 async fn grow(
     contender: &QueueContender,
     many: Many,
@@ -103,7 +106,7 @@ async fn lease(
         let leased = contender.queue.claim(&ask).await?.len();
         left = left.saturating_sub(u32::try_from(leased).unwrap_or(u32::MAX));
         if leased == 0 && Instant::now() > deadline {
-            return Err(Failure::Failed(format!("{left} jobs are not to be had")));
+            return Err(Failure::Failed(format!("{left} jobs could not be claimed")));
         }
     }
     Ok(())

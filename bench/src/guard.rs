@@ -1,5 +1,6 @@
-//! A server process that does not outlive the benchmark. The suite has the same guard in
-//! `conformance-tests/src/server/guard.rs`; the benchmark does not depend on the suite.
+//! Runs a server process that does not outlive the benchmark. The conformance suite has
+//! the same guard in `conformance-tests/src/server/guard.rs`; the benchmark does not
+//! depend on the suite.
 //!
 //! ```text
 //! relq-bench ─ starts ───▶ server
@@ -8,13 +9,14 @@
 //!   └── starts ──▶ guard ────┘
 //! ```
 //!
-//! A benchmark that is killed with SIGKILL cannot end its server. The guard waits for the
-//! end of a pipe that only the test holds open. The system closes the pipe, however the
-//! test ends. Then the guard kills the server and removes its folder.
+//! A benchmark that is killed with SIGKILL cannot end its server. So the guard, a shell
+//! process, waits for the end of a pipe that only the benchmark holds open. The
+//! operating system closes the pipe, however the benchmark ends. Then the guard kills
+//! the server and removes its folder.
 //!
-//! The server waits for a word from the benchmark before it starts, and the benchmark
-//! sends it after the guard has started. So there is no moment at which a killed
-//! benchmark would leave the server.
+//! The server waits for a line from the benchmark before it starts, and the benchmark
+//! sends the line after the guard has started. So there is no moment at which a killed
+//! benchmark would leave the server running.
 
 use std::{
     io::{self, Write},
@@ -23,10 +25,11 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// Waits for a line, then becomes the server. Without the line it ends.
+/// The shell script that waits for a line and then becomes the server. It ends if the
+/// pipe is closed without a line.
 const SERVER: &str = r#"read -r go && exec "$@" </dev/null"#;
 
-/// `$1` is the server, `$2` its folder.
+/// The shell script of the guard. `$1` is the server's process id, `$2` its folder.
 const GUARD: &str = r#"read -r end; kill -9 "$1"; rm -rf -- "$2""#;
 
 /// The exit code of a shell that does not find the program.
@@ -40,7 +43,8 @@ pub(crate) struct GuardedProcess {
 }
 
 impl GuardedProcess {
-    /// Starts the server. The folder is removed if this process is killed.
+    /// Starts the server, with a guard that kills it and removes the folder if this
+    /// process is killed.
     pub(crate) fn start(server: &Command, folder: &Path) -> io::Result<Self> {
         let mut server =
             shell(SERVER).arg(server.get_program()).args(server.get_args()).spawn()?;
@@ -48,7 +52,8 @@ impl GuardedProcess {
             .arg(server.id().to_string())
             .arg(folder)
             .stderr(Stdio::null())
-            // Ctrl-C ends the group of the benchmark, and the guard must live longer.
+            // The guard has a process group of its own, because Ctrl-C ends all
+            // processes of the benchmark's group.
             .process_group(0)
             .spawn();
         let guard = match guard {
@@ -67,15 +72,16 @@ impl GuardedProcess {
 
     /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
-        // The guard ends first, because it would remove the folder. The server is
-        // waited for last, so that the guard never sees its id on another process.
+        // Kill the guard first, because it would remove the folder. Call `wait` on the
+        // server last: until then, no other process can get its id, so the guard cannot
+        // kill a wrong process.
         self.guard.kill()?;
         self.guard.wait()?;
         self.server.kill()?;
         self.server.wait().map(drop)
     }
 
-    /// How the server ended, if it has ended.
+    /// The exit status of the server. `None` while it runs.
     pub(crate) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.server.try_wait()
     }

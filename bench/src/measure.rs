@@ -1,4 +1,4 @@
-//! The order of the measurements.
+//! Runs the measurements in their order, and collects the results.
 
 use std::io::IsTerminal;
 
@@ -24,14 +24,14 @@ use crate::{
 
 const LINE: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
 
-/// Measures, and collects the results.
+/// The plan of a run, and the results so far.
 #[derive(Debug)]
 pub(crate) struct Measuring {
     plan: Plan,
     results: Results,
 }
 
-/// The contenders on one store, the raw store first.
+/// A group of contenders that use the same store. The first is the store without relq.
 struct Field {
     durability: String,
     contenders: Vec<Contender>,
@@ -47,8 +47,8 @@ impl Measuring {
         self.results
     }
 
-    /// Measures the backends on Redis among `backends`. Memory and growth are measured
-    /// once, on the first server.
+    /// Measures, on this server, those backends in `backends` that run on Redis. The
+    /// memory and the growth of the cost are measured only on the first server.
     pub(crate) async fn on_server(
         &mut self,
         server: Server,
@@ -67,7 +67,7 @@ impl Measuring {
         self.measure(Field { durability, contenders }, is_first).await
     }
 
-    /// Measures the embedded backend.
+    /// Measures the backend on SQLite, and SQLite without relq.
     pub(crate) async fn on_sqlite(&mut self) -> CommandResult {
         let no_folder =
             |error| Failure::Failed(format!("no temporary folder: {error}"));
@@ -93,7 +93,7 @@ impl Measuring {
         Ok(())
     }
 
-    /// All contenders run each workload in turn, the raw store first.
+    /// Runs each workload on all contenders in turn, the store without relq first.
     async fn workloads(&mut self, field: &mut Field) -> CommandResult {
         let rounds = self.plan.repetitions * Workload::ALL.len();
         let bar = progress(rounds * field.contenders.len());
@@ -151,8 +151,8 @@ impl Measuring {
     }
 }
 
-/// A backend's queue on the server. Returns `None`, and prints a message, when the
-/// server has no empty database for it.
+/// Opens a backend's queue on the server. Prints a message and returns `None` if the
+/// backend needs a database of its own and the server has no empty one.
 async fn open(
     server: &Server,
     backend: &str,

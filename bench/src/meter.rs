@@ -1,4 +1,4 @@
-//! The counters of a Redis server, read before and after the work.
+//! Reads the counters of a Redis server before and after a workload.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use crate::{
     spent::Spent,
 };
 
-/// A server's counters, read on a connection of their own.
+/// A connection that is used only to read the counters of a Redis server.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     conn: MultiplexedConnection,
 }
 
-/// The counters at one moment.
+/// The values of the counters at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     commands: u64,
@@ -40,7 +40,8 @@ impl Meter {
         Ok(Reading::of(&info))
     }
 
-    /// The cost since `before`, without the readings themselves.
+    /// Returns what the server spent since `before`. The command that reads the
+    /// counters is not counted.
     pub(crate) async fn since(&self, before: Reading) -> CommandResult<Spent> {
         let after = self.read().await?;
         Ok(Spent {
@@ -72,7 +73,7 @@ impl Reading {
 
 /// The failure of a command that the benchmark itself sent.
 pub(crate) fn failed(error: &redis::RedisError) -> Failure {
-    Failure::Failed(format!("the server does not do as the benchmark asks: {error}"))
+    Failure::Failed(format!("a command of the benchmark failed: {error}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The page of measurements and its charts.
+//! Writes the page of measurements and its charts.
 
 use std::{fmt::Write as _, fs, io, path::Path};
 
@@ -11,13 +11,14 @@ use crate::{
     workload::Workload,
 };
 
-/// The page's name in its folder.
+/// The name of the page's file.
 pub(crate) const FILE: &str = "measurements.md";
 
-/// The folder of the page's charts.
+/// The name of the folder with the charts. It is in the same folder as the page.
 const CHARTS: &str = "measurements";
 
-/// Text after this line is written by hand and kept.
+/// The line after which a person writes text. A new run of the benchmark keeps that
+/// text.
 const KEEP: &str = "<!-- what follows is written by hand and kept -->";
 
 /// Writes the page and its charts into `folder`.
@@ -30,7 +31,8 @@ pub(crate) fn write(folder: &Path, results: &Results, command: &str) -> io::Resu
         Err(_) => None,
     };
     let page = page(results, command);
-    // The charts show the figures of the page, so that they can be drawn again from it.
+    // Draw the charts from the rounded figures of the page, so that drawing them again
+    // later gives the same charts.
     draw(&charts, &drawn_again::results(&page))?;
     fs::write(file, format!("{page}{KEEP}{}", kept.unwrap_or_else(|| "\n".to_owned())))
 }
@@ -94,7 +96,7 @@ const WORKLOADS: &str = "\
 
 ";
 
-/// The machine and the date of the run.
+/// The line of the page that names the machine and the date of the run.
 fn machine(results: &Results) -> String {
     let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
     let now = now.to_string();

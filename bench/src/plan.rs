@@ -1,27 +1,27 @@
-//! The sizes of the measurements.
+//! How many jobs each measurement uses, and how long it may take.
 
 use std::time::Duration;
 
-/// The sizes of one run.
+/// How many jobs each measurement of one run uses, and how long it may take.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// Repetitions; the median counts.
+    /// How often each workload is repeated. The median is reported.
     pub(crate) repetitions: usize,
-    /// Jobs of the workloads that go one at a time.
+    /// The number of jobs in the workloads that handle one job at a time.
     pub(crate) single: u64,
-    /// Jobs of the workloads with many tasks or large batches.
+    /// The number of jobs in the workloads that use many tasks or large batches.
     pub(crate) many: u64,
-    /// Jobs whose delivery to an idle worker is timed.
+    /// How many jobs are pushed to an idle worker to time their delivery.
     pub(crate) handed: u64,
-    /// Bytes of a payload.
+    /// The size of a payload in bytes.
     pub(crate) payload: usize,
-    /// How many jobs wait while the cost of one more is measured.
+    /// The numbers of waiting jobs at which the cost of one more job is measured.
     pub(crate) waiting: Vec<u64>,
-    /// How many jobs are leased while the cost of one more is measured.
+    /// The numbers of leased jobs at which the cost of one more job is measured.
     pub(crate) leased: Vec<u64>,
-    /// How long an idle worker is observed.
+    /// How long the commands of an idle worker are counted.
     pub(crate) idle: Duration,
-    /// The time limit of a workload: the jobs done by then count.
+    /// The time limit of a workload. Jobs that are done before the limit are counted.
     pub(crate) patience: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Plan {
         }
     }
 
-    /// A few minutes for all backends together.
+    /// A plan that takes a few minutes for all backends together.
     pub(crate) fn quick(payload: usize) -> Self {
         Self {
             repetitions: 3,

@@ -1,5 +1,5 @@
-//! Many tasks that take numbers from one source until it is empty or the time has
-//! passed.
+//! Runs many tasks that push jobs at once. The tasks take the numbers of their jobs
+//! from one shared counter, until all numbers are taken or the time limit is reached.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use crate::{
     workload::TASKS,
 };
 
-/// Numbers from 0 on.
+/// A counter of job numbers, from 0 on, that all tasks share.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbers {
     next: Arc<AtomicU64>,
@@ -25,17 +25,20 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// The numbers below `end`, for at most `patience`.
+    /// Creates a counter that gives out the numbers below `end`, and stops after
+    /// `patience`.
     pub(crate) fn below(end: u64, patience: Duration) -> Self {
         Self { next: Arc::default(), end, deadline: Instant::now() + patience }
     }
 
-    /// The next number. The caller must use each number.
+    /// Takes the next number. The caller must push a job with this number. Returns
+    /// `None` when no number is left or the time limit is reached.
     pub(crate) fn take(&self) -> Option<u64> {
         self.take_many(1).map(|numbers| numbers.start)
     }
 
-    /// The next `most` numbers, or the remaining ones.
+    /// Takes the next `most` numbers, or as many as are left. Returns `None` when no
+    /// number is left or the time limit is reached.
     pub(crate) fn take_many(&self, most: usize) -> Option<std::ops::Range<u64>> {
         if Instant::now() >= self.deadline {
             return None;
@@ -51,7 +54,7 @@ impl Numbers {
     }
 }
 
-/// Runs `TASKS` copies of a task and waits for all.
+/// Runs `TASKS` copies of a task at the same time, and waits until all have ended.
 pub(crate) async fn in_tasks<F>(task: impl Fn() -> F) -> CommandResult
 where
     F: Future<Output = CommandResult> + Send + 'static,

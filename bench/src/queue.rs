@@ -1,4 +1,4 @@
-//! A backend of relq, with relq's worker in its default settings.
+//! A backend of relq as a contender. It uses relq's worker with default settings.
 
 use std::{
     num::NonZeroU32,
@@ -22,17 +22,18 @@ use crate::{
     workload::{BATCH, CROWD, TASKS, Workload},
 };
 
-/// The pause after which a new worker is idle.
+/// How long the benchmark waits until a new worker has become idle.
 const FALLING_ASLEEP: Duration = Duration::from_millis(200);
 
 /// The pause before each timed push, so that the worker is idle again when the job
 /// arrives.
 const NODDING_OFF: Duration = Duration::from_millis(2);
 
-/// If a drain takes longer than this, jobs are missing.
+/// How long a worker may take to finish all pushed jobs. Jobs that are not finished by
+/// then count as missing.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
 
-/// A queue that only the benchmark uses.
+/// A queue of one relq backend, which only the benchmark uses.
 #[derive(Debug)]
 pub(crate) struct QueueContender {
     name: String,
@@ -43,7 +44,8 @@ pub(crate) struct QueueContender {
 }
 
 impl QueueContender {
-    /// Opens a queue of that backend at `url`. `meter` reads its server's counters.
+    /// Opens a queue of the given backend at `url`. `meter` reads the counters of the
+    /// backend's server.
     pub(crate) async fn open(
         backend: &str,
         url: &str,
@@ -153,7 +155,7 @@ impl QueueContender {
         Ok(Some(self.tally.is_exact(jobs)))
     }
 
-    /// Pushes to an idle worker, one job after the other.
+    /// Pushes one job after the other to an idle worker, and times each delivery.
     async fn hand_over(&mut self, plan: &Plan) -> CommandResult<Option<bool>> {
         let (tally, arrived) = (Arc::clone(&self.tally), Arc::new(Notify::new()));
         let done = CancellationToken::new();

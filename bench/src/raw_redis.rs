@@ -1,4 +1,5 @@
-//! Redis without relq: the least cost of the same work.
+//! The contender that uses Redis without relq. It does the same work as the backends
+//! with the fewest commands, so that they can be compared with it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -15,7 +16,8 @@ use crate::{
     workload::{BATCH, Workload},
 };
 
-/// Takes some jobs and leases them with the fewest commands.
+/// The Lua script that takes several jobs from a list and leases them, with the fewest
+/// commands.
 const CLAIM: &str = "
     local taken = redis.call('RPOP', KEYS[1], ARGV[1])
     if not taken then return {} end
@@ -26,11 +28,12 @@ const CLAIM: &str = "
     redis.call('ZADD', KEYS[2], unpack(leases))
     return taken";
 
-/// Two keys that only the benchmark uses, on separate connections.
+/// Redis without relq, as a contender. It has two keys that only the benchmark uses,
+/// and one connection for each kind of command.
 #[derive(Debug)]
 pub(crate) struct RawRedis {
     conn: MultiplexedConnection,
-    /// The connection for the waiting command.
+    /// The connection for the command that waits until a job arrives.
     waiting: MultiplexedConnection,
     meter: Meter,
     queue: String,

@@ -1,4 +1,6 @@
-//! SQLite without relq, with the same durability: the least cost of the same work.
+//! The contender that uses SQLite without relq, with the same durability. It does the
+//! same work as the backend with the fewest statements, so that the backend can be
+//! compared with it.
 
 use std::{path::Path, time::Instant};
 
@@ -14,7 +16,8 @@ use crate::{
     workload::Workload,
 };
 
-/// One table in a file of its own, and one connection to it.
+/// SQLite without relq, as a contender: a file with one table, and one connection to
+/// it.
 #[derive(Debug)]
 pub(crate) struct RawSqlite {
     conn: Connection,
@@ -23,7 +26,8 @@ pub(crate) struct RawSqlite {
 }
 
 impl RawSqlite {
-    /// Makes the file. Each commit is synced, as the backend's are by default.
+    /// Creates the SQLite file. Each commit waits for the disk, as the commits of the
+    /// backend do by default.
     pub(crate) fn open(file: &Path) -> CommandResult<Self> {
         let conn = Connection::open(file).and_then(|conn| {
             conn.execute_batch(
@@ -38,7 +42,8 @@ impl RawSqlite {
         Ok(Self { conn, tally: Tally::new(0), pushed: 0 })
     }
 
-    /// Returns `None` for the workload that waits, because SQLite has no call for it.
+    /// Runs a workload once. Returns `None` for the workload in which a worker waits
+    /// for a job, because SQLite has no call that waits.
     pub(crate) fn run(
         &mut self,
         workload: Workload,
@@ -76,7 +81,8 @@ impl RawSqlite {
         Ok(false)
     }
 
-    /// Leases in one transaction, removes in another.
+    /// Takes all jobs in batches: one transaction leases a batch, and the next removes
+    /// it.
     fn drain(&mut self, batch: usize) -> rusqlite::Result<bool> {
         loop {
             let transaction = self.conn.transaction()?;
@@ -105,5 +111,5 @@ impl RawSqlite {
 }
 
 fn failed(error: &rusqlite::Error) -> Failure {
-    Failure::Failed(format!("SQLite does not do as the benchmark asks: {error}"))
+    Failure::Failed(format!("a SQLite statement of the benchmark failed: {error}"))
 }

@@ -1,4 +1,4 @@
-//! All results of a run.
+//! The results of a whole run of the benchmark.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct Results {
     pub(crate) repetitions: usize,
     pub(crate) payload: usize,
-    /// The name and version of the server, if there was one.
+    /// The name and version of the server. `None` if no server was measured.
     pub(crate) server: Option<String>,
     pub(crate) figures: Vec<Figures>,
     pub(crate) growth: Vec<Growth>,
@@ -34,7 +34,7 @@ impl Results {
         }
     }
 
-    /// Whether every job of every run was handled once.
+    /// Whether every job of every run was handled exactly once.
     pub(crate) fn is_exact(&self) -> bool {
         let handled = self.figures.iter().all(|figures| figures.exact != Some(false));
         handled && self.at_rest.iter().all(|at_rest| at_rest.exact)
@@ -51,7 +51,8 @@ impl Results {
         all
     }
 
-    /// The backends, in the order in which they ran, without the raw stores.
+    /// The names of the measured backends, in the order in which they ran. The stores
+    /// without relq are left out.
     pub(crate) fn backends(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for figures in &self.figures {
@@ -63,7 +64,8 @@ impl Results {
         all
     }
 
-    /// One object per line: workloads, then growth, then the idle and recovery results.
+    /// Returns the results as JSON, one object on each line: first the workloads, then
+    /// the growth, then the results for idle and for dead workers.
     pub(crate) fn json_lines(&self) -> CommandResult<String> {
         let figures = self.figures.iter().map(to_json);
         let growth = self.growth.iter().map(to_json);
@@ -72,7 +74,7 @@ impl Results {
     }
 }
 
-/// The value on a line of its own.
+/// Encodes a value as JSON on one line, with a newline at its end.
 fn to_json(value: &impl Serialize) -> CommandResult<String> {
     match serde_json::to_string(value) {
         Ok(line) => Ok(line + "\n"),

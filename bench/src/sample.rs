@@ -1,4 +1,4 @@
-//! The results of one run of a workload, and of several runs together.
+//! The result of one run of a workload, and the medians of several runs.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::{spent::Spent, workload::Workload};
 
-/// One run of a workload.
+/// The result of one run of a workload.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
     pub(crate) jobs: u64,
     pub(crate) took: Duration,
-    /// The delivery time of each job, if the workload measures it.
+    /// The delivery time of each job. Empty if the workload does not measure it.
     pub(crate) latencies: Vec<Duration>,
-    /// The cost for the server, if there is one.
+    /// The resources that the server spent on the run. `None` without a server.
     pub(crate) spent: Option<Spent>,
     /// Whether each job was handled once and none was missing; `None` if the workload
     /// handles no jobs.
@@ -32,7 +32,7 @@ impl Sample {
         Some(sorted[last * of_100 / 100].as_secs_f64() * 1e6)
     }
 
-    /// The median latency of this run, relative to that of `raw`.
+    /// Returns the median latency of this run divided by the median latency of `raw`.
     fn median_of(&self, raw: &Self) -> Option<f64> {
         Some(self.percentile_us(50)? / raw.percentile_us(50)?)
     }
@@ -42,17 +42,17 @@ impl Sample {
     }
 }
 
-/// One line of the tables: the medians of all repetitions.
+/// The figures in one line of the tables: the medians over all repetitions.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Figures {
     pub(crate) backend: String,
     pub(crate) workload: String,
     pub(crate) durability: String,
     pub(crate) jobs_per_s: Option<f64>,
-    /// The slowest and the fastest repetition.
+    /// The jobs per second of the slowest and of the fastest repetition.
     pub(crate) jobs_per_s_spread: Option<(f64, f64)>,
-    /// The result divided by the raw limit: the median over the repetitions. For `W5`,
-    /// the median time divided by the raw limit's median time.
+    /// The result divided by the result of the store without relq: the median over the
+    /// repetitions. For `W5`, the median time divided by the median time of that store.
     pub(crate) of_raw: Option<f64>,
     pub(crate) p50_us: Option<f64>,
     pub(crate) p99_us: Option<f64>,
@@ -65,8 +65,8 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// The figures of a workload on a backend, one for each repetition. `raw` holds the
-    /// figures of the bare store.
+    /// Computes the figures of a workload on a backend from the samples of all
+    /// repetitions. `raw` holds the samples of the store without relq.
     pub(crate) fn of(
         backend: &str,
         workload: Workload,
@@ -109,13 +109,13 @@ impl Figures {
     }
 }
 
-/// The smallest and the largest figure.
+/// Returns the smallest and the largest of some figures.
 fn spread(figures: &[f64]) -> Option<(f64, f64)> {
     let least = figures.iter().copied().reduce(f64::min);
     least.zip(figures.iter().copied().reduce(f64::max))
 }
 
-/// The middle figure, or the mean of the two in the middle.
+/// Returns the median: the middle figure, or the mean of the two in the middle.
 pub(crate) fn median(mut figures: Vec<f64>) -> Option<f64> {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
@@ -128,7 +128,7 @@ pub(crate) fn median(mut figures: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// A count as a floating-point number.
+/// Converts a count to a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(crate) fn count(of: u64) -> f64 {
     of as f64

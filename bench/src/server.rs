@@ -1,4 +1,4 @@
-//! The Redis server that is measured: the user's, or a private one.
+//! The Redis server that the benchmark measures: the user's server, or a private one.
 
 use std::{
     net::TcpListener,
@@ -22,11 +22,11 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// How a server stores its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// In memory only.
+    /// Data is kept in memory only.
     Memory,
-    /// In a log, synced every second.
+    /// Data is written to a log, which is synced every second.
     EverySecond,
-    /// In a log, synced before each reply.
+    /// Data is written to a log, which is synced before each reply.
     Always,
 }
 
@@ -41,18 +41,19 @@ impl Durability {
     }
 }
 
-/// A server to measure on.
+/// The Redis server on which backends are measured.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// A URL without a backend's name and without a database.
+    /// The server's URL, without a backend's name and without a database.
     base: String,
     database: u32,
-    /// The private server, which ends when this value is dropped.
+    /// The process of a private server, which ends when this value is dropped. `None`
+    /// for the user's server.
     private: Option<Private>,
 }
 
-/// A private server, which ends when this value is dropped, or when this process is
-/// killed.
+/// The process of a private server. It ends when this value is dropped, or when the
+/// benchmark is killed.
 #[derive(Debug)]
 struct Private {
     process: GuardedProcess,
@@ -62,13 +63,15 @@ struct Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // The server may have ended already, and its data is not needed.
+        // Ignore an error: the server may have ended already, and its data is not
+        // needed.
         let _ = self.process.kill();
     }
 }
 
 impl Server {
-    /// The server of a URL, with or without a backend's name.
+    /// Uses the user's server at this URL. The URL may begin with the name of a
+    /// backend.
     pub(crate) fn at(url: &str) -> CommandResult<Self> {
         let address = url.split_once('+').map_or(url, |(_backend, rest)| rest);
         let unusable = || {
@@ -88,7 +91,7 @@ impl Server {
         Ok(Self { base: format!("{scheme}://{host}"), database, private: None })
     }
 
-    /// A private server on a free port.
+    /// Starts a private server on a free port.
     pub(crate) async fn start(durability: Durability) -> CommandResult<Self> {
         let folder = TempDir::with_prefix("relq-bench-").map_err(|error| {
             Failure::Failed(format!("no temporary folder can be made: {error}"))
@@ -104,17 +107,17 @@ impl Server {
         Ok(server)
     }
 
-    /// The server's URL for a backend.
+    /// Returns the URL with which a backend opens the given database of this server.
     pub(crate) fn url_of(&self, backend: &str, database: u32) -> String {
         format!("{backend}+{}/{database}", self.base)
     }
 
-    /// The database of the URL.
+    /// The number of the database in the server's URL.
     pub(crate) fn database(&self) -> u32 {
         self.database
     }
 
-    /// A connection without a time limit for waiting commands.
+    /// Opens a connection that has no time limit for commands that block.
     pub(crate) async fn connect(&self) -> CommandResult<MultiplexedConnection> {
         let url = format!("{}/{}", self.base, self.database);
         let client = redis::Client::open(url).map_err(|error| failed(&error))?;
@@ -135,7 +138,7 @@ impl Server {
         Ok(format!("Redis {}", version.unwrap_or("of unknown version")))
     }
 
-    /// A description of the data that the server keeps when it dies.
+    /// Describes in words which data survives a crash of the server.
     pub(crate) async fn durability(&self) -> CommandResult<String> {
         let mut conn = self.connect().await?;
         let mut settings = Vec::new();
@@ -144,7 +147,7 @@ impl Server {
             ask.arg("GET").arg(name);
             let answer: Vec<String> = match ask.query_async(&mut conn).await {
                 Ok(answer) => answer,
-                // Managed servers refuse to return this setting.
+                // Managed Redis servers refuse `CONFIG GET`.
                 Err(_) => return Ok("not told by the server".to_owned()),
             };
             settings.push(answer.into_iter().nth(1).unwrap_or_default());
@@ -157,8 +160,8 @@ impl Server {
         })
     }
 
-    /// The number of its last database, if that database is empty: for the backend that
-    /// needs a whole database.
+    /// Returns the number of the server's last database, for the backend that needs a
+    /// whole database. Returns `None` if that database is not empty.
     pub(crate) async fn empty_database(&self) -> CommandResult<Option<u32>> {
         let mut conn = self.connect().await?;
         let mut ask = redis::cmd("CONFIG");
@@ -188,7 +191,7 @@ impl Server {
         }
     }
 
-    /// Fails if the private server has ended.
+    /// Returns an error if the private server has ended.
     fn check(&mut self) -> CommandResult {
         let Some(private) = &mut self.private else { return Ok(()) };
         match private.process.try_wait() {

@@ -1,15 +1,15 @@
-//! The cost of some work for a Redis server, from its own statistics.
+//! The resources that a Redis server spent on some work, by its own statistics.
 
-/// The cost of some work for the server.
+/// The resources that a Redis server spent on some work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) commands: u64,
-    /// How often the server found something to read: one round trip each.
+    /// How often the server read data from a connection. Each read is one round trip.
     pub(crate) reads: u64,
-    /// Bytes received and sent.
+    /// How many bytes the server received and sent.
     pub(crate) bytes: u64,
-    /// User and system time, in microseconds.
+    /// The user and system time of the server in microseconds.
     pub(crate) cpu_us: f64,
-    /// The growth of the memory in use, in bytes.
+    /// By how many bytes the server's used memory grew.
     pub(crate) memory: f64,
 }

@@ -1,4 +1,4 @@
-//! Checks that each job was handled once, and records when.
+//! Checks that each job was handled exactly once, and records its delivery time.
 
 use std::{
     sync::{
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Counts the handling of jobs that are numbered from 0.
+/// Counts how often each job was handled. The jobs are numbered from 0.
 #[derive(Debug)]
 pub(crate) struct Tally {
     began: Instant,
@@ -18,11 +18,12 @@ pub(crate) struct Tally {
     latencies: Mutex<Vec<Duration>>,
 }
 
-/// Bytes of a payload that carry its number, and when it was pushed.
+/// The sizes, in bytes, of the two parts of a payload: the job's number, and the time
+/// of its push.
 const NUMBER: usize = 8;
 const STAMP: usize = 8;
 
-/// The smallest payload that can be counted.
+/// The smallest payload size, in bytes. It has room for the job's number and the time.
 pub(crate) const LEAST_PAYLOAD: usize = NUMBER + STAMP;
 
 impl Tally {
@@ -36,7 +37,7 @@ impl Tally {
         }
     }
 
-    /// A payload of `bytes` bytes that holds its number and the time of its push.
+    /// Makes a payload of `bytes` bytes with the job's number and the present time.
     pub(crate) fn payload(&self, number: u64, bytes: usize) -> Vec<u8> {
         let mut payload = vec![b'x'; bytes.max(LEAST_PAYLOAD)];
         payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
@@ -45,7 +46,7 @@ impl Tally {
         payload
     }
 
-    /// Notes that a job was handled; returns how many have been handled.
+    /// Records that a job was handled. Returns how many jobs were handled so far.
     pub(crate) fn handled(&self, payload: &[u8]) -> u64 {
         let run = number_at(payload, 0)
             .and_then(|number| self.runs.get(usize::try_from(number).ok()?));
@@ -56,7 +57,8 @@ impl Tally {
         self.handled.fetch_add(1, Relaxed) + 1
     }
 
-    /// As [`handled`](Self::handled), and also records the delivery time of the job.
+    /// Does the same as [`handled`](Self::handled), and records the job's delivery
+    /// time.
     pub(crate) fn arrived(&self, payload: &[u8]) -> u64 {
         let now = self.began.elapsed();
         if let Some(pushed) = number_at(payload, NUMBER) {
@@ -72,7 +74,8 @@ impl Tally {
         self.handled.load(Relaxed)
     }
 
-    /// Whether the first `jobs` jobs were handled once each, and no others.
+    /// Whether each of the first `jobs` jobs was handled exactly once, and no other job
+    /// was.
     pub(crate) fn is_exact(&self, jobs: u64) -> bool {
         let once = self.runs.iter().zip(0..jobs).all(|(run, _)| run.load(Relaxed) == 1);
         once && self.so_far() == jobs && self.unknown_jobs.load(Relaxed) == 0

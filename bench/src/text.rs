@@ -1,4 +1,4 @@
-//! The tables for the terminal.
+//! Formats the results as tables for the terminal.
 
 use crate::{
     growth::{Growth, Many},
@@ -12,7 +12,7 @@ const HEADS: [&str; 11] = [
     "cpu us", "B/job",
 ];
 
-/// All results, as text.
+/// Formats all results as tables.
 pub(crate) fn tables(results: &Results) -> String {
     let mut text = String::new();
     for durability in results.durabilities() {
@@ -90,7 +90,7 @@ fn at_rest(results: &Results) -> String {
     table.render(usize::MAX)
 }
 
-/// Thousands as `12.3k`.
+/// Formats a figure shortly: thousands as `12.3k`.
 pub(crate) fn short(figure: f64) -> String {
     match figure {
         many if many >= 1e6 => format!("{:.2}M", many / 1e6),

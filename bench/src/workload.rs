@@ -1,33 +1,34 @@
-//! The workloads that are measured.
+//! The workloads that each contender runs.
 
 use std::num::NonZeroU32;
 
-/// A workload, by its name in the tables.
+/// The workloads, named as in the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Workload {
     /// Push one job at a time.
     PushOne,
-    /// Drain with one handler at a time.
+    /// Handle all pushed jobs with one handler at a time.
     DrainOne,
-    /// Push from 64 tasks, one job a call.
+    /// Push from 64 tasks at once. Each call pushes one job.
     PushTasks,
-    /// Drain with 64 handlers at once.
+    /// Handle all pushed jobs with 64 handlers at once.
     DrainTasks,
-    /// Push 100 jobs a call.
+    /// Push from one task. Each call pushes 100 jobs.
     PushBatches,
-    /// Drain with 512 handlers at once.
+    /// Handle all pushed jobs with 512 handlers at once.
     DrainBatches,
-    /// Measure the time from the push to the start of the handler of an idle worker.
+    /// Push single jobs to an idle worker, and measure the time until the handler
+    /// starts.
     HandOver,
 }
 
-/// Tasks that push at once, and handlers of `DrainTasks`.
+/// How many tasks push at once, and how many handlers `DrainTasks` has.
 pub(crate) const TASKS: NonZeroU32 = NonZeroU32::new(64).expect("not zero");
 
-/// Jobs of a call of `PushBatches`.
+/// How many jobs one call of `PushBatches` pushes.
 pub(crate) const BATCH: usize = 100;
 
-/// Handlers of `DrainBatches`.
+/// How many handlers `DrainBatches` has.
 pub(crate) const CROWD: NonZeroU32 = NonZeroU32::new(512).expect("not zero");
 
 impl Workload {

@@ -1,4 +1,4 @@
-//! The built program, driven as a user would.
+//! Tests that run the built program `relq-bench` as a user does.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -11,10 +11,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
 
-/// How long a test waits for anything.
+/// How long a test waits for a condition before it fails.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The program in a folder of the test.
+/// Returns a command that runs `relq-bench` in a folder of the test.
 fn bench(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relq-bench"));
     command.args(arguments).current_dir(folder.path());
@@ -25,7 +25,7 @@ fn bench(folder: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// The error output of the program when it refuses its command line.
+/// Runs `relq-bench` with arguments that it must refuse. Returns its standard error.
 fn refusal(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let Output { status, stderr, .. } = bench(&folder, arguments).output().unwrap();
@@ -34,7 +34,7 @@ fn refusal(arguments: &[&str]) -> String {
     error
 }
 
-/// The private server ends with the program.
+/// The private Redis server ends when `relq-bench` ends.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_benchmark_that_is_stopped_leaves_no_server() {
@@ -51,7 +51,7 @@ fn a_benchmark_that_is_stopped_leaves_no_server() {
     eventually("the server has ended", || test_kill_process(server).err());
 }
 
-/// A benchmark that is killed cannot end its server, so a guard does.
+/// A benchmark that is killed cannot end its private server, so the guard ends it.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_benchmark_that_is_killed_leaves_no_server() {
@@ -64,7 +64,8 @@ fn a_benchmark_that_is_killed_leaves_no_server() {
     eventually("the server has ended", || has_ended(server).then_some(()));
 }
 
-/// The page that is kept in this repository is drawn again without a measurement.
+/// The charts of this repository's page of measurements can be drawn again without a
+/// new measurement.
 #[test]
 fn the_charts_of_a_page_are_drawn_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,7 +92,8 @@ fn a_refused_url_shows_no_password() {
     assert!(!error.contains("s3cret"), "{error}");
 }
 
-/// A script may have put untrusted text on the command line.
+/// Control characters in a refused command line are shown as escapes, because a script
+/// may have put untrusted text there.
 #[test]
 fn a_refused_command_line_is_shown_with_escapes() {
     for line in [&["--backend", "\x1b[2J\u{202e}"][..], &["\x1b[2J\u{202e}"]] {
@@ -101,7 +103,7 @@ fn a_refused_command_line_is_shown_with_escapes() {
     }
 }
 
-/// Calls `ask` until it returns a value, for at most [`LIMIT`].
+/// Calls `ask` until it returns a value. Fails after [`LIMIT`].
 fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -113,7 +115,7 @@ fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Whether the process has ended. Its parent may be too late to ask for its status.
+/// Whether a process has ended, even if its parent has not read its exit status yet.
 #[cfg(target_os = "linux")]
 fn has_ended(process: Pid) -> bool {
     let id = process.as_raw_nonzero();
@@ -121,7 +123,7 @@ fn has_ended(process: Pid) -> bool {
     status.is_err() || status.is_ok_and(|status| status.contains("State:\tZ"))
 }
 
-/// The server that this process has started.
+/// The id of the server process that this process has started.
 #[cfg(target_os = "linux")]
 fn child_of(parent: &Child) -> Option<Pid> {
     let line = format!("PPid:\t{}\n", parent.id());

@@ -1,4 +1,4 @@
-//! The command line: the queue and the command.
+//! The arguments of the program: the options that name the queue, and the command.
 
 mod exec;
 
@@ -35,6 +35,8 @@ URLs:
   sqlite:PATH?synchronous=normal   faster; a power cut may take the last writes
   zset+redis://HOST:PORT/DATABASE  Redis 7.0 or later; redis:// alone means the same
   zset+rediss://…  zset+unix://…   the same, encrypted or on a Unix socket
+  zset+redis-sentinel://H1,H2/NAME the master NAME, by the sentinels at H1 and H2
+  zset+redis-cluster://H1,H2       a cluster that H1 and H2 are nodes of
   processing-list+redis://…        a list for each worker; ?mode=shared, one for all
   circular+redis://…               one rotating list; ?finish=lrem keeps it short
   stream+redis://…                 a stream and its consumer group
@@ -74,7 +76,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Reads the command line. If it is invalid, prints why and exits with 2.
+    /// Parses the command line. If it is invalid, prints the reason and exits with 2.
     pub(crate) fn from_command_line() -> Self {
         let mut command = target::without_empty_queue(Self::command());
         let words = exec::join_words(std::env::args_os());
@@ -84,9 +86,10 @@ impl Cli {
         read.unwrap_or_else(|error| end(&error))
     }
 
-    /// Runs the command.
+    /// Runs the command that the arguments name.
     pub(crate) fn run(self) -> CommandResult {
-        // Many of these processes run at once, and each needs at most one thread.
+        // A worker starts many guard processes, so a guard must stay small: run it
+        // before the runtime starts its threads.
         if let Command::LeadGroup(args) = self.command {
             return work::run_guard(args);
         }

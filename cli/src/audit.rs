@@ -40,7 +40,8 @@ struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for problem in &self.problems {
-            // A problem may quote an entry of any bytes, including newlines.
+            // A problem may quote a stored entry, which can contain newlines and
+            // control characters.
             writeln!(f, "{}", printable(problem))?;
         }
         let (jobs, problems) = (self.jobs, self.problems.len());

@@ -1,4 +1,5 @@
-//! `relq batch`: requests of many jobs that complete as one.
+//! `relq batch`: submits batches and follows them. A batch is a request of many jobs
+//! that completes once.
 
 mod alter;
 mod cancel;

@@ -7,7 +7,7 @@ use relq::{
 use serde::Serialize;
 
 use crate::{
-    failure::{CommandResult, Failure},
+    failure::{CommandResult, Failure, unless_closed},
     output::{Format, JsonArray, Output},
     printable::printable,
     target::Target,
@@ -18,7 +18,7 @@ use crate::{
 /// The worker that holds a leased job is notified at its next heartbeat and stops it.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The jobs
+    /// The ids of the jobs
     #[arg(value_name = "ID", required = true)]
     ids: Vec<JobId>,
 
@@ -43,7 +43,7 @@ impl Args {
                 Cancelled::NotFound => None,
             });
         }
-        self.print(&states)?;
+        unless_closed(self.print(&states))?;
         match states.iter().filter(|state| state.is_none()).count() {
             0 => Ok(()),
             missing => Err(Failure::Failed(format!(

@@ -1,4 +1,4 @@
-//! `relq dead`: the jobs that were buried.
+//! `relq dead`: lists dead jobs, makes them ready again, or removes them.
 
 use std::fmt;
 
@@ -25,11 +25,11 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// List them with reason and last error
+    /// List dead jobs with the reason and their last error
     List(Listing),
-    /// Make them ready again, with no attempt counted
+    /// Make dead jobs ready again, with no attempt counted
     Redrive(DeadArgs),
-    /// Remove them for good
+    /// Remove dead jobs for good
     Purge(DeadArgs),
 }
 
@@ -46,15 +46,15 @@ impl Args {
     }
 }
 
-/// Selects dead jobs.
+/// The arguments that select dead jobs: their ids, or all.
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 struct DeadArgs {
-    /// The jobs
+    /// The ids of the jobs
     #[arg(value_name = "ID")]
     ids: Vec<JobId>,
 
-    /// All of them
+    /// Select all dead jobs
     #[arg(long, conflicts_with = "ids")]
     all: bool,
 
@@ -82,13 +82,14 @@ impl DeadArgs {
             (true, _) => Ok(Selection::All),
             (false, false) => Ok(Selection::Only(self.ids.clone())),
             (false, true) => Err(Failure::Usage(
-                "which of the dead jobs? give their ids (see `relq dead list`), or --all"
+                "select dead jobs: give their ids (see `relq dead list`), or --all"
                     .to_owned(),
             )),
         }
     }
 
-    /// Reports ids that name no dead job: they are probably a mistake.
+    /// Fails if fewer jobs were found than ids were given: the missing ids are probably
+    /// typing errors.
     fn complain_of_missing(&self, found: u64) -> CommandResult {
         let mut asked = self.ids.clone();
         asked.sort();

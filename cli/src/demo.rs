@@ -38,7 +38,7 @@ use show::Show;
 pub(crate) use worker::Args as WorkerArgs;
 use worker_processes::WorkerProcesses;
 
-/// The shortest and the longest pause between two kills.
+/// The shortest and the longest time between two kills of a worker.
 const KILL_EVERY: (Duration, Duration) =
     (Duration::from_millis(200), Duration::from_millis(450));
 
@@ -56,11 +56,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// is removed afterwards.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How many jobs
+    /// How many jobs to push
     #[arg(long, value_name = "N", default_value = "10000")]
     jobs: NonZeroU32,
 
-    /// How many worker processes at once
+    /// How many worker processes run at once
     #[arg(long, value_name = "N", default_value = "4")]
     workers: NonZeroU16,
 
@@ -110,7 +110,7 @@ fn choose_url(target: &Target, folder: &Path) -> CommandResult<String> {
     }
 }
 
-/// A running demo.
+/// The settings and the queue of a running demo.
 struct Demo {
     url: String,
     name: QueueName,
@@ -181,7 +181,8 @@ impl Demo {
         Ok(())
     }
 
-    /// Kills workers while jobs are waiting, and returns when no job is left at all.
+    /// Kills a worker every few hundred milliseconds while jobs wait. Returns when the
+    /// queue has no job left.
     async fn kill_until_empty(
         &self,
         worker_processes: &mut WorkerProcesses,
@@ -190,12 +191,13 @@ impl Demo {
         let clock = self.environment.clock();
         let mut kill_at = clock.elapsed() + self.until_next_kill();
         let mut progress = Progress { finished: 0, at: clock.elapsed() };
+        let mut is_away = false;
         loop {
             clock.sleep(LOOK_EVERY).await;
             worker_processes.check()?;
             let now = clock.elapsed();
             progress.check(now)?;
-            let Some(stats) = self.look().await? else { continue };
+            let Some(stats) = self.look(&mut is_away).await? else { continue };
             show.update(&stats, worker_processes.kills());
             progress.note(&stats, now);
             if stats.unfinished() == 0 {
@@ -208,15 +210,23 @@ impl Demo {
         }
     }
 
-    /// The queue's statistics; `None` when the store is temporarily unavailable.
-    async fn look(&self) -> CommandResult<Option<Stats>> {
+    /// Reads the queue's statistics. `None` if the store is unavailable at the moment.
+    /// Logs when the store goes away and when it works again, and not in between.
+    async fn look(&self, is_away: &mut bool) -> CommandResult<Option<Stats>> {
         match self.queue.stats().await {
-            Ok(stats) => Ok(Some(stats)),
+            Ok(stats) => {
+                if std::mem::replace(is_away, false) {
+                    tracing::warn!("the store works again");
+                }
+                Ok(Some(stats))
+            }
             Err(error) if error.retry_advice() == RetryAdvice::Never => {
                 Err(error.into())
             }
             Err(error) => {
-                tracing::warn!("{}; looking again", error.full_message());
+                if !std::mem::replace(is_away, true) {
+                    tracing::warn!("{}; looking again", error.full_message());
+                }
                 Ok(None)
             }
         }
@@ -227,7 +237,8 @@ impl Demo {
         least + (most - least).mul_f64(self.environment.random().fraction())
     }
 
-    /// Compares the queue's own statistics with the records. They must agree.
+    /// Compares the queue's statistics with the workers' records. If they disagree,
+    /// adds a problem to the judgement.
     async fn compare_with_queue(&self, judgement: &mut Judgement) -> CommandResult {
         let stats = self.queue.stats().await?;
         if stats.finished != self.jobs || stats.dead != 0 {
@@ -253,7 +264,7 @@ impl Demo {
     }
 }
 
-/// When the number of finished jobs last grew.
+/// The number of finished jobs, and the time when it last grew.
 struct Progress {
     finished: u64,
     at: Duration,

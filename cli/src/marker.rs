@@ -1,4 +1,4 @@
-//! `relq marker`: which backend owns a queue on Redis.
+//! `relq marker`: shows or sets which backend owns a queue on Redis.
 
 use std::fmt;
 
@@ -71,7 +71,7 @@ struct Report<'a> {
     queue: &'a str,
     marker: Option<String>,
     url: Option<&'a str>,
-    /// Whether relq keys exist.
+    /// Whether Redis has keys that relq wrote for the queue.
     has_keys: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `relq pause` and `relq resume`: stop and restart the delivery of jobs.
+//! `relq pause` and `relq resume`: stop and restart the claims of all workers.
 
 use std::fmt;
 

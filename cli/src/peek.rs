@@ -18,7 +18,7 @@ use crate::{
     view::{self, JobJson},
 };
 
-/// Jobs per call.
+/// How many jobs one call to the store reads at most.
 const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 
 /// Show jobs without changing them, in the order in which they will be served
@@ -32,7 +32,7 @@ const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 /// `payload_base64` when it is not; the other of the two is null.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Which jobs
+    /// The state of the jobs to show
     #[arg(long, value_enum, default_value = "ready")]
     state: State,
 
@@ -47,10 +47,10 @@ impl Args {
     }
 }
 
-/// The length and the format of a list.
+/// The arguments that set the length and the format of a list of jobs.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Listing {
-    /// How many jobs at most
+    /// How many jobs to show at most
     #[arg(long, value_name = "N", default_value = "20")]
     limit: NonZeroU32,
 
@@ -111,7 +111,7 @@ impl Listing {
     }
 }
 
-/// The jobs in a state, page by page, up to a limit.
+/// Reads the jobs in a state page by page, up to a limit.
 struct Pages<'a> {
     queue: &'a dyn Queue,
     ask: Option<PeekRequest>,
@@ -124,7 +124,7 @@ impl<'a> Pages<'a> {
         Self { queue, ask: Some(ask), left: limit.get() }
     }
 
-    /// The next page that is not empty.
+    /// Reads the next page that has jobs. `None` after the last page or at the limit.
     async fn next(&mut self) -> CommandResult<Option<Vec<JobView>>> {
         while let (Some(ask), Some(left)) = (&mut self.ask, NonZeroU32::new(self.left))
         {
@@ -140,7 +140,8 @@ impl<'a> Pages<'a> {
         Ok(None)
     }
 
-    /// Whether more jobs follow after the limit.
+    /// Whether the list was cut at the limit, so that the queue may have more jobs in
+    /// this state.
     fn has_more(&self) -> bool {
         self.ask.is_some()
     }

@@ -1,4 +1,4 @@
-//! `relq purge`: empty a queue.
+//! `relq purge`: empties a queue.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::{
 /// Remove every job in every state, every batch, and all remembered ids and tokens
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Yes, all of them
+    /// Confirm that every job is to be removed
     #[arg(long)]
     yes: bool,
 

@@ -1,4 +1,5 @@
-//! `relq push`: one job for each payload or line, many per call, in constant memory.
+//! `relq push`: pushes one job for each payload or each line of a file. One call pushes
+//! many jobs, and a file of any length needs the same memory.
 
 mod gathering;
 mod ids;
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = positive_duration, value_name = "DURATION")]
     expires_in: Option<Duration>,
 
-    /// 0 to 9, larger is sooner [default: 5]
+    /// The priority, from 0 to 9; a larger one is served sooner [default: 5]
     #[arg(long, value_parser = priority, value_name = "N")]
     priority: Option<Priority>,
 
@@ -68,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY", conflicts_with = "unique_payload")]
     unique: Option<UniqueKey>,
 
-    /// As --unique, with the SHA-256 of each payload as its key
+    /// Use the SHA-256 of each payload as the job's unique key, as --unique does
     #[arg(long)]
     unique_payload: bool,
 
@@ -109,7 +110,7 @@ impl Args {
         let pushed = Box::pin(pushed).await;
         progress.clear();
         let printed = ids.end();
-        pushed.and(printed)
+        pushed.and(printed.map_err(|failure| failure.after("all jobs are stored")))
     }
 
     fn check(&self) -> CommandResult {
@@ -151,8 +152,9 @@ impl Args {
         {
             let bytes: usize = payloads.iter().map(|payload| payload.len() + 1).sum();
             let jobs = self.jobs(payloads)?;
-            ids.stored(&send(sender, &jobs, done).await?)?;
+            let pushed = send(sender, &jobs, done).await?;
             done += jobs.len();
+            ids.stored(&pushed).map_err(|failure| failure.after(&stored(done)))?;
             progress.advance(jobs.len(), bytes);
         }
         Ok(())
@@ -199,7 +201,8 @@ async fn next_batch(
     }
 }
 
-/// Sends some jobs. A first signal lets the call end, so that its result is known.
+/// Pushes the jobs of one call. A first signal to stop does not cut the call off, so
+/// that its result is known.
 async fn send(
     sender: &Sender,
     jobs: &[NewJob],
@@ -215,7 +218,8 @@ async fn send(
     }
 }
 
-/// The SHA-256 as `sha256sum` prints it, so that a user can compute the key too.
+/// The SHA-256 of a payload in hexadecimal, as `sha256sum` prints it, so that a user
+/// can compute the key too.
 fn payload_key(payload: &[u8]) -> CommandResult<UniqueKey> {
     let digest = Sha256::digest(payload);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -229,19 +233,24 @@ impl Unsent {
     }
 }
 
-/// Says which lines are stored, so that the user need not push them twice or guess.
+/// The error of a push that was stopped. It names the lines that are stored, so that
+/// the user knows where to continue.
 fn stopped(why: &str, done: usize, unknown: Option<usize>) -> Failure {
-    let mut message = format!("the push was stopped: {why}; ");
-    match done {
-        0 => message.push_str("no line is stored for certain"),
-        done => message.push_str(&format!(
-            "the first {done} lines are stored, so go on with line {}",
-            done + 1
-        )),
-    }
+    let mut message = format!("the push was stopped: {why}; {}", stored(done));
     if let Some(batch) = unknown {
         let (from, to) = (done + 1, done + batch);
         message.push_str(&format!("; of lines {from} to {to} it is not known"));
     }
     Failure::Failed(message)
+}
+
+/// Says how many lines from the start are stored.
+fn stored(done: usize) -> String {
+    match done {
+        0 => "no line is stored for certain".to_owned(),
+        done => {
+            let next = done + 1;
+            format!("the first {done} lines are stored, so go on with line {next}")
+        }
+    }
 }

@@ -56,7 +56,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Shows each queue once, page by page.
+/// Reads the queues page by page, and prints each queue once.
 async fn each(
     target: &Target,
     mut show: impl FnMut(&MarkedQueue) -> CommandResult,

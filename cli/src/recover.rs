@@ -1,4 +1,4 @@
-//! `relq recover`: runs a worker's reaper once, by hand.
+//! `relq recover`: recovers jobs and promotes due jobs, as workers do by themselves.
 
 use std::{fmt, num::NonZeroU32};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{failure::CommandResult, output::Format, target::Target};
 
-/// Jobs per call: few enough that no call blocks the store for long.
+/// How many jobs one call recovers: few enough that no call blocks the store for long.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 
 /// Make jobs of dead workers and due jobs ready

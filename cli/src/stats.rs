@@ -1,4 +1,4 @@
-//! `relq stats`: how many jobs are in each state.
+//! `relq stats`: prints how many jobs are in each state.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The queue of the command line, and the environment that passes it to a worker's
-//! command.
+//! The options that name the queue, and the environment variables that pass the queue
+//! to a worker's command.
 
 use std::{env, ffi::OsString, path::absolute, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 
 const QUEUE: &str = "RELQ_QUEUE";
 
-/// The queue of the command line.
+/// The options that name the store and the queue.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Which queue")]
 pub(crate) struct Target {
@@ -43,21 +43,22 @@ impl Target {
         Ok(relq::connect(&self.store.url()?, &self.queue).await?)
     }
 
-    /// Opens the queue in a store that must exist. In the wrong folder a command that
-    /// reads would otherwise create an empty file and report zeros.
+    /// Opens the queue, and fails if its store does not exist. Otherwise a command that
+    /// only reads, run in the wrong folder, would create an empty file and report
+    /// zeros.
     pub(crate) async fn open_existing(&self) -> CommandResult<Arc<dyn Queue>> {
         Ok(relq::connect_existing(&self.store.url()?, &self.queue).await?)
     }
 
-    /// The environment of a worker's command, so that a relq call inside it uses this
-    /// queue.
+    /// The environment variables for a worker's command, so that a relq call inside the
+    /// command uses this queue.
     pub(crate) fn environment(
         &self,
         credentials: Credentials,
     ) -> CommandResult<Environment> {
         let whole = store_url::from_anywhere(&self.store.url()?)?;
         let file = password_file().map(absolute).transpose().map_err(|error| {
-            Failure::Failed(format!("the file of {PASSWORD_FILE} has no path: {error}"))
+            Failure::Failed(format!("{PASSWORD_FILE} names no usable path: {error}"))
         })?;
         let (url, left_out) = match credentials {
             Credentials::PassOn => (whole, None),
@@ -76,14 +77,15 @@ impl Target {
     }
 }
 
-/// Whether the environment of a command gets the password.
+/// Whether the command of a worker gets the store's password in `RELQ_URL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credentials {
     LeaveOut,
     PassOn,
 }
 
-/// The variables that a command gets, and the ones that it must not inherit.
+/// Environment variables for a command: a value to set, or `None` to remove the
+/// variable.
 #[derive(Debug)]
 pub(crate) struct Environment([(&'static str, Option<OsString>); 4]);
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use relq::{Priority, batch::BatchPriority};
 
-/// A duration as `5s`, `1h 30m` or `250ms`, above zero.
+/// Parses a duration such as `5s`, `1h 30m` or `250ms`. It must be above zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration =
         humantime::parse_duration(text).map_err(|error| error.to_string())?;
@@ -14,7 +14,7 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// A priority from 0 to 9.
+/// Parses the priority of a job, from 0 to 9.
 pub(crate) fn priority(text: &str) -> Result<Priority, String> {
     let level = text.parse().ok().and_then(Priority::new);
     level.ok_or_else(|| {
@@ -22,14 +22,14 @@ pub(crate) fn priority(text: &str) -> Result<Priority, String> {
     })
 }
 
-/// A header as `NAME=VALUE`. The value may contain `=`.
+/// Parses a header of the form `NAME=VALUE`. The value may contain `=`.
 pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = pair.ok_or("a header is given as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A batch's priority from 0 to 99.
+/// Parses the priority of a batch, from 0 to 99.
 pub(crate) fn batch_priority(text: &str) -> Result<BatchPriority, String> {
     let level = text.parse().ok().and_then(BatchPriority::new);
     level.ok_or_else(|| {

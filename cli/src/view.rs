@@ -13,10 +13,11 @@ use serde_json::{Map, Value};
 
 use crate::printable::printable;
 
-/// The last moment of a date whose year has four digits.
+/// The latest time that is shown as a date, in milliseconds since 1970: the last second
+/// of the year 9999. Later times are shown as a number.
 const LAST_DATE_MS: i64 = 253_402_300_799_000;
 
-/// A time of the store's clock, in UTC.
+/// Formats a time of the store's clock as a date in UTC.
 pub(crate) fn time(at: Timestamp) -> String {
     if (0..=LAST_DATE_MS).contains(&at.unix_ms()) {
         humantime::format_rfc3339_millis(SystemTime::from(at)).to_string()
@@ -25,14 +26,15 @@ pub(crate) fn time(at: Timestamp) -> String {
     }
 }
 
-/// The host and process id from a worker's id.
+/// The host and the process id in a worker's id. `None` if the id has another form.
 pub(crate) fn host_and_pid(worker: &WorkerId) -> Option<(&str, u32)> {
     let mut parts = worker.as_str().rsplitn(3, ':');
     let (_nonce, pid, host) = (parts.next()?, parts.next()?, parts.next()?);
     Some((host, pid.parse().ok()?))
 }
 
-/// Why a job is dead, and its last error if that adds information.
+/// Returns the reason why a job is dead. Adds the job's last error, unless the reason
+/// already contains it.
 fn reason_and_error(reason: &str, last_error: Option<&str>) -> String {
     match last_error {
         Some(error) if !reason.contains(error) => format!("{reason}: {error}"),
@@ -120,7 +122,8 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
     }
 }
 
-/// When the job is due, or when it entered its state.
+/// When a scheduled job is due, or since when a job is leased or dead. `None` for a
+/// ready job.
 pub(crate) fn state_time(detail: &StateDetail) -> Option<Timestamp> {
     match detail {
         StateDetail::Ready => None,
@@ -131,7 +134,7 @@ pub(crate) fn state_time(detail: &StateDetail) -> Option<Timestamp> {
     }
 }
 
-/// More about the state: the worker that holds the job, or why it is dead.
+/// The note for a job in a list: the worker that holds it, or why it is dead.
 pub(crate) fn note(job: &JobView) -> Option<String> {
     match &job.detail {
         StateDetail::Ready | StateDetail::Scheduled { .. } => None,

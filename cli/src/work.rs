@@ -1,4 +1,4 @@
-//! `relq work`: run a command on each job.
+//! `relq work`: runs a command on each job.
 
 mod cannot_start;
 mod command;
@@ -111,8 +111,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pass_credentials: bool,
 
-    /// More words of the command: all words after two dashes, also those that look like
-    /// flags
+    /// Words after two dashes, which all belong to the command, also those that look
+    /// like flags
     #[arg(last = true, value_name = "ARG")]
     more: Vec<OsString>,
 }
@@ -246,7 +246,7 @@ fn say_stopping() {
     ));
 }
 
-/// Prints a summary for the person who started the worker.
+/// Prints, when the worker ends, how many jobs were done, retried, buried and so on.
 fn say_summary(summary: &Summary) {
     let Summary { done, retried, dead, cancelled, lost, uncertain, given_back, .. } =
         summary;

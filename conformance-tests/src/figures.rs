@@ -1,32 +1,37 @@
-//! A table of measured figures in a page of documentation, and the check that the page
-//! says what was measured.
+//! Checks that a table of measured figures in the documentation still agrees with new
+//! measurements.
 
 use std::{collections::BTreeMap, env, fmt, fs, path::PathBuf};
 
-/// With `COSTS=write` in the environment, [`FiguresTable::check`] writes the table.
+/// The environment variable that, with the value `write`, makes
+/// [`FiguresTable::check`] write the table in place of checking it.
 const WRITE: &str = "COSTS";
 
-/// The figures of each backend, in the order of the columns.
+/// The figures of each backend, by the backend's name. They are in the order of the
+/// table's columns.
 pub type Figures = BTreeMap<String, Vec<f64>>;
 
-/// A table between the marks `<!-- NAME: begin -->` and `<!-- NAME: end -->` of a page.
+/// A table of figures on a page, between the marks `<!-- NAME: begin -->` and
+/// `<!-- NAME: end -->`.
 #[derive(Debug, Clone)]
 pub struct FiguresTable<'a> {
-    /// The Markdown file.
+    /// The path of the Markdown file that contains the table.
     pub page: PathBuf,
-    /// The name in the marks.
+    /// The `NAME` in the two marks around the table.
     pub name: &'a str,
-    /// The heads of the columns, without that of the backends.
+    /// The headings of the columns, without the first column, which names the backend.
     pub columns: &'a [&'a str],
-    /// By which part of its value a figure of that column may differ from the page.
+    /// Returns by which share a measured figure may differ from the page, for the
+    /// column with that heading. For example, 0.1 allows ten percent.
     pub tolerance: fn(&str) -> f64,
-    /// The command that writes the table.
+    /// The command that measures the figures, without `COSTS=write`. Failure messages
+    /// show it.
     pub command: &'a str,
 }
 
 impl FiguresTable<'_> {
-    /// Asserts that the page has these figures. With `COSTS=write` in the environment
-    /// it writes them to the page instead.
+    /// Asserts that the page has the measured figures. With `COSTS=write` in the
+    /// environment it writes them to the page instead.
     ///
     /// # Panics
     /// When a figure differs by more than its tolerance, and when the page cannot be
@@ -75,7 +80,8 @@ impl FiguresTable<'_> {
         table.lines().skip(2).map(row).collect()
     }
 
-    /// The page up to the table with the first mark, the table, and the rest.
+    /// Splits the page into three parts: the text up to the end of the first mark, the
+    /// table, and the text from the second mark on.
     fn parts<'p>(&self, page: &'p str) -> [&'p str; 3] {
         let begin = format!("<!-- {}: begin -->\n", self.name);
         let end = format!("<!-- {}: end -->", self.name);
@@ -106,7 +112,7 @@ impl FiguresTable<'_> {
     }
 }
 
-/// A figure as the table shows it.
+/// Prints a figure in the form that the table uses.
 struct Shown(f64);
 
 impl fmt::Display for Shown {

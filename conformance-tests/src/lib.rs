@@ -54,11 +54,12 @@
 //!   [`processes`](sweep::processes), the same is done for a backend without a server,
 //!   by killing processes.
 //! - **Random sequences** ([`spec`]) of operations by several actors, with faults. A
-//!   reference model checks every answer. In sequences that are not drawn, each option
-//!   of a job meets each other one, each state and each call.
-//! - **Every order of the commands** of two or three actors ([`explore`]), for a backend
-//!   on Redis, with time that passes and a death at any command. `conformance explore`
-//!   does this, and draws a run that breaks a rule.
+//!   reference model checks every answer. Other sequences are not drawn: they combine
+//!   each option of a job with each other option, each state and each call.
+//! - **Every order of the commands** of two or three actors ([`explore`]), with time that
+//!   passes and a death at any command. For an embedded backend with a hook at its
+//!   statements, it is every order of these. `conformance explore` does this, and draws a
+//!   run that breaks a rule.
 //! - **Faults of the server** ([`server_faults`](sweep::server_faults)), for a backend
 //!   on Redis, in a separate test: power cuts after any write, promotion of a replica,
 //!   outages, killed connections, forgotten scripts, full memory, and keys of another
@@ -90,7 +91,8 @@
 //! With a declared order, jobs that were never delivered come in the order of the
 //! pushes. Jobs that return come first (`Fifo`), or wait their turn (`Rotating`).
 //! Without a declared order, the cases of order are listed as unsupported, and each job
-//! must come once. Where one heartbeat extends all leases of a worker, no job has a
+//! must come once. The same holds for order and priorities of a queue of several parts
+//! (`ByPart`). Where one heartbeat extends all leases of a worker, no job has a
 //! lease of its own, and a job that the heartbeat does not name is given back. On a
 //! ring, a claim may find fewer jobs than there are until the ring has made one full
 //! rotation.

@@ -1,4 +1,4 @@
-//! The trait that a backend's author implements to have the backend judged.
+//! The trait that a backend's author implements to test the backend with this suite.
 
 use std::{io, sync::Arc};
 
@@ -7,7 +7,8 @@ use relq_core::{Error, Queue, QueueName, environment::Environment};
 
 use crate::{harness::room::Room, proxy::FaultProxy, sweep::processes::Embedded};
 
-/// The backend under test. Each case creates one of its own, by `Default`.
+/// A backend that the suite tests. Each case creates a subject of its own, by
+/// `Default`.
 ///
 /// The suite owns the address: it starts the private server, or creates the private
 /// directory, and passes each actor the endpoint to connect to. A backend that keeps
@@ -41,43 +42,46 @@ pub trait Subject: Send + Sync + 'static {
         Ok(())
     }
 
-    /// On Redis: the command, word by word, by which a client that does not use relq
-    /// pushes `payload` (R20). By default `LPUSH queue payload`.
+    /// On Redis: returns the command, word by word, with which a client that does not
+    /// use relq pushes `payload` (R20). By default `LPUSH queue payload`.
     fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
         vec![b"LPUSH".to_vec(), queue.as_str().into(), payload.to_vec()]
     }
 
-    /// On Redis: whether a plain push wakes a waiting claim. If the command of the
-    /// pattern's author notifies no client, the claim must find the job within the
-    /// declared lateness.
+    /// On Redis: returns whether a plain push, which is a push without relq, wakes a
+    /// waiting claim. Returns `false` if the command of such a push notifies no client.
+    /// The claim must then find the job within the declared lateness.
     fn plain_pushes_wake(&self) -> bool {
         true
     }
 
-    /// On Redis: how many queues one database can hold. If it is one, the suite gives
-    /// each queue of a case a database of its own, and names it in the endpoint
-    /// (`unix:///…?db=3`, `redis://…/3`).
+    /// On Redis: returns how many queues one database can hold. If it can hold one, the
+    /// suite gives each queue of a case a database of its own, and names it in the
+    /// endpoint (`unix:///…?db=3`, `redis://…/3`).
     fn room(&self) -> Room {
         Room::ManyQueues
     }
 
-    /// On Redis: whether a key belongs to `queue`. A case fails if it leaves a key that
-    /// belongs to none of its queues, or changes a key that does not belong to them
-    /// (NO-FOREIGN-KEYS, R19). By default, the queue's name itself and all keys that
-    /// begin with `{queue}:` belong to it.
+    /// On Redis: returns whether a key belongs to `queue`. A case fails if it leaves a
+    /// key that belongs to none of its queues, or changes a key that does not belong to
+    /// them (NO-FOREIGN-KEYS, R19). By default, the queue's name itself and all keys
+    /// that begin with `{queue}:` belong to it.
     fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
         let name = queue.as_str();
         key == name.as_bytes() || key.starts_with(format!("{{{name}}}:").as_bytes())
     }
 
-    /// On Redis: the names of the backend's scripts, each the first word of the
-    /// script's first comment. The suite reports the scripts that no act has reached.
+    /// On Redis: returns the names of the backend's scripts. A script's name is the
+    /// first word of its first comment. The suite reports each script that none of the
+    /// tested calls has executed.
     fn scripts(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Embedded: how the backend's processes are killed at each step, if a report must
-    /// inject faults into its acts as well.
+    /// Embedded: returns how the suite starts processes of the backend and kills them
+    /// at each step, and how it stops an actor at each step for
+    /// [`explore`](crate::explore). If it returns `None`, the report tests no calls
+    /// with faults and explores no scenes.
     fn processes(&self) -> Option<Embedded> {
         None
     }
@@ -86,9 +90,9 @@ pub trait Subject: Send + Sync + 'static {
 /// The kind of store that a backend uses, which decides which cases apply to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// A Redis server behind a [proxy](crate::proxy): the suite sets its time, also for
-    /// the clients. It has a clock of its own (R18) and accepts bare payloads from any
-    /// client (R20).
+    /// A Redis server behind a [proxy](crate::proxy). The suite sets its time, also for
+    /// the clients. The server has a clock of its own (R18) and accepts bare payloads
+    /// from any client (R20).
     Redis,
     /// A Redis server without the proxy, in real time. A few cases run on it, to show
     /// that their results do not depend on the proxy.

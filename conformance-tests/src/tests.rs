@@ -55,7 +55,7 @@ pub struct Tests(Vec<Test>);
 
 struct Test {
     name: String,
-    /// Why the test is shown and not run.
+    /// The reason why the test is listed as ignored and not run. `None` if it runs.
     ignored: Option<&'static str>,
     run: Box<dyn FnOnce() + Send>,
 }
@@ -63,11 +63,25 @@ struct Test {
 impl Tests {
     /// One test for each case, in real time too where the case says so, and for the
     /// random sequences of [`spec`]. A backend on Redis also gets one for each act of
-    /// [`sweep`], and one for each scene of [`explore`](mod@explore), which runs only
-    /// when it is asked for: `cargo test --release --test conformance -- --ignored
-    /// interleavings`.
+    /// [`sweep`]. A backend on Redis, or with a hook at each of its
+    /// [steps](Subject::processes), gets one for each scene of
+    /// [`explore`](mod@explore), which runs only when it is asked for: `cargo test
+    /// --release --test conformance -- --ignored interleavings`.
     pub fn conformance<S: Subject + Default>(profile: Profile) -> Self {
-        of_cases(profile, run::<S>).and(of_sequences::<S>(profile))
+        let sequences = of_models::<S>(profile).and(of_steps::<S>(profile));
+        of_cases(profile, run::<S>).and(sequences)
+    }
+
+    /// The cases and the sequences that combine options, which inject no fault at a
+    /// command of their own choice. For a queue that one call may change in part.
+    pub fn without_faults<S: Subject + Default>(profile: Profile) -> Self {
+        of_cases(profile, run::<S>).and(Self(vec![crossed::<S>(profile)]))
+    }
+
+    /// One test for each act of [`sweep`] on Redis, and one for each scene of
+    /// [`explore`](mod@explore).
+    pub fn steps<S: Subject + Default>(profile: Profile) -> Self {
+        of_steps::<S>(profile)
     }
 
     /// The tests of a backend on Redis. Each case runs with the rights of that user of
@@ -75,16 +89,23 @@ impl Tests {
     pub fn conformance_as<S: Subject + Default>(user: User) -> Self {
         let run =
             move |profile, id: &str| run_subject(in_case::<S>(&user, id), profile, id);
-        of_cases(Profile::Redis, run).and(of_sequences::<S>(Profile::Redis))
+        let sequences =
+            of_models::<S>(Profile::Redis).and(of_steps::<S>(Profile::Redis));
+        of_cases(Profile::Redis, run).and(sequences)
     }
 
     /// One test for each fault of the [server](server_faults), for a backend on Redis.
+    /// The slow ones run only when they are asked for: `cargo test --release --test
+    /// server_faults -- --ignored`.
     pub fn server_faults<S: Subject + Default>() -> Self {
         let test = |fault| Test::new(fault, move || server_faults::run::<S>(fault));
-        Self(server_faults::names().map(test).collect())
+        let slow = |fault| Test { ignored: Some("slow"), ..test(fault) };
+        let slow = server_faults::slow_names().map(slow);
+        Self(server_faults::names().map(test).chain(slow).collect())
     }
 
-    /// The same tests with `prefix::` before their names, for a backend with modes.
+    /// The same tests with `prefix::` before their names, to tell the modes of a
+    /// backend apart.
     #[must_use]
     pub fn named(mut self, prefix: &str) -> Self {
         for test in &mut self.0 {
@@ -93,14 +114,15 @@ impl Tests {
         self
     }
 
-    /// Adds other tests.
+    /// These tests and the other ones.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// Runs the tests that the command line chooses, and reports each.
+    /// Runs the tests that the command line selects, prints the result of each, and
+    /// returns the exit code of the program.
     pub fn run(self) -> ExitCode {
         let mut arguments = Arguments::from_args();
         if arguments.test_threads.is_none() {
@@ -132,7 +154,7 @@ impl fmt::Debug for Test {
     }
 }
 
-/// One test for each case, and on Redis one for each that also runs in real time, on a
+/// One test for each case. On Redis also one for each case with `real_time`, on a
 /// server without the proxy.
 fn of_cases(
     profile: Profile,
@@ -153,13 +175,22 @@ fn of_cases(
     Tests(each.chain(in_real_time).collect())
 }
 
-/// The sequences of the model, and on Redis the acts.
-fn of_sequences<S: Subject + Default>(profile: Profile) -> Tests {
-    let model = |name| format!("model::{name}");
-    let mut tests = vec![
-        Test::new(&model(spec::NAME), move || spec::run::<S>(profile)),
-        Test::new(&model(spec::CROSSED), move || spec::run_crossed::<S>(profile)),
-    ];
+/// The tests of the random and the crossed sequences.
+fn of_models<S: Subject + Default>(profile: Profile) -> Tests {
+    let random = format!("model::{}", spec::NAME);
+    let random = Test::new(&random, move || spec::run::<S>(profile));
+    Tests(vec![random, crossed::<S>(profile)])
+}
+
+/// The test of the sequences that combine two options.
+fn crossed<S: Subject + Default>(profile: Profile) -> Test {
+    let name = format!("model::{}", spec::CROSSED);
+    Test::new(&name, move || spec::run_crossed::<S>(profile))
+}
+
+/// On Redis one test for each act, and for each scene that can be explored.
+fn of_steps<S: Subject + Default>(profile: Profile) -> Tests {
+    let mut tests = Vec::new();
     if profile == Profile::Redis {
         tests.push(Test::new("steps::every_script_is_reached", sweep::reach::<S>));
         tests.extend(
@@ -167,7 +198,9 @@ fn of_sequences<S: Subject + Default>(profile: Profile) -> Tests {
                 Test::new(&format!("steps::{act}"), || sweep::run::<S>(act))
             }),
         );
-        tests.extend(explore::scenes().map(|scene| Test {
+    }
+    if explore::can_explore(&S::default(), profile) {
+        tests.extend(explore::scenes_on(profile).map(|scene| Test {
             ignored: Some("slow"),
             ..Test::new(&format!("interleavings::{scene}"), || {
                 explore::run::<S>(scene, 0);
@@ -177,7 +210,7 @@ fn of_sequences<S: Subject + Default>(profile: Profile) -> Tests {
     Tests(tests)
 }
 
-/// Why a case is not run on that kind of store.
+/// The reason why the case does not apply to that kind of store. `None` if it applies.
 fn not_concerned(case: &Case, profile: Profile) -> Option<&'static str> {
     match (case.scope, profile) {
         (Scope::Redis, Profile::Embedded) => Some("Redis only"),

@@ -23,7 +23,8 @@ mod waiting;
 use client::Client;
 use relq_conformance::proxy::{Endpoint, FaultProxy, VirtualClock};
 
-/// A private server, a proxy in front of it, and one actor.
+/// A Redis server, a fault proxy in front of it, and an actor that connects through the
+/// proxy.
 struct ProxyFixture {
     proxy: FaultProxy,
     clock: VirtualClock,

@@ -1,4 +1,4 @@
-//! `conformance report --url` on a user's server with each kind of access control.
+//! Runs `conformance report --url` on a server with each kind of access control.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
 
 use relq_conformance::server::{Server, free_port};
 
-/// The id of one short case.
+/// The id of the test case that the report runs. It takes little time.
 const CASE: &str = "no_loss::every_byte_arrives";
 
 fn report(url: &str, more: &[&str]) -> Output {
@@ -48,8 +48,8 @@ fn a_socket_with_a_password_and_a_database() {
     assert!(refusal(&wrong).contains("WRONGPASS"), "{wrong:?}");
 }
 
-/// The key in this test is public: it proves only that the client checks the
-/// certificate.
+/// A report on a server with TLS works. The private key of the server stands in this
+/// test's files, so the test proves only that the client checks the certificate.
 #[test]
 fn a_port_in_tls() {
     let port = free_port();

@@ -1,4 +1,4 @@
-//! Tests COVERAGE: a script that no act reaches is reported.
+//! Tests the check COVERAGE: it reports a script of the backend that no scenario runs.
 
 use std::sync::Arc;
 

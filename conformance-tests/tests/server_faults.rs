@@ -1,4 +1,4 @@
-//! Tests that the faults of a server catch bugs: a test of that fault reports each of
+//! Tests that the tests of server faults catch bugs: each mutant here fails in one of
 //! them.
 
 use std::{marker::PhantomData, sync::Arc};
@@ -17,7 +17,7 @@ use relq_core::{
     outcome::{Pushed, Settled},
 };
 
-/// A healthy backend with one call replaced by a broken one.
+/// A healthy backend in which one call is replaced by a broken one.
 #[derive(Default)]
 struct With<T, S = Zset>(S, PhantomData<T>);
 
@@ -118,8 +118,8 @@ fn a_full_server_tells_a_push_into_nowhere() {
     server_faults::run::<With<SaysNothingWhenFull>>(fault);
 }
 
-/// Knows only the receipts that it has returned itself, and none from another
-/// connection.
+/// A backend with a bug: it accepts only receipts that it has returned itself, and
+/// refuses those of other connections.
 #[derive(Default)]
 struct KnowsItsOwnReceiptsOnly(std::sync::Mutex<Vec<Receipt>>);
 

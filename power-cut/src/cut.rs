@@ -1,44 +1,48 @@
-//! The power cut: which files it may leave, at each point of a recording.
+//! Simulates power cuts: computes which files a power cut may leave, at each point of a
+//! recording.
 
 use std::{collections::BTreeMap, fmt};
 
 use crate::{Event, Files};
 
-/// A sector is written completely or not at all.
+/// The size of a disk sector in bytes. The disk writes a sector completely or not at
+/// all.
 const SECTOR: usize = 512;
 
-/// All that happened in a folder.
+/// A record of all changes that SQLite made in a folder.
 #[derive(Debug, Clone, Default)]
 pub struct Recording {
-    /// The files at the beginning, which are on the disk.
+    /// The files at the start of the recording. They count as synced.
     pub first: Files,
-    /// What happened then.
+    /// The changes that SQLite made since the start and the marks that the test set, in
+    /// their order.
     pub events: Vec<Event>,
 }
 
-/// A power cut, and what it leaves of the changes that are not synced.
+/// One possible power cut: its moment, and which unsynced changes survive it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cut {
-    /// How many events happened before the cut.
+    /// The moment of the cut, as the number of events that come before it.
     pub at: usize,
-    /// How many of the creations and deletions that are not synced are there.
+    /// How many of the unsynced creations and deletions of files survive. They survive
+    /// in their order: the first ones first.
     pub names: usize,
-    /// Which writes that are not synced are there.
+    /// Which of the unsynced writes survive.
     pub kept: Kept,
 }
 
-/// Which writes that are not synced are there after a power cut.
+/// Which of the writes that are not synced survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kept {
-    /// None of them.
+    /// No unsynced write survives.
     None,
-    /// All of them.
+    /// All unsynced writes survive.
     All,
-    /// Only the one with this number.
+    /// Only the unsynced write with this number survives.
     Only(usize),
-    /// All but the one with this number.
+    /// All unsynced writes survive except the one with this number.
     Without(usize),
-    /// All, but of the last one only so many bytes.
+    /// All unsynced writes survive, but only this many bytes of the last one.
     Torn(usize),
 }
 
@@ -51,16 +55,16 @@ impl fmt::Display for Cut {
 /// The files after a power cut, and the marks that the test reached before it.
 #[derive(Debug)]
 pub struct Image {
-    /// The power cut.
+    /// The power cut that leaves these files.
     pub cut: Cut,
-    /// The files that it leaves.
+    /// The files that the cut leaves.
     pub files: Files,
     /// The marks that the test reached before the cut, the earliest first.
     pub marks: Vec<u64>,
 }
 
 impl Recording {
-    /// All power cuts, in the order of their points.
+    /// Returns all possible power cuts of this recording, the earliest first.
     pub fn cuts(&self) -> Vec<Cut> {
         let mut now = Now::new(&self.first);
         let mut cuts = Vec::new();
@@ -72,8 +76,8 @@ impl Recording {
         cuts
     }
 
-    /// The files that each of these cuts leaves. The cuts are in the order of their
-    /// points.
+    /// Computes the files that each of the given cuts leaves. The cuts must be sorted,
+    /// the earliest first.
     pub fn images(
         &self,
         cuts: impl IntoIterator<Item = Cut>,
@@ -94,8 +98,9 @@ impl Recording {
     }
 }
 
-/// A sample of so many cuts, in their order, which the seed chooses. All cuts that lose
-/// everything not synced, after a mark, belong to it: these find most broken promises.
+/// Returns a sorted sample of the cuts. It contains all cuts that come right after a
+/// mark and lose everything unsynced, because these cuts find most broken promises. The
+/// seed chooses the other cuts at random, until the sample has `most` cuts.
 pub fn sample(recording: &Recording, most: usize, seed: u64) -> Vec<Cut> {
     let is_after_mark = |cut: &Cut| {
         let before = cut.at.checked_sub(1).map(|index| &recording.events[index]);
@@ -117,7 +122,8 @@ pub fn sample(recording: &Recording, most: usize, seed: u64) -> Vec<Cut> {
     chosen
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
+/// Returns the next random number of the generator SplitMix64 (Steele, Lea and Flood,
+/// 2014).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
@@ -126,14 +132,14 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A change of names that is not synced.
+/// The creation or deletion of a file, before the folder is synced.
 #[derive(Debug, Clone)]
 enum Naming {
     Create(String, u64),
     Delete(String),
 }
 
-/// What is on the disk at one point, and what is not synced there.
+/// The state of the disk at one point of a recording: what is synced, and what is not.
 #[derive(Debug, Clone, Default)]
 struct Now {
     nodes: BTreeMap<u64, Vec<u8>>,

@@ -1,4 +1,4 @@
-//! A folder whose changes are recorded.
+//! Records every change that SQLite makes in a folder.
 
 use std::{
     collections::BTreeMap,
@@ -9,35 +9,37 @@ use std::{
 
 use crate::{Files, Recording};
 
-/// A change of a folder or its files, or a mark of the test.
+/// An event in a recording: a change of the folder or its files, or a mark that the
+/// test set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// Bytes were written to a file.
     Write {
-        /// The file; its name may be another file's later.
+        /// The number of the file. Another file may get its name later, but not its
+        /// number.
         node: u64,
-        /// Where the bytes begin.
+        /// The offset of the first byte in the file.
         offset: usize,
-        /// The bytes.
+        /// The bytes that were written.
         bytes: Vec<u8>,
     },
     /// A file was shortened.
     Truncate {
-        /// The file.
+        /// The number of the file.
         node: u64,
-        /// Its new length.
+        /// The file's new length in bytes.
         length: usize,
     },
     /// A file was synced.
     Sync {
-        /// The file.
+        /// The number of the file.
         node: u64,
     },
     /// A file was created.
     Create {
         /// The file's name, without its folder.
         name: String,
-        /// The file.
+        /// The number of the new file.
         node: u64,
     },
     /// A file was deleted.
@@ -47,15 +49,15 @@ pub enum Event {
     },
     /// The folder was synced.
     SyncFolder,
-    /// The test reached a point that it numbers.
+    /// The test reached the point with this number.
     Mark(u64),
 }
 
-/// A folder whose files SQLite writes without waiting for the disk.
+/// A folder in which SQLite writes files without waiting for the disk.
 #[derive(Debug)]
 pub struct Disk {
     folder: PathBuf,
-    /// `None` if the changes are not recorded.
+    /// The recorder of the changes. `None` if this folder is not recorded.
     recorder: Option<Mutex<Recorder>>,
 }
 
@@ -70,8 +72,9 @@ struct Recorder {
 static DISKS: Mutex<Vec<Weak<Disk>>> = Mutex::new(Vec::new());
 
 impl Disk {
-    /// Records all that SQLite does in a folder, until the disk and all connections to
-    /// its files are dropped. The files that the folder has are on the disk.
+    /// Records everything that SQLite does in a folder, until the disk and all
+    /// connections to its files are dropped. Files that the folder already has count as
+    /// synced.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -83,8 +86,8 @@ impl Disk {
         Self::register(folder, Some(Mutex::new(recorder)))
     }
 
-    /// Makes SQLite skip the syncs in a folder, without a recording, so that many
-    /// images are judged in a short time.
+    /// Makes SQLite skip the syncs in a folder, without a recording, so that a test can
+    /// open many images in a short time.
     ///
     /// # Errors
     /// If the folder does not exist.
@@ -106,14 +109,14 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Records that the test reached this point.
+    /// Records that the test reached the point with this number.
     pub fn mark(&self, number: u64) {
         if let Some(mut recorder) = self.recorder() {
             recorder.events.push(Event::Mark(number));
         }
     }
 
-    /// All that was recorded up to now.
+    /// Returns the changes and marks that were recorded so far.
     pub fn recording(&self) -> Recording {
         let recorder = self.recorder();
         recorder
@@ -121,7 +124,8 @@ impl Disk {
             .unwrap_or_default()
     }
 
-    /// The disk that a file is on, and the file's name there.
+    /// Finds the disk whose folder contains the file at `path`, and the file's name in
+    /// it. Returns `None` if the folder belongs to no disk.
     pub(crate) fn of(path: &Path) -> Option<(Arc<Self>, String)> {
         let name = path.file_name()?.to_string_lossy().into_owned();
         let disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +134,8 @@ impl Disk {
         Some((found.into_iter().find(|disk| disk.folder == folder)?, name))
     }
 
-    /// Runs a change and records it if it succeeds. No other change happens meanwhile.
+    /// Makes a change, and records it if it succeeds. Other changes wait until both are
+    /// done.
     pub(crate) fn change<T>(
         &self,
         run: impl FnOnce() -> Result<T, i32>,
@@ -148,7 +153,7 @@ impl Disk {
         Ok(done)
     }
 
-    /// Runs the opening of a file, and returns the file's number.
+    /// Opens a file, and returns the number that identifies it in the recording.
     pub(crate) fn open(
         &self,
         name: String,

@@ -1,13 +1,14 @@
-//! Files by name, on and off the disk.
+//! Holds the files of a folder in memory. They can be read from a folder and written to
+//! one.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-/// The bytes of the files of a folder, by name.
+/// The files of a folder: the name and the bytes of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Files(pub BTreeMap<String, Vec<u8>>);
 
 impl Files {
-    /// Reads a folder without its folders.
+    /// Reads all files of a folder, but not its subfolders.
     ///
     /// # Errors
     /// If a file cannot be read.

@@ -1,7 +1,8 @@
-//! The VFS: it forwards every call to SQLite's own VFS and records the changes.
+//! A SQLite VFS (the layer that accesses files). It forwards every call to SQLite's own
+//! VFS and records the changes.
 //!
-//! A file of this VFS is a [`ShimFile`] with the file of SQLite's own VFS behind it, in
-//! the one allocation that SQLite makes for both.
+//! A file of this VFS is a [`ShimFile`], followed by the file of SQLite's own VFS.
+//! SQLite makes one allocation for both.
 
 use std::{
     ffi::{CStr, OsStr, c_char, c_int, c_void},
@@ -23,17 +24,18 @@ use rusqlite::ffi::{
 
 use crate::{Disk, Event};
 
-/// SQLite's own VFS. It is set before this VFS is registered.
+/// SQLite's own VFS, to which calls are forwarded. It is set before this VFS is
+/// registered.
 static INNER: AtomicPtr<sqlite3_vfs> = AtomicPtr::new(ptr::null_mut());
 
 #[repr(C)]
 struct ShimFile {
     base: sqlite3_file,
-    /// Null for a file that is on no disk of a test.
+    /// The record of an open file. Null for a file in a folder that is not recorded.
     watched: *mut Watched,
 }
 
-/// A file on a disk of a test.
+/// An open file in a folder that is recorded.
 struct Watched {
     disk: Arc<Disk>,
     node: u64,
@@ -41,7 +43,7 @@ struct Watched {
     syncs_folder: AtomicBool,
 }
 
-/// Makes this VFS the default of the process, once.
+/// Makes this VFS the default VFS of the process. Only the first call has an effect.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -80,7 +82,7 @@ unsafe fn disk_of(name: *const c_char) -> Option<(Arc<Disk>, String)> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: the caller promises a C string.
+    // SAFETY: the caller promises that the pointer is a C string.
     let name = unsafe { CStr::from_ptr(name) };
     Disk::of(Path::new(OsStr::from_bytes(name.to_bytes())))
 }
@@ -110,9 +112,9 @@ unsafe extern "C" fn open(
     let shim = file.cast::<ShimFile>();
     let open_inner = || {
         let vfs = INNER.load(Ordering::SeqCst);
-        // SAFETY: all arguments are SQLite's own, and the file is the inner one. Until
-        // the end of `open` the file has no methods, so SQLite does not close it if
-        // this fails.
+        // SAFETY: all arguments come from SQLite, and the file is the inner one. The
+        // file has no methods until the end of `open`, so SQLite does not close it if
+        // `open` fails.
         unsafe {
             (*shim).base.pMethods = ptr::null();
             (*shim).watched = ptr::null_mut();
@@ -141,7 +143,8 @@ unsafe extern "C" fn open(
     }
 }
 
-/// As in SQLite's VFS for Unix: the first sync of such a file also syncs its folder.
+/// Whether the first sync of a new file with these flags also syncs its folder, as
+/// SQLite's own VFS for Unix does.
 fn is_new_journal(flags: c_int) -> bool {
     let journals =
         SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL | SQLITE_OPEN_WAL;
@@ -155,7 +158,7 @@ unsafe extern "C" fn delete(
 ) -> c_int {
     let delete_inner = || {
         let vfs = INNER.load(Ordering::SeqCst);
-        // SAFETY: the arguments are SQLite's own.
+        // SAFETY: the arguments come from SQLite.
         unsafe {
             let delete = (*vfs).xDelete.expect("every VFS deletes files");
             checked(delete(vfs, name, syncs_folder))
@@ -172,11 +175,11 @@ unsafe extern "C" fn delete(
     code(disk.change(|| Ok(()), || Event::SyncFolder))
 }
 
-/// Calls a method of the inner file.
+/// Calls a method of the inner file, which belongs to SQLite's own VFS.
 macro_rules! inner {
     ($file:ident.$method:ident($($argument:expr),*)) => {{
-        // SAFETY: `open` has opened the inner file, so its methods are set; the
-        // arguments are SQLite's own.
+        // SAFETY: `open` has opened the inner file, so its methods are set. The
+        // arguments come from SQLite.
         unsafe {
             let inner = inner_of($file);
             match (*(*inner).pMethods).$method {
@@ -187,7 +190,7 @@ macro_rules! inner {
     }};
 }
 
-/// Methods that only forward.
+/// Defines methods that only call the same method of the inner file.
 macro_rules! forward {
     ($($name:ident = $method:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
         $(unsafe extern "C" fn $name(file: *mut sqlite3_file, $($argument: $kind),*) -> $result {
@@ -260,7 +263,7 @@ unsafe extern "C" fn write(
     offset: sqlite3_int64,
 ) -> c_int {
     let write_inner = || checked(inner!(file.xWrite(from, length, offset)));
-    // SAFETY: the file is open.
+    // SAFETY: SQLite calls this only while the file is open.
     let Some(watched) = (unsafe { watched_of(file) }) else {
         return code(write_inner());
     };
@@ -276,7 +279,7 @@ unsafe extern "C" fn write(
 
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: sqlite3_int64) -> c_int {
     let truncate_inner = || checked(inner!(file.xTruncate(length)));
-    // SAFETY: the file is open.
+    // SAFETY: SQLite calls this only while the file is open.
     let Some(watched) = (unsafe { watched_of(file) }) else {
         return code(truncate_inner());
     };
@@ -286,7 +289,7 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: sqlite3_int64) ->
 }
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
-    // SAFETY: the file is open.
+    // SAFETY: SQLite calls this only while the file is open.
     let Some(watched) = (unsafe { watched_of(file) }) else {
         return inner!(file.xSync(flags));
     };

@@ -1,4 +1,4 @@
-//! The recording of SQLite, and the files after a cut.
+//! Tests of the recording of SQLite's changes, and of the files that power cuts leave.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -12,7 +12,7 @@ fn write(offset: usize, byte: u8, length: usize) -> Event {
     Event::Write { node: 0, offset, bytes: vec![byte; length] }
 }
 
-/// A file that is there, with two writes that are not synced.
+/// Returns a recording of a file that exists at the start and gets two unsynced writes.
 fn two_writes() -> Recording {
     let first = Files([("a".to_owned(), b"....".to_vec())].into());
     Recording { first, events: vec![write(0, b'x', 2), write(2, b'y', 2)] }
@@ -73,8 +73,8 @@ fn a_name_is_there_once_its_folder_is_synced() {
     assert!(is_there(3, 0));
 }
 
-/// Commits rows with this setting, and returns whether each cut keeps every row that
-/// was committed before it.
+/// Commits rows to a SQLite file with the given value of `PRAGMA synchronous`. Returns
+/// whether after each power cut every row exists that was committed before it.
 fn keeps_rows(synchronous: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::record(folder.path()).unwrap();

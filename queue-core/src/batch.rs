@@ -1,5 +1,5 @@
-//! Batches: a request of many pieces, with a priority, a limit on how many of them run
-//! at once, and one completion (B1 to B10).
+//! Batches: a batch is a request of many pieces (jobs). It has a priority, a limit on
+//! how many pieces run at once, and one completion (B1 to B10).
 
 mod change;
 mod checks;
@@ -32,6 +32,29 @@ pub use status::{BatchOutcome, BatchState, BatchStatus};
 /// extending, releasing and recovering treat it like any job. This trait holds only the
 /// calls that are specific to batches. [`ReliableQueue::batch_queue`] returns it for a
 /// queue of any type.
+///
+/// ```
+/// use std::time::Duration;
+/// use relq_core::batch::{Added, BatchId, BatchQueue, NewBatch};
+/// use relq_core::{Error, NewJob};
+///
+/// /// Adds all pieces of a batch, and waits for up to a minute until all have ended.
+/// async fn run(queue: &dyn BatchQueue, id: &BatchId) -> Result<(), Error> {
+///     queue.create(&NewBatch::new(id.clone())).await?;
+///     let pieces = ["north", "south"].map(NewJob::new);
+///     match queue.add(id, &pieces, None).await? {
+///         Added::Stored(pieces) => println!("{} pieces", pieces.len()),
+///         Added::Closed(state) => println!("{id} is {}", state.as_str()),
+///         Added::Unknown => println!("{id} was removed"),
+///     }
+///     queue.seal(id).await?; // there will be no more pieces
+///     let status = queue.wait_batch(id, Duration::from_secs(60)).await?;
+///     if let Some(outcome) = status.and_then(|status| status.outcome()) {
+///         println!("{id}: {outcome:?}");
+///     }
+///     Ok(())
+/// }
+/// ```
 #[async_trait]
 pub trait BatchQueue: ReliableQueue {
     /// Creates an open batch without pieces. The caller chooses the id before the call,
@@ -72,17 +95,17 @@ pub trait BatchQueue: ReliableQueue {
     /// The status of a batch; `None` when there is no such batch (B6).
     async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error>;
 
-    /// Up to `limit` batches of the queue, in the order of their ids, that come after
-    /// `after`. A list shorter than `limit` is the last page.
+    /// Lists up to `limit` batches of the queue, in the order of their ids. The list
+    /// begins after the id `after`. A list shorter than `limit` is the last page.
     async fn list_batches(
         &self,
         after: Option<&BatchId>,
         limit: NonZeroU32,
     ) -> Result<Vec<BatchStatus>, Error>;
 
-    /// Drops the pieces that are not leased and notifies the workers that hold the
-    /// others (B7). Cancelling a cancelled or completed batch changes nothing. Returns
-    /// `None` when there is no such batch.
+    /// Cancels a batch: drops its pieces that are not leased, and notifies the workers
+    /// that hold the other pieces (B7). Cancelling a cancelled or completed batch
+    /// changes nothing. Returns `None` when there is no such batch.
     async fn cancel_batch(&self, batch: &BatchId)
     -> Result<Option<BatchStatus>, Error>;
 
@@ -113,7 +136,7 @@ pub trait BatchQueue: ReliableQueue {
 /// The result of creating a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
-    /// The batch is in the store.
+    /// The batch was created and is in the store.
     Stored,
     /// A batch of this id exists already, created by any client. It was not changed.
     Exists,

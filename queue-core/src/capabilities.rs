@@ -1,4 +1,5 @@
-//! The options that a backend supports, and the checks that follow from them.
+//! The options that a backend supports, and the checks that refuse requests which use
+//! other options or exceed the backend's limits.
 
 use std::{num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
@@ -8,27 +9,30 @@ use crate::{
     limits::{MAX_DURATION, MAX_JOBS_PER_CALL},
 };
 
-/// An option of the contract. A backend either supports and proves it, or refuses it.
+/// An option of the queue contract. A backend either supports an option, which its
+/// tests prove, or refuses every request that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
-    /// Client-made job ids (R4).
+    /// The backend accepts client-made job ids, so that a push can be repeated (R4).
     ClientIds,
-    /// Push calls that can be repeated by token (R4).
+    /// The backend accepts push tokens, so that a push call can be repeated (R4).
     PushTokens,
-    /// Delayed jobs (R14).
+    /// The backend accepts delayed jobs: they become ready some time after the push
+    /// (R14).
     Delay,
-    /// More than one priority (R15).
+    /// The backend has more than one priority for ready jobs (R15).
     Priority,
-    /// Unique keys (R16).
+    /// The backend accepts unique keys, each held by at most one unfinished job (R16).
     Unique,
-    /// Expiry (R17).
+    /// The backend accepts jobs that expire: a job that is not delivered by a set time
+    /// is buried (R17).
     Expiry,
     /// A push wakes a waiting claim. A backend without this option polls instead.
     BlockingWait,
-    /// Works on Redis Cluster: all keys of a queue share one slot.
+    /// The backend works on Redis Cluster: all keys of a queue share one hash slot.
     Cluster,
-    /// Batches (B1 to B10), through [`ReliableQueue::batch_queue`].
+    /// The backend has batches (B1 to B10), through [`ReliableQueue::batch_queue`].
     ///
     /// [`ReliableQueue::batch_queue`]: crate::ReliableQueue::batch_queue
     Batches,
@@ -38,57 +42,63 @@ pub enum Capability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
-    /// By the time they became ready; a recovered or given-back job goes to the
-    /// front.
+    /// Jobs are delivered in the order in which they became ready. A recovered or
+    /// given-back job goes to the front.
     Fifo,
-    /// First deliveries by the time of the push. A job that comes back is delivered
-    /// after the jobs that were ready when it was claimed, and before jobs that are
-    /// pushed after it came back. With several priorities, all but the lowest are last
-    /// in, first out.
+    /// Jobs are delivered for the first time in the order of their pushes. A job that
+    /// comes back is delivered after the jobs that were ready when it was claimed, and
+    /// before the jobs that are pushed after it came back. With several priorities, the
+    /// jobs of all priorities but the lowest are delivered last in, first out.
     Rotating,
-    /// No order is promised.
+    /// Ready jobs are delivered in any order.
     Unordered,
+    /// The queue consists of parts, each of which has an order and priorities of its
+    /// own. Jobs of different parts are delivered in any order, whatever their
+    /// priority (R15) or that of their batches (B4).
+    ByPart,
 }
 
 /// The scope of a lease: one job, or all jobs of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LeaseScope {
-    /// Each job has its own lease, so that a lease that no heartbeat names expires.
+    /// Each job has its own lease, which expires unless a heartbeat names that job.
     Job,
-    /// One heartbeat keeps all jobs of a worker. A worker asks for leases of one
-    /// length. A job that an extension does not name is given back, or its lease
-    /// expires (R10). No job has a lease length of its own.
+    /// One heartbeat extends the leases of all jobs of a worker, so no job has a lease
+    /// length of its own. A worker asks for leases of one length. A job that an
+    /// extension does not name is given back, or its lease expires (R10).
     Worker,
 }
 
-/// When a dead worker's job is claimable again (R9).
+/// How long after a worker's death its jobs can be claimed again (R9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecoveryBound {
-    /// After its lease and one interval of the reaper.
+    /// A job can be claimed after its lease has expired and one interval of the reaper
+    /// has passed.
     LeaseAndReaper,
-    /// As `LeaseAndReaper`, and one full turn of the ring. Before a ready job is
-    /// claimed, the number of claims that return fewer jobs than they asked for is at
-    /// most the number of jobs.
+    /// A job can be claimed after its lease has expired, one interval of the reaper has
+    /// passed, and claims have made one full turn of the ring (the list of jobs that
+    /// claims rotate). During the turn some claims return fewer jobs than they asked
+    /// for: at most as many claims as the queue has jobs.
     OneTurn,
 }
 
-/// The limits of a backend.
+/// The largest requests that a backend accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of a payload.
+    /// The largest payload of a job, in bytes.
     pub max_payload: usize,
-    /// The most bytes of all header names and values of a job.
+    /// The largest total size of a job's header names and values, in bytes.
     pub max_headers: usize,
-    /// The most jobs of one push, claim, settlement or extension.
+    /// The most jobs that one call may push, claim, settle or extend.
     pub max_jobs_per_call: NonZeroU32,
-    /// The most bytes of all payloads and headers of one push.
+    /// The largest total size of the payloads and headers of one push call, in bytes.
     pub max_bytes_per_push: usize,
 }
 
 impl Limits {
-    /// The limits of a backend that has no reason for others.
+    /// The limits of every backend that does not need smaller ones.
     pub const DEFAULT: Self = Self {
         max_payload: 16 * 1024 * 1024,
         max_headers: 64 * 1024,
@@ -99,8 +109,8 @@ impl Limits {
         max_bytes_per_push: 256 * 1024 * 1024,
     };
 
-    /// How many of these jobs, from the first, one push may carry. It is at least 1
-    /// unless there are no jobs.
+    /// Returns how many of `jobs`, counted from the first, fit into one push call. The
+    /// result is at least 1 unless `jobs` is empty.
     pub fn jobs_of_one_push(&self, jobs: &[NewJob]) -> usize {
         let page = &jobs[..jobs.len().min(self.max_jobs_per_call.get() as usize)];
         let mut bytes = 0_usize;
@@ -112,29 +122,43 @@ impl Limits {
     }
 }
 
-/// The options, declarations and limits of a backend.
+/// The options that a backend supports, its properties and its limits.
+///
+/// ```
+/// use relq_core::{NewJob, Priority, ReliableQueue, capabilities::Capability};
+///
+/// /// A job that is delivered first on every backend that has priorities.
+/// fn urgent(queue: &dyn ReliableQueue, payload: &'static str) -> NewJob {
+///     let job = NewJob::new(payload);
+///     if queue.capabilities().supports(Capability::Priority) {
+///         return job.priority(Priority::HIGHEST);
+///     }
+///     job
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The backend's name, as in its URL.
+    /// The name of the backend, as it stands in a queue's URL.
     pub backend: &'static str,
     /// The options that the backend supports.
     pub supported: &'static [Capability],
     /// The priorities that the backend distinguishes.
     pub priorities: RangeInclusive<Priority>,
-    /// How late a delayed job may be while a worker is idle (R14).
+    /// How long after its due time a delayed job may become ready, at most, while a
+    /// worker is idle (R14).
     pub lateness: Duration,
-    /// The order of delivery.
+    /// The order in which ready jobs of one priority are delivered (R13).
     pub order: Order,
     /// The scope of a lease: one job, or all jobs of a worker.
     pub lease_scope: LeaseScope,
-    /// When a dead worker's job comes back.
+    /// How long after a worker's death its jobs can be claimed again (R9).
     pub recovery: RecoveryBound,
-    /// The limits of the backend.
+    /// The largest requests that the backend accepts.
     pub limits: Limits,
 }
 
-/// Counts the bytes of the jobs that a claim takes, so that it takes no more than
-/// [`ClaimRequest::MAX_BYTES`], or one job.
+/// Counts the bytes of the jobs that a claim takes. The claim must not take more than
+/// [`ClaimRequest::MAX_BYTES`], except that one job may be larger.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimBytes {
     taken: usize,
@@ -142,9 +166,9 @@ pub struct ClaimBytes {
 }
 
 impl ClaimBytes {
-    /// Counts a job of `bytes` bytes and returns whether the claim may take it. The
-    /// claim may take the first job whatever its size. After the first refused job the
-    /// budget is full.
+    /// Counts a job of `bytes` bytes, and returns whether the claim may take it. The
+    /// first job may have any size. After the first refused job, all further jobs are
+    /// refused.
     pub fn take(&mut self, bytes: usize) -> bool {
         let taken = self.taken.saturating_add(bytes);
         self.is_full |= self.taken > 0 && taken > ClaimRequest::MAX_BYTES;
@@ -154,7 +178,7 @@ impl ClaimBytes {
         !self.is_full
     }
 
-    /// Whether a job was too large for the remaining bytes.
+    /// Whether a job was refused because it was too large for the remaining bytes.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -180,7 +204,7 @@ impl Capabilities {
         self.check_jobs(Operation::Push, jobs)
     }
 
-    /// Refuses an invalid claim.
+    /// Refuses a claim whose lease is not valid.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a lease of zero or one too long to add to a time.
@@ -189,10 +213,10 @@ impl Capabilities {
         self.check_duration(Operation::Claim, "the wait", ask.wait)
     }
 
-    /// Refuses a lease of zero or one too long to add to a time.
+    /// Refuses a lease that is zero or too long to add to a time.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
+    /// [`Error::Invalid`] if the lease is refused.
     pub fn check_lease(
         &self,
         operation: Operation,
@@ -204,10 +228,10 @@ impl Capabilities {
         self.check_duration(operation, "the lease", lease)
     }
 
-    /// Refuses more than [`Limits::max_jobs_per_call`] at once.
+    /// Refuses a call for more than [`Limits::max_jobs_per_call`] jobs.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
+    /// [`Error::Invalid`] if the call has too many jobs.
     pub fn check_batch(
         &self,
         operation: Operation,
@@ -215,7 +239,10 @@ impl Capabilities {
     ) -> Result<(), Error> {
         let most = self.limits.max_jobs_per_call.get() as usize;
         if length > most {
-            let reason = format!("{length} at once are more than the {most} allowed");
+            let reason = format!(
+                "{length} jobs in one call are more than the {most} allowed: use several \
+                 calls"
+            );
             return Err(self.invalid(operation, reason));
         }
         Ok(())
@@ -241,8 +268,10 @@ impl Capabilities {
         let bytes: usize = jobs.iter().map(NewJob::total_bytes).sum();
         let most = self.limits.max_bytes_per_push;
         if bytes > most {
-            let reason =
-                format!("{bytes} bytes at once are more than the {most} allowed");
+            let reason = format!(
+                "{bytes} bytes in one push are more than the {most} allowed: use \
+                 several pushes"
+            );
             return Err(self.invalid(operation, reason));
         }
         Ok(())
@@ -260,7 +289,7 @@ impl Capabilities {
 
     fn check_options(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
         let used = [
-            (job.id.is_some(), Capability::ClientIds, "a job id of the client's"),
+            (job.id.is_some(), Capability::ClientIds, "a job id chosen by the client"),
             (!job.delay.is_zero(), Capability::Delay, "a delay"),
             (job.expires_in.is_some(), Capability::Expiry, "an expiry"),
             (job.unique.is_some(), Capability::Unique, "a unique key"),

@@ -18,7 +18,7 @@ use crate::{
 
 checked_text! {
     /// The identity of one run of a worker: 1 to 128 characters of
-    /// `A-Z a-z 0-9 . : _ -`. Not used again after the run ends.
+    /// `A-Z a-z 0-9 . : _ -`. The id is not used again after the run ends.
     ///
     /// [`WorkerId::of_this_process`] contains the host and the process id, so that an
     /// operator can find the worker.
@@ -32,8 +32,8 @@ checked_text! {
 }
 
 impl WorkerId {
-    /// `host:pid:nonce`. The nonce has 40 random bits, so that a reused process id does
-    /// not name the same worker.
+    /// A new id of the form `host:pid:nonce`. The nonce has 40 random bits, so that a
+    /// later process with the same process id gets another worker id.
     pub fn of_this_process(randomness: &dyn Randomness) -> Self {
         let host: String = gethostname::gethostname()
             .to_string_lossy()
@@ -46,7 +46,8 @@ impl WorkerId {
     }
 }
 
-/// Proof of one lease. A settlement or extension must present it (R7).
+/// The proof that a worker holds one lease. A settlement or extension must present it
+/// (R7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Receipt {
     job: JobId,
@@ -55,8 +56,8 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// A receipt that a backend issues. `token` differs from the token of every other
-    /// lease, of this job or another.
+    /// Creates the receipt of a new lease. A backend calls this. `token` differs from
+    /// the tokens of all other leases, of this job and of all other jobs.
     pub fn new(job: JobId, attempt: u32, token: impl Into<Bytes>) -> Self {
         Self { job, attempt, token: token.into() }
     }
@@ -66,7 +67,7 @@ impl Receipt {
         &self.job
     }
 
-    /// The number of this delivery of the job, from 1.
+    /// The number of this delivery of the job. The first delivery has the number 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -78,38 +79,49 @@ impl Receipt {
 }
 
 /// A worker's request for jobs.
+///
+/// ```
+/// use std::{num::NonZeroU32, time::Duration};
+/// use relq_core::{ClaimRequest, WorkerId, environment::Environment};
+///
+/// let me = WorkerId::of_this_process(Environment::default().random());
+/// let ask = ClaimRequest::new(me, Duration::from_secs(30)) // the lease of each job
+///     .max(NonZeroU32::new(8).expect("not zero"))
+///     .wait(Duration::from_secs(5)); // when nothing is ready
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClaimRequest {
     /// The worker that claims.
     pub worker: WorkerId,
-    /// The most jobs to return.
+    /// The largest number of jobs to return.
     pub max: NonZeroU32,
-    /// How long each is leased, unless the job has a lease of its own.
+    /// How long each claimed job is leased, unless the job has a lease length of its
+    /// own.
     pub lease: Duration,
     /// How long to wait when nothing is ready. With zero the claim returns at once.
     pub wait: Duration,
 }
 
 impl ClaimRequest {
-    /// The most bytes of all jobs of a claim, as they are stored: 1 MiB. A single job
-    /// may have any size (R6). A larger reply would keep the store and the connection
-    /// busy while leases run.
+    /// The largest total size of the jobs of one claim, in bytes as they are stored: 1
+    /// MiB. A larger reply would keep the store and the connection busy while leases
+    /// run. If a claim returns a single job, the job may have any size (R6).
     pub const MAX_BYTES: usize = 1024 * 1024;
 
-    /// Asks for one job, leased for `lease`, without waiting.
+    /// Creates a request for one job, leased for `lease`. The claim does not wait.
     pub fn new(worker: WorkerId, lease: Duration) -> Self {
         Self { worker, max: NonZeroU32::MIN, lease, wait: Duration::ZERO }
     }
 
-    /// Asks for up to `max` jobs.
+    /// Sets the largest number of jobs to return.
     #[must_use]
     pub fn max(mut self, max: NonZeroU32) -> Self {
         self.max = max;
         self
     }
 
-    /// Waits up to `wait` when nothing is ready.
+    /// Sets how long the claim waits when nothing is ready.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -121,24 +133,25 @@ impl ClaimRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delivery {
-    /// Proof of the lease.
+    /// Proof of the job's lease, which every settlement and extension presents.
     pub receipt: Receipt,
     /// The pushed payload, byte for byte (R2).
     pub payload: Bytes,
-    /// How long the lease runs from the claim, and from each extension.
+    /// How long the lease runs, counted from the claim and from each extension.
     pub lease: Duration,
-    /// Deliveries before the job is buried.
+    /// How many times the job may be delivered before it is buried.
     pub max_attempts: NonZeroU16,
-    /// The job's priority.
+    /// The job's priority among the ready jobs (R15).
     pub priority: Priority,
-    /// The job's headers.
+    /// The job's headers, as the producer set them.
     pub headers: Headers,
-    /// The batch of the job, if the job is a piece.
+    /// The batch that the job is a piece of, or `None`.
     pub batch: Option<BatchId>,
 }
 
 impl Delivery {
-    /// A delivery with default options, for a backend to complete.
+    /// Creates a delivery with default options. The backend then sets the job's
+    /// options.
     pub fn new(receipt: Receipt, payload: impl Into<Bytes>, lease: Duration) -> Self {
         Self {
             receipt,
@@ -151,28 +164,28 @@ impl Delivery {
         }
     }
 
-    /// Sets the most deliveries of the job.
+    /// Sets how many times the job may be delivered before it is buried.
     #[must_use]
     pub fn max_attempts(mut self, max_attempts: NonZeroU16) -> Self {
         self.max_attempts = max_attempts;
         self
     }
 
-    /// Sets the job's priority.
+    /// Sets the job's priority among the ready jobs (R15).
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Sets the job's headers.
+    /// Sets the job's headers, as the producer set them.
     #[must_use]
     pub fn headers(mut self, headers: Headers) -> Self {
         self.headers = headers;
         self
     }
 
-    /// Makes the job a piece of a batch.
+    /// Records that the job is a piece of `batch`.
     #[must_use]
     pub fn batch(mut self, batch: BatchId) -> Self {
         self.batch = Some(batch);
@@ -184,17 +197,18 @@ impl Delivery {
         self.receipt.job()
     }
 
-    /// The number of this delivery of the job, from 1.
+    /// The number of this delivery of the job. The first delivery has the number 1.
     pub fn attempt(&self) -> u32 {
         self.receipt.attempt()
     }
 
-    /// Whether an earlier delivery of the job may have run, in part or whole.
+    /// Whether a handler may have run the job before, in part or as a whole.
     pub fn is_redelivery(&self) -> bool {
         self.attempt() > 1
     }
 
-    /// Whether a `Retry` of this delivery buries the job.
+    /// Whether this is the last attempt, so that a `Retry` of this delivery buries the
+    /// job.
     pub fn is_last_attempt(&self) -> bool {
         self.attempt() >= u32::from(self.max_attempts.get())
     }

@@ -17,24 +17,25 @@ use std::{
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// A timestamp from milliseconds since the Unix epoch.
+    /// Creates a timestamp from milliseconds since the Unix epoch.
     pub const fn from_unix_ms(ms: i64) -> Self {
         Self(ms)
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the timestamp as milliseconds since the Unix epoch.
     pub const fn unix_ms(self) -> i64 {
         self.0
     }
 
-    /// This time plus `duration`, at most the largest timestamp.
+    /// Returns this time plus `duration`. The result is at most the largest timestamp.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         let ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(ms))
     }
 
-    /// How long after `earlier` this is; zero when this time is not later.
+    /// Returns how long after `earlier` this time is. Returns zero when it is not
+    /// later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(
             u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0),
@@ -51,32 +52,33 @@ impl From<Timestamp> for SystemTime {
     }
 }
 
-/// A source of time.
+/// A source of time, which a test suite can replace.
 pub trait Clock: Debug + Send + Sync {
-    /// The wall clock. Only a backend without a server of its own compares stored
-    /// times with it (R18).
+    /// Returns the time of the wall clock. Only a backend without a server, such as
+    /// SQLite, compares this time with stored times (R18).
     fn now(&self) -> Timestamp;
 
-    /// Time since some fixed moment; never decreases.
+    /// Returns the time since some fixed moment. It never decreases.
     fn elapsed(&self) -> Duration;
 
     /// Completes once `duration` has passed.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// A source of random bytes.
+/// A source of random bytes, which a test suite can replace.
 pub trait Randomness: Debug + Send + Sync {
-    /// Fills `bytes` with random ones.
+    /// Overwrites all of `bytes` with random bytes.
     fn fill(&self, bytes: &mut [u8]);
 
-    /// A number drawn evenly from `0.0..1.0`.
+    /// A random number of at least 0.0 and less than 1.0, evenly distributed.
     fn fraction(&self) -> f64 {
         let mut bytes = [0; 4];
         self.fill(&mut bytes);
         f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
     }
 
-    /// `symbols` random characters of `0-9a-v`, five bits each.
+    /// Returns a text of `symbols` random characters of `0-9a-v`. Each character holds
+    /// five random bits.
     fn text(&self, symbols: usize) -> String {
         const ALPHABET: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
         let mut bytes = vec![0; symbols];
@@ -85,7 +87,7 @@ pub trait Randomness: Debug + Send + Sync {
     }
 }
 
-/// The machine's clocks; sleeps on a timer that needs no particular runtime.
+/// The clocks of the machine. Its sleeps use a timer that works on every async runtime.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -107,7 +109,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A generator per thread, seeded by the operating system.
+/// A random generator per thread, seeded by the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsRandomness;
 
@@ -117,14 +119,34 @@ impl Randomness for OsRandomness {
     }
 }
 
-/// The time and randomness that a backend or worker runs on, and the size of a backend's
-/// steps.
+/// The sources of time and randomness that a backend or worker uses, and the number of
+/// jobs that a backend handles in one step.
 ///
 /// ```
 /// use relq_core::environment::Environment;
 ///
 /// let environment = Environment::default();
 /// assert_eq!(environment.random().text(16).len(), 16);
+/// ```
+///
+/// A test replaces the randomness, or the clock in the same way:
+///
+/// ```
+/// use std::sync::Arc;
+/// use relq_core::environment::{Environment, Randomness, SystemClock};
+///
+/// /// Always the same bytes, so that ids and delays are the same in each run.
+/// #[derive(Debug)]
+/// struct Fixed;
+///
+/// impl Randomness for Fixed {
+///     fn fill(&self, bytes: &mut [u8]) {
+///         bytes.fill(7);
+///     }
+/// }
+///
+/// let environment = Environment::new(Arc::new(SystemClock), Arc::new(Fixed));
+/// assert_eq!(environment.random().text(4), "7777");
 /// ```
 #[derive(Clone)]
 pub struct Environment {
@@ -134,31 +156,32 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The default of [`max_jobs_per_step`](Self::max_jobs_per_step). A job takes up to
-    /// 15 us of a Redis server, so a step takes less than 4 ms.
+    /// The default of [`max_jobs_per_step`](Self::max_jobs_per_step). A Redis server
+    /// needs up to 15 us for a job, so a step takes less than 4 ms.
     pub const MAX_JOBS_PER_STEP: NonZeroU32 = NonZeroU32::new(256).expect("not zero");
 
-    /// An environment of the given sources.
+    /// Creates an environment from a clock and a source of randomness. A step handles
+    /// at most [`Self::MAX_JOBS_PER_STEP`] jobs.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Randomness>) -> Self {
         Self { clock, random, max_jobs_per_step: Self::MAX_JOBS_PER_STEP }
     }
 
-    /// The same randomness with another clock.
+    /// This environment with another clock.
     #[must_use]
     pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self.clone() }
     }
 
-    /// The same with steps of at most so many jobs. Only test suites need it: with small
-    /// steps they test with few jobs what happens between two steps.
+    /// Returns this environment with steps of at most `max` jobs. Only test suites need
+    /// it: with small steps, a few jobs are enough to test the state between two steps.
     #[must_use]
     pub fn with_max_jobs_per_step(&self, max: NonZeroU32) -> Self {
         Self { max_jobs_per_step: max, ..self.clone() }
     }
 
-    /// The most jobs that a backend handles in one step, while which it serves no other
-    /// client: in one script or transaction. A call about more jobs takes several steps.
-    /// A push is the exception, because it stores all of its jobs or none (R5).
+    /// The most jobs that a backend handles in one script or transaction, during which
+    /// it serves no other client. A call for more jobs takes several steps. A push is
+    /// the exception, because it stores all of its jobs or none (R5).
     pub fn max_jobs_per_step(&self) -> NonZeroU32 {
         self.max_jobs_per_step
     }
@@ -175,7 +198,7 @@ impl Environment {
 }
 
 impl Default for Environment {
-    /// The machine's clocks and its random generator.
+    /// An environment of the machine's clocks and random generator.
     fn default() -> Self {
         Self::new(Arc::new(SystemClock), Arc::new(OsRandomness))
     }

@@ -5,64 +5,66 @@ use std::fmt;
 
 pub use crate::name::InvalidName;
 
-/// The cause of an error, of any type of the store's client library.
+/// The cause of an error. It is an error of the store's client library, and may have
+/// any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The operation that a backend was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Opening the queue, or another handle of it.
+    /// The first connection to a queue, or another connection to it.
     Connect,
-    /// [`ReliableQueue::push`](crate::ReliableQueue::push).
+    /// A call of [`ReliableQueue::push`](crate::ReliableQueue::push).
     Push,
-    /// [`ReliableQueue::claim`](crate::ReliableQueue::claim).
+    /// A call of [`ReliableQueue::claim`](crate::ReliableQueue::claim).
     Claim,
-    /// [`ReliableQueue::settle`](crate::ReliableQueue::settle).
+    /// A call of [`ReliableQueue::settle`](crate::ReliableQueue::settle).
     Settle,
-    /// [`ReliableQueue::extend`](crate::ReliableQueue::extend).
+    /// A call of [`ReliableQueue::extend`](crate::ReliableQueue::extend).
     Extend,
+    /// A call of
     /// [`ReliableQueue::release_worker`](crate::ReliableQueue::release_worker).
     ReleaseWorker,
-    /// [`ReliableQueue::recover`](crate::ReliableQueue::recover).
+    /// A call of [`ReliableQueue::recover`](crate::ReliableQueue::recover).
     Recover,
-    /// [`Operator::stats`](crate::Operator::stats).
+    /// A call of [`Operator::stats`](crate::Operator::stats).
     Stats,
-    /// [`Operator::peek`](crate::Operator::peek).
+    /// A call of [`Operator::peek`](crate::Operator::peek).
     Peek,
-    /// [`Operator::redrive`](crate::Operator::redrive).
+    /// A call of [`Operator::redrive`](crate::Operator::redrive).
     Redrive,
-    /// [`Operator::purge`](crate::Operator::purge) and
+    /// A call of [`Operator::purge`](crate::Operator::purge) or
     /// [`Operator::purge_dead`](crate::Operator::purge_dead).
     Purge,
-    /// [`Operator::cancel`](crate::Operator::cancel).
+    /// A call of [`Operator::cancel`](crate::Operator::cancel).
     Cancel,
-    /// [`Operator::pause`](crate::Operator::pause).
+    /// A call of [`Operator::pause`](crate::Operator::pause).
     Pause,
-    /// [`Operator::resume`](crate::Operator::resume).
+    /// A call of [`Operator::resume`](crate::Operator::resume).
     Resume,
-    /// [`Operator::audit`](crate::Operator::audit).
+    /// A call of [`Operator::audit`](crate::Operator::audit).
     Audit,
-    /// [`BatchQueue::create`](crate::batch::BatchQueue::create).
+    /// A call of [`BatchQueue::create`](crate::batch::BatchQueue::create).
     CreateBatch,
-    /// [`BatchQueue::add`](crate::batch::BatchQueue::add).
+    /// A call of [`BatchQueue::add`](crate::batch::BatchQueue::add).
     AddPieces,
-    /// [`BatchQueue::seal`](crate::batch::BatchQueue::seal).
+    /// A call of [`BatchQueue::seal`](crate::batch::BatchQueue::seal).
     SealBatch,
-    /// [`BatchQueue::batch`](crate::batch::BatchQueue::batch) and
+    /// A call of [`BatchQueue::batch`](crate::batch::BatchQueue::batch) or
     /// [`BatchQueue::list_batches`](crate::batch::BatchQueue::list_batches).
     ReadBatch,
-    /// [`BatchQueue::cancel_batch`](crate::batch::BatchQueue::cancel_batch).
+    /// A call of [`BatchQueue::cancel_batch`](crate::batch::BatchQueue::cancel_batch).
     CancelBatch,
-    /// [`BatchQueue::alter`](crate::batch::BatchQueue::alter).
+    /// A call of [`BatchQueue::alter`](crate::batch::BatchQueue::alter).
     AlterBatch,
-    /// [`BatchQueue::wait_batch`](crate::batch::BatchQueue::wait_batch).
+    /// A call of [`BatchQueue::wait_batch`](crate::batch::BatchQueue::wait_batch).
     WaitBatch,
 }
 
 impl Operation {
-    /// Whether a second call has the same effect as one call, even if the first took
-    /// effect.
+    /// Whether the operation can be repeated: a second call has the same effect as one
+    /// call, even if the first took effect.
     ///
     /// All operations but `Push` and `AddPieces` are repeatable: a second settlement of
     /// a receipt returns `LeaseLost`, and the jobs of a claim whose reply was lost come
@@ -108,7 +110,7 @@ impl fmt::Display for Operation {
 /// Where an error occurred: the backend and the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorContext {
-    /// The backend's name, as in its URL.
+    /// The name of the backend, as it stands in a queue's URL.
     pub backend: &'static str,
     /// The operation that failed.
     pub operation: Operation,
@@ -134,11 +136,12 @@ pub enum Effect {
 /// Whether the same call may be made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryAdvice {
-    /// The call would fail again until something is changed.
+    /// No: the call would fail again until its arguments or the store are changed.
     Never,
-    /// A repeated call has the same effect as one call.
+    /// Yes: a repeated call has the same effect as one call.
     Safe,
-    /// The call may take effect a second time. A push is still safe when it carries a
-    /// [`PushToken`](crate::PushToken) or its jobs carry client-made ids (R4).
+    /// With care: the call may take effect a second time. A push is still safe when it
+    /// carries a [`PushToken`](crate::PushToken) or its jobs carry client-made ids
+    /// (R4).
     MayRepeat,
 }

@@ -1,4 +1,5 @@
-//! Calls for a single job, and calls that split many jobs into pages.
+//! Convenience calls for a single job, and calls that split many jobs into several
+//! calls of the backend.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -10,30 +11,61 @@ use crate::{
     outcome::{Pushed, Settled},
 };
 
-/// Conveniences on every [`ReliableQueue`].
+/// Calls for a single job and for any number of jobs, on every [`ReliableQueue`].
+///
+/// ```
+/// use std::time::Duration;
+/// use relq_core::outcome::{Pushed, Settled};
+/// use relq_core::{ClaimRequest, Error, ReliableQueue, ReliableQueueExt, WorkerId};
+///
+/// async fn produce(queue: &dyn ReliableQueue) -> Result<(), Error> {
+///     match queue.push_one("welcome, anna".into()).await? {
+///         Pushed::Stored(id) => println!("stored as {id}"),
+///         Pushed::Duplicate { existing, .. } => println!("known as {existing}"),
+///     }
+///     Ok(())
+/// }
+///
+/// /// Waits for one job for up to five seconds, and works on it under a lease.
+/// async fn work(queue: &dyn ReliableQueue, me: WorkerId) -> Result<(), Error> {
+///     let ask = ClaimRequest::new(me, Duration::from_secs(30));
+///     let ask = ask.wait(Duration::from_secs(5));
+///     let Some(job) = queue.claim_one(&ask).await? else { return Ok(()) };
+///     let settled = match std::str::from_utf8(&job.payload) {
+///         Ok("busy") => {
+///             queue.retry(&job.receipt, Duration::from_secs(60), "busy").await?
+///         }
+///         Ok(_) => queue.ack(&job.receipt).await?,
+///         Err(error) => queue.bury(&job.receipt, &error.to_string()).await?,
+///     };
+///     if settled == Settled::LeaseLost {
+///         println!("another worker may run {}", job.job());
+///     }
+///     Ok(())
+/// }
+/// ```
 #[async_trait]
 pub trait ReliableQueueExt: ReliableQueue {
     /// Pushes one job.
     ///
     /// # Errors
-    /// As [`ReliableQueue::push`].
+    /// The errors of [`ReliableQueue::push`].
     async fn push_one(&self, job: NewJob) -> Result<Pushed, Error> {
         let pushed = self.push(std::slice::from_ref(&job), None).await?;
         Ok(pushed.into_iter().next().expect("push answers for each job"))
     }
 
     /// Pushes any number of jobs, in as many calls as [`max_jobs_per_call`] and
-    /// [`max_bytes_per_push`] ask for.
+    /// [`max_bytes_per_push`] require.
     ///
-    /// Each call is all or nothing, but the whole push is not. On an error the second
-    /// field of the pair is the number of jobs, from the start, that are certainly
-    /// stored.
+    /// Each call is all or nothing, but the whole push is not. An error comes with the
+    /// number of jobs, from the start, that are certainly stored.
     ///
     /// [`max_jobs_per_call`]: crate::capabilities::Limits::max_jobs_per_call
     /// [`max_bytes_per_push`]: crate::capabilities::Limits::max_bytes_per_push
     ///
     /// # Errors
-    /// As [`ReliableQueue::push`].
+    /// The errors of [`ReliableQueue::push`].
     async fn push_all(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, (Error, usize)> {
         let limits = &self.capabilities().limits;
         let mut pushed = Vec::with_capacity(jobs.len());
@@ -49,19 +81,20 @@ pub trait ReliableQueueExt: ReliableQueue {
         Ok(pushed)
     }
 
-    /// Claims one job, waiting as `ask` says.
+    /// Claims one job and ignores `ask.max`. Waits up to `ask.wait` when nothing is
+    /// ready, and then returns `None`.
     ///
     /// # Errors
-    /// As [`ReliableQueue::claim`].
+    /// The errors of [`ReliableQueue::claim`].
     async fn claim_one(&self, ask: &ClaimRequest) -> Result<Option<Delivery>, Error> {
         let ask = ask.clone().max(NonZeroU32::MIN);
         Ok(self.claim(&ask).await?.pop())
     }
 
-    /// Settles one job.
+    /// Applies `disposition` to the job of `receipt`.
     ///
     /// # Errors
-    /// As [`ReliableQueue::settle`].
+    /// The errors of [`ReliableQueue::settle`].
     async fn settle_one(
         &self,
         receipt: &Receipt,
@@ -72,18 +105,21 @@ pub trait ReliableQueueExt: ReliableQueue {
         Ok(settled.into_iter().next().expect("settle answers for each settlement"))
     }
 
-    /// The job succeeded (R8).
+    /// Reports that the job succeeded, so that it is removed (R8).
     ///
     /// # Errors
-    /// As [`ReliableQueue::settle`].
+    /// The errors of [`ReliableQueue::settle`].
     async fn ack(&self, receipt: &Receipt) -> Result<Settled, Error> {
         self.settle_one(receipt, Disposition::Done).await
     }
 
-    /// The job failed and must be retried after `after`.
+    /// Reports that the job failed and must be delivered again after `after`. If this
+    /// was its last attempt, the job becomes a dead letter (R11). The first
+    /// [`MAX_ERROR_BYTES`](crate::limits::MAX_ERROR_BYTES) of `error` are kept with the
+    /// job.
     ///
     /// # Errors
-    /// As [`ReliableQueue::settle`].
+    /// The errors of [`ReliableQueue::settle`].
     async fn retry(
         &self,
         receipt: &Receipt,
@@ -94,26 +130,28 @@ pub trait ReliableQueueExt: ReliableQueue {
         self.settle_one(receipt, disposition).await
     }
 
-    /// The job failed for good and joins the dead letters.
+    /// Reports that the job failed for good, so that it becomes a dead letter. The job
+    /// keeps `error`, cut in the same way as by [`retry`](Self::retry).
     ///
     /// # Errors
-    /// As [`ReliableQueue::settle`].
+    /// The errors of [`ReliableQueue::settle`].
     async fn bury(&self, receipt: &Receipt, error: &str) -> Result<Settled, Error> {
         self.settle_one(receipt, Disposition::Dead { error: error.to_owned() }).await
     }
 
-    /// The job is dropped without having succeeded.
+    /// Removes the job, although it did not succeed.
     ///
     /// # Errors
-    /// As [`ReliableQueue::settle`].
+    /// The errors of [`ReliableQueue::settle`].
     async fn discard(&self, receipt: &Receipt) -> Result<Settled, Error> {
         self.settle_one(receipt, Disposition::Discard).await
     }
 
-    /// The job was not run: it goes back to the queue, and the attempt is not counted.
+    /// Returns a job that was not run to the front of the queue. The delivery is not
+    /// counted as an attempt (R24).
     ///
     /// # Errors
-    /// As [`ReliableQueue::settle`].
+    /// The errors of [`ReliableQueue::settle`].
     async fn give_back(&self, receipt: &Receipt) -> Result<Settled, Error> {
         self.settle_one(receipt, Disposition::GiveBack).await
     }

@@ -12,7 +12,8 @@ use crate::unique::{OnDuplicate, Unique, UniqueKey};
 checked_text! {
     /// The identity of a job: 1 to 128 bytes of text without control characters.
     ///
-    /// Made by the backend, or by the client for a push that can be repeated (R4).
+    /// The backend makes the id, or the client makes it for a push that can be repeated
+    /// (R4).
     JobId, "the job id", 128, |_| Ok(())
 }
 
@@ -20,7 +21,8 @@ checked_text! {
     /// The identity of one `push` call, so that the call can be repeated safely (R4): 1
     /// to 64 characters of `A-Z a-z 0-9 - _`.
     ///
-    /// The ids of the call's jobs begin with it, so two calls must not share one.
+    /// The ids of the call's jobs begin with the token, so each call needs a token of
+    /// its own.
     PushToken, "the push token", 64, |text| {
         if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
             Ok(())
@@ -31,7 +33,7 @@ checked_text! {
 }
 
 impl PushToken {
-    /// A token that no other call has: 80 random bits.
+    /// Creates a token from 80 random bits, so that no other call has it.
     pub fn random(randomness: &dyn Randomness) -> Self {
         Self(randomness.text(16).into())
     }
@@ -42,24 +44,31 @@ impl PushToken {
     }
 }
 
-/// The priority of a job: 0 to 9. A larger one is delivered sooner.
+/// The priority of a job: 0 to 9. A job with a larger priority is delivered sooner.
+///
+/// ```
+/// use relq_core::Priority;
+///
+/// assert!(Priority::new(7) > Some(Priority::NORMAL));
+/// assert_eq!(Priority::new(10), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Priority(u8);
 
 impl Priority {
-    /// The least urgent priority.
+    /// The least urgent priority of a job.
     pub const LOWEST: Self = Self(0);
     /// The default priority of a job.
     pub const NORMAL: Self = Self(5);
-    /// The most urgent priority.
+    /// The most urgent priority of a job.
     pub const HIGHEST: Self = Self(9);
 
-    /// The priority of that level, or `None` above 9.
+    /// The priority of the given level, or `None` above 9.
     pub const fn new(level: u8) -> Option<Self> {
         if level <= Self::HIGHEST.0 { Some(Self(level)) } else { None }
     }
 
-    /// The level, 0 to 9.
+    /// The priority as a number, 0 to 9.
     pub const fn level(self) -> u8 {
         self.0
     }
@@ -77,26 +86,27 @@ impl fmt::Display for Priority {
     }
 }
 
-/// Names and values that travel with a job: a trace context, a content type.
+/// Names and values that are stored and delivered with a job, such as a trace context
+/// or a content type.
 ///
-/// Names are unique. Names and values are any text. Their order is kept.
+/// Names are unique. Names and values may be any text. Their order is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// The value of the header of that name.
+    /// The value of the header `name`, or `None` when there is no such header.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Sets a header and replaces one of the same name.
+    /// Sets the header `name` and replaces its earlier value.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let name = name.into();
         self.0.retain(|(known, _)| *known != name);
         self.0.push((name, value.into()));
     }
 
-    /// All names with their values.
+    /// All headers, as pairs of name and value, in the order in which they were set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -106,7 +116,7 @@ impl Headers {
         self.0.is_empty()
     }
 
-    /// The bytes of all names and values together.
+    /// Returns the total size of all names and values, in bytes.
     pub fn total_bytes(&self) -> usize {
         self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
@@ -120,42 +130,55 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
     }
 }
 
-/// A job to push.
+/// The payload and the options of a job that a producer pushes.
 ///
 /// ```
-/// use std::time::Duration;
-/// use relq_core::{NewJob, Priority};
+/// use std::{num::NonZeroU16, time::Duration};
+/// use relq_core::{JobId, NewJob, Priority, unique::UniqueKey};
 ///
 /// let job = NewJob::new("resize 42")
+///     .id(JobId::new("upload-42")?) // a repeated push stores no second job
+///     .unique(UniqueKey::new("image-42")?) // one unfinished job per image
+///     .delay(Duration::from_secs(5)) // not before five seconds have passed
+///     .expires_in(Duration::from_secs(3600)) // dead if not delivered in an hour
 ///     .priority(Priority::HIGHEST)
-///     .delay(Duration::from_secs(5));
+///     .max_attempts(NonZeroU16::MIN) // never retried
+///     .lease(Duration::from_secs(300)) // a dead worker holds it for 5 minutes
+///     .header("content-type", "text/plain");
 /// assert_eq!(&job.payload[..], b"resize 42");
+/// # Ok::<(), relq_core::error::InvalidName>(())
 /// ```
+///
+/// A text, a byte string or a [`Bytes`] converts into a job with default options. A
+/// backend that does not support an option refuses the push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewJob {
     /// The payload: any bytes, which are delivered unchanged (R2).
     pub payload: Bytes,
-    /// An id that the client made, so that a second push stores no second job (R4).
+    /// An id that the client made, so that a repeated push stores no second job (R4).
+    /// With `None` the backend makes the id.
     pub id: Option<JobId>,
-    /// How long after the push the job becomes ready (R14).
+    /// How long after the push the job becomes ready (R14). With zero it is ready at
+    /// once.
     pub delay: Duration,
-    /// How long after the push the job is buried if it was not delivered (R17).
+    /// The job is buried if it was not delivered within this time after the push (R17).
+    /// With `None` the job does not expire.
     pub expires_in: Option<Duration>,
     /// The job's priority among the ready jobs (R15).
     pub priority: Priority,
-    /// A key that only one job may hold (R16).
+    /// A key that only one unfinished job may hold (R16).
     pub unique: Option<Unique>,
-    /// Deliveries before the job is buried (R11).
+    /// How many times the job may be delivered before it is buried (R11).
     pub max_attempts: NonZeroU16,
     /// A lease length for this job, instead of the one that the worker asks for.
     pub lease: Option<Duration>,
-    /// The job's headers.
+    /// Names and values that are stored and delivered with the job.
     pub headers: Headers,
 }
 
 impl NewJob {
-    /// A job of that payload, ready at once, with every option at its default.
+    /// A job with the given payload, ready at once, with every option at its default.
     pub fn new(payload: impl Into<Bytes>) -> Self {
         Self {
             payload: payload.into(),
@@ -170,68 +193,72 @@ impl NewJob {
         }
     }
 
-    /// The bytes of the payload and the headers together.
+    /// Returns the total size of the payload and the headers, in bytes.
     pub fn total_bytes(&self) -> usize {
         self.payload.len() + self.headers.total_bytes()
     }
 
-    /// Sets an id that the client made.
+    /// Sets an id that the client made, so that a repeated push stores no second job
+    /// (R4).
     #[must_use]
     pub fn id(mut self, id: JobId) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// Makes the job ready only after `delay`.
+    /// Makes the job ready only after `delay`, counted from the push by the store's
+    /// clock (R14).
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Sets how long after the push the job is buried if it was not delivered.
+    /// Sets the time after the push at which the job is buried if it was not delivered
+    /// (R17). By default the job does not expire.
     #[must_use]
     pub fn expires_in(mut self, expires_in: Duration) -> Self {
         self.expires_in = Some(expires_in);
         self
     }
 
-    /// Sets the job's priority.
+    /// Sets the job's priority among the ready jobs (R15).
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Binds the job to a unique key. If another job holds the key, that job does not
-    /// change.
+    /// Sets a unique key. If another job holds the key, the push stores nothing and
+    /// does not change that job.
     #[must_use]
     pub fn unique(self, key: UniqueKey) -> Self {
         self.unique_or(key, OnDuplicate::Keep)
     }
 
-    /// Binds the job to a unique key, and sets how a held key is treated.
+    /// Sets a unique key, and the effect of the push if another job holds the key.
     #[must_use]
     pub fn unique_or(mut self, key: UniqueKey, on_duplicate: OnDuplicate) -> Self {
         self.unique = Some(Unique { key, on_duplicate });
         self
     }
 
-    /// Sets the most deliveries of the job.
+    /// Sets how many times the job may be delivered before it is buried (R11); the
+    /// default is [`DEFAULT_MAX_ATTEMPTS`].
     #[must_use]
     pub fn max_attempts(mut self, max_attempts: NonZeroU16) -> Self {
         self.max_attempts = max_attempts;
         self
     }
 
-    /// Sets a lease length for this job.
+    /// Sets a lease length for this job, instead of the one that the worker asks for.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// Adds a header and replaces one of the same name.
+    /// Sets the header `name` and replaces its earlier value.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.set(name, value);

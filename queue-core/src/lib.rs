@@ -41,7 +41,7 @@ pub mod unique;
 
 pub use bytes::Bytes;
 
-// The contract's links to these names.
+// CONTRACT.md, which is this crate's documentation, links to these names.
 #[cfg(doc)]
 use crate::{
     batch::{BatchId, BatchPriority, BatchQueue},

@@ -1,8 +1,9 @@
-//! Names, checked once: the rules that all share, and the queue's name.
+//! The rules that all names share, such as job ids and worker ids, and the type of a
+//! queue's name. A name is checked once, when it is created.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// A name that breaks a rule, and the rule that it breaks.
+/// The error for a name that is not valid: which name, and which rule it breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {reason}")]
 pub struct InvalidName {
@@ -16,7 +17,8 @@ impl InvalidName {
     }
 }
 
-/// The rules that all names share: not empty, short enough to be a key, printable.
+/// Checks the rules that all names share: a name is not empty, has at most `max` bytes,
+/// and contains no control characters.
 pub(crate) fn check_text(
     what: &'static str,
     text: &str,
@@ -41,13 +43,13 @@ macro_rules! checked_text {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The most bytes of a name.
+            /// The largest length of the name, in bytes.
             pub const MAX_BYTES: usize = $max;
 
-            /// A name, if `text` is a valid one.
+            /// Creates the name from `text` if `text` is valid.
             ///
             /// # Errors
-            /// When `text` is empty, longer than [`Self::MAX_BYTES`], or holds a
+            /// When `text` is empty, longer than [`Self::MAX_BYTES`], or contains a
             /// character that is not allowed.
             pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidName> {
                 let text = text.as_ref();
@@ -57,7 +59,7 @@ macro_rules! checked_text {
                 Ok(Self(text.into()))
             }
 
-            /// As text.
+            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -98,13 +100,13 @@ pub(crate) use checked_text;
 pub struct QueueName(Arc<str>);
 
 impl QueueName {
-    /// The longest name, in bytes.
+    /// The largest length of a queue's name, in bytes.
     pub const MAX_BYTES: usize = 200;
 
-    /// Creates the value from `name` if the name is valid.
+    /// Creates the name if `name` is valid.
     ///
     /// # Errors
-    /// When the name is empty, longer than [`Self::MAX_BYTES`], or holds braces or
+    /// When the name is empty, longer than [`Self::MAX_BYTES`], or contains braces or
     /// control characters.
     pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
         let name = name.as_ref();

@@ -1,4 +1,4 @@
-//! Parameters and results of an [`Operator`](crate::Operator)'s calls.
+//! The parameters and results of the calls of an [`Operator`](crate::Operator).
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -12,13 +12,13 @@ use crate::{
 /// The states of a stored job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// Waiting until it is due.
+    /// The job waits until a set time, when it becomes ready.
     Scheduled,
-    /// Waiting to be claimed.
+    /// The job waits until a worker claims it.
     Ready,
-    /// Held by a worker.
+    /// A worker holds the job.
     Leased,
-    /// Buried.
+    /// The job was buried: it is kept until it is redriven or purged.
     Dead,
 }
 
@@ -34,7 +34,7 @@ impl JobState {
     }
 }
 
-/// Selects dead jobs.
+/// The dead jobs that a redrive or a purge handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// All jobs that are dead when the call begins.
@@ -43,30 +43,30 @@ pub enum Selection {
     Only(Vec<JobId>),
 }
 
-/// Where the next page begins, in the backend's own form.
+/// The position at which the next page of jobs begins, in the backend's own form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageCursor(pub Bytes);
 
-/// Asks for one page of jobs.
+/// A request for one page of jobs of one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeekRequest {
-    /// The state of the jobs.
+    /// The state of the jobs to return.
     pub state: JobState,
-    /// The most jobs of the page. A backend may return fewer although more pages
-    /// follow.
+    /// The largest number of jobs to return. A backend may return fewer although more
+    /// pages follow.
     pub limit: NonZeroU32,
-    /// Where the page begins; `None` is the first page.
+    /// The position where the page begins; `None` for the first page.
     pub after: Option<PageCursor>,
 }
 
 impl PeekRequest {
-    /// The first page of up to `limit` jobs in `state`.
+    /// Creates a request for the first page, with up to `limit` jobs in `state`.
     pub fn new(state: JobState, limit: NonZeroU32) -> Self {
         Self { state, limit, after: None }
     }
 
-    /// Continues where the last page ended.
+    /// Begins the page at `cursor`, which an earlier page returned.
     #[must_use]
     pub fn after(mut self, cursor: PageCursor) -> Self {
         self.after = Some(cursor);
@@ -74,46 +74,47 @@ impl PeekRequest {
     }
 }
 
-/// One page of jobs.
+/// One page of jobs, as [`Operator::peek`](crate::Operator::peek) returns it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// The jobs.
+    /// The jobs of this page, in the order in which they will be served.
     pub jobs: Vec<JobView>,
-    /// Where the next page begins; `None` when this is the last page.
+    /// The position where the next page begins; `None` when this is the last page.
     pub next: Option<PageCursor>,
 }
 
-/// A job as an operator sees it.
+/// The data of a job that an operator can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobView {
-    /// The job's id. A bare payload has none until it is leased (R20).
+    /// The job's id. A bare payload has no id until it is leased (R20).
     pub id: Option<JobId>,
     /// The pushed payload.
     pub payload: Bytes,
-    /// Deliveries so far, including the running one.
+    /// How many times the job has been delivered, including the delivery that now runs.
     pub attempt: u32,
-    /// Deliveries before the job is buried.
+    /// How many times the job may be delivered before it is buried.
     pub max_attempts: NonZeroU16,
-    /// The job's priority.
+    /// The job's priority among the ready jobs (R15).
     pub priority: Priority,
-    /// The unique key that the job holds.
+    /// The unique key that the job holds, if it holds one.
     pub unique: Option<UniqueKey>,
-    /// When the job is buried if it is still not delivered.
+    /// When the job is buried if it is still not delivered; `None` for a job that does
+    /// not expire.
     pub expires_at: Option<Timestamp>,
-    /// The job's headers.
+    /// The job's headers, as the producer set them.
     pub headers: Headers,
-    /// The error of the job's last failed attempt.
+    /// The error of the job's last failed attempt; `None` if no attempt failed.
     pub last_error: Option<String>,
-    /// The batch of the job, if the job is a piece. For a dead letter: the batch in
-    /// which it died, as long as the record of that batch exists.
+    /// The batch of which the job is a piece. A dead letter keeps the batch in which it
+    /// died, as long as the record of that batch exists.
     pub batch: Option<BatchId>,
-    /// Details of the job's state.
+    /// The state of the job, with the details of that state.
     pub detail: StateDetail,
 }
 
 impl JobView {
-    /// A view of a job with only these fields set.
+    /// Creates a view of a job with the given fields. A backend sets the other fields.
     pub fn new(
         id: Option<JobId>,
         payload: impl Into<Bytes>,
@@ -135,7 +136,7 @@ impl JobView {
     }
 }
 
-/// Details of the state of a job.
+/// The state of a job, with the details of that state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateDetail {
     /// The job becomes ready at a set time.
@@ -149,22 +150,22 @@ pub enum StateDetail {
     Leased {
         /// The worker that holds the job.
         worker: WorkerId,
-        /// When this state began.
+        /// When the worker claimed the job.
         since: Timestamp,
         /// When the lease expires, unless it is extended.
         until: Timestamp,
     },
     /// The job was buried.
     Dead {
-        /// The reason, as text: from the disposition, or from relq itself.
+        /// Why the job was buried, as text.
         reason: String,
-        /// When this state began.
+        /// When the job was buried.
         since: Timestamp,
     },
 }
 
 impl StateDetail {
-    /// The state that these details belong to.
+    /// Returns the state to which these details belong.
     pub fn state(&self) -> JobState {
         match self {
             Self::Scheduled { .. } => JobState::Scheduled,
@@ -178,26 +179,27 @@ impl StateDetail {
 /// The result of a redrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Redriven {
-    /// Jobs that are ready again.
+    /// The number of dead jobs that the redrive made ready again.
     pub moved: u64,
-    /// Jobs that are still dead, because another job holds their unique key.
+    /// The number of jobs that are still dead, because another job holds their unique
+    /// key.
     pub duplicates: u64,
 }
 
 /// The result of cancelling a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// The job was removed; it was in this state.
+    /// The job was removed. It was in the given state.
     Removed(JobState),
     /// No scheduled, ready or leased job has this id.
     NotFound,
 }
 
-/// The result of an audit.
+/// The result of an audit, which checks the stored jobs of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
-    /// The number of jobs checked.
+    /// The number of jobs that the audit checked.
     pub jobs: u64,
-    /// The problems found, one sentence each. Empty when there are none.
+    /// The problems that the audit found, one sentence each; empty when there are none.
     pub problems: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The results of calls.
+//! The results that the calls of a queue return, such as `Pushed` and `Settled`.
 
 use std::time::Duration;
 
@@ -7,19 +7,20 @@ use crate::{Delivery, Error, JobId, environment::Timestamp};
 /// The result of pushing one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pushed {
-    /// The job is in the store (R1).
+    /// The job is in the store under this id (R1).
     Stored(JobId),
-    /// Nothing was stored, because an existing job takes its place.
+    /// Nothing was stored, because a job with the same id or unique key exists.
     Duplicate {
-        /// The existing job.
+        /// The id of the existing job.
         existing: JobId,
-        /// The property that both jobs have.
+        /// What the two jobs have in common: the id or the unique key.
         by: DuplicateOf,
     },
 }
 
 impl Pushed {
-    /// The job in the store: the pushed one, or the existing one of a duplicate.
+    /// Returns the id of the stored job. For a duplicate, returns the id of the
+    /// existing job.
     pub fn job(&self) -> &JobId {
         match self {
             Self::Stored(id) | Self::Duplicate { existing: id, .. } => id,
@@ -30,60 +31,67 @@ impl Pushed {
 /// The property that makes a job a duplicate of an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateOf {
-    /// The client-made id: the job exists, or ended less than five minutes ago (R4).
+    /// The client-made id: a job with this id exists, or ended less than five minutes
+    /// ago (R4).
     Id,
-    /// The unique key (R16).
+    /// The unique key: another unfinished job holds it (R16).
     UniqueKey,
 }
 
 /// The result of one settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Settled {
-    /// The disposition was applied.
+    /// The settlement was applied to the job.
     Applied,
     /// The receipt no longer holds the lease: nothing was changed (R7).
     LeaseLost,
 }
 
-/// The results of a settlement and a claim made in one call.
+/// The results of a call that both settles jobs and claims jobs.
 #[derive(Debug)]
 pub struct SettledAndClaimed {
-    /// The results of the settlements, in their order.
+    /// The result of each settlement, in the order of the call.
     pub settled: Result<Vec<Settled>, Error>,
-    /// The jobs claimed.
+    /// The jobs that were claimed.
     pub claimed: Result<Vec<Delivery>, Error>,
 }
 
-/// The result for one lease that a heartbeat named.
+/// The result for one lease that a heartbeat tried to extend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extended {
-    /// The lease runs until this time, by the store's clock.
+    /// The lease was extended: it runs until this time, by the store's clock.
     Until(Timestamp),
-    /// The job was cancelled. The worker must stop the handler, and has nothing to
-    /// settle.
+    /// The job was cancelled. The worker must stop the handler, and must not settle the
+    /// job.
     Cancelled,
     /// The receipt no longer holds the lease (R7).
     LeaseLost,
+    /// The store of this lease cannot be reached, or its reply was lost, while the other
+    /// results of the call are known. The lease may have been extended. Only a queue that
+    /// consists of several stores returns this; a queue of one store returns an error.
+    Unknown,
 }
 
-/// The result of `release_worker`.
+/// The result of [`release_worker`](crate::ReliableQueue::release_worker).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Released {
-    /// Jobs that went back to the front of the queue.
+    /// The number of jobs that went back to the front of the queue.
     pub jobs: u64,
 }
 
-/// The result of one page of recovery.
+/// The result of one call of [`recover`](crate::ReliableQueue::recover).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// Jobs whose lease had expired and that are now ready again.
+    /// The number of jobs whose lease had expired and that are now ready again.
     pub requeued: u32,
-    /// Jobs whose lease had expired on their last attempt and that are now dead.
+    /// The number of jobs whose lease had expired on their last attempt and that are
+    /// now dead.
     pub buried: u32,
-    /// Scheduled jobs that were due and are now ready.
+    /// The number of scheduled jobs that were due and are now ready.
     pub promoted: u32,
-    /// Whether more work is left than one page allows.
+    /// Whether more jobs must be recovered than fit into this call's page.
     pub more: bool,
-    /// How long until the next lease or delay ends, if there is one.
+    /// How long until the next lease expires or the next delay ends; `None` when no job
+    /// is leased or scheduled.
     pub next_in: Option<Duration>,
 }

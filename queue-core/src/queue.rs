@@ -14,6 +14,7 @@ use crate::{
     Stats, WorkerId,
     batch::BatchQueue,
     capabilities::Capabilities,
+    environment::{Clock as _, SystemClock},
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
@@ -21,12 +22,12 @@ use crate::{
 /// A queue that loses no job: a claimed job is leased, and it comes back if it is not
 /// settled while the lease runs.
 ///
-/// All methods may be called at once from many tasks. None hangs for ever (R21). A
-/// future that is dropped leaves the queue in a state that another call or
-/// [`recover`](Self::recover) sets right (R22).
+/// Many tasks may call all methods at the same time. No call waits for ever (R21). If a
+/// caller drops a future, the next call or [`recover`](Self::recover) repairs the
+/// queue's state (R22).
 #[async_trait]
 pub trait ReliableQueue: Debug + Display + Send + Sync {
-    /// The options and declarations of this backend. They do not change.
+    /// Returns the options, properties and limits of this backend. They do not change.
     fn capabilities(&self) -> &Capabilities;
 
     /// Stores all of `jobs` or none (R5) and returns a result for each, in order.
@@ -36,10 +37,10 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a job that breaks a limit or more jobs than
-    /// [`max_jobs_per_call`](crate::capabilities::Limits::max_jobs_per_call), [`Error::Unsupported`]
-    /// for an option that is not supported. In both cases nothing was sent.
-    /// [`Error::Invalid`] also for a token of an earlier call with another number of
-    /// jobs; nothing was stored then.
+    /// [`max_jobs_per_call`](crate::capabilities::Limits::max_jobs_per_call),
+    /// [`Error::Unsupported`] for an option that is not supported. In both cases
+    /// nothing was sent. [`Error::Invalid`] also for a token of an earlier call with
+    /// another number of jobs; nothing was stored then.
     async fn push(
         &self,
         jobs: &[NewJob],
@@ -53,6 +54,24 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// the worker is released.
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error>;
 
+    /// Returns when a claim may find a job, or after `limit`. It leases nothing, and it
+    /// may return early although no job is ready.
+    ///
+    /// A caller that waits on several queues at once calls this method after a claim
+    /// without a wait has found nothing. Unlike the future of [`claim`](Self::claim),
+    /// this one can be dropped without an effect on any job.
+    ///
+    /// The default sleeps for at most [`Capabilities::lateness`]. A backend that can
+    /// wake a waiting claim overrides it.
+    ///
+    /// # Errors
+    /// The store cannot say whether a job is ready. A backend that reconnects by itself
+    /// need not return this error: the next claim does.
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        SystemClock.sleep(limit.min(self.capabilities().lateness)).await;
+        Ok(())
+    }
+
     /// Applies the settlements of jobs that a worker holds, and returns a result for
     /// each, in order. One lost lease does not affect the others (R7).
     ///
@@ -60,8 +79,8 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// applied the first time return `LeaseLost`.
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error>;
 
-    /// Settles, then claims, in one round trip where the backend can. Never waits:
-    /// `ask.wait` is ignored.
+    /// Settles jobs and then claims others, in one round trip if the backend is able
+    /// to. The claim never waits: it ignores `ask.wait`.
     async fn settle_and_claim(
         &self,
         done: &[Settlement],
@@ -73,11 +92,12 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
         SettledAndClaimed { settled, claimed }
     }
 
-    /// The heartbeat: the leases of `held` run for `lease` from now, and the result
-    /// says which are lost or cancelled.
+    /// Extends the leases of `held`, so that they run for `lease` from now. The result
+    /// says which leases are lost and which jobs were cancelled.
     ///
     /// `held` lists all jobs that the worker knows it holds with leases of this length.
-    /// Jobs that are leased to it without its knowledge are not extended (R10).
+    /// Jobs that are leased to it without its knowledge, because the reply to a claim
+    /// was lost, are not extended (R10).
     async fn extend(
         &self,
         worker: &WorkerId,
@@ -85,37 +105,69 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
         lease: Duration,
     ) -> Result<Vec<Extended>, Error>;
 
-    /// Gives back all jobs that the worker holds, also those whose reply it never
-    /// received, to the front of the queue and without counting an attempt (R24).
+    /// Gives back all jobs that are leased to the worker, even those whose claim reply
+    /// it never received. They go to the front of the queue, and no attempt is counted
+    /// (R24).
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error>;
 
-    /// Recovers up to `page` jobs: it makes jobs whose lease has expired and due jobs
-    /// ready (R9). It also continues unfinished work on batches (B5, B6, B7). The
-    /// result says whether there is more.
+    /// Recovers up to `page` jobs (R9). A job whose lease has expired becomes ready
+    /// again, or dead after its last attempt. A scheduled job that is due becomes
+    /// ready. The call also continues unfinished work on batches (B5, B6, B7). The
+    /// result says whether more jobs are left to recover.
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error>;
 
-    /// Another queue on the same store that shares no connection with this one. Its
-    /// connection driver, if it has one, runs on the runtime of the caller. A heartbeat
-    /// on its own thread needs this.
+    /// Opens another handle to the queue, which shares no connection with this one. A
+    /// heartbeat that runs on its own thread needs such a handle. If the connection has
+    /// a driver task, the task runs on the async runtime of the caller.
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error>;
 
-    /// The same queue with its batches, where the backend supports
-    /// [`Capability::Batches`](crate::capabilities::Capability::Batches); `None` where it does not.
+    /// Returns this queue as a [`BatchQueue`]. Returns `None` if the backend does not
+    /// support [`Capability::Batches`](crate::capabilities::Capability::Batches).
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         None
     }
 }
 
-/// The calls of an operator on a queue. Workers do not need it.
+/// The calls with which an operator inspects and controls a queue. Workers do not need
+/// them.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use relq_core::operator::{JobState, PeekRequest, Selection};
+/// use relq_core::{Error, Operator};
+///
+/// /// Prints why jobs died, and makes those that timed out ready again.
+/// async fn revive(queue: &dyn Operator) -> Result<(), Error> {
+///     println!("{} jobs are dead", queue.stats().await?.dead);
+///
+///     let hundred = NonZeroU32::new(100).expect("not zero");
+///     let mut ask = PeekRequest::new(JobState::Dead, hundred);
+///     let mut timed_out = Vec::new();
+///     loop {
+///         let page = queue.peek(&ask).await?;
+///         for job in page.jobs {
+///             let error = job.last_error.unwrap_or_default();
+///             println!("{:?} after {} attempts: {error}", job.id, job.attempt);
+///             timed_out.extend(job.id.filter(|_| error.contains("timed out")));
+///         }
+///         let Some(next) = page.next else { break };
+///         ask = ask.after(next);
+///     }
+///     let redriven = queue.redrive(&Selection::Only(timed_out)).await?;
+///     println!("{} jobs are ready again", redriven.moved);
+///     Ok(())
+/// }
+/// ```
 #[async_trait]
 pub trait Operator: Debug + Send + Sync {
-    /// How many jobs are in each state (R23).
+    /// Counts the jobs in each state (R23).
     async fn stats(&self) -> Result<Stats, Error>;
 
-    /// One page of the jobs in a state, in the order in which they will be served.
+    /// Returns one page of the jobs in a state, in the order in which they will be
+    /// delivered.
     ///
-    /// Pages are read one by one, so jobs that move between two calls may be
-    /// missing or shown twice.
+    /// Each call reads one page, so jobs that move between two calls may be missing or
+    /// appear twice.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
 
     /// Makes dead jobs ready again, at the back of the queue and with no attempt
@@ -125,32 +177,34 @@ pub trait Operator: Debug + Send + Sync {
     /// Removes dead jobs and returns their number.
     async fn purge_dead(&self, which: &Selection) -> Result<u64, Error>;
 
-    /// Removes every job in every state, every batch and all remembered ids and tokens;
-    /// returns the number of jobs. Workers that hold a job lose its lease.
+    /// Removes every job in every state, every batch, and all remembered ids and push
+    /// tokens. Returns the number of removed jobs. Workers that hold a job lose its
+    /// lease.
     async fn purge(&self) -> Result<u64, Error>;
 
-    /// Ends a scheduled, ready or leased job for good. The worker that holds a leased
-    /// job is notified at its next heartbeat.
+    /// Removes a scheduled, ready or leased job. The worker that holds a leased job is
+    /// notified at its next heartbeat.
     ///
-    /// A backend without an index searches for the job. It may miss one that workers
-    /// move three times or more during the search; pause the queue first where that
-    /// matters.
+    /// A backend without an index of jobs must search for the job. The search may miss
+    /// a job that workers move three times or more meanwhile. To prevent that, pause
+    /// the queue first.
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error>;
 
-    /// Stops claims until `resume`. Leased jobs continue. Pausing a paused queue
-    /// changes nothing.
+    /// Stops claims until `resume`. Workers can finish the jobs that they hold. Pausing
+    /// a paused queue changes nothing.
     async fn pause(&self) -> Result<(), Error>;
 
     /// Allows claims again. Resuming a running queue changes nothing.
     async fn resume(&self) -> Result<(), Error>;
 
-    /// Checks that each job is in exactly one state, and reports each one that is not
-    /// (R23). It reads everything, so it is meant for tests and repairs, not for a
+    /// Checks that each job is in exactly one state, and reports each job that is not
+    /// (R23). It reads the whole queue, so it is meant for tests and repairs, not for a
     /// dashboard.
     async fn audit(&self) -> Result<Audit, Error>;
 }
 
-/// The worker's and the operator's calls in one object, as the facade returns it.
+/// A queue with the calls of workers and of operators. `relq::connect` returns this
+/// type.
 pub trait Queue: ReliableQueue + Operator {}
 
 impl<T: ReliableQueue + Operator> Queue for T {}

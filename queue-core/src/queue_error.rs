@@ -1,10 +1,30 @@
-//! One error for all backends. Each variant is a case that the caller can handle.
+//! The error type of all backends. Each variant is a case that a caller can handle.
 
 use crate::error::{BoxError, Effect, ErrorContext, RetryAdvice};
 
 /// Why a call failed (R21).
 ///
 /// Nothing ready, a duplicate and a lost lease are outcomes, not errors.
+///
+/// A caller that handles all variants alike asks for the advice:
+///
+/// ```
+/// use relq_core::{Error, error::{Effect, RetryAdvice}};
+///
+/// fn next_step(error: &Error) -> &'static str {
+///     match (error, error.retry_advice()) {
+///         (Error::Full { .. }, _) => "alert an operator, and push later",
+///         (_, RetryAdvice::Safe) => "repeat the call after a pause",
+///         (_, RetryAdvice::MayRepeat) => "repeat the push if it has a token",
+///         (_, RetryAdvice::Never) => "repair the call or the store first",
+///     }
+/// }
+/// # use relq_core::error::{ErrorContext, Operation};
+/// let at = ErrorContext { backend: "zset", operation: Operation::Push };
+/// let error = Error::Interrupted { at, source: "connection reset".into() };
+/// assert_eq!(error.effect(), Effect::Maybe);
+/// assert_eq!(next_step(&error), "repeat the push if it has a token");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,7 +41,7 @@ pub enum Error {
     Unsupported {
         /// Where the error occurred.
         at: ErrorContext,
-        /// The option, in words.
+        /// The name of the option, in words.
         option: &'static str,
     },
     /// There is no connection, or the store is temporarily unable to answer (starting
@@ -35,22 +55,34 @@ pub enum Error {
     },
     /// The call was sent and its reply was lost, or part of it failed: it may have
     /// taken effect.
-    #[error("{at}: the answer was lost, so it may have happened")]
+    #[error("{at}: the reply was lost, so the call may have taken effect")]
     Interrupted {
         /// Where the error occurred.
         at: ErrorContext,
         /// The error of the client library.
         source: BoxError,
     },
+    /// The call took effect, and too few replicas have confirmed it in time: if the
+    /// server is lost now, the call may be lost with it. A caller that repeats the call
+    /// waits for the replicas again.
+    #[error(
+        "{at}: it is done, and too few replicas have it, so a fail-over may lose it"
+    )]
+    NotReplicated {
+        /// Where the error occurred.
+        at: ErrorContext,
+        /// How many replicas have the changes of the call, and how many are needed.
+        source: BoxError,
+    },
     /// The call took effect, but its reply could not be read.
-    #[error("{at}: it was done, but the answer cannot be read")]
+    #[error("{at}: the call took effect, but its reply cannot be read")]
     Unreadable {
         /// Where the error occurred.
         at: ErrorContext,
         /// The cause: how the reply differs from the expected form.
         source: BoxError,
     },
-    /// The store has no memory or disk left. Nothing was done.
+    /// The store has no memory or disk space left. Nothing was done.
     #[error("{at}: the store is full")]
     Full {
         /// Where the error occurred.
@@ -58,8 +90,9 @@ pub enum Error {
         /// The error of the client library.
         source: BoxError,
     },
-    /// The store takes no writes: it is a replica that was not promoted. Nothing was
-    /// done. A promotion repairs this, so a worker retries the call for a limited time.
+    /// The store accepts no writes, because it is a replica. Nothing was done. If the
+    /// replica is promoted, the call works again, so a worker retries it for a limited
+    /// time.
     #[error("{at}: the store takes no writes")]
     ReadOnly {
         /// Where the error occurred.
@@ -67,8 +100,8 @@ pub enum Error {
         /// The error of the client library.
         source: BoxError,
     },
-    /// Wrong password, missing permission, a file that may not be written. Nothing
-    /// was done.
+    /// The store denies access: the password is wrong, a permission is missing, or the
+    /// file must not be written. Nothing was done.
     #[error("{at}: access is denied")]
     Denied {
         /// Where the error occurred.
@@ -76,8 +109,8 @@ pub enum Error {
         /// The error of the client library.
         source: BoxError,
     },
-    /// This backend cannot use the store: it is too old, damaged or does not belong to
-    /// relq, or a key has another type. Nothing was done.
+    /// This backend cannot use the store: the store is too old, is damaged or does not
+    /// belong to relq, or a key has another type. Nothing was done.
     #[error("{at}: the store cannot be used")]
     Unusable {
         /// Where the error occurred.
@@ -86,41 +119,44 @@ pub enum Error {
         source: BoxError,
     },
     /// The server is of a kind that cannot hold a relq queue: a sentinel, or a cluster
-    /// node that redirects to another. Nothing was done, and only another address
-    /// helps.
-    #[error("{at}: the server is the wrong one")]
+    /// node that redirects to another. Nothing was done. The caller must connect to
+    /// another address.
+    #[error("{at}: this server cannot hold a queue, so connect to another one")]
     WrongServer {
         /// Where the error occurred.
         at: ErrorContext,
-        /// Which kind of server it is, and which one is needed.
+        /// The kind of this server, and the kind that is needed.
         source: BoxError,
     },
 }
 
 impl Error {
-    /// Whether the call changed the store.
+    /// Whether the call that failed changed the store.
     pub fn effect(&self) -> Effect {
         match self {
-            Self::Interrupted { .. } => Effect::Maybe,
+            Self::Interrupted { .. } | Self::NotReplicated { .. } => Effect::Maybe,
             Self::Unreadable { .. } => Effect::Yes,
             _ => Effect::No,
         }
     }
 
-    /// Whether only a person can repair the cause: permissions, another file, a
-    /// promotion. An unattended program should stop after it has retried for some time.
+    /// Whether a person has to repair the cause, for example by changing permissions,
+    /// by naming another file, or by promoting a replica. An unattended program should
+    /// stop after it has retried for some time.
     pub fn needs_help(&self) -> bool {
         matches!(self, Self::ReadOnly { .. })
             || self.retry_advice() == RetryAdvice::Never
     }
 
-    /// Whether the same call may be made again.
+    /// Whether the caller may make the same call again.
     pub fn retry_advice(&self) -> RetryAdvice {
         match self {
             Self::Unavailable { .. } | Self::Full { .. } | Self::ReadOnly { .. } => {
                 RetryAdvice::Safe
             }
-            Self::Interrupted { at, .. } | Self::Unreadable { at, .. } => {
+            Self::Interrupted { at, .. }
+            | Self::NotReplicated { at, .. }
+            | Self::Unreadable { at, .. } => {
                 if at.operation.is_repeatable() {
                     RetryAdvice::Safe
                 } else {
@@ -138,6 +174,7 @@ impl Error {
             | Self::Unsupported { at, .. }
             | Self::Unavailable { at, .. }
             | Self::Interrupted { at, .. }
+            | Self::NotReplicated { at, .. }
             | Self::Unreadable { at, .. }
             | Self::Full { at, .. }
             | Self::Denied { at, .. }
@@ -147,8 +184,8 @@ impl Error {
         }
     }
 
-    /// The message and the messages of all its causes, joined by colons. A cause whose
-    /// text is already part of the error above it is not repeated.
+    /// Returns the message of this error and those of its causes, joined by colons. A
+    /// cause whose text is already part of the error above it is not repeated.
     ///
     /// ```
     /// use relq_core::{error::{ErrorContext, Operation}, Error};

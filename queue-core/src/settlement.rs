@@ -1,26 +1,26 @@
-//! A worker's report on a job that it held.
+//! A worker's report on a job that it held: how the job ends or continues.
 
 use std::time::Duration;
 
 use crate::Receipt;
 
-/// A worker's report on a job that it held.
+/// A worker's report on a job that it held: how the job ends or continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
-    /// Proof of the lease.
+    /// Proof of the job's lease.
     pub receipt: Receipt,
-    /// How the job ends or goes on.
+    /// How the job ends or continues.
     pub disposition: Disposition,
 }
 
 impl Settlement {
-    /// A settlement that applies `disposition` to the job of `receipt`.
+    /// Creates a settlement that applies `disposition` to the job of `receipt`.
     pub fn new(receipt: Receipt, disposition: Disposition) -> Self {
         Self { receipt, disposition }
     }
 }
 
-/// How a job that was delivered ends or goes on.
+/// How a job that was delivered ends or continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
     /// The job succeeded and is removed (R8).
@@ -37,9 +37,9 @@ pub enum Disposition {
         /// Why the job failed; kept as its last error.
         error: String,
     },
-    /// The job is removed without having succeeded.
+    /// The job did not succeed, but it is removed anyway.
     Discard,
-    /// The job was not run: it goes back to the front, and the delivery is not counted
-    /// as an attempt (R24).
+    /// The job was not run. It goes back to the front of the queue, and the delivery is
+    /// not counted as an attempt (R24).
     GiveBack,
 }

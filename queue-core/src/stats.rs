@@ -1,41 +1,44 @@
-//! Statistics of a queue.
+//! The numbers of a queue's jobs in each state.
 
 use std::time::Duration;
 
-/// How many jobs are in each state, read from the structures themselves (R23).
+/// The numbers of jobs in each state. The store counts them at the time of the call
+/// (R23).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Waiting to be claimed.
+    /// Jobs that wait until a worker claims them.
     pub ready: u64,
-    /// Waiting until they are due.
+    /// Jobs that wait until a set time, when they become ready.
     pub scheduled: u64,
-    /// Held by workers.
+    /// Jobs that workers hold.
     pub leased: u64,
     /// Leased jobs whose lease has expired and that no reaper has recovered yet.
     pub overdue: u64,
-    /// Buried.
+    /// Jobs that were buried and are kept until they are redriven or purged.
     pub dead: u64,
-    /// Settled as done, since the queue was created or purged.
+    /// Jobs that were settled as done, since the queue was created or purged.
     pub finished: u64,
-    /// Settled as discarded, since the queue was created or purged.
+    /// Jobs that were settled as discarded, since the queue was created or purged.
     pub discarded: u64,
-    /// Cancelled, since the queue was created or purged.
+    /// Jobs that were cancelled, since the queue was created or purged.
     pub cancelled: u64,
-    /// Whether claims are paused.
+    /// Whether an operator has paused the queue, so that workers can claim no job.
     pub paused: bool,
-    /// How long until the next scheduled job is due; zero when a job is overdue.
+    /// How long until the next scheduled job is due: zero when a job is already due,
+    /// `None` when no job is scheduled.
     pub next_due_in: Option<Duration>,
 }
 
 impl Stats {
-    /// Stats in which all counts are zero and claims are not paused. A backend fills in
-    /// the rest.
+    /// Creates statistics in which all counts are zero and claims are not paused. A
+    /// backend then sets the counts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Jobs that are not finished: ready, scheduled and leased.
+    /// Returns the number of jobs that are not finished: ready, scheduled and leased
+    /// jobs.
     pub fn unfinished(&self) -> u64 {
         self.ready + self.scheduled + self.leased
     }

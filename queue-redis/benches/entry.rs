@@ -1,4 +1,4 @@
-//! The cost of encoding and decoding entries and receipts, without a server.
+//! Measures the cost of encoding and decoding entries and receipts, without a server.
 //!
 //! ```sh
 //! cargo bench -p relq-redis
@@ -13,7 +13,7 @@ use relq_redis::entry::{self, Entry};
 /// The payload size that the workloads of `relq-bench` push, in bytes.
 const PAYLOAD: usize = 256;
 
-/// Number of receipts in one settlement.
+/// The number of receipts in one settlement.
 const BATCH: usize = 100;
 
 fn main() {

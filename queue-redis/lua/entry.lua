@@ -1,7 +1,8 @@
--- Reading and rewriting entries. The layout is documented in relq-redis, entry.rs.
+-- Functions that read and rewrite entries. queue-redis/src/entry.rs documents the
+-- layout.
 local NORMAL = 5
 
--- The fields of an entry, or nil if it does not follow the layout.
+-- Returns the fields of an entry, or nil if it does not follow the layout.
 local function read_entry(entry)
   if #entry < 12 or entry:sub(1, 4) ~= '\245RQ\1' then return nil end
   local flags, priority, attempt, max_attempts, id_bytes =
@@ -15,7 +16,7 @@ local function read_entry(entry)
   }
   if bit.band(flags, 4) ~= 0 then
     if #entry < at + 7 then return nil end
-    job.expires_at, job.expires_offset = struct.unpack('>I8', entry, at), at
+    job.expires_at = struct.unpack('>I8', entry, at)
     at = at + 8
   end
   if bit.band(flags, 8) ~= 0 then
@@ -30,31 +31,52 @@ local function read_entry(entry)
   return job
 end
 
--- The entry with its count of deliveries replaced.
-local function with_attempt(entry, attempt)
-  return entry:sub(1, 6) .. struct.pack('>H', attempt) .. entry:sub(9)
+-- How many bytes of an entry `read_entry` needs at most: the fixed part, an id, two
+-- times and a unique key. Lua reads each byte of a text that it creates, so a script
+-- that needs no payload copies only these.
+local LONGEST_HEAD = 540
+
+-- Returns the first 8 bytes of an entry, with another count of deliveries. The bytes
+-- behind them stay as they are.
+local function start_with_attempt(entry, attempt)
+  return entry:sub(1, 6) .. struct.pack('>H', attempt)
 end
 
--- The entry with its time of expiry replaced, 0 for never.
-local function with_expiry(entry, job, expires_at)
-  local at = job.expires_offset
+-- Returns the entry with another count of deliveries.
+local function with_attempt(entry, attempt)
+  return start_with_attempt(entry, attempt) .. entry:sub(9)
+end
+
+-- Returns the entry of the job with this id with another time of expiry, where 0 means
+-- never. The time is stored behind the id.
+local function with_expiry(entry, id, expires_at)
+  local at = 12 + #id
   return entry:sub(1, at - 1) .. struct.pack('>I8', expires_at) .. entry:sub(at + 8)
 end
 
--- The entry with its id replaced by a generated one.
+-- Returns the entry with another id, which relq generated and need not remember.
 local function with_id(entry, job, id)
   local flags = job.flags - (job.is_indexed and 1 or 0)
   return entry:sub(1, 4) .. string.char(flags) .. entry:sub(6, 10) .. string.char(#id) .. id
     .. entry:sub(12 + #job.id)
 end
 
--- The value of a unique key: when its holder loses it (0 for never), and the holder's
--- id.
+-- The last time that `unique_holder` has formatted, and its text. Most jobs of a push
+-- expire at the same time.
+local formatted_ms, formatted
+
+-- Returns the value that the hash `unique` stores for a key: the time when the job
+-- loses the key (ms, 0 for never), and the job's id.
 local function unique_holder(id, expires_at)
-  return string.format('%.0f ', expires_at or 0) .. id
+  local time_ms = expires_at or 0
+  if time_ms ~= formatted_ms then
+    formatted_ms, formatted = time_ms, string.format('%.0f ', time_ms)
+  end
+  return formatted .. id
 end
 
--- Whole milliseconds. A sorted set would store a score with a fraction as a long text.
+-- Returns the server's time in whole milliseconds. A sorted set would store a score
+-- with a fraction as a long text.
 local function server_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -66,35 +88,40 @@ local function new_budget(jobs, bytes)
   return {jobs = jobs, bytes = bytes, has_taken = false, is_full = false}
 end
 
--- Counts an entry against the budget. Returns false if it does not fit; then no later
--- entry is taken either.
+-- Takes a page of entries, which must fit, from the budget.
+local function count_page(budget, jobs, bytes)
+  budget.jobs, budget.bytes = budget.jobs - jobs, budget.bytes - bytes
+  budget.has_taken = budget.has_taken or jobs > 0
+  -- If no bytes are left, the caller need not read another entry.
+  if budget.bytes <= 0 then budget.jobs, budget.is_full = 0, true end
+end
+
+-- Counts an entry against the budget. Returns false if the entry does not fit. Then no
+-- later entry is taken, even a small one.
 local function may_take(budget, entry)
   if budget.jobs == 0 or budget.has_taken and #entry > budget.bytes then
     budget.jobs, budget.is_full = 0, true
     return false
   end
-  budget.jobs, budget.bytes = budget.jobs - 1, budget.bytes - #entry
-  budget.has_taken = true
-  -- Nothing fits any more, so no further entry needs to be read.
-  if budget.bytes <= 0 then budget.jobs, budget.is_full = 0, true end
+  count_page(budget, 1, #entry)
   return true
 end
 
--- The bytes of entries that one call of a script moves, about: the call ends with the
--- job that reaches this sum. The server runs nothing else meanwhile.
+-- About how many bytes of entries one call of a script moves: the call ends with the
+-- job that reaches this sum. While the script runs, the server serves no other client.
 local STEP_BYTES = 1048576
 
--- The budget of a call that handles jobs one by one, up to `jobs` of them.
+-- The budget of a call that handles up to `jobs` jobs, one by one.
 local function new_step(jobs)
   return {jobs = jobs, bytes = STEP_BYTES}
 end
 
--- Whether the call handles one more job.
+-- Whether the budget has room for one more job.
 local function has_room(step)
   return step.jobs > 0 and step.bytes > 0
 end
 
--- Counts a job that the call handles. `entry` is false if the job has none.
+-- Counts a job against the budget. `entry` is false if the job has no entry.
 local function count_job(step, entry)
   step.jobs, step.bytes = step.jobs - 1, step.bytes - #(entry or '')
 end
@@ -112,18 +139,29 @@ local function next_page(budget, page, page_bytes)
 end
 
 -- Appends elements from the tail of a list to `taken`, the last element first, until
--- the budget is used up. Returns how many it appended.
+-- the budget is used up. Returns how many it appended. The first element that a call
+-- takes is a page of its own, so that later pages are checked against its size.
 local function take_from_tail(list, budget, taken)
-  local count, page, page_bytes = 0, nil, 0
+  local before, count, page, page_bytes = #taken, 0, nil, 0
   while budget.jobs > 0 do
     page = next_page(budget, page, page_bytes)
+    local from, to = -count - page, -count - 1
+    -- The usual arguments are texts: Redis formats a number with 17 digits, which takes
+    -- half as long as this command itself.
+    if from == -1 then from, to = '-1', '-1' end
+    local tail = redis.call('LRANGE', list, from, to)
     page_bytes = 0
-    local tail = redis.call('LRANGE', list, -count - page, -count - 1)
     for i = #tail, 1, -1 do
-      if not may_take(budget, tail[i]) then return count end
-      taken[#taken + 1], count = tail[i], count + 1
-      page_bytes = page_bytes + #tail[i]
+      local element = tail[i]
+      local bytes = page_bytes + #element
+      if budget.has_taken and bytes > budget.bytes then
+        budget.jobs, budget.is_full = 0, true
+        return count
+      end
+      count, page_bytes = count + 1, bytes
+      taken[before + count] = element
     end
+    count_page(budget, #tail, page_bytes)
     if #tail < page then break end
   end
   return count

@@ -1,47 +1,71 @@
-//! Where the server is and how long to wait for it.
+//! The address of the server, and the time limits of calls.
 
 use std::{fmt, time::Duration};
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 use relq_core::environment::Environment;
 
-use crate::Marker;
+use crate::{
+    KeyPrefix, Marker, Partition,
+    conn::Replication,
+    topology::{self, Cluster, Topology, slot_of},
+    url_option::{TlsFiles, take_replication, take_time},
+};
 
-/// How long a call waits on a silent connection unless configured otherwise. The client
-/// library's default of 500 ms is shorter than a server's pause for a fork or an fsync.
+/// How long a call waits on a silent connection unless configured otherwise: 5 s. The
+/// client library's default of 500 ms is shorter than a server's pause for a fork or an
+/// fsync.
 const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long opening a connection may take unless configured otherwise.
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The options that the URL of every transport takes.
-const OPTIONS: [&str; 3] = ["response_timeout", "connect_timeout", "protocol"];
+/// The options that a URL of every scheme may have.
+const OPTIONS: [&str; 5] =
+    ["response_timeout", "connect_timeout", "replicas", "replica_timeout", "protocol"];
 
-/// The options that only a URL `unix://…` takes.
+/// The options that only a URL `unix://…` may have.
 const UNIX_OPTIONS: [&str; 3] = ["db", "user", "pass"];
 
-/// A URL that does not name a Redis server, and why.
+/// The options that only a URL `redis-sentinel://…` may have.
+const SENTINEL_OPTIONS: [&str; 2] = ["sentinel_user", "sentinel_password"];
+
+/// The options that only a URL over TLS may have.
+const TLS_OPTIONS: [&str; 3] = ["cacert", "cert", "key"];
+
+/// The error for a URL that does not name a Redis server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a redis url: {reason}")]
 pub struct InvalidUrl {
-    reason: String,
+    pub(crate) reason: String,
 }
 
-/// A timeout of zero, with which no call could succeed.
+/// The error for a timeout of zero, with which no call could succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {setting} is zero: give at least a millisecond")]
 pub struct InvalidTimeout {
     setting: &'static str,
 }
 
-/// Where the server is and how long to wait for it.
+/// The address of the server, and the time limits of calls.
 ///
 /// Its `Debug` and `Display` never show the password.
 #[derive(Clone)]
 pub struct RedisConfig {
+    /// The server's address, user, password and database. If the URL names several
+    /// servers, the address is that of the first; the rest holds for all of them.
     pub(crate) info: ConnectionInfo,
+    pub(crate) topology: Topology,
+    /// The cluster slot of the queue's keys, which decides on which server of a cluster
+    /// the queue is.
+    pub(crate) slot: Option<u16>,
+    pub(crate) partition: Partition,
     pub(crate) response_timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    /// The files of a URL with TLS. All names are absent in other URLs.
+    pub(crate) tls: TlsFiles,
+    /// What pushes and settlements wait for, if the URL asks for replicas.
+    pub(crate) replication: Option<Replication>,
     pub(crate) environment: Environment,
 }
 
@@ -49,14 +73,30 @@ impl RedisConfig {
     /// The server at `url`: `redis://[user:password@]host[:port][/database]`,
     /// `rediss://…` for TLS, or `unix:///path/of.sock[?db=n&user=…&pass=…]`.
     ///
-    /// Each takes the options `response_timeout` and `connect_timeout`, as in
+    /// Of several servers one serves the queue, and each connection finds it again:
+    ///
+    /// * `redis-sentinel://[user:password@]H1[:P1],H2[:P2],…/SERVICE[/database]`: the
+    ///   master of SERVICE, by the sentinels at these addresses. User and password are
+    ///   the master's; the options `sentinel_user` and `sentinel_password` are for the
+    ///   sentinels.
+    /// * `redis-cluster://[user:password@]H1[:P1],H2[:P2],…`: the master of the queue's
+    ///   slot. Some of the cluster's nodes are enough.
+    ///
+    /// Both exist over TLS, too: `rediss-sentinel://…` and `rediss-cluster://…`.
+    ///
+    /// Each form takes the options `response_timeout` and `connect_timeout`, as in
     /// `redis://host?response_timeout=30s&connect_timeout=500ms`: see
     /// [`response_timeout`](Self::response_timeout) and
-    /// [`connect_timeout`](Self::connect_timeout).
+    /// [`connect_timeout`](Self::connect_timeout). With `replicas=2` a push or a
+    /// settlement returns only when two replicas have it, and fails with
+    /// [`NotReplicated`](relq_core::Error::NotReplicated) after `replica_timeout` (1 s
+    /// if the URL does not set it).
     ///
     /// With TLS, the server's certificate must be issued by an authority that the
-    /// system trusts, or by one in the PEM file that the environment variable
-    /// `SSL_CERT_FILE` names.
+    /// system trusts, or by one in the PEM file that the option `cacert` or the
+    /// environment variable `SSL_CERT_FILE` names. The options `cert` and `key` name the
+    /// PEM files of a certificate of the client and its private key, for servers that
+    /// ask for one.
     ///
     /// # Errors
     /// When the URL has none of these forms, it has an unknown option, a timeout is
@@ -66,6 +106,10 @@ impl RedisConfig {
         Self::check_options(url, &[])?;
         let (url, response_timeout) = take_time(url, "response_timeout")?;
         let (url, connect_timeout) = take_time(&url, "connect_timeout")?;
+        let (url, replication) = take_replication(&url)?;
+        let (url, tls) = TlsFiles::take(&url)?;
+        let (url, topology) =
+            topology::read(&url).map_err(|reason| InvalidUrl { reason })?;
         let info = url.as_str().into_connection_info().map_err(|error| InvalidUrl {
             reason: error.detail().map_or_else(|| error.to_string(), str::to_owned),
         })?;
@@ -78,30 +122,43 @@ impl RedisConfig {
             settings.set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
         Ok(Self {
             info: info.set_redis_settings(settings),
+            topology,
+            slot: None,
+            partition: Partition::Whole,
             response_timeout: response_timeout.unwrap_or(DEFAULT_RESPONSE_TIMEOUT),
             connect_timeout: connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+            tls,
+            replication,
             environment: Environment::default(),
         })
     }
 
-    /// Checks that each option of the URL is one that [`new`](Self::new) reads, or one of
-    /// `own`, the options of a backend.
+    /// Checks that each option of the URL is one that [`new`](Self::new) reads, or one
+    /// of `own`, the options of a backend.
     ///
     /// # Errors
-    /// When the URL has another option. The error names it, and the options that there
-    /// are.
+    /// When the URL has another option. The error names that option and all known
+    /// options.
     pub fn check_options(url: &str, own: &[&str]) -> Result<(), InvalidUrl> {
         let url = url.split('#').next().unwrap_or(url);
         let Some((place, options)) = url.split_once('?') else { return Ok(()) };
-        let is_unix = place.split(':').next().is_some_and(|it| it.ends_with("unix"));
-        let of_transport = if is_unix { &UNIX_OPTIONS[..] } else { &[] };
-        let known = || own.iter().chain(of_transport).chain(&OPTIONS);
+        let of_transport = match place.split(':').next() {
+            Some(scheme) if scheme.ends_with("unix") => &UNIX_OPTIONS[..],
+            Some(scheme) if scheme.ends_with("-sentinel") => &SENTINEL_OPTIONS[..],
+            _ => &[],
+        };
+        let scheme = place.split(':').next().unwrap_or(place);
+        let is_tls =
+            scheme.rsplit('+').next().is_some_and(|it| it.starts_with("rediss"));
+        let of_tls = if is_tls { &TLS_OPTIONS[..] } else { &[] };
+        let known = || own.iter().chain(of_transport).chain(of_tls).chain(&OPTIONS);
         let names = options.split('&').filter(|option| !option.is_empty());
         let mut names = names.filter_map(|option| option.split('=').next());
         let Some(name) = names.find(|name| !known().any(|it| it == name)) else {
             return Ok(());
         };
-        // A password that contains a question mark looks like an option.
+        // Text behind a question mark in a password looks like an option. The error
+        // must not show it.
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let name = if is_name { name } else { "…" };
         let known: Vec<_> = known().copied().collect();
@@ -109,11 +166,42 @@ impl RedisConfig {
         Err(InvalidUrl { reason: format!("it has no option {name:?}, only {known}") })
     }
 
-    /// The URL of a queue with this marker on the same server, without user and
-    /// password.
+    /// Sets the queue for which connections are opened. In a cluster, the slot of its
+    /// keys decides to which server they are opened.
+    #[must_use]
+    pub(crate) fn for_queue(mut self, keys: &KeyPrefix) -> Self {
+        self.slot = Some(slot_of(keys.producer().as_bytes()));
+        self
+    }
+
+    /// The cluster and the slot of the queue's keys, if the queue is in a cluster.
+    pub(crate) fn cluster(&self) -> Option<(&Cluster, u16)> {
+        match (&self.topology, self.slot) {
+            (Topology::Cluster(cluster), Some(slot)) => Some((cluster, slot)),
+            _ => None,
+        }
+    }
+
+    /// Returns the URL that opens the queue with this marker on the same server,
+    /// without user and password.
     pub(crate) fn url_of(&self, marker: &Marker) -> String {
         let database = self.info.redis_settings().db();
-        let at = match self.info.addr() {
+        let is_tls = matches!(self.info.addr(), ConnectionAddr::TcpTls { .. });
+        let redis = if is_tls { "rediss" } else { "redis" };
+        let at = match &self.topology {
+            Topology::Sentinels(at) => format!("{redis}-sentinel://{at}/{database}"),
+            Topology::Cluster(at) => format!("{redis}-cluster://{at}"),
+            Topology::Server => self.url_of_server(database),
+        };
+        let sign = if at.contains('?') { '&' } else { '?' };
+        let options = marker.options().join("&");
+        let options =
+            if options.is_empty() { options } else { format!("{sign}{options}") };
+        format!("{}+{at}{options}", marker.backend())
+    }
+
+    fn url_of_server(&self, database: i64) -> String {
+        match self.info.addr() {
             ConnectionAddr::TcpTls { host, port, .. } => {
                 format!("rediss://{}:{port}/{database}", bracketed(host))
             }
@@ -127,17 +215,12 @@ impl RedisConfig {
                 format!("redis://{}:{port}/{database}", bracketed(host))
             }
             other => format!("redis://{other}/{database}"),
-        };
-        let sign = if at.contains('?') { '&' } else { '?' };
-        let options = marker.options().join("&");
-        let options =
-            if options.is_empty() { options } else { format!("{sign}{options}") };
-        format!("{}+{at}{options}", marker.backend())
+        }
     }
 
     /// Sets how long the connection may be silent before the reply of a call counts as
     /// lost. As long as bytes of a reply arrive, the call waits for it, however large
-    /// the reply and however slow the link.
+    /// the reply is and however slow the link is.
     ///
     /// # Errors
     /// When the timeout is zero.
@@ -155,7 +238,18 @@ impl RedisConfig {
         Ok(Self { connect_timeout, ..self })
     }
 
-    /// Sets the time and randomness to run on.
+    /// Says which part of a queue of several parts is opened.
+    #[must_use]
+    pub fn partition(self, partition: Partition) -> Self {
+        Self { partition, ..self }
+    }
+
+    /// The part of a queue that is opened.
+    pub fn opened_partition(&self) -> Partition {
+        self.partition
+    }
+
+    /// Sets the sources of time and randomness of the queue.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
@@ -190,39 +284,19 @@ fn check_kind(address: &ConnectionAddr) -> Result<(), InvalidUrl> {
     Err(InvalidUrl { reason: reason.to_owned() })
 }
 
-/// The URL without the option of that name, and the option's value.
-fn take_time(
-    url: &str,
-    name: &'static str,
-) -> Result<(String, Option<Duration>), InvalidUrl> {
-    let (rest, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
-    let Some((place, options)) = rest.split_once('?') else {
-        return Ok((url.to_owned(), None));
-    };
-    let is_it = |option: &&str| option.split('=').next() == Some(name);
-    let (ours, others): (Vec<_>, Vec<_>) = options.split('&').partition(is_it);
-    let time = match ours.as_slice() {
-        [] => return Ok((url.to_owned(), None)),
-        [option] => option.split_once('=').and_then(|(_, time)| {
-            humantime::parse_duration(time).ok().filter(|time| !time.is_zero())
-        }),
-        _ => None,
-    };
-    let time = time.ok_or_else(|| InvalidUrl {
-        reason: format!("{name} is one time above zero, as in {name}=30s or 500ms"),
-    })?;
-    let mark = if others.is_empty() { "" } else { "?" };
-    Ok((format!("{place}{mark}{}{fragment}", others.join("&")), Some(time)))
-}
-
-/// A host in the form that a URL needs.
+/// A host in the form that a URL needs: an IPv6 address in brackets.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 impl fmt::Display for RedisConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.info.addr(), self.info.redis_settings().db())
+        let database = self.info.redis_settings().db();
+        match &self.topology {
+            Topology::Server => write!(f, "{}/{database}", self.info.addr()),
+            Topology::Sentinels(sentinels) => write!(f, "{sentinels}/{database}"),
+            Topology::Cluster(cluster) => write!(f, "{cluster}/{database}"),
+        }
     }
 }
 
@@ -246,7 +320,7 @@ mod tests {
 
     #[test]
     fn the_url_of_another_backend_leads_to_the_same_server() {
-        let shared = Marker::new("processing-list", &["mode=shared"]);
+        let shared = Marker::new("processing-list", ["mode=shared"]);
         for (url, other) in [
             ("redis://me:secret@h:7/3", "redis://h:7/3?mode=shared"),
             ("redis://[::1]", "redis://[::1]:6379/0?mode=shared"),
@@ -310,17 +384,6 @@ mod tests {
         let words = "timeout is zero: give at least a millisecond";
         assert_eq!(response.to_string(), format!("the response {words}"));
         assert_eq!(connect.to_string(), format!("the connect {words}"));
-    }
-
-    #[test]
-    fn what_is_no_time_is_refused_by_its_name() {
-        for option in ["=5", "=0s", "=-1s", "=", "", "=1s&response_timeout=2s"] {
-            let url = format!("redis://h?response_timeout{option}");
-
-            let error = RedisConfig::new(&url).unwrap_err();
-
-            assert!(error.to_string().contains("response_timeout=30s"), "{error}");
-        }
     }
 
     #[cfg(feature = "tls")]

@@ -11,6 +11,15 @@
 //! are delayed. A call never depends on the future of another call, because that future
 //! may be polled once and then kept: connecting is a task, and sending a command never
 //! waits for buffer space.
+//!
+//! The public calls return boxed futures. The compiler builds the state machine of an
+//! `async fn` in each crate that awaits it, together with those of the client library
+//! below it. A box keeps them in this crate, for one allocation per command. The
+//! futures of tasks are boxed too, so that all tasks share the code that tokio has for
+//! a type of future.
+
+mod confirmed;
+mod redirected;
 
 use std::{
     fmt, io,
@@ -30,64 +39,84 @@ use relq_core::{
 };
 use tokio::runtime::{self, Handle};
 
+pub(crate) use self::confirmed::Replication;
+use self::redirected::Request;
 use crate::{
     Call, Owner, RedisConfig, Reply, Script, error, link::Link, opening::Opening,
-    owner::is_write, server_info::ServerInfo, wrong_type,
+    owner::is_write, server_info::ServerInfo, topology::until_settled, wrong_type,
 };
 
-/// The connections of one opened queue. Clones share them.
+/// The connections of one opened queue, one per runtime. Clones share them.
 #[derive(Clone)]
 pub struct Conn(Arc<Inner>);
 
 struct Inner {
     backend: &'static str,
-    /// The owner to check, if the calls are for one queue.
+    /// The owner to check on each new connection, if the calls are for one queue.
     owner: Option<Owner>,
-    /// The scripts that calls may send.
+    /// The scripts that calls may send, so that a new connection asks which of them the
+    /// server has.
     scripts: Arc<[&'static Script]>,
     config: RedisConfig,
     is_in_cluster: bool,
     by_runtime: Mutex<Vec<(runtime::Id, State)>>,
+    /// The connections for calls that wait for replicas, if the URL asks for replicas.
+    confirmed: Option<Conn>,
+    /// What each call on these connections waits for.
+    replication: Option<Replication>,
 }
 
-/// The connection of one runtime: open, or being opened.
+/// The connection of one runtime: it is open, or a task is opening it.
 #[derive(Clone)]
 enum State {
     Open(Link),
     Connecting(Connecting),
 }
 
-/// An attempt to connect. All calls that wait for it get its result: a hundred calls to
-/// an unreachable server take one timeout, not a hundred.
+/// An attempt to connect. All calls that wait for it get its result, so that a hundred
+/// calls to an unreachable server wait for one timeout, not for a hundred.
 type Connecting = Shared<BoxFuture<'static, Result<Link, RedisError>>>;
 
-/// Why a command has no reply.
+/// Why a command has no reply: it was not sent, or its reply was lost.
 #[derive(Debug, Clone)]
 pub(crate) enum Failed {
-    /// There was no connection to send the command on.
+    /// The command was not sent, because connecting failed.
     BeforeSend(RedisError),
     AfterSend(RedisError),
+    /// The command took effect, but it is not known whether enough replicas have it.
+    /// The text says why.
+    Unconfirmed(String),
 }
 
 impl Failed {
-    /// The task that sent the command ended without a reply: the command may have run.
+    /// Returns the failure of a command whose sending task ended before a reply
+    /// arrived: the command may have run.
     pub(crate) fn unheard() -> Self {
         let lost = io::Error::other("the task that sent the command ended");
         Self::AfterSend(lost.into())
     }
 
-    /// The error that the caller gets.
+    /// The error of the client library; `None` if the command took effect.
+    fn error(&self) -> Option<&RedisError> {
+        match self {
+            Self::BeforeSend(error) | Self::AfterSend(error) => Some(error),
+            Self::Unconfirmed(_) => None,
+        }
+    }
+
+    /// Converts this failure to the error that the caller gets.
     pub(crate) fn at(self, at: ErrorContext) -> Error {
         match self {
             Self::BeforeSend(error) => error::before_send(at, error),
             Self::AfterSend(error) => error::after_send(at, error),
+            Self::Unconfirmed(why) => Error::NotReplicated { at, source: why.into() },
         }
     }
 }
 
 impl Conn {
-    /// Connects, and checks that the server is one that relq works on. The calls are
-    /// not for one queue, or they are an operator's.
+    /// Connects, and checks that relq works on the server. Use it for calls that are
+    /// not for one queue, and for an operator's calls.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the server cannot be reached, [`Error::Denied`]
@@ -100,13 +129,13 @@ impl Conn {
         Self::open_with(backend, None, Arc::default(), config).await
     }
 
-    /// As [`open`](Self::open), for the calls of one queue, which may send `scripts`.
-    /// Each connection reads the queue's marker before a call uses it, and a call that
-    /// changes the queue first makes sure that the marker is written (R25).
+    /// Connects for the calls of one queue, which may send `scripts`. Each connection
+    /// reads the queue's marker before a call uses it, and a call that changes the
+    /// queue first makes sure that the marker is written (R25).
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`Error::Unusable`] when another backend owns the
-    /// queue.
+    /// The errors of [`open`](Self::open), and [`Error::Unusable`] when another backend
+    /// owns the queue.
     pub async fn open_queue(
         owner: Owner,
         config: RedisConfig,
@@ -116,31 +145,47 @@ impl Conn {
         Self::open_with(owner.backend, Some(owner), scripts, config).await
     }
 
-    async fn open_with(
+    fn open_with(
         backend: &'static str,
         owner: Option<Owner>,
         scripts: Arc<[&'static Script]>,
         config: RedisConfig,
-    ) -> Result<Self, Error> {
-        let at = ErrorContext { backend, operation: Operation::Connect };
-        let opening = Opening::of_calls(owner.as_ref(), &scripts);
-        let opened = opening.open_first(&config).await;
-        let (link, info) = opened.map_err(|error| error::before_send(at, error))?;
-        let info = info.map_err(|error| error::after_send(at, error))?;
-        let info = ServerInfo::read(&info);
-        info.check(at)?;
-        warn_of_eviction(info.evicts_by(), &config);
-        let is_in_cluster = info.is_in_cluster();
-        let by_runtime = vec![(Handle::current().id(), State::Open(link))].into();
-        let inner =
-            Inner { backend, owner, scripts, config, is_in_cluster, by_runtime };
-        Ok(Self(Arc::new(inner)))
+    ) -> BoxFuture<'static, Result<Self, Error>> {
+        let opening = async move {
+            let at = ErrorContext { backend, operation: Operation::Connect };
+            let config = match &owner {
+                Some(owner) => config.for_queue(&owner.keys),
+                None => config,
+            };
+            let opening = Opening::of_calls(owner.as_ref(), &scripts);
+            let opened = until_settled(&config, || opening.open_first(&config)).await;
+            let (link, info) = opened.map_err(|error| error::before_send(at, error))?;
+            let info = info.map_err(|error| error::after_send(at, error))?;
+            let info = ServerInfo::read(&info);
+            info.check(at)?;
+            warn_of_eviction(info.evicts_by(), &config);
+            let is_in_cluster = info.is_in_cluster();
+            let by_runtime = vec![(Handle::current().id(), State::Open(link))].into();
+            let mut inner = Inner {
+                backend,
+                owner,
+                scripts,
+                config,
+                is_in_cluster,
+                by_runtime,
+                confirmed: None,
+                replication: None,
+            };
+            inner.confirmed = inner.confirming();
+            Ok(Self(Arc::new(inner)))
+        };
+        opening.boxed()
     }
 
-    /// A new set of connections to the same server.
+    /// Opens new connections to the same server, for the same queue and scripts.
     ///
     /// # Errors
-    /// As [`Conn::open`].
+    /// The errors of [`Conn::open`].
     pub async fn open_another(&self) -> Result<Self, Error> {
         let Inner { backend, owner, scripts, config, .. } = &*self.0;
         Self::open_with(backend, owner.clone(), scripts.clone(), config.clone()).await
@@ -151,58 +196,94 @@ impl Conn {
     /// # Errors
     /// The error says whether the command certainly did not happen or may have happened
     /// (R21).
-    pub async fn call(&self, operation: Operation, cmd: &Cmd) -> Result<Reply, Error> {
-        let at = self.at(operation);
-        match self.send(operation, cmd).await {
-            Ok(value) => Ok(Reply::new(at, value)),
-            Err(failed) => Err(failed.at(at)),
-        }
+    pub fn call<'a>(
+        &'a self,
+        operation: Operation,
+        cmd: &'a Cmd,
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        let calling = async move {
+            let at = self.at(operation);
+            match self.send(operation, cmd).await {
+                Ok(value) => Ok(Reply::new(at, value)),
+                Err(failed) => Err(failed.at(at)),
+            }
+        };
+        calling.boxed()
     }
 
     /// Calls a script and returns its reply. The call is not sent again if the server
     /// has lost the script.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub(crate) async fn run(
         &self,
         operation: Operation,
         call: &Call<'_>,
     ) -> Result<Reply, Error> {
+        let value = self.try_run(operation, call).await;
         let at = self.at(operation);
-        let running = async {
-            let mut link =
-                self.link_for(operation).await.map_err(Failed::BeforeSend)?;
-            let answer = link.run(call, self.response_timeout()).await;
-            self.judged(link, answer).await
-        };
-        let value = running.await.map_err(|failed: Failed| failed.at(at))?;
-        Ok(Reply::new(at, value))
+        Ok(Reply::new(at, value.map_err(|failed| failed.at(at))?))
     }
 
-    /// As [`call`](Self::call), for callers that share one error.
+    /// Like [`run`](Self::run), but the error can be cloned, for callers that share one
+    /// error.
+    pub(crate) async fn try_run(
+        &self,
+        operation: Operation,
+        call: &Call<'_>,
+    ) -> Result<Value, Failed> {
+        let (conn, request) = (self.for_operation(operation), Request::Call(call));
+        match conn.attempt(operation, request).await {
+            Err(failed) => conn.follow(operation, request, failed).await,
+            outcome => outcome,
+        }
+    }
+
+    /// Sends one command and returns its reply. Its error can be cloned, for callers
+    /// that share one command.
     pub(crate) async fn send(
         &self,
         operation: Operation,
         cmd: &Cmd,
     ) -> Result<Value, Failed> {
-        let link = self.link_for(operation).await.map_err(Failed::BeforeSend)?;
-        self.send_on(link, cmd).await
+        let conn = self.for_operation(operation);
+        match conn.link_for(operation).await {
+            Ok(link) => conn.send_on(link, operation, cmd).await,
+            Err(error) => conn.send_elsewhere(operation, cmd, error).await,
+        }
     }
 
-    /// Sends one command on an open connection. The command is sent once this future
-    /// was polled.
+    /// Sends one command for which there is no connection because of `error`, if the
+    /// error says that another node of the cluster serves the queue. Otherwise returns
+    /// the error.
+    pub(crate) async fn send_elsewhere(
+        &self,
+        operation: Operation,
+        cmd: &Cmd,
+        error: RedisError,
+    ) -> Result<Value, Failed> {
+        let failed = Failed::BeforeSend(error);
+        self.follow(operation, Request::Cmd(cmd), failed).await
+    }
+
+    /// Sends one command on an open connection. The first poll of this future sends the
+    /// command.
     pub(crate) async fn send_on(
         &self,
-        mut link: Link,
+        link: Link,
+        operation: Operation,
         cmd: &Cmd,
     ) -> Result<Value, Failed> {
-        let answer = link.ask(cmd, self.response_timeout()).await;
-        self.judged(link, answer).await
+        let request = Request::Cmd(cmd);
+        match self.attempt_on(link, request).await {
+            Err(failed) => self.follow(operation, request, failed).await,
+            outcome => outcome,
+        }
     }
 
-    /// The result of a call on that connection. An error may retire the connection, and
-    /// one about the type of a key is completed by the key's name.
+    /// Checks the result of a call. Some errors make new calls use another connection.
+    /// An error about the type of a key gets the names of the wrong keys.
     async fn judged(
         &self,
         link: Link,
@@ -225,73 +306,83 @@ impl Conn {
     /// cleans up after other clients does this before it changes anything (R25).
     ///
     /// # Errors
-    /// [`Error::Unusable`] when another backend owns the queue by now.
+    /// [`Error::Unusable`] when another backend has become the owner of the queue.
     pub async fn confirm_owner(&self, operation: Operation) -> Result<(), Error> {
         let Some(owner) = &self.0.owner else { return Ok(()) };
-        let confirming = async {
+        let confirming = || async {
             let link = self.link().await?;
             self.mark(owner, link).await
         };
-        let confirmed = confirming.await;
+        let confirmed = until_settled(&self.0.config, confirming).await;
         confirmed.map_err(|failed| error::before_send(self.at(operation), failed))
     }
 
-    /// Takes another queue for the same backend, so that this client may change it: writes
-    /// its marker, or checks it (R25).
+    /// Returns the connections for another queue of this backend. This backend becomes
+    /// the owner of that queue, so that this client may change it: its marker is
+    /// written, or checked (R25). In a cluster that queue may be on another node, so it
+    /// gets connections of its own.
     ///
     /// # Errors
-    /// [`Error::Unusable`] when another backend owns that queue.
-    pub async fn take_ownership(
+    /// [`Error::Unusable`] when another backend owns that queue, and the errors of
+    /// [`Conn::open`].
+    pub async fn for_queue(
         &self,
         operation: Operation,
         queue: QueueName,
-    ) -> Result<(), Error> {
-        let Some(owner) = &self.0.owner else { return Ok(()) };
+    ) -> Result<Self, Error> {
+        let Some(owner) = &self.0.owner else { return Ok(self.clone()) };
+        let owner = owner.of(queue);
+        if self.0.config.cluster().is_some() {
+            let Inner { backend, scripts, config, .. } = &*self.0;
+            let (scripts, config) = (scripts.clone(), config.clone());
+            return Self::open_with(backend, Some(owner), scripts, config).await;
+        }
         let writing = async {
             let link = self.link().await?;
-            self.write_marker(&owner.of(queue), link).await
+            self.write_marker(&owner, link).await
         };
         let written = writing.await;
-        written.map_err(|failed| error::before_send(self.at(operation), failed))
+        written.map_err(|failed| error::before_send(self.at(operation), failed))?;
+        Ok(self.clone())
     }
 
-    /// Whether this runtime has a connection that is not known to be broken. If not, the
-    /// next call connects first.
+    /// Whether the current runtime has a connection that is not known to be broken. If
+    /// not, the next call connects first.
     pub fn is_connected(&self) -> bool {
         Handle::try_current().is_ok_and(|runtime| {
             matches!(self.0.state(runtime.id()), Some(State::Open(_)))
         })
     }
 
-    /// Whether the server was a node of a Redis Cluster when it was first connected to.
+    /// Whether the server was a node of a Redis Cluster at the first connection.
     pub fn is_in_cluster(&self) -> bool {
         self.0.is_in_cluster
     }
 
-    /// The time and randomness that the queue runs on.
+    /// The sources of time and randomness of the queue.
     pub fn environment(&self) -> &Environment {
         &self.0.config.environment
     }
 
-    /// The context for errors: the backend and its current operation.
+    /// The context for an error of `operation`, with the name of the backend.
     pub fn at(&self, operation: Operation) -> ErrorContext {
         ErrorContext { backend: self.0.backend, operation }
     }
 
-    /// How long a call waits for a connection on which nothing moves.
+    /// How long a call waits for a reply on a silent connection.
     pub(crate) fn response_timeout(&self) -> Duration {
         self.0.config.response_timeout
     }
 
-    /// A connection outside the shared one, for commands that block.
+    /// Opens a connection that is not shared with other calls, for commands that block.
     pub(crate) async fn open_blocking(&self) -> Result<Link, Error> {
         let Inner { owner, scripts, config, .. } = &*self.0;
         let opening = Opening::of_a_wait(owner.as_ref(), scripts);
-        let opened = opening.open(config).await;
+        let opened = until_settled(config, || opening.open(config)).await;
         opened.map_err(|error| error::before_send(self.at(Operation::Claim), error))
     }
 
-    /// The connection of this runtime.
+    /// The connection of the current runtime, which is opened if necessary.
     pub(crate) async fn link(&self) -> Result<Link, RedisError> {
         let runtime = Handle::current();
         match self.0.state_or_connect(&runtime) {
@@ -300,8 +391,8 @@ impl Conn {
         }
     }
 
-    /// The connection of this runtime for a call of that kind. If the call changes the
-    /// queue, the marker is written first (R25).
+    /// The connection of the current runtime for a call of `operation`. If the
+    /// operation changes the queue, the marker is written first (R25).
     pub(crate) async fn link_for(
         &self,
         operation: Operation,
@@ -316,34 +407,38 @@ impl Conn {
         Ok(link)
     }
 
-    /// Writes the marker, or checks it. If that fails, the connection no longer counts
-    /// as marked.
+    /// Writes the queue's marker, or checks it if it exists. If that fails, the next
+    /// call tries again.
     async fn mark(&self, owner: &Owner, link: Link) -> Result<(), RedisError> {
         let marked = self.write_marker(owner, link.clone()).await;
         link.set_marked(marked.is_ok());
         marked
     }
 
-    async fn write_marker(
-        &self,
-        owner: &Owner,
+    fn write_marker<'a>(
+        &'a self,
+        owner: &'a Owner,
         mut link: Link,
-    ) -> Result<(), RedisError> {
-        let Link { conn, progress, .. } = &mut link;
-        let writing = owner.write(conn, &self.0.config);
-        let written = progress.within(self.response_timeout(), writing).await;
-        let written = written.unwrap_or_else(|late| Err(io::Error::from(late).into()));
-        written.inspect_err(|failed| {
-            let is_answer = failed.kind() == ErrorKind::InvalidClientConfig;
-            if !is_answer {
-                link.heed(failed);
-            }
-        })
+    ) -> BoxFuture<'a, Result<(), RedisError>> {
+        let writing = async move {
+            let Link { conn, progress, .. } = &mut link;
+            let writing = owner.write(conn, &self.0.config);
+            let written = progress.within(self.response_timeout(), writing).await;
+            let written =
+                written.unwrap_or_else(|late| Err(io::Error::from(late).into()));
+            written.inspect_err(|failed| {
+                let is_answer = failed.kind() == ErrorKind::InvalidClientConfig;
+                if !is_answer {
+                    link.heed(failed);
+                }
+            })
+        };
+        writing.boxed()
     }
 }
 
 impl Inner {
-    /// The connection of a runtime, if it has one that is not closed.
+    /// The connection of the given runtime; `None` if it has none, or a closed one.
     fn state(&self, runtime: runtime::Id) -> Option<State> {
         let states = lock(&self.by_runtime);
         let (_, state) = states.iter().find(|(id, _)| *id == runtime)?;
@@ -355,14 +450,15 @@ impl Inner {
             return state;
         }
         let mut states = lock(&self.by_runtime);
-        // This also drops the connections of runtimes that have ended.
+        // This also removes the connections of runtimes that have ended.
         states.retain(|(_, state)| state.if_usable().is_some());
         if let Some((_, state)) = states.iter().find(|(id, _)| *id == runtime.id()) {
             return state.clone();
         }
         let connecting = self.connect(runtime.id());
-        // Connecting is a task, so it continues even if its callers are dropped.
-        runtime.spawn(connecting.clone());
+        // Connecting is a task of its own, so that it continues if its callers are
+        // dropped.
+        runtime.spawn(connecting.clone().map(drop).boxed());
         let state = State::Connecting(connecting);
         states.push((runtime.id(), state.clone()));
         state
@@ -381,7 +477,8 @@ impl Inner {
         attempt.boxed().shared()
     }
 
-    /// Stores the opened connection. After a failure the next call tries again.
+    /// Stores the connection that was opened; `None` means that opening failed, so that
+    /// the next call tries again.
     fn connected(inner: &Weak<Self>, runtime: runtime::Id, link: Option<&Link>) {
         let Some(inner) = inner.upgrade() else { return };
         let mut states = lock(&inner.by_runtime);
@@ -406,7 +503,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins a command.
+/// Creates a command without arguments.
 pub fn command(name: &'static str) -> Cmd {
     redis::cmd(name)
 }

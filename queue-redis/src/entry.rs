@@ -36,7 +36,7 @@ pub const MARK: [u8; 4] = [0xF5, b'R', b'Q', 1];
 /// [`Script::with_library`](crate::Script::with_library).
 pub const LUA: &str = include_str!("../lua/entry.lua");
 
-/// Number of bytes before the id's length.
+/// The number of bytes in an entry before the byte with the length of the id.
 const FIXED: usize = 10;
 
 const INDEXED: u8 = 1;
@@ -48,13 +48,13 @@ const BARE: u8 = 32;
 const PIECE: u8 = 64;
 const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE | PIECE;
 
-/// An entry that cannot be read, and the reason.
+/// The error for an entry that cannot be read, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed entry: {0}")]
 pub struct Malformed(&'static str);
 
 impl Malformed {
-    /// The reason.
+    /// The reason why the entry cannot be read.
     pub fn reason(self) -> &'static str {
         self.0
     }
@@ -70,34 +70,35 @@ pub struct Entry {
     pub is_indexed: bool,
     /// Whether another client pushed the job as a bare payload (R20).
     pub is_bare: bool,
-    /// The job's priority.
+    /// The job's priority among the ready jobs (R15).
     pub priority: Priority,
-    /// Number of deliveries so far.
+    /// The number of deliveries so far.
     pub attempt: u16,
-    /// Maximum number of deliveries.
+    /// How many times the job may be delivered before it is buried.
     pub max_attempts: NonZeroU16,
-    /// When the job expires.
+    /// When the job expires; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
-    /// The job's own lease length.
+    /// The job's own lease length; `None` if the claim decides it.
     pub lease: Option<Duration>,
-    /// The unique key that the job holds.
+    /// The unique key of the job, if it has one.
     pub unique: Option<UniqueKey>,
-    /// The batch that the job is a piece of.
+    /// The batch that the job is a piece of, or `None`.
     pub batch: Option<BatchId>,
-    /// The job's headers.
+    /// The job's headers, as the producer set them.
     pub headers: Headers,
     /// The payload, as it was pushed.
     pub payload: Bytes,
 }
 
 impl Entry {
-    /// Whether `element` begins with relq's mark, readable or not.
+    /// Whether `element` begins with relq's mark. The entry behind the mark may still
+    /// be malformed.
     pub fn is_marked(element: &[u8]) -> bool {
         element.starts_with(&MARK)
     }
 
-    /// Whether ending the job touches more than the job itself: an id to remember or a
-    /// unique key to free.
+    /// Whether the end of the job changes more than the job itself: an id to remember
+    /// or a unique key to free.
     pub fn has_side_records(&self) -> bool {
         self.is_indexed || self.unique.is_some()
     }
@@ -144,7 +145,7 @@ impl Entry {
     }
 }
 
-/// The fixed fields of every entry, before the id.
+/// The fields of fixed length at the start of every entry, before the id.
 struct Fixed {
     flags: u8,
     priority: Priority,
@@ -170,13 +171,13 @@ impl Fixed {
     }
 }
 
-/// Writes a new job. Its expiry is written as zero: only the server knows the time, so
-/// the push script fills it in.
+/// Encodes a new job as an entry. Its time of expiry is written as zero, and the push
+/// script replaces it, because only the server knows the time.
 pub fn encode(job: &NewJob, id: &JobId) -> Vec<u8> {
     encode_in(job, id, None)
 }
 
-/// As [`encode`], for a piece of a batch.
+/// Encodes a new piece of a batch as an entry, in the same way as [`encode`].
 pub fn encode_piece(job: &NewJob, id: &JobId, batch: &BatchId) -> Vec<u8> {
     encode_in(job, id, Some(batch))
 }
@@ -205,20 +206,22 @@ fn encode_in(job: &NewJob, id: &JobId, batch: Option<&BatchId>) -> Vec<u8> {
     out
 }
 
-/// The bytes of the id in an entry that a script has checked. They may be any bytes.
+/// Returns the bytes of the id in an entry. A script has checked that the entry follows
+/// the layout, but not that the id is a valid [`JobId`].
 pub fn id_of(element: &Bytes) -> Bytes {
     let length = element.get(FIXED).copied().map_or(0, usize::from);
     let start = (FIXED + 1).min(element.len());
     element.slice(start..(start + length).min(element.len()))
 }
 
-/// The header that a bare payload gets in the step that leases it: all fields before
+/// The start of the entry that a bare payload gets when it is leased: all fields before
 /// the id's length, with one delivery counted. A script appends the id and the payload.
 pub fn bare_header() -> Vec<u8> {
     bare_header_after(1)
 }
 
-/// As [`bare_header`], for patterns that count a delivery when it ends.
+/// Returns the start of the entry that a bare payload gets when it is leased, with no
+/// delivery counted. Patterns use it that count a delivery when it ends.
 pub fn uncounted_bare_header() -> Vec<u8> {
     bare_header_after(0)
 }
@@ -229,7 +232,7 @@ fn bare_header_after(deliveries: u16) -> Vec<u8> {
     out
 }
 
-/// Milliseconds, rounded up, so that a time is never cut short.
+/// The duration in milliseconds, rounded up so that no time limit becomes shorter.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
@@ -257,8 +260,8 @@ fn put_fixed(
     out.put_u16(max_attempts.get());
 }
 
-/// Writes a text of at most 255 bytes after its length. The types of ids and unique
-/// keys ensure that limit.
+/// Writes the length of a text in one byte, and then the text. The types of ids and
+/// unique keys ensure that it has at most 255 bytes.
 fn put_short(out: &mut Vec<u8>, text: &str) {
     out.put_u8(u8::try_from(text.len()).expect("ids and keys have up to 255 bytes"));
     out.extend_from_slice(text.as_bytes());

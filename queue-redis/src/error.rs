@@ -11,7 +11,7 @@ use relq_core::{
 
 use crate::owner::REFUSED;
 
-/// Error codes of a command that was not carried out and may succeed later.
+/// Error codes of a server that did not run the command now, but may run it later.
 const NOT_NOW: &[&str] = &[
     "LOADING",
     "MASTERDOWN",
@@ -35,24 +35,26 @@ const UNUSABLE: &[&str] = &["WRONGTYPE"];
 const ELSEWHERE: &[&str] = &["MOVED", "ASK", "CROSSSLOT"];
 
 const NODE_ELSEWHERE: &str = "the server is a node of a Redis Cluster, and keys of this \
-    queue are on another node; relq needs a plain server, so name one";
+    queue are on another node: name the nodes by redis-cluster://HOST:PORT,HOST:PORT";
 const NODE_WITHOUT_SLOT: &str = "the server is a node of a Redis Cluster, and does not \
-    serve this queue's keys; relq needs a plain server, so name one";
+    serve this queue's keys: name the nodes by redis-cluster://HOST:PORT,HOST:PORT";
 const UNKNOWN_COMMAND: &str = "the server does not know a command that every Redis 7.0 \
     has: it is a Redis Sentinel, a proxy, or has renamed it; relq needs a plain server, \
     so name one";
 
-/// The beginning of an error about a setting of this process.
+/// The first words of an error about a wrong setting of this process, such as an
+/// unreadable certificate file.
 pub(crate) const MISCONFIGURED: &str = "a setting of this process is wrong";
 
-/// A reply, and what it says about the server that sent it.
+/// A server's refusal of a command, together with relq's explanation of what it says
+/// about the server.
 #[derive(Debug)]
 struct Explained {
     words: &'static str,
     source: RedisError,
 }
 
-/// The error of a command that was sent.
+/// The error to return for a command that was sent and failed.
 pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
     match error.code() {
         Some("OOM") => Error::Full { at, source: Box::new(error) },
@@ -66,7 +68,8 @@ pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
         Some(code) if NOT_NOW.contains(&code) => unavailable(at, error),
         Some(code) if DENIED.contains(&code) => denied(at, error),
         Some(code) if UNUSABLE.contains(&code) => unusable(at, error),
-        // A script that fails after its first write is not undone.
+        // A script may have failed after its first write, and its writes are not
+        // undone.
         Some(_) if is_raised_in_script(&error) => interrupted(at, error),
         Some(_) if says_not_now(&error) => unavailable(at, error),
         Some(_) if is_unknown_command(&error) => {
@@ -77,7 +80,7 @@ pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
     }
 }
 
-/// The error of a failed connection attempt: no command was sent.
+/// The error to return if connecting failed, so that no command was sent.
 pub(crate) fn before_send(at: ErrorContext, error: RedisError) -> Error {
     match error.kind() {
         ErrorKind::AuthenticationFailed => denied(at, error),
@@ -92,11 +95,21 @@ pub(crate) fn unreadable(at: ErrorContext, source: impl Into<BoxError>) -> Error
     Error::Unreadable { at, source: source.into() }
 }
 
-/// Whether a new connection may work better: this one is broken, or leads to a server
-/// that was demoted.
+/// Returns the error for a cluster whose nodes did not agree in time which of them
+/// serves the queue's keys. No node ran the command.
+pub(crate) fn unsettled(error: &RedisError) -> RedisError {
+    let text = format!("the cluster does not serve the queue's slot now: {error}");
+    std::io::Error::new(std::io::ErrorKind::TimedOut, text).into()
+}
+
+/// Whether a new connection may help after this error: the current one is broken, or
+/// leads to a server that was demoted.
 pub(crate) fn condemns_connection(error: &RedisError) -> bool {
     match error.code() {
-        Some(code) => matches!(code, "READONLY" | "MASTERDOWN" | "UNBLOCKED"),
+        Some(code) => matches!(
+            code,
+            "READONLY" | "MASTERDOWN" | "UNBLOCKED" | "MOVED" | "CLUSTERDOWN"
+        ),
         None => true,
     }
 }
@@ -117,8 +130,9 @@ fn explained(words: &'static str, source: RedisError) -> BoxError {
     Box::new(Explained { words, source })
 }
 
-/// If another backend owns the queue, or a setting of this process is wrong, the error
-/// is only the text that was made for it.
+/// The error for a queue that this client must not use or a wrong setting of this
+/// process. Its source is only the text that relq wrote, without the client library's
+/// words.
 fn refused(at: ErrorContext, error: RedisError) -> Error {
     match error.detail() {
         Some(why) if is_own(&error) => Error::Unusable { at, source: why.into() },
@@ -126,7 +140,7 @@ fn refused(at: ErrorContext, error: RedisError) -> Error {
     }
 }
 
-/// Whether relq made the error itself.
+/// Whether relq itself, and not the client library, made this error.
 fn is_own(error: &RedisError) -> bool {
     let text = error.to_string();
     [REFUSED, MISCONFIGURED].iter().any(|beginning| text.starts_with(beginning))

@@ -6,9 +6,10 @@
 //!                     '----------- merge <------------------'
 //! ```
 //!
-//! A sort that never fills its memory creates no file. The file has no name, so it is
-//! gone when the process ends, however it ends. Memory stays flat up to
-//! [`READ_BYTES`] / [`LEAST_READ`] runs; beyond that each run adds [`LEAST_READ`].
+//! A sort that never fills its memory creates no file. The file has no name, so the
+//! system removes it when the process ends, even after a crash. The memory for reading
+//! stays at [`READ_BYTES`] up to [`READ_BYTES`] / [`LEAST_READ`] runs; each further run
+//! adds [`LEAST_READ`].
 
 use std::{
     cmp::Reverse,
@@ -20,10 +21,10 @@ use std::{
     sync::Arc,
 };
 
-/// The memory for reading the runs. They share it.
+/// The bytes of memory for reading the runs. All runs share it.
 const READ_BYTES: usize = 4 * 1024 * 1024;
 
-/// The least that is read of a run at once.
+/// The smallest number of bytes to read from a run at once.
 const LEAST_READ: usize = 4 * 1024;
 
 /// Records that are sorted by their bytes.
@@ -35,7 +36,8 @@ pub(crate) struct ExternalSort {
     file: Option<Arc<File>>,
 }
 
-/// The records in memory: each with its length before it, and where each begins.
+/// The records in memory, each stored behind its length, and the position at which each
+/// record starts.
 #[derive(Debug, Default)]
 struct Recent {
     bytes: Vec<u8>,
@@ -43,13 +45,13 @@ struct Recent {
 }
 
 impl ExternalSort {
-    /// A sort that is full with `most_bytes` in memory.
+    /// Creates a sort that keeps up to `most_bytes` of records in memory.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self { most_bytes, recent: Recent::default(), runs: Vec::new(), file: None }
     }
 
-    /// Adds the record that these parts form. Records longer than 4 GiB cannot occur:
-    /// Redis refuses them.
+    /// Adds the record that `parts` form together. It is shorter than 4 GiB, because
+    /// Redis refuses longer values.
     pub(crate) fn push(&mut self, parts: &[&[u8]]) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let length = u32::try_from(length).expect("a record is below 4 GiB");
@@ -69,7 +71,7 @@ impl ExternalSort {
         self.recent.bytes.len() + starts >= self.most_bytes
     }
 
-    /// Writes the records in memory to the temporary file, as a run. Blocks.
+    /// Writes the records in memory to the temporary file, as a run. Blocks the thread.
     pub(crate) fn spill(&mut self) -> io::Result<()> {
         self.recent.sort();
         let file = match &self.file {
@@ -92,7 +94,7 @@ impl ExternalSort {
         Ok(())
     }
 
-    /// All records, the smallest first. Blocks.
+    /// Returns all records in order, the smallest first. Blocks the thread.
     pub(crate) fn into_sorted(mut self) -> io::Result<Sorted> {
         self.recent.sort();
         let share = (READ_BYTES / self.runs.len().max(1)).max(LEAST_READ);
@@ -121,7 +123,7 @@ impl Recent {
         starts.sort_unstable_by(|a, b| record_at(bytes, *a).cmp(record_at(bytes, *b)));
     }
 
-    /// The record at `start`, with its length before it.
+    /// The record at `start`, including the length before it.
     fn framed(&self, start: usize) -> &[u8] {
         let length = record_at(&self.bytes, start).len();
         &self.bytes[start..start + mem::size_of::<u32>() + length]
@@ -134,17 +136,17 @@ fn record_at(bytes: &[u8], start: usize) -> &[u8] {
     &rest[..u32::from_le_bytes(*length) as usize]
 }
 
-/// Records in order.
+/// Reads the records of a sort in order.
 #[derive(Debug)]
 pub(crate) struct Sorted {
     runs: Vec<Run>,
-    /// The next record of each run that has one, with the number of the run.
+    /// The next record of each run that is not finished, with the number of the run.
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
     current: Vec<u8>,
 }
 
 impl Sorted {
-    /// The next record. Blocks.
+    /// Reads the next record; `None` after the last. Blocks the thread.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let Some(mut least) = self.heads.peek_mut() else { return Ok(None) };
         let Reverse((record, run)) = &mut *least;
@@ -165,7 +167,7 @@ enum Run {
 }
 
 impl Run {
-    /// Replaces `record` by the next one. Returns whether there was one.
+    /// Replaces `record` by the next record of the run. Returns whether there was one.
     fn read(&mut self, record: &mut Vec<u8>) -> io::Result<bool> {
         record.clear();
         match self {
@@ -188,7 +190,8 @@ impl Run {
     }
 }
 
-/// A part of the file. All parts share its position, so each read sets it first.
+/// A part of the temporary file. All parts share the file's position, so each read sets
+/// the position first.
 #[derive(Debug)]
 struct Section {
     file: Arc<File>,
@@ -227,7 +230,7 @@ mod tests {
         all
     }
 
-    /// Records of many lengths, in no order, some of them equal.
+    /// Records of many lengths, unsorted, some of them equal.
     fn records() -> Vec<Vec<u8>> {
         let record = |n: u32| {
             let mixed = n.wrapping_mul(2_654_435_761) >> 7;

@@ -1,6 +1,6 @@
-//! Glob patterns, as `SCAN` and its kin take them.
+//! Glob patterns for `SCAN`, `HSCAN`, `SSCAN` and `ZSCAN`.
 
-/// `text` as a glob pattern that matches nothing but it.
+/// A glob pattern that matches only `text`.
 ///
 /// ```
 /// assert_eq!(relq_redis::escape_glob("a*b-[c]"), r"a\*b\-\[c\]");

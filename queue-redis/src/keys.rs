@@ -1,4 +1,4 @@
-//! Names of keys.
+//! The names of the Redis keys of a queue.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use relq_core::QueueName;
 
 /// Builds the names of a queue's keys.
 ///
-/// The producer's key is the queue's name itself; all others are `{name}:part`,
-/// which Redis Cluster puts in the same slot (R19).
+/// The key that producers push to has the queue's name. All other keys are
+/// `{name}:part`, which Redis Cluster puts in the same slot (R19).
 #[derive(Debug, Clone)]
 pub struct KeyPrefix(QueueName);
 
 impl KeyPrefix {
-    /// The keys of the queue of that name.
+    /// A builder for the keys of `queue`.
     pub fn new(queue: QueueName) -> Self {
         Self(queue)
     }
 
-    /// The producer's key.
+    /// The key that producers push to: the queue's name.
     pub fn producer(&self) -> String {
         self.0.to_string()
     }
 
-    /// Another key of the queue.
+    /// The key `{name}:part`.
     pub fn part(&self, part: &str) -> String {
         format!("{{{}}}:{part}", self.0)
     }

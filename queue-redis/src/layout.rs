@@ -4,13 +4,14 @@
 //! that any backend can detect keys of another one. `tests/owners.rs` of the package
 //! `relq` fails when a backend has a key that is not listed.
 
-/// The part after the queue's name in the key of its marker.
+/// The end of the marker key's name: the key of queue `Q` is `{Q}:marker`.
 pub(crate) const MARKER: &str = "marker";
 
-/// The part of the key that wakes a worker. Producers that are not relq may push to it.
+/// The end of the name of the key that wakes a worker: `{Q}:wake` for queue `Q`.
+/// Producers that do not use relq may push to this key.
 pub(crate) const WAKE: &str = "wake";
 
-/// The type of a key.
+/// The Redis type of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyType {
     Hash,
@@ -22,10 +23,10 @@ pub(crate) enum KeyType {
 }
 use KeyType::{Hash, List, Set, Stream, String as Text, Zset};
 
-/// A part of a key's name, and the type of the key.
+/// The end of a key's name, after the queue's name, and the type of the key.
 type Part = (&'static str, KeyType);
 
-/// The keys that every pattern has.
+/// The keys of the bookkeeping, which every pattern has.
 const BOOKKEEPING: &[Part] = &[
     ("later", Zset),
     ("jobs", Hash),
@@ -41,14 +42,15 @@ const BOOKKEEPING: &[Part] = &[
     (WAKE, List),
 ];
 
-/// The keys that one backend has besides the bookkeeping.
+/// The keys of one backend, without those of the bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) backend: &'static str,
-    /// The type of the key `Q`; `None` if the pattern has no such key.
+    /// The type of the key that has the queue's name; `None` if the pattern has no such
+    /// key.
     pub(crate) queue: Option<KeyType>,
     parts: &'static [Part],
-    /// The options that a marker may have.
+    /// The options that the backend may write into a marker.
     pub(crate) options: &'static [&'static str],
 }
 
@@ -113,14 +115,14 @@ impl Layout {
         BOOKKEEPING.iter().chain(self.parts).copied()
     }
 
-    /// The key parts that other backends have and this one does not.
+    /// The ends of key names that other backends use and this backend does not.
     pub(crate) fn foreign_parts(&self) -> Vec<&'static str> {
         let is_own = |part: &&str| self.parts().any(|(own, _)| own == *part);
         parts().into_iter().filter(|part| !is_own(part)).collect()
     }
 }
 
-/// The key parts of all patterns, each once.
+/// The parts of the keys of all backends, each once.
 pub(crate) fn parts() -> Vec<&'static str> {
     let of_patterns = LAYOUTS.iter().flat_map(|layout| layout.parts);
     let all = BOOKKEEPING.iter().chain(of_patterns);
@@ -131,7 +133,7 @@ pub(crate) fn parts() -> Vec<&'static str> {
 }
 
 impl KeyType {
-    /// The server's name of the type.
+    /// The name of the type, as the command TYPE returns it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Hash => "hash",
@@ -143,8 +145,8 @@ impl KeyType {
         }
     }
 
-    /// A command that the server refuses for a key of another type, and only then. There
-    /// is none for a string: calls ask only whether such a key exists.
+    /// A command that the server refuses only for a key of another type. `None` for a
+    /// string: relq asks only whether such a key exists, so its type does not matter.
     pub(crate) fn length_command(self) -> Option<&'static str> {
         match self {
             Hash => Some("HLEN"),

@@ -23,6 +23,7 @@ mod notifier;
 mod opening;
 mod owner;
 mod partial_effect;
+mod partition;
 pub mod pattern;
 mod progress;
 mod pruned_library;
@@ -34,6 +35,8 @@ mod server_info;
 mod socket;
 #[cfg(feature = "tls")]
 mod tls;
+mod topology;
+mod url_option;
 mod waiting;
 mod wrong_type;
 
@@ -42,13 +45,16 @@ pub use conn::{Conn, command};
 pub use glob::escape_glob;
 pub use keys::KeyPrefix;
 pub use marker::Marker;
-pub use marking::{MarkedQueue, QueuesPage, Seen, mark, marked_queues, see, unmark};
+pub use marking::{
+    MarkedQueue, QueuesPage, Seen, mark, mark_if_new, marked_queues, see, unmark,
+};
 pub use notifier::{Notification, Notifier};
 pub use owner::Owner;
 pub use partial_effect::PartialEffect;
+pub use partition::Partition;
 pub use pruned_library::LibraryFile;
 pub use push_batcher::PushBatcher;
-pub use queue::RedisQueue;
+pub use queue::{Connecting, RedisQueue};
 pub use redis::Cmd;
 pub use reply::{Parts, Reply};
 pub use script::{Call, Script, code_of};

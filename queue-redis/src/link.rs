@@ -1,26 +1,32 @@
-//! One open connection: the client library's connection on a socket whose progress is
-//! watched.
+//! One open connection. It wraps the client library's connection and records when bytes
+//! move on the socket.
 
 use std::{
-    io,
+    fmt, io,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError,
-    RedisResult, Value, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, PushInfo,
+    RedisConnectionInfo, RedisError, RedisResult, Value, aio::MultiplexedConnection,
 };
-use tokio::{sync::Semaphore, task::AbortHandle, time::timeout};
+use tokio::{
+    sync::{Semaphore, mpsc::UnboundedSender},
+    task::AbortHandle,
+    time::timeout,
+};
 
 use crate::{
     Call, RedisConfig, Script, error,
     progress::{Progress, Watched},
     script::KnownScripts,
-    socket,
+    socket::{self, Socket},
+    topology::{Address, Topology},
 };
 
 /// A connection that the calls of many tasks of one runtime share. It is closed when
@@ -31,13 +37,37 @@ pub(crate) struct Link {
     pub(crate) progress: Arc<Progress>,
     pub(crate) scripts: KnownScripts,
     driver: Arc<Driver>,
-    /// Whether the queue's marker is known to exist (R25).
+    /// Whether this client knows that the queue's marker exists (R25).
     is_marked: Arc<AtomicBool>,
-    /// Whether new calls go to another connection.
+    /// Whether new calls must use another connection.
     is_retired: Arc<AtomicBool>,
 }
 
-/// The task that reads from the socket and writes to it.
+/// A handle that can close a connection and does not keep it open.
+pub(crate) struct WeakLink {
+    driver: Weak<Driver>,
+    is_retired: Arc<AtomicBool>,
+}
+
+impl WeakLink {
+    /// Closes the connection: the calls on it fail.
+    pub(crate) fn close(&self) {
+        if let Some(driver) = self.driver.upgrade() {
+            driver.0.abort();
+        }
+    }
+
+    /// Lets new calls use another connection. Those under way still get their replies.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.driver.upgrade().is_some_and(|driver| !driver.0.is_finished())
+    }
+}
+
+/// The task that reads from the socket and writes to it. Dropping this value stops it.
 struct Driver(AbortHandle);
 
 impl Drop for Driver {
@@ -47,25 +77,75 @@ impl Drop for Driver {
 }
 
 impl Link {
-    /// Connects. The connection is driven by the runtime of the caller.
+    /// Connects. The caller's runtime drives the connection.
     pub(crate) async fn open(config: &RedisConfig) -> Result<Self, RedisError> {
-        let opened = timeout(config.connect_timeout, Self::connect(config)).await;
+        let opened = timeout(config.connect_timeout, Self::find(config)).await;
         opened.unwrap_or_else(|late| Err(unreached(config, &late.into())))
     }
 
-    async fn connect(config: &RedisConfig) -> Result<Self, RedisError> {
-        let socket = socket::connect(config.info.addr()).await;
-        let socket = socket.map_err(|error| unreached(config, &error))?;
+    /// Connects to the server of the queue: the one in the URL, or the one that
+    /// sentinels or a cluster name.
+    async fn find(config: &RedisConfig) -> Result<Self, RedisError> {
+        match &config.topology {
+            Topology::Server => {
+                let socket = socket::connect(config.info.addr(), &config.tls).await;
+                let socket = socket.map_err(|error| unreached(config, &error))?;
+                Self::on(socket, config.info.redis_settings(), None).await
+            }
+            Topology::Sentinels(sentinels) => sentinels.connect(config).await,
+            Topology::Cluster(cluster) => cluster.connect(config).await,
+        }
+    }
+
+    /// Connects to one of several servers, with the user and password of `settings`.
+    /// The caller must set a time limit.
+    pub(crate) async fn connect(
+        config: &RedisConfig,
+        server: &Address,
+        settings: &RedisConnectionInfo,
+    ) -> Result<Self, RedisError> {
+        Self::to(config, server, settings, None).await
+    }
+
+    /// Connects as [`connect`](Self::connect) does. The messages of the channels that the
+    /// connection subscribes to go to `pushes`, and so does the end of the connection.
+    pub(crate) async fn subscribing(
+        config: &RedisConfig,
+        server: &Address,
+        settings: &RedisConnectionInfo,
+        pushes: UnboundedSender<PushInfo>,
+    ) -> Result<Self, RedisError> {
+        Self::to(config, server, settings, Some(pushes)).await
+    }
+
+    async fn to(
+        config: &RedisConfig,
+        server: &Address,
+        settings: &RedisConnectionInfo,
+        pushes: Option<UnboundedSender<PushInfo>>,
+    ) -> Result<Self, RedisError> {
+        let connecting = socket::connect_like(config.info.addr(), server, &config.tls);
+        let socket = connecting.await.map_err(|error| unreached(server, &error))?;
+        Self::on(socket, settings, pushes).await
+    }
+
+    async fn on(
+        socket: Socket,
+        redis: &RedisConnectionInfo,
+        pushes: Option<UnboundedSender<PushInfo>>,
+    ) -> Result<Self, RedisError> {
         let (stream, progress) = Watched::new(socket);
-        // Sending must never wait for buffer space: a future that waited there and was
-        // no longer polled would block all other calls.
-        let settings = AsyncConnectionConfig::new()
+        // Sending must never wait for buffer space. If a future waited for it and was
+        // not polled any more, it would block all other calls.
+        let mut settings = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_pipeline_buffer_size(Semaphore::MAX_PERMITS);
-        let redis = config.info.redis_settings();
+        if let Some(pushes) = pushes {
+            settings = settings.set_push_sender(pushes);
+        }
         let (conn, driver) =
             MultiplexedConnection::new_with_config(redis, stream, settings).await?;
-        let driver = Driver(tokio::spawn(driver).abort_handle());
+        let driver = Driver(tokio::spawn(driver.boxed()).abort_handle());
         Ok(Self {
             conn,
             progress,
@@ -76,7 +156,12 @@ impl Link {
         })
     }
 
-    /// Whether the queue's marker is known to exist.
+    pub(crate) fn downgrade(&self) -> WeakLink {
+        let driver = Arc::downgrade(&self.driver);
+        WeakLink { driver, is_retired: Arc::clone(&self.is_retired) }
+    }
+
+    /// Whether this client knows that the queue's marker exists (R25).
     pub(crate) fn is_marked(&self) -> bool {
         self.is_marked.load(Ordering::Acquire)
     }
@@ -85,14 +170,14 @@ impl Link {
         self.is_marked.store(is_marked, Ordering::Release);
     }
 
-    /// Whether calls can be sent, as far as this client knows.
+    /// Whether this client believes that calls can be sent on the connection.
     pub(crate) fn is_open(&self) -> bool {
         !self.driver.0.is_finished() && !self.is_retired.load(Ordering::Acquire)
     }
 
-    /// Sends no new calls on the connection, if the error says that another one may work
-    /// better. A call that is still waiting for its reply gets it where the server still
-    /// answers; so only a broken connection is closed.
+    /// Retires the connection if `error` says that another one may work better. New
+    /// calls then use another connection. Calls under way still wait for their replies,
+    /// so the connection is closed only if it is broken.
     pub(crate) fn heed(&self, error: &RedisError) {
         if !error::condemns_connection(error) {
             return;
@@ -103,8 +188,8 @@ impl Link {
         }
     }
 
-    /// Sends one command and returns its reply. The command is sent once this future
-    /// was polled. Gives up once the connection was silent for `limit`.
+    /// Sends one command and returns its reply. The first poll of this future sends the
+    /// command. Fails once the connection was silent for `limit`.
     pub(crate) async fn ask<T: FromRedisValue>(
         &mut self,
         cmd: &Cmd,
@@ -115,22 +200,25 @@ impl Link {
         answer.unwrap_or_else(|silence| Err(io::Error::from(silence).into()))
     }
 
-    /// Sends commands in one write. Returns the reply to each.
-    pub(crate) async fn ask_all(
+    /// Sends several commands in one write. Returns the reply to each.
+    pub(crate) fn ask_all(
         &mut self,
         mut asking: Pipeline,
         limit: Duration,
-    ) -> RedisResult<Vec<RedisResult<Value>>> {
-        // An error reply is the result of one command, and not of all.
+    ) -> BoxFuture<'_, RedisResult<Vec<RedisResult<Value>>>> {
+        // An error reply to one command must not hide the replies to the others.
         asking.ignore_errors();
-        let answers = asking.query_async(&mut self.conn);
-        let answers = self.progress.within(limit, answers).await;
-        answers.unwrap_or_else(|silence| Err(io::Error::from(silence).into()))
+        let all = async move {
+            let answers = asking.query_async(&mut self.conn);
+            let answers = self.progress.within(limit, answers).await;
+            answers.unwrap_or_else(|silence| Err(io::Error::from(silence).into()))
+        };
+        all.boxed()
     }
 
-    /// Calls a script. If the server is not known to have it, the call is sent in one
-    /// write with a command that loads it. Both are sent when this future is polled for
-    /// the first time.
+    /// Calls a script. If the server may not have the script, a command that loads it
+    /// is sent in the same write, before the call. The first poll of this future sends
+    /// both.
     pub(crate) async fn run(
         &mut self,
         call: &Call<'_>,
@@ -145,8 +233,9 @@ impl Link {
         answer
     }
 
-    /// If the server refuses to load the script, the call finds out whether the server
-    /// has it.
+    /// Sends the command that loads the script, and then the call. If the server
+    /// refuses to load the script, the reply to the call says whether the server has
+    /// it.
     async fn load_and_run(
         &mut self,
         call: &Call<'_>,
@@ -181,8 +270,8 @@ impl Link {
         Ok((first, called))
     }
 
-    /// Loads a script, unless the server is known to have it. If the server refuses, the
-    /// call behind it finds out whether the server has the script.
+    /// Loads a script, unless the server is known to have it. A refusal is ignored: the
+    /// reply to the call that follows says whether the server has the script.
     async fn load(&self, script: &Script) {
         if self.scripts.has(script) {
             return;
@@ -195,12 +284,12 @@ impl Link {
     }
 }
 
-/// The error of a connection that was not opened, with the server's address. The error
-/// of the system does not name it.
-fn unreached(config: &RedisConfig, error: &io::Error) -> RedisError {
-    let text = format!("{config}: {error}");
+/// Returns the error of a connection that could not be opened. It contains the server's
+/// address, which the system's error lacks.
+fn unreached(server: &dyn fmt::Display, error: &io::Error) -> RedisError {
+    let text = format!("{server}: {error}");
     match error.kind() {
-        // No server was asked: a setting of this process is wrong.
+        // A setting of this process is wrong, so that it did not reach any server.
         io::ErrorKind::InvalidInput => {
             (ErrorKind::InvalidClientConfig, error::MISCONFIGURED, text).into()
         }

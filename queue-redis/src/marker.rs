@@ -28,12 +28,15 @@ pub struct Marker {
 }
 
 impl Marker {
-    pub(crate) fn new(backend: &str, options: &[&str]) -> Self {
-        let options = options.iter().map(|&option| option.to_owned()).collect();
+    pub(crate) fn new(
+        backend: &str,
+        options: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let options = options.into_iter().map(Into::into).collect();
         Self { format: FORMAT, backend: backend.to_owned(), options }
     }
 
-    /// Reads the value of the key; `None` if it is not a marker.
+    /// Parses the value of the marker's key; `None` if it is not a marker.
     pub(crate) fn parse(value: &[u8]) -> Option<Self> {
         let is_shown = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
         let text = std::str::from_utf8(value).ok()?;
@@ -50,18 +53,19 @@ impl Marker {
         &self.backend
     }
 
-    /// The backend's options, each as in a URL.
+    /// The backend's options, each in the form `name=value` that a URL has.
     pub fn options(&self) -> &[String] {
         &self.options
     }
 
-    /// Whether this relq is too old for the queue.
+    /// Whether a newer version of relq has written the marker, so that this one must
+    /// not use the queue.
     pub fn is_newer(&self) -> bool {
         self.format > FORMAT
     }
 }
 
-/// The stored text.
+/// The text that is stored under the marker's key.
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { format, backend, options } = self;
@@ -80,7 +84,7 @@ mod tests {
             ("zset", &[][..], "relq 1 zset"),
             ("circular", &["finish=lrem"], "relq 1 circular finish=lrem"),
         ] {
-            let marker = Marker::new(backend, options);
+            let marker = Marker::new(backend, options.iter().copied());
 
             assert_eq!(marker.to_string(), text);
             assert_eq!(Marker::parse(text.as_bytes()), Some(marker));

@@ -1,4 +1,4 @@
-//! Operator calls on markers: read one, write one, find all queues.
+//! Operator calls on markers: read a marker, write one, find all queues.
 
 use futures_util::future::join_all;
 use relq_core::{Error, QueueName, error::Operation};
@@ -6,57 +6,59 @@ use relq_core::{Error, QueueName, error::Operation};
 use crate::{
     Conn, Marker, Owner, RedisConfig, Reply, command,
     layout::{self, KeyType, Layout},
+    partition::{self, Stored},
 };
 
 const CHANGE: &str = include_str!("../lua/marker/change.lua");
 
-/// Number of the server's keys that one page of queues scans.
+/// The number of keys of the server that one page of queues scans.
 const PAGE: u32 = 1000;
 
 /// The state of a queue's marker and keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// A marker, and the queue's URL according to it.
+    /// The queue has a marker, which says how to open it.
     Marked {
-        /// The marker.
+        /// The stored marker.
         marker: Marker,
         /// The URL to open the queue with, without user and password.
         url: String,
     },
     /// The marker's key has a value that is not a marker.
     Damaged(Vec<u8>),
-    /// No marker, but other keys of relq.
+    /// The queue has no marker, but other keys of relq.
     Unmarked,
-    /// No keys of relq.
+    /// The queue has no keys of relq.
     Nothing,
 }
 
 /// A queue that was found by its marker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkedQueue {
-    /// The queue's name.
+    /// The name of the queue.
     pub name: QueueName,
     /// The marker; `None` if the user may not read it, or if the value is not a marker.
     pub marker: Option<Marker>,
-    /// The URL to open the queue with, without user and password.
+    /// The URL to open the queue with, without user and password; `None` if `marker` is
+    /// `None`.
     pub url: Option<String>,
 }
 
 /// A page of the queues of a database.
 #[derive(Debug, Clone, Default)]
 pub struct QueuesPage {
-    /// The queues, in no order. A queue may be on more than one page.
+    /// The queues of this page, unsorted. A queue may be on more than one page.
     pub queues: Vec<MarkedQueue>,
     /// The cursor of the next page; `None` on the last page.
     pub next: Option<u64>,
 }
 
-/// Reads what exists of that owner's queue. Nothing is written.
+/// Reads which marker and keys the owner's queue has. Writes nothing.
 ///
 /// # Errors
-/// As [`Conn::open`].
+/// The errors of [`Conn::open`].
 pub async fn see(config: RedisConfig, owner: &Owner) -> Result<Seen, Error> {
-    let conn = Conn::open(owner.backend, config.clone()).await?;
+    let conn = open(owner, &config).await?;
     let (others, values) = look(&conn, owner).await?;
     Ok(match values.into_iter().next().flatten() {
         None if others == 0 => Seen::Nothing,
@@ -68,13 +70,38 @@ pub async fn see(config: RedisConfig, owner: &Owner) -> Result<Seen, Error> {
     })
 }
 
-/// Writes that owner's marker on an idle queue, replacing any earlier one.
+/// Writes the owner's marker if the queue has no key of relq yet. Any other queue is only
+/// checked.
+///
+/// # Errors
+/// [`Error::Unusable`] if the owner must not use the queue; otherwise the errors of
+/// [`Conn::open`].
+pub async fn mark_if_new(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
+    let conn = open(owner, &config).await?;
+    let reply = conn.call(Operation::Connect, &owner.writing_first()).await?;
+    let values = if reply.is_nil() { None } else { Some(reply.list()?) };
+    let read = |values: Vec<Reply>| {
+        let values = values.into_iter().map(|value| Ok(value.bytes()?.into()));
+        values.collect::<Result<Vec<Vec<u8>>, Error>>()
+    };
+    let values = values.map(read).transpose()?;
+    match owner.why_not_written(values.as_deref(), &config) {
+        None => Ok(()),
+        Some(why) => {
+            let at = conn.at(Operation::Connect);
+            Err(Error::Unusable { at, source: why.into() })
+        }
+    }
+}
+
+/// Writes the owner's marker on an idle queue, replacing any earlier marker. If only the
+/// number of parts of the queue changes, the queue need not be idle.
 ///
 /// # Errors
 /// [`Error::Unusable`] if the queue is in use, if it has keys that the owner's pattern
-/// does not know, or if a newer relq wrote it; otherwise as [`Conn::open`].
+/// does not know, or if a newer relq wrote it; otherwise the errors of [`Conn::open`].
 pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
-    let conn = Conn::open(owner.backend, config.clone()).await?;
+    let conn = open(owner, &config).await?;
     let (_, values) = look(&conn, owner).await?;
     let meant =
         owner.ownership().into_iter().map(|(_, value)| Some(value.into_bytes()));
@@ -97,8 +124,8 @@ pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     if let Some(why) = database.and_then(|name| owner.why_no_database(&name, &config)) {
         return unusable(why);
     }
-    let is_others = seen.is_some_and(|seen| seen.backend() != owner.backend);
-    let change = change(owner, &value.unwrap_or_default(), is_others);
+    let kind = ChangeKind::of(seen.as_ref(), owner);
+    let change = change(owner, &value.unwrap_or_default(), kind);
     let answer = conn.call(Operation::Connect, &change).await?;
     match read_refusal(owner, answer)? {
         None => Ok(()),
@@ -106,21 +133,27 @@ pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     }
 }
 
-/// Removes the marker of a queue that has no other key. Returns whether the queue has no
-/// marker now; a queue with other keys, or with the marker of another owner, keeps it.
+/// Removes the marker of a queue that has no other key. Returns whether the queue has
+/// no marker now; a queue with other keys, or with the marker of another owner, keeps
+/// it.
 ///
 /// # Errors
-/// As [`Conn::open`].
+/// The errors of [`Conn::open`].
 pub async fn unmark(config: RedisConfig, owner: &Owner) -> Result<bool, Error> {
-    let conn = Conn::open(owner.backend, config).await?;
+    let conn = open(owner, &config).await?;
     let reply = conn.call(Operation::Purge, &owner.removing()).await?;
     Ok(reply.number()? == 1)
 }
 
-/// A page of the queues in the database, found by their markers with `SCAN`.
+/// Connects to the server that has the owner's queue.
+async fn open(owner: &Owner, config: &RedisConfig) -> Result<Conn, Error> {
+    Conn::open(owner.backend, config.clone().for_queue(&owner.keys)).await
+}
+
+/// Reads a page of the queues in the database, found by their markers with `SCAN`.
 ///
 /// # Errors
-/// As [`Conn::open`].
+/// The errors of [`Conn::open`].
 pub async fn marked_queues(
     config: RedisConfig,
     cursor: u64,
@@ -139,7 +172,7 @@ pub async fn marked_queues(
     Ok(QueuesPage { queues, next: Some(next).filter(|next| *next != 0) })
 }
 
-/// The queue's name in the key of a marker; `None` if it is another key.
+/// The name of the queue whose marker has this key; `None` if `key` is not a marker's.
 fn name_of(key: &[u8]) -> Option<QueueName> {
     let name = std::str::from_utf8(key).ok()?.strip_prefix('{')?;
     QueueName::new(name.strip_suffix(layout::MARKER)?.strip_suffix("}:")?).ok()
@@ -153,7 +186,7 @@ async fn read(
     let mut get = command("GET");
     get.arg(crate::KeyPrefix::new(name.clone()).part(layout::MARKER));
     let value = match conn.call(Operation::Connect, &get).await {
-        // The user may not read the key, or it has another type.
+        // The user must not read the key, or the key has another type.
         Err(Error::Denied { .. } | Error::Unusable { .. }) => None,
         answer => answer?.optional_bytes()?,
     };
@@ -162,8 +195,8 @@ async fn read(
     Ok(MarkedQueue { name, marker, url })
 }
 
-/// The number of other keys of relq that exist, and the values of the keys that name
-/// the owner.
+/// Reads how many other keys of relq exist for the queue, and the values of the keys
+/// that name the owner.
 async fn look(
     conn: &Conn,
     owner: &Owner,
@@ -175,7 +208,45 @@ async fn look(
     Ok((others, values.into_iter().map(value).collect::<Result<_, Error>>()?))
 }
 
-fn change(owner: &Owner, seen: &[u8], is_others: bool) -> redis::Cmd {
+/// What a new marker changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChangeKind {
+    /// The marker named another backend.
+    Owned,
+    /// The marker was missing or damaged, or had other options.
+    Own,
+    /// Only the number of parts changes. Clients that know both numbers go on.
+    Resized,
+}
+
+impl ChangeKind {
+    fn of(seen: Option<&Marker>, owner: &Owner) -> Self {
+        let Some(seen) = seen else { return Self::Own };
+        if seen.backend() != owner.backend {
+            return Self::Owned;
+        }
+        let without_parts = |marker: &Marker| {
+            let options = marker.options().iter();
+            options.filter(|it| !partition::is_known(it)).cloned().collect::<Vec<_>>()
+        };
+        let is_first = |marker: &Marker| matches!(Stored::of(marker), Stored::First(_));
+        let meant = owner.marker();
+        let is_resized = without_parts(seen) == without_parts(&meant)
+            && is_first(seen)
+            && is_first(&meant);
+        if is_resized { Self::Resized } else { Self::Own }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Owned => "owned",
+            Self::Own => "own",
+            Self::Resized => "resized",
+        }
+    }
+}
+
+fn change(owner: &Owner, seen: &[u8], kind: ChangeKind) -> redis::Cmd {
     let layout = Layout::of(owner.backend);
     let ownership = owner.ownership();
     let mut keys = vec![owner.keys.producer()];
@@ -186,14 +257,15 @@ fn change(owner: &Owner, seen: &[u8], is_others: bool) -> redis::Cmd {
     let mut cmd = command("EVAL");
     cmd.arg(CHANGE).arg(keys.len()).arg(keys);
     cmd.arg(layout.and_then(|layout| layout.queue).map_or("", KeyType::name));
-    cmd.arg(seen).arg(if is_others { "owned" } else { "own" });
+    cmd.arg(seen).arg(kind.word());
     ownership.iter().for_each(|(_, value)| {
         cmd.arg(value);
     });
     cmd
 }
 
-/// Why the marker was not written; `None` if it was.
+/// Reads from a script's reply why the marker was not written; `None` if it was
+/// written.
 fn read_refusal(owner: &Owner, answer: Reply) -> Result<Option<String>, Error> {
     let (queue, asked) = (owner.keys.producer(), owner.backend);
     let mut parts = answer.list()?.into_iter();

@@ -23,6 +23,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use redis::{Cmd, Value};
 use relq_core::{Error, environment::Environment};
 use tokio::{
@@ -32,11 +33,12 @@ use tokio::{
 
 use crate::{Conn, link::Link};
 
-/// How much longer than the server the client waits for the reply. After that it treats
-/// the connection as dead.
+/// How much longer than `block`, the time limit of the server, the client waits for the
+/// reply. After that the client treats the connection as dead.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The first and the longest pause before a lost connection is reopened.
+/// The pause before the first attempt to reopen a lost connection, and the longest
+/// pause between later attempts.
 const BACKOFF: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(2));
 
@@ -44,7 +46,8 @@ type PassOn = Box<
     dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send + Sync,
 >;
 
-/// A blocking command on a connection of its own, sent while there are listeners.
+/// Sends a blocking command on a connection of its own while there are listeners, and
+/// wakes one listener for each result.
 pub struct Notifier {
     shared: Arc<Shared>,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -57,13 +60,13 @@ struct Shared {
     block: Duration,
     pass_on: PassOn,
     listeners: Mutex<VecDeque<oneshot::Sender<()>>>,
-    /// Signals the task that a listener arrived, or that no listener received a
-    /// notification.
+    /// Wakes the notifier's own task when a listener registers, or when a notification
+    /// found no listener.
     stirred: Notify,
     unheard: Mutex<bool>,
 }
 
-/// A handle that waits for the next notification.
+/// A listener: a handle that waits for the next notification.
 #[derive(Debug)]
 pub struct Notification {
     notified: oneshot::Receiver<()>,
@@ -72,8 +75,9 @@ pub struct Notification {
 }
 
 impl Notifier {
-    /// A notifier that wakes a listener when `cmd`, which blocks for at most `block`,
-    /// returns a result. If there is no listener then, `pass_on` is called.
+    /// Creates a notifier that wakes a listener when `cmd` returns a result. The server
+    /// holds `cmd` for at most `block`. If there is no listener then, the notifier
+    /// calls `pass_on`.
     pub fn new<F>(
         name: &'static str,
         conn: Conn,
@@ -117,7 +121,7 @@ impl Notifier {
     fn ensure_running(&self) {
         let mut task = lock(&self.task);
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
-            *task = Some(tokio::spawn(run(Arc::clone(&self.shared))));
+            *task = Some(tokio::spawn(run(Arc::clone(&self.shared)).boxed()));
         }
     }
 }
@@ -143,10 +147,10 @@ impl fmt::Debug for Shared {
 }
 
 impl Notification {
-    /// Waits for the notification.
+    /// Waits until this listener is notified.
     pub async fn notified(mut self) {
-        // The notifier was dropped together with its queue: this listener is never
-        // notified.
+        // The notifier was dropped together with its queue, so this listener will not
+        // be notified. The caller's own time limit ends the wait.
         if (&mut self.notified).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -155,8 +159,8 @@ impl Notification {
 }
 
 impl Drop for Notification {
-    /// If the listener is dropped with an unread notification, the next listener gets
-    /// it.
+    /// Passes a notification that the dropped listener has not read to the next
+    /// listener.
     fn drop(&mut self) {
         if !self.is_heard
             && self.notified.try_recv().is_ok()
@@ -221,7 +225,8 @@ async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Sends the command. Returns whether its reply has a result.
+/// Sends the blocking command. Returns whether its reply is a result, and not nil,
+/// which it is after the time limit.
 async fn wait_for_answer(
     shared: &Shared,
     link: &mut Option<Link>,

@@ -1,4 +1,4 @@
-//! What a new connection says and asks before any call uses it, in one round trip.
+//! The commands that a new connection sends before any call uses it, in one round trip.
 //!
 //! ```text
 //!  handshake  HELLO with user and password, SELECT        one round trip
@@ -6,47 +6,50 @@
 //!             SCRIPT EXISTS                               one round trip
 //! ```
 //!
-//! The client library sends the handshake itself and waits for its replies, so the name
-//! belongs to the opening. INFO is asked once for each opened queue, on its first
-//! connection.
+//! The client library sends the handshake itself and waits for its replies, so CLIENT
+//! SETNAME is sent with the opening. INFO is sent once for each opened queue, on its
+//! first connection.
 //!
-//! A user may lack the right to CLIENT SETNAME or to SCRIPT EXISTS: the users of
-//! earlier versions do. Such a connection has no name, and counts each script as
-//! unknown to the server.
+//! A user may lack the right to CLIENT SETNAME or to SCRIPT EXISTS, as the users of
+//! earlier versions do. A connection of such a user has no name, and treats each script
+//! as unknown to the server.
 
+use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{Cmd, FromRedisValue, Pipeline, RedisResult, Value};
 
 use crate::{
     Owner, RedisConfig, Script, link::Link, owner::Known, server_info::ServerInfo,
 };
 
-/// The use of a connection, as far as it is known when the connection is opened. It is
-/// part of the name that `CLIENT LIST` shows.
+/// The purpose of a connection, which is part of the name that `CLIENT LIST` shows.
 ///
-/// All calls of one opened queue share a connection. Whether they will push, claim or
-/// operate is not known when it is opened.
+/// All calls of one opened queue share a connection, so the name does not say whether
+/// they push, claim or operate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// The calls of one queue.
+    /// The connection is for the calls of one queue.
     Client,
-    /// Blocking commands: those of idle claims, or of a wait for a batch.
+    /// The connection is for blocking commands: those of idle claims, or of a wait for
+    /// a batch.
     Waiter,
-    /// An operator's calls that are not for one queue, or on its marker.
+    /// The connection is for an operator's calls on a marker, or on more than one
+    /// queue.
     Operator,
 }
 
-/// A connection to open, and what is asked on it.
+/// The commands that are sent on a new connection before any call uses it, and how to
+/// read their replies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening<'a> {
     role: Role,
     /// The owner whose marker is read, if the connection is for one queue.
     owner: Option<&'a Owner>,
-    /// The scripts that calls may send.
+    /// The scripts that calls may send; the server is asked which of them it has.
     scripts: &'a [&'static Script],
 }
 
 impl<'a> Opening<'a> {
-    /// A connection that calls share.
+    /// Creates the opening of a connection that many calls share.
     pub(crate) fn of_calls(
         owner: Option<&'a Owner>,
         scripts: &'a [&'static Script],
@@ -55,7 +58,7 @@ impl<'a> Opening<'a> {
         Self { role, owner, scripts }
     }
 
-    /// A connection for commands that block.
+    /// Creates the opening of a connection for blocking commands.
     pub(crate) fn of_a_wait(
         owner: Option<&'a Owner>,
         scripts: &'a [&'static Script],
@@ -64,17 +67,23 @@ impl<'a> Opening<'a> {
     }
 
     /// Connects, and checks that this client may use the queue.
-    pub(crate) async fn open(self, config: &RedisConfig) -> RedisResult<Link> {
-        let mut link = Link::open(config).await?;
-        let mut asking = redis::pipe();
-        self.ask(&mut asking);
-        let replies = link.ask_all(asking, config.response_timeout).await?;
-        self.read(replies, &link, config)?;
-        Ok(link)
+    pub(crate) fn open(
+        self,
+        config: &'a RedisConfig,
+    ) -> BoxFuture<'a, RedisResult<Link>> {
+        let opening = async move {
+            let mut link = Link::open(config).await?;
+            let mut asking = redis::pipe();
+            self.ask(&mut asking);
+            let replies = link.ask_all(asking, config.response_timeout).await?;
+            self.read(replies, &link, config)?;
+            Ok(link)
+        };
+        opening.boxed()
     }
 
-    /// As [`open`](Self::open). Also returns the server's INFO, or the error with which
-    /// the server refused it.
+    /// Connects, and checks that this client may use the queue. Also returns the
+    /// server's INFO, or the error with which the server refused INFO.
     pub(crate) async fn open_first(
         self,
         config: &RedisConfig,
@@ -100,7 +109,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Reads the replies to [`ask`](Self::ask).
+    /// Reads the replies to the commands of [`ask`](Self::ask).
     fn read(
         self,
         replies: Vec<RedisResult<Value>>,
@@ -143,9 +152,8 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// The queue's name in the characters that CLIENT SETNAME takes, which are those of
-/// ASCII that print, without the blank. All other bytes, and the percent sign, are
-/// written as in a URL.
+/// The queue's name in the characters that CLIENT SETNAME accepts: printable ASCII
+/// without the space. All other bytes, and the percent sign, are percent-encoded.
 fn encoded(queue: &str) -> String {
     let mut name = String::with_capacity(queue.len());
     for byte in queue.bytes() {

@@ -14,9 +14,9 @@
 //! | is absent | none | a new queue: the first write marks it |
 //! | is absent | some | `Unusable`, unless this client has seen the marker before |
 //!
-//! The last row covers a `FLUSHALL` while workers run: they write their marker again,
-//! and no other client can. A worker that dies after writing the marker and before its
-//! first other write leaves only the marker, which does no harm.
+//! If the keys are deleted while workers run, as by a `FLUSHALL`, the workers write the
+//! marker again; no other client can. A worker that dies after it wrote the marker and
+//! before it wrote anything else leaves only the marker, which does no harm.
 
 use std::sync::{
     Arc,
@@ -29,31 +29,33 @@ use redis::{
 use relq_core::{QueueName, error::Operation};
 
 use crate::{
-    KeyPrefix, RedisConfig,
+    KeyPrefix, Partition, RedisConfig,
     layout::{self, Layout},
     marker::Marker,
+    partition::{self, Stored},
 };
 
 const SEE: &str = include_str!("../lua/marker/see.lua");
 const WRITE: &str = include_str!("../lua/marker/write.lua");
 const REMOVE: &str = include_str!("../lua/marker/remove.lua");
 
-/// The category of an error that says that a backend must not use a queue.
+/// The first words of the error for a queue that this client must not use.
 pub(crate) const REFUSED: &str = "the queue cannot be used";
 
-/// A backend as the owner of a queue.
+/// The owner of a queue: a backend with its options.
 #[derive(Debug, Clone)]
 pub struct Owner {
     pub(crate) backend: &'static str,
     pub(crate) keys: KeyPrefix,
     options: Vec<&'static str>,
+    pub(crate) partition: Partition,
     database: Option<&'static str>,
-    /// Whether this client has seen its own marker on the queue. Other handles share
-    /// it.
+    /// Whether this client has seen its own marker on the queue. All connections of the
+    /// client share this value.
     was_marked: Arc<AtomicBool>,
 }
 
-/// The state of the marker as a connection read it.
+/// The result of reading the marker on a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     Marked,
@@ -61,51 +63,65 @@ pub(crate) enum Known {
 }
 
 impl Owner {
-    /// The backend with that name, as the owner of that queue.
+    /// Names `backend` as the owner of `queue`.
     pub fn new(backend: &'static str, queue: QueueName) -> Self {
         Self {
             backend,
             keys: KeyPrefix::new(queue),
             options: Vec::new(),
+            partition: Partition::Whole,
             database: None,
             was_marked: Arc::default(),
         }
     }
 
-    /// Adds an option of the backend, as in a URL.
+    /// Adds an option of the backend, in the form `name=value` that a URL has.
     #[must_use]
     pub fn option(mut self, option: &'static str) -> Self {
         self.options.push(option);
         self
     }
 
-    /// For a pattern that needs a whole database: sets the key that names the queue to
-    /// which the database belongs.
+    /// Says which part of a queue of several parts the queue is.
+    #[must_use]
+    pub fn partition(self, partition: Partition) -> Self {
+        Self { partition, ..self }
+    }
+
+    /// For a pattern that uses all keys of a database: sets the key that contains the
+    /// name of the queue to which the database belongs.
     #[must_use]
     pub fn database(self, key: &'static str) -> Self {
         Self { database: Some(key), ..self }
     }
 
-    /// The same backend on another queue.
+    /// Names the same backend, with the same options, as the owner of another queue,
+    /// which may have parts of its own.
     #[must_use]
     pub fn of(&self, queue: QueueName) -> Self {
-        Self { keys: KeyPrefix::new(queue), was_marked: Arc::default(), ..self.clone() }
+        Self {
+            keys: KeyPrefix::new(queue),
+            was_marked: Arc::default(),
+            partition: Partition::WholeOrFirst,
+            ..self.clone()
+        }
     }
 
     /// The marker that this owner writes.
     pub(crate) fn marker(&self) -> Marker {
-        Marker::new(self.backend, &self.options)
+        let own = self.options.iter().map(|&option| option.to_owned());
+        Marker::new(self.backend, own.chain(self.partition.option()))
     }
 
-    /// The keys that name the owner, and the value of each.
+    /// Returns the keys whose values name the owner, and the value that each must have.
     pub(crate) fn ownership(&self) -> Vec<(String, String)> {
         let marker = (self.keys.part(layout::MARKER), self.marker().to_string());
         let database = self.database.map(|key| (key.to_owned(), self.keys.producer()));
         [marker].into_iter().chain(database).collect()
     }
 
-    /// Reads the reply to [`seeing`](Self::seeing), on a connection that no call uses
-    /// yet.
+    /// Checks the reply to [`seeing`](Self::seeing) on a new connection, before any
+    /// call uses the connection.
     pub(crate) fn judge_seen(
         &self,
         reply: Value,
@@ -145,13 +161,22 @@ impl Owner {
         Ok(())
     }
 
-    /// The command that reads the keys that name the owner. A user with read access
-    /// only may run it.
+    /// Builds the command that writes the marker of a new queue if it is absent.
+    pub(crate) fn writing_first(&self) -> redis::Cmd {
+        let mut writing = self.command("EVAL", WRITE, "first");
+        self.ownership().iter().for_each(|(_, value)| {
+            writing.arg(value);
+        });
+        writing
+    }
+
+    /// Builds the command that reads the keys which name the owner. A user who may only
+    /// read can run it.
     pub(crate) fn seeing(&self) -> redis::Cmd {
         self.command("EVAL_RO", SEE, self.ownership().len())
     }
 
-    /// The command that removes the marker of an empty queue.
+    /// Builds the command that removes the marker if the queue has no other key.
     pub(crate) fn removing(&self) -> redis::Cmd {
         let scope = if self.database.is_some() { "database" } else { "keys" };
         let mut keys = self.all_keys();
@@ -172,8 +197,8 @@ impl Owner {
     }
 
     /// All keys that relq's queues may have, the keys that name the owner first. The
-    /// keys to which any client may push are left out: the producer's, and the one that
-    /// wakes a worker.
+    /// key that producers push to and the key that wakes a worker are left out, because
+    /// any client may push to them.
     fn all_keys(&self) -> Vec<String> {
         let own = self.ownership().into_iter().map(|(key, _)| key);
         let parts = layout::parts().into_iter().filter(|part| *part != layout::WAKE);
@@ -197,7 +222,8 @@ impl Owner {
         why.map_or(Ok(()), |why| Err(refused(why)))
     }
 
-    /// Why this backend must not use a queue with that marker.
+    /// The reason why this backend must not use a queue with that marker; `None` if it
+    /// may.
     pub(crate) fn why_not(
         &self,
         marker: Option<Marker>,
@@ -234,11 +260,76 @@ impl Owner {
             ));
         }
         let known = Layout::of(asked).map_or(&[][..], |layout| layout.options);
-        let unknown = marker.options.iter().find(|it| !known.contains(&it.as_str()));
-        unknown.and_then(|option| newer(format!("{option}, which is not known here")))
+        let unknown = marker
+            .options
+            .iter()
+            .find(|it| !known.contains(&it.as_str()) && !partition::is_known(it));
+        if let Some(option) = unknown {
+            return newer(format!("{option}, which is not known here"));
+        }
+        self.why_not_this_part(&marker, config)
     }
 
-    /// Why the queue must not use the database: its key names another queue.
+    /// The reason why a client that opened the queue as this part must not use a queue
+    /// with that marker of the same backend.
+    fn why_not_this_part(
+        &self,
+        marker: &Marker,
+        config: &RedisConfig,
+    ) -> Option<String> {
+        let stored = Stored::of(marker);
+        if self.partition.admits(stored) {
+            return None;
+        }
+        let queue = self.keys.producer();
+        let why = match (self.partition, stored) {
+            (Partition::Other { number }, Stored::First(_)) => format!(
+                "the queue {queue:?} is a queue of its own and cannot be part {number} \
+                 of another; nothing was changed: move its jobs to another name, or \
+                 give the partitioned queue another name"
+            ),
+            (_, Stored::Other(number)) => {
+                let whole = queue.strip_suffix(&format!(":{number}"));
+                let whole = whole.unwrap_or(&queue);
+                format!(
+                    "the queue {queue:?} is part {number} of the queue {whole:?}; \
+                     nothing was changed: open {whole:?}, whose URL `relq marker show \
+                     -q {}` prints, or this part alone with {}",
+                    quoted(whole),
+                    config.url_of(marker)
+                )
+            }
+            (Partition::Whole, Stored::First(parts)) => format!(
+                "the queue {queue:?} has {parts} parts; nothing was changed: open it \
+                 with {}",
+                config.url_of(marker)
+            ),
+            (_, Stored::First(parts)) => format!(
+                "the queue {queue:?} has {parts} {}, and was opened with another \
+                 number; nothing was changed: open it with {}, or change the number \
+                 as docs/scale.md says, of which `{}` is the last step",
+                if parts == 1 { "part" } else { "parts" },
+                config.url_of(marker),
+                self.command_to_set(config)
+            ),
+        };
+        Some(why)
+    }
+
+    /// Why this client must not use the queue whose keys have these values, as
+    /// [`writing_first`](Self::writing_first) returns them; `None` if it may.
+    pub(crate) fn why_not_written(
+        &self,
+        values: Option<&[Vec<u8>]>,
+        config: &RedisConfig,
+    ) -> Option<String> {
+        let Some(values) = values else { return Some(self.unmarked(config)) };
+        let marker = values.first().map(Vec::as_slice).unwrap_or_default();
+        self.why_not(Marker::parse(marker), marker, config)
+    }
+
+    /// Returns the reason why this queue must not use the database: the database's key
+    /// names another queue as the owner.
     pub(crate) fn why_no_database(
         &self,
         value: &[u8],
@@ -265,7 +356,7 @@ impl Owner {
         )
     }
 
-    /// The command that a user runs to mark the queue for this backend.
+    /// The shell command that marks the queue for this backend, to show in an error.
     fn command_to_set(&self, config: &RedisConfig) -> String {
         let queue = quoted(&self.keys.producer());
         let url = quoted(&config.url_of(&self.marker()));
@@ -273,18 +364,18 @@ impl Owner {
     }
 }
 
-/// Whether a call of that kind changes the queue.
+/// Whether a call of `operation` changes the queue.
 pub(crate) fn is_write(operation: Operation) -> bool {
     use Operation::{Audit, Connect, Peek, ReadBatch, Stats, WaitBatch};
     !matches!(operation, Connect | Stats | Peek | Audit | ReadBatch | WaitBatch)
 }
 
-/// The error that says that this backend must not use the queue.
+/// The error for a queue that this backend must not use.
 fn refused(why: String) -> RedisError {
     RedisError::from((ErrorKind::InvalidClientConfig, REFUSED, why))
 }
 
-/// A word quoted for a shell.
+/// A word in the quotes that a shell needs, if it needs any.
 fn quoted(word: &str) -> String {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:+@,=".contains(&byte);
@@ -339,7 +430,8 @@ mod tests {
     fn what_is_newer_is_named() {
         for (marker, named) in [
             ("relq 2 zset", "format 2"),
-            ("relq 1 zset partitions=4", "partitions=4"),
+            ("relq 1 zset tenants=4", "tenants=4"),
+            ("relq 1 zset partitions=many", "partitions=many"),
             ("relq 1 processing-list mode=other", "mode=other"),
         ] {
             let asked =
@@ -347,6 +439,24 @@ mod tests {
             let why = why_not(asked, marker).unwrap();
 
             assert!(why.contains("newer relq") && why.contains(named), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_queue_of_another_number_of_parts_is_told_how_to_open_it() {
+        for (marker, words) in [
+            (
+                "relq 1 zset partitions=3",
+                "open it with zset+redis://host:7000/3?partitions=3",
+            ),
+            ("relq 1 zset part=2", "relq marker show -q emails"),
+        ] {
+            let why = why_not("zset", marker).unwrap();
+
+            assert!(
+                why.contains(words) && why.contains("nothing was changed"),
+                "{why}"
+            );
         }
     }
 

@@ -1,9 +1,10 @@
-//! Calls of several commands: one command may be done although another is not (R21).
+//! The effect of a call that sends several commands, of which some may succeed and
+//! others fail (R21).
 
 use relq_core::{Error, error::Effect};
 
-/// Whether earlier commands of a call took effect. The error of a later command must
-/// say so.
+/// Whether earlier commands of a call have changed the store. The error of a later
+/// command must then report that the call may have happened.
 ///
 /// ```
 /// # use relq_core::{Error, error::{Effect, ErrorContext, Operation}};
@@ -18,15 +19,16 @@ use relq_core::{Error, error::Effect};
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PartialEffect {
-    /// No command changed anything so far.
+    /// No command has changed the store so far.
     #[default]
     Undone,
-    /// A command was done, or may have been.
+    /// A command has changed the store, or may have.
     Begun,
 }
 
 impl PartialEffect {
-    /// Collects the results of commands that change the store if they succeed.
+    /// The effect of commands with these results, each of which changes the store if it
+    /// succeeds.
     pub fn of<T>(answers: &[Result<T, Error>]) -> Self {
         let mut partial = Self::default();
         answers.iter().for_each(|answer| partial.add(answer));
@@ -41,8 +43,8 @@ impl PartialEffect {
         }
     }
 
-    /// Adds the result of the next command. Returns its error as an error of the whole
-    /// call.
+    /// Adds the result of the next command and returns it. An error becomes an error of
+    /// the whole call.
     ///
     /// # Errors
     /// The command's error, or [`Error::Interrupted`] if an earlier command was done.
@@ -51,9 +53,9 @@ impl PartialEffect {
         answer.map_err(|error| self.whole(error))
     }
 
-    /// Turns the error of one command into an error of the whole call: if an earlier
-    /// command took effect, the call may have happened in part, whatever this error
-    /// says.
+    /// Turns the error of one command into an error of the whole call. If an earlier
+    /// command changed the store, the result is [`Error::Interrupted`], because the
+    /// call has happened in part.
     pub fn whole(self, error: Error) -> Error {
         if self == Self::Undone || error.effect() != Effect::No {
             return error;

@@ -71,7 +71,9 @@ use relq_core::{
 
 use crate::{
     Conn, Owner, PartialEffect, RedisConfig, RedisQueue, Script,
-    bookkeeping::{Beat, Bookkeeping, ClaimRound, Finish, Seen, Step, WaitHint},
+    bookkeeping::{
+        Beat, Bookkeeping, ClaimRound, Finish, FinishedAndClaimed, Seen, Step, WaitHint,
+    },
     queue,
 };
 
@@ -81,7 +83,7 @@ pub use crate::queue::{
 
 /// The configuration with which a queue of a pattern is opened.
 pub trait PatternConfig: Clone + Send + Sync + 'static {
-    /// The server's address, and the backend as the owner of that queue (R25).
+    /// The server's address, and the backend as the owner of `queue` (R25).
     fn owner(self, queue: QueueName) -> (RedisConfig, Owner);
 }
 
@@ -89,19 +91,20 @@ pub trait PatternConfig: Clone + Send + Sync + 'static {
 /// that a pattern supplies and the queue that it gets.
 #[async_trait]
 pub trait Pattern: Sized + Send + Sync + 'static {
-    /// The configuration with which its queues are opened.
+    /// The configuration with which a queue of this pattern is opened.
     type Config: PatternConfig;
 
-    /// The state that one claim keeps from one try to the next; `()` in most patterns.
+    /// The state that one claim keeps from one call of [`try_claim`](Self::try_claim)
+    /// to the next; `()` in most patterns.
     type ClaimState: Default + Send;
 
-    /// The name of the queue's type, as `Debug` shows it.
+    /// The name of the pattern's queue type, as `Debug` shows it.
     const QUEUE: &'static str;
 
-    /// The options and declarations of the backend.
+    /// The options, declarations and limits of the backend.
     fn capabilities() -> &'static Capabilities;
 
-    /// All scripts that its queues may send, including the bookkeeping's.
+    /// All scripts that a queue of this pattern may send, including the bookkeeping's.
     fn scripts() -> Vec<&'static Script>;
 
     /// Creates the pattern for one queue. Sends nothing.
@@ -110,9 +113,9 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// The bookkeeping of the queue, with the keys that `pattern.lua` binds.
     fn bookkeeping(&self) -> &Bookkeeping;
 
-    /// Stores plain jobs by the pattern's own producer command, all or none (R5).
-    /// Returns whether they are stored. If not, the bookkeeping's push script stores
-    /// them.
+    /// Stores jobs without options by the pattern's own producer command: all of them or
+    /// none (R5). Returns whether they are stored. If not, the bookkeeping's push script
+    /// stores them.
     ///
     /// # Errors
     /// The errors of the command. The same holds for all calls of this trait.
@@ -135,38 +138,54 @@ pub trait Pattern: Sized + Send + Sync + 'static {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error>;
 
-    /// Builds the lease, as scripts take it, from its token and the id of its job.
+    /// Builds the form of a lease that scripts take, from the lease's token and the id
+    /// of its job.
     fn lease(token: &Bytes, id: &[u8]) -> Vec<u8>;
 
-    /// Whether ending the job with this token touches more than the job itself: a
-    /// unique key, an id to remember, an earlier failure.
+    /// Whether the end of the job with this lease token must also change records beside
+    /// it: a unique key, an id to remember, or the error of an earlier failure.
     fn has_side_records(token: &Bytes) -> bool;
 
-    /// Ends jobs, as many as one step handles.
+    /// Removes leased jobs that have ended, as many as one step handles.
     async fn finish(
         &self,
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Step, Error>;
 
-    /// Extends leases to `lease` from now. `held` has at least one.
+    /// Ends finished plain jobs, as many as one step handles, and tries to claim, in
+    /// one script. Returns `None` if the pattern has no such script, which is the
+    /// default, or if the server refused the whole script: the caller then finishes and
+    /// claims by two calls.
+    async fn finish_and_claim(
+        &self,
+        _receipts: &[&Receipt],
+        _ask: &ClaimRequest,
+        _parts: &mut PartialEffect,
+    ) -> Option<FinishedAndClaimed<WakeConditions>> {
+        None
+    }
+
+    /// Extends the leases of `held`, so that they end `lease` from now. `held` is not
+    /// empty.
     async fn heartbeat(&self, held: &[Receipt], lease: Duration)
     -> Result<Beat, Error>;
 
-    /// All leases of a worker, as scripts take them. The lease that was held longest
-    /// comes first.
+    /// All leases of a worker, in the form that scripts take. The lease of the job that
+    /// the worker has held longest comes first.
     async fn leases_of(&self, worker: &WorkerId) -> Result<Vec<Vec<u8>>, Error>;
 
     /// Recovers up to `page` jobs whose lease has expired. The bookkeeping's part of
     /// the recovery is sent at the same time.
     async fn recover(&self, page: u32) -> Result<Recovered, Error>;
 
-    /// The command that returns when a job is ready. It blocks for at most `block`, and
-    /// takes no job away from other clients. `None` for a pattern whose producer
-    /// command notifies waiting claims itself.
+    /// Returns the blocking command that ends when a job is ready. The server holds it
+    /// for at most `block`, and it does not remove a job. `None` for a pattern whose
+    /// producer command notifies waiting claims itself.
     fn arrivals(&self, block: Duration) -> Option<Cmd>;
 
-    /// Passes a notification that found no waiting claim here on to another worker.
+    /// Passes a notification on to another worker, because no claim of this client
+    /// waits for it.
     async fn pass_on(&self, unheard: Notification) -> Result<(), Error>;
 
     /// Counts the jobs in each state (R23).
@@ -183,18 +202,19 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// Removes every job of the queue. Returns how many there were.
     async fn purge(&self) -> Result<u64, Error>;
 
-    /// Adds every ready and leased job to `seen`, and every problem with them. Visits
-    /// the keys in the order in which a job moves between them.
+    /// Adds every ready and leased job to `seen`, and every problem with these jobs.
+    /// Visits the keys in the order in which a job moves between them.
     async fn audit_jobs(&self, seen: &mut Seen) -> Result<(), Error>;
 
-    /// Gives back all jobs of a released worker, uncounted and to the front (R24).
-    /// `leases` is the result of [`leases_of`](Self::leases_of).
+    /// Makes all jobs of a released worker ready again, at the front of the queue and
+    /// without counting the attempt (R24). `leases` is the result of
+    /// [`leases_of`](Self::leases_of).
     async fn release(&self, leases: Vec<Vec<u8>>) -> Result<Released, Error> {
         queue::give_back_all(self, leases).await
     }
 
-    /// Refuses a server on which the pattern cannot work. Called once the queue is
-    /// connected.
+    /// Refuses a server on which the pattern cannot work. [`RedisQueue`] calls it after
+    /// it has connected.
     async fn check_server(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -205,7 +225,7 @@ pub trait Pattern: Sized + Send + Sync + 'static {
         error
     }
 
-    /// The keys that belong to this job alone. A script of the bookkeeping gets them
+    /// The keys that belong to this job alone. The bookkeeping's scripts receive them
     /// after the pattern's keys. Empty if jobs are elements of shared keys.
     fn job_keys(_job: JobRef<'_>) -> Vec<String> {
         Vec::new()
@@ -214,17 +234,19 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// Called when a notification has woken a waiting claim.
     fn on_notified(&self) {}
 
-    /// Whether work follows the end of this lease's job: for example, a batch completes
-    /// with its last piece. `lease` is a token, or a lease as scripts take it.
+    /// Whether the end of this lease's job requires more work: for example, a batch
+    /// completes with its last piece. `lease` is a token, or the form that scripts
+    /// take.
     fn has_follow_up(_lease: &[u8]) -> bool {
         false
     }
 
-    /// Does the work that follows the end of jobs. It is called after the calls that
-    /// end them were sent. Work that fails here is left to [`recover`](Self::recover).
+    /// Does the work that the end of jobs requires. It is called after the calls that
+    /// end the jobs were sent. If it fails, the next [`recover`](Self::recover) does
+    /// it.
     async fn follow_up(&self, _operation: Operation) {}
 
-    /// The queue with its batches, if the pattern is a [`BatchPattern`].
+    /// The queue as a [`BatchQueue`]; `None` unless the pattern is a [`BatchPattern`].
     fn batch_queue(_queue: &RedisQueue<Self>) -> Option<&dyn BatchQueue> {
         None
     }
@@ -241,31 +263,31 @@ pub struct Claimed {
     pub wake: WakeConditions,
     /// Whether scheduled jobs are due and must be promoted now.
     pub is_due: bool,
-    /// Whether the call has changed anything.
+    /// Whether the claim script has changed the store.
     pub is_changed: bool,
-    /// Whether a second try may find jobs at once if this one leased none.
+    /// Whether an immediate second try may lease jobs if this one leased none.
     pub goes_on: bool,
 }
 
-/// A job as a claim script leased it.
+/// A job that a claim script has leased.
 #[derive(Debug)]
 pub struct LeasedJob {
     /// The token of the job's lease.
     pub token: Bytes,
-    /// The job's entry.
+    /// The job's entry: its id, options and payload.
     pub entry: Bytes,
-    /// How to find the number of this delivery.
+    /// Where the number of this delivery is stored.
     pub attempt: Attempt,
 }
 
-/// How a pattern counts the running delivery.
+/// Where a pattern stores the number of the running delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
     /// The entry already counts the running delivery.
     InEntry,
-    /// The entry counts the earlier deliveries only.
+    /// The entry counts only the earlier deliveries, so the number is one more.
     AfterEntry,
-    /// The pattern counts deliveries outside the entry. This is the number.
+    /// The pattern counts deliveries outside the entry; this is the number.
     Number(u16),
 }
 
@@ -273,17 +295,18 @@ pub enum Attempt {
 /// of the bookkeeping and the claim's own deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakeConditions {
-    /// How long until the next job is due, or until the next lease ends.
+    /// How long until the next job is due, or until the next lease ends; `None` if
+    /// there is neither.
     pub next_in: Option<Duration>,
-    /// Whether an arrival is a reason to try again.
+    /// Whether the arrival of a ready job ends the wait.
     pub on_arrival: bool,
-    /// Whether the queue is paused. A claim that waits through a pause passes the signal
-    /// of the resume on to the next one.
+    /// Whether the queue is paused. A claim that waits through a pause is woken by the
+    /// signal of the resume, and passes it on to the next waiting claim.
     pub is_paused: bool,
 }
 
 impl From<WaitHint> for WakeConditions {
-    /// While the queue is paused, only a signal is a reason to try again.
+    /// The events that end the wait. While the queue is paused, only a signal does.
     fn from(WaitHint { is_paused, due_in }: WaitHint) -> Self {
         let next_in = due_in.filter(|_| !is_paused);
         Self { next_in, on_arrival: !is_paused, is_paused }
@@ -295,18 +318,19 @@ impl From<WaitHint> for WakeConditions {
 pub enum Notification {
     /// The pattern's own command returned: a client has made a job ready.
     Arrival,
-    /// A script has left a token in the bookkeeping's list `wake`.
+    /// A script has put a token into the bookkeeping's list `wake`.
     Signal,
 }
 
-/// A job whose keys a script of the bookkeeping needs, by what the script does with the
-/// job.
+/// A job that a script of the bookkeeping handles, so that the script needs the keys of
+/// this job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobRef<'a> {
-    /// The job is stored.
+    /// The job with this id, which the script stores.
     Pushed(&'a JobId),
-    /// The job is held by that lease. It fails, is buried or is cancelled.
+    /// The job that is held by this lease, and that the script retries, buries or
+    /// cancels.
     Leased(&'a [u8]),
-    /// The job is held by that lease. It becomes ready again.
+    /// The job that is held by this lease, and that the script makes ready again.
     GivenBack(&'a [u8]),
 }

@@ -5,10 +5,10 @@
 //! is on silence: it counts from the last moment in which the connection moved bytes.
 //!
 //! ```text
-//!  read      bytes arrived                                   progress
-//!  written   the socket was full, and took more              progress
-//!  written   the socket had room                             none: the system took the
-//!                                                            bytes, the server may be gone
+//! bytes were read                                 progress
+//! bytes were written, after the socket was full   progress: the peer has read some
+//! bytes were written, and the socket had room     none: the system stores the bytes,
+//!                                                 and the peer may be gone
 //! ```
 
 use std::{
@@ -28,15 +28,16 @@ use tokio::{
     time::{Instant, error::Elapsed, timeout, timeout_at},
 };
 
-/// How long a reply may lie unread. If handlers keep every thread busy, the time limit
-/// can pass before any task has read from the connection.
+/// How much longer a call waits for a reply that may already have arrived. If handlers
+/// keep every thread busy, the time limit can pass before any task has read from the
+/// connection.
 const UNREAD: Duration = Duration::from_millis(100);
 
-/// When a connection last made progress.
+/// The time when a connection last made progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
     opened: Instant,
-    /// Nanoseconds from `opened` to the last progress.
+    /// Nanoseconds from `opened` to the last progress of the connection.
     last: AtomicU64,
 }
 
@@ -58,7 +59,7 @@ impl Progress {
     /// first.
     ///
     /// # Errors
-    /// [`Elapsed`] when nothing moved on the connection for that long.
+    /// [`Elapsed`] when the connection has made no progress for `limit`.
     pub(crate) async fn within<T>(
         &self,
         limit: Duration,
@@ -83,7 +84,7 @@ impl Progress {
     }
 }
 
-/// A stream that records when it makes progress.
+/// A stream that records the time of its last progress.
 pub(crate) struct Watched<S> {
     stream: S,
     progress: Arc<Progress>,
@@ -168,7 +169,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(5);
 
-    /// Reads that many bytes, as long as the stream makes progress.
+    /// Reads `bytes` bytes. Returns false if the stream makes no progress.
     async fn read(mut stream: Watched<impl AsyncRead + Unpin>, bytes: usize) -> bool {
         let progress = Arc::clone(&stream.progress);
         let mut buffer = vec![0; bytes];
@@ -202,8 +203,8 @@ mod tests {
         assert!(start.elapsed() >= LIMIT && start.elapsed() < LIMIT + 2 * UNREAD);
     }
 
-    /// Commands of other calls can be written to a connection whose peer is gone until
-    /// the system's buffer is full. Such writes are not progress.
+    /// A write to a connection whose peer is gone succeeds until the system's buffer is
+    /// full, so such a write does not count as progress.
     #[tokio::test(start_paused = true)]
     async fn only_a_write_that_had_to_wait_is_progress() {
         let (ours, mut theirs) = duplex(8);

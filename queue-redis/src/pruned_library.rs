@@ -8,27 +8,28 @@
 //! beginning of a line. It ends before the next one, or before an empty line or a
 //! comment at the beginning of a line. Nothing else stands in the file.
 //!
-//! A script names the files whose definitions it uses itself, in a line of its head:
-//! `-- Library: entry, moves`. What these definitions use comes with them.
+//! A script has a line such as `-- Library: entry, moves` in its head. It names the
+//! files whose definitions the script uses itself. Definitions that those use are
+//! added.
 
 use std::{borrow::Cow, collections::HashSet};
 
 #[cfg(test)]
 mod tests;
 
-/// The beginning of the line in which a script names its files.
+/// The beginning of the line in which a script names the library files that it uses.
 const HEAD: &str = "-- Library: ";
 
-/// A file of definitions. Files of one name count as one.
+/// A file of Lua definitions. Two files with the same name count as one.
 #[derive(Debug, Clone)]
 pub struct LibraryFile {
-    /// The name by which scripts refer to it.
+    /// The name by which scripts refer to the file.
     pub name: &'static str,
-    /// Its text.
+    /// The Lua text of the file.
     pub text: Cow<'static, str>,
 }
 
-/// One definition, which may be of several names.
+/// One definition of a library file, which may define several names.
 struct Definition<'a> {
     file: &'static str,
     names: Vec<&'a str>,
@@ -36,10 +37,11 @@ struct Definition<'a> {
 }
 
 /// The definitions of `library` that the script uses, directly or through other
-/// definitions, in their order.
+/// definitions, in the order of the library.
 ///
 /// # Errors
-/// When a file or the head of the script breaks a rule: see the module.
+/// When a library file or the head of the script breaks a rule of this module's
+/// documentation.
 pub(crate) fn pruned_library(
     library: &[LibraryFile],
     script: &str,
@@ -51,7 +53,7 @@ pub(crate) fn pruned_library(
     let mut used = words(script);
     check_head(script, &definitions, &used)?;
     let mut kept = Vec::new();
-    // A function can only call functions that are defined before it.
+    // Go backwards: a function can only call functions that are defined before it.
     for definition in definitions.iter().rev() {
         if definition.names.iter().any(|name| used.contains(name)) {
             used.extend(words(definition.text));
@@ -103,8 +105,9 @@ impl<'a> Definition<'a> {
     }
 }
 
-/// Checks that the script names the files of what it uses, and no others. A name that
-/// several files define may come from any of them.
+/// Checks that the script's head names the library files whose definitions it uses, and
+/// no others. A definition of a name that several files define may come from any of
+/// them.
 fn check_head(
     script: &str,
     definitions: &[Definition<'_>],
@@ -129,13 +132,13 @@ fn check_head(
     }
 }
 
-/// The names in a text: its words without comments, strings and fields.
+/// The names in a Lua text: its words without comments, strings and fields.
 fn words(text: &str) -> HashSet<&str> {
     let code = text.lines().filter_map(|line| line.split("--").next());
     let code = code.flat_map(|line| line.split('\'').step_by(2));
     let is_of_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let paths = code.flat_map(move |part| part.split(move |c| !is_of_path(c)));
-    // A name behind `..` is no field.
+    // A name after `..`, the operator that joins texts, is not a field.
     let names = paths.flat_map(|path| path.split(".."));
     names.filter_map(|path| path.split('.').next()).collect()
 }

@@ -1,4 +1,4 @@
-//! Concurrent pushes as one command.
+//! Sends concurrent pushes together as one command.
 //!
 //! ```text
 //!  nothing under way      a push is sent at once, by its caller
@@ -12,8 +12,8 @@
 //! each gets a result of its own. A server that refuses the command refuses all pushes
 //! in it, as it would have refused them one by one.
 //!
-//! A command is sent on a connection that is already open, so it is sent once its
-//! caller was polled, and any task can await the reply. So a caller that is dropped, or
+//! A command is sent on a connection that is already open, so the first poll of its
+//! future sends it, and any task can await the reply. So a caller that is dropped, or
 //! no longer polled, blocks no other push. The callers of each runtime share commands
 //! only among themselves, so that no runtime waits for another.
 //!
@@ -39,11 +39,11 @@ use tokio::{
 
 use crate::{Conn, command, conn::Failed, link::Link};
 
-/// The maximum load of one command. It is large enough that a larger one would save
-/// nothing more, and small enough that other calls do not wait long behind it.
+/// The maximum number of elements and bytes of one command. A larger command would not
+/// save any more time, and other calls would wait longer behind it.
 const MOST: Load = Load { elements: 1000, bytes: 1024 * 1024 };
 
-/// Pushes onto one list.
+/// Sends the concurrent pushes onto one list together.
 pub struct PushBatcher(Arc<Pushes>);
 
 struct Pushes {
@@ -52,12 +52,12 @@ struct Pushes {
     by_runtime: Mutex<Vec<(runtime::Id, State)>>,
 }
 
-/// The pushes of one runtime.
+/// The pushes of one runtime that are under way or waiting.
 #[derive(Default)]
 struct State {
-    /// The command of the last push that found no other push under way.
+    /// The last push that was sent at once, because no other push was under way.
     alone: Option<Sending>,
-    /// Whether a task is sending the waiting pushes.
+    /// Whether a task is running that sends the waiting pushes.
     is_served: bool,
     waiting: VecDeque<Waiting>,
 }
@@ -67,7 +67,8 @@ struct Waiting {
     sent: oneshot::Sender<Sent>,
 }
 
-/// How a push gets its result.
+/// How a push gets its result: from its own command, or from the task that sends the
+/// waiting pushes.
 enum Begun {
     Alone(Sending),
     Waiting(oneshot::Receiver<Sent>),
@@ -79,7 +80,7 @@ type Sent = Result<(), Failed>;
 /// A command that was sent. Several tasks may await its reply.
 type Sending = Shared<BoxFuture<'static, Sent>>;
 
-/// How much one command carries.
+/// The size of a command: how many elements it carries, and how many bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Load {
     elements: usize,
@@ -87,22 +88,30 @@ struct Load {
 }
 
 impl PushBatcher {
-    /// Pushes onto the left end of `list`.
-    pub fn new(conn: Conn, list: String) -> Self {
+    /// Creates a batcher that pushes onto the left end of `list`.
+    pub fn new(conn: &Conn, list: String) -> Self {
+        let conn = conn.for_operation(Operation::Push).clone();
         Self(Arc::new(Pushes { conn, list, by_runtime: Mutex::default() }))
     }
 
-    /// Pushes these elements in one step, in their order.
+    /// Pushes `elements` in one step, in their order.
     ///
     /// # Errors
-    /// As [`Conn::call`], of the command that carried them.
-    pub async fn push(&self, elements: Vec<Vec<u8>>) -> Result<(), Error> {
-        let at = self.0.conn.at(Operation::Push);
-        let pushed = match self.0.conn.link_for(Operation::Push).await {
-            Ok(link) => self.0.push(link, elements).await,
-            Err(error) => Err(Failed::BeforeSend(error)),
+    /// The errors of [`Conn::call`], for the command that carried the elements.
+    pub fn push(&self, elements: Vec<Vec<u8>>) -> BoxFuture<'_, Result<(), Error>> {
+        let pushing = async move {
+            let at = self.0.conn.at(Operation::Push);
+            let pushed = match self.0.conn.link_for(Operation::Push).await {
+                Ok(link) => self.0.push(link, elements).await,
+                Err(error) => {
+                    let cmd = self.0.command(&[elements]);
+                    let sent = self.0.conn.send_elsewhere(Operation::Push, &cmd, error);
+                    sent.await.map(drop)
+                }
+            };
+            pushed.map_err(|failed| failed.at(at))
         };
-        pushed.map_err(|failed| failed.at(at))
+        pushing.boxed()
     }
 }
 
@@ -137,7 +146,7 @@ impl Pushes {
         let serving = Serving::begin(self, runtime.id(), state);
         drop(states);
         if let Some(serving) = serving {
-            runtime.spawn(serving.run());
+            runtime.spawn(serving.run().boxed());
             free_woken_task(&runtime);
         }
         Begun::Waiting(answer)
@@ -147,10 +156,12 @@ impl Pushes {
         self.conn.send(Operation::Push, &self.command(pushes)).await.map(drop)
     }
 
-    /// Sends a command. It is sent once this future was polled.
+    /// Creates a command that pushes `elements`. The first poll of its future sends it.
     fn send_on(&self, link: Link, elements: Elements) -> Sending {
         let (conn, cmd) = (self.conn.clone(), self.command(&[elements]));
-        async move { conn.send_on(link, &cmd).await.map(drop) }.boxed().shared()
+        async move { conn.send_on(link, Operation::Push, &cmd).await.map(drop) }
+            .boxed()
+            .shared()
     }
 
     fn command(&self, pushes: &[Elements]) -> Cmd {
@@ -167,9 +178,9 @@ impl Pushes {
     }
 }
 
-/// Lets another thread run the task that this thread spawned or woke last. Tokio keeps
-/// that task for this thread, and the caller may keep the thread busy from here on. An
-/// empty task takes its place.
+/// Lets another thread run the task that this thread spawned or woke last. Tokio
+/// reserves that task for this thread, and the caller may keep the thread busy from
+/// here on. Spawning an empty task makes Tokio reserve the empty task instead.
 fn free_woken_task(runtime: &Handle) {
     runtime.spawn(async {});
 }
@@ -179,7 +190,7 @@ fn state_of(
     runtime: runtime::Id,
 ) -> &mut State {
     let at = states.iter().position(|(id, _)| *id == runtime).unwrap_or_else(|| {
-        // A runtime with nothing under way, or one that has ended, needs no state.
+        // Removes the states of runtimes that have no push under way or have ended.
         states.retain(|(_, state)| state.is_busy());
         states.push((runtime, State::default()));
         states.len() - 1
@@ -199,8 +210,9 @@ impl State {
         answer
     }
 
-    /// The elements of the next command, and the channels for its results. `None` if no
-    /// push waits: the serving task then ends.
+    /// Returns the elements of the next command, and the channels that report its
+    /// result to the callers. Returns `None` if no push waits, so that the sending task
+    /// ends.
     fn next(&mut self) -> Option<(Vec<Elements>, Vec<oneshot::Sender<Sent>>)> {
         let next = self.next_load();
         self.is_served = !next.is_empty();
@@ -208,8 +220,8 @@ impl State {
         self.is_served.then(|| next.into_iter().map(parts).unzip())
     }
 
-    /// Removes the next waiting pushes, as many as one command can carry. Withdrawn
-    /// pushes are left out.
+    /// Removes the next waiting pushes from the state, as many as one command can
+    /// carry. Withdrawn pushes are skipped.
     fn next_load(&mut self) -> Vec<Waiting> {
         let (mut next, mut load) = (Vec::new(), Load::default());
         while let Some(first) = self.waiting.pop_front() {
@@ -248,7 +260,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Starts a serving task, unless one is running.
+    /// Starts a task that sends the waiting pushes, unless one is running.
     fn begin(
         pushes: &Arc<Pushes>,
         runtime: runtime::Id,
@@ -261,11 +273,11 @@ impl Serving {
         Some(Self { pushes: Arc::clone(pushes), runtime, is_over: false })
     }
 
-    /// Sends waiting pushes until there are none.
+    /// Sends the waiting pushes, command after command, until no push waits.
     async fn run(mut self) {
         let alone = self.with_state(|state| state.alone.take());
         if let Some(alone) = alone {
-            // The caller of that push awaits the same reply.
+            // The push that was sent alone reports this result to its own caller.
             let _ = alone.await;
         }
         loop {
@@ -276,7 +288,7 @@ impl Serving {
             let Some((pushes, answers)) = self.with_state(State::next) else { break };
             let sent = self.pushes.send(&pushes).await;
             for answer in answers {
-                // The caller may have been dropped.
+                // Sending fails if the caller of the push was dropped.
                 let _ = answer.send(sent.clone());
             }
         }

@@ -1,5 +1,5 @@
-//! The queue that is built from a pattern: the parts that are the same for all
-//! patterns.
+//! The queue type that all patterns share. A pattern only stores the ready and leased
+//! jobs; this module does the rest.
 
 mod batch;
 mod claim;
@@ -7,11 +7,11 @@ mod operator;
 mod settle;
 mod wait;
 
-use std::{borrow::Cow, fmt, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, num::NonZeroU32, pin::Pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, QueueName, Receipt,
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, Queue, QueueName, Receipt,
     ReliableQueue, Settlement, WorkerId,
     batch::BatchQueue,
     capabilities::Capabilities,
@@ -31,9 +31,14 @@ pub use claim::deliver;
 pub use operator::{CancelSearch, cancel_by_search, cancel_leased};
 pub(crate) use settle::give_back_all;
 
-/// A queue on Redis that stores its jobs by a [`Pattern`].
+/// The future that opens a queue on Redis, as the function `connect` of a backend
+/// returns it.
+pub type Connecting =
+    Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, Error>> + Send>>;
+
+/// A queue on Redis that stores its ready and leased jobs by a [`Pattern`].
 ///
-/// Cheap to share: put it in an [`Arc`].
+/// Tasks can share it in an [`Arc`].
 pub struct RedisQueue<P: Pattern> {
     name: QueueName,
     config: P::Config,
@@ -42,7 +47,7 @@ pub struct RedisQueue<P: Pattern> {
 }
 
 impl<P: Pattern> RedisQueue<P> {
-    /// Connects to the server and opens the queue of that name. Nothing is written.
+    /// Connects to the server and opens the queue. Writes nothing.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Denied`], or [`Error::Unusable`] for a server
@@ -86,8 +91,14 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         bookkeeping::claim(self, ask).await
     }
 
-    /// The work that follows the end of the jobs is sent directly behind the
-    /// settlements, in the same round trip.
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        self.notifications.wait_as_last_claimed(limit).await;
+        Ok(())
+    }
+
+    /// Settles the jobs. The end of a job may require more work, such as completing a
+    /// batch: that work is sent directly behind the settlements, in the same round
+    /// trip.
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         P::capabilities().check_batch(Operation::Settle, done.len())?;
         let follow_up = async {
@@ -99,8 +110,8 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         tokio::join!(biased; settling, follow_up).0
     }
 
-    /// If the pattern claims by several calls, only the first one shares the round trip
-    /// of the settlements.
+    /// Settles and claims. If the pattern claims by several calls, only the first one
+    /// shares the round trip of the settlements.
     async fn settle_and_claim(
         &self,
         done: &[Settlement],
@@ -122,7 +133,7 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         }
         let beat = self.pattern.heartbeat(held, lease).await?;
         let answers = beat.answers(held.len());
-        // A piece of a cancelled batch ends in this call, which may complete its batch.
+        // A piece of a cancelled batch ends in this call, which may complete the batch.
         if answers.contains(&Extended::Cancelled) {
             self.pattern.follow_up(Operation::Extend).await;
         }
@@ -134,7 +145,7 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-        let most = self.pattern.bookkeeping().max_jobs_per_step();
+        let most = self.pattern.bookkeeping().max_jobs_per_slow_step();
         let page = page.min(most).get();
         self.pattern.bookkeeping().recover(page, self.pattern.recover(page)).await
     }
@@ -179,7 +190,8 @@ impl<P: Pattern> fmt::Debug for RedisQueue<P> {
     }
 }
 
-/// The bookkeeping with the additional keys of these jobs, for one call.
+/// Returns the bookkeeping for one call, with the keys that belong only to the given
+/// jobs.
 fn bookkeeping_with<'p, 'j, P: Pattern>(
     pattern: &'p P,
     jobs: impl Iterator<Item = JobRef<'j>>,

@@ -1,4 +1,4 @@
-//! Replies of the server, and readers for the types they should have.
+//! Replies of the server, and functions that read them as the expected types.
 
 use std::{time::Duration, vec};
 
@@ -8,7 +8,7 @@ use relq_core::{Error, error::ErrorContext};
 
 use crate::error::unreadable;
 
-/// A reply, and the call that it belongs to.
+/// A reply of the server, and the operation that it belongs to.
 #[derive(Debug)]
 pub struct Reply {
     at: ErrorContext,
@@ -25,11 +25,10 @@ impl Reply {
         self.value == Value::Nil
     }
 
-    /// As a list of replies. Nil is an empty list.
+    /// Reads the reply as a list of replies. Nil is an empty list.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] if the reply has another type; the same for all readers
-    /// here.
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn list(self) -> Result<Vec<Self>, Error> {
         let at = self.at;
         match self.value {
@@ -46,18 +45,18 @@ impl Reply {
         }
     }
 
-    /// As a list of replies that are read one by one.
+    /// Reads the reply as a list whose parts the caller reads one by one.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn parts(self) -> Result<Parts, Error> {
         Ok(Parts { at: self.at, rest: self.list()?.into_iter() })
     }
 
-    /// As bytes, without a copy.
+    /// Reads the reply as bytes, without a copy.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn bytes(self) -> Result<Bytes, Error> {
         match self.value {
             Value::BulkString(bytes) => Ok(bytes.into()),
@@ -68,28 +67,28 @@ impl Reply {
         }
     }
 
-    /// As bytes, or `None` if the reply is nil.
+    /// Reads the reply as bytes; `None` if it is nil.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn optional_bytes(self) -> Result<Option<Bytes>, Error> {
         if self.is_nil() { Ok(None) } else { self.bytes().map(Some) }
     }
 
-    /// As text.
+    /// Reads the reply as text.
     ///
     /// # Errors
-    /// [`Error::Unreadable`], also when it is not UTF-8.
+    /// [`Error::Unreadable`] if the reply has another type or is not UTF-8.
     pub fn text(self) -> Result<String, Error> {
         let at = self.at;
         let bytes = self.bytes()?;
         String::from_utf8(bytes.into()).map_err(|error| unreadable(at, error))
     }
 
-    /// As a whole number.
+    /// Reads the reply as a whole number.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn number(self) -> Result<i64, Error> {
         let at = self.at;
         match self.value {
@@ -105,46 +104,51 @@ impl Reply {
         }
     }
 
-    /// As a whole number that is not negative.
+    /// Reads the reply as a whole number that is not negative.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type or is negative.
     pub fn count(self) -> Result<u64, Error> {
         let at = self.at;
         u64::try_from(self.number()?).map_err(|error| unreadable(at, error))
     }
 
-    /// As milliseconds, where `-1` stands for none.
+    /// Reads the reply as a number of milliseconds; `None` if it is `-1`.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn optional_ms(self) -> Result<Option<Duration>, Error> {
         self.number().map(|ms| u64::try_from(ms).ok().map(Duration::from_millis))
     }
 
-    /// As a list of whole numbers.
+    /// Reads the reply as a list of whole numbers.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn numbers(self) -> Result<Vec<i64>, Error> {
         self.list()?.into_iter().map(Self::number).collect()
     }
 
-    /// As a list of positions, from 0.
+    /// Reads the reply as a list of positions, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn positions(self) -> Result<Vec<usize>, Error> {
-        let position = |reply: Self| {
-            reply.count().map(|at| usize::try_from(at).unwrap_or(usize::MAX))
-        };
-        self.list()?.into_iter().map(position).collect()
+        self.list()?.into_iter().map(Self::position).collect()
     }
 
-    /// As the number of jobs that a script handled, of which there is at least one.
+    /// Reads the reply as a position, counted from 0.
     ///
     /// # Errors
     /// [`Error::Unreadable`].
+    pub fn position(self) -> Result<usize, Error> {
+        self.count().map(|at| usize::try_from(at).unwrap_or(usize::MAX))
+    }
+
+    /// Reads the reply as the number of jobs that a script handled, at least one.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] if the reply has another type or is zero.
     pub fn handled(self) -> Result<usize, Error> {
         let at = self.at;
         match usize::try_from(self.number()?) {
@@ -154,17 +158,17 @@ impl Reply {
         }
     }
 
-    /// As a whole number, or `None` if the reply is nil.
+    /// Reads the reply as a whole number; `None` if it is nil.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another type.
     pub fn optional_number(self) -> Result<Option<i64>, Error> {
         if self.is_nil() { Ok(None) } else { self.number().map(Some) }
     }
 }
 
-/// The parts of a reply. Those that [`part`](Self::part) has not read yet are the items of
-/// the iterator.
+/// The parts of a reply that is a list. The iterator yields the parts that
+/// [`part`](Self::part) has not returned yet.
 #[derive(Debug)]
 pub struct Parts {
     at: ErrorContext,
@@ -172,10 +176,16 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The next part. A missing part is nil.
+    /// Returns the next part, or nil if there are no more.
     pub fn part(&mut self) -> Reply {
         let missing = Reply { at: self.at, value: Value::Nil };
         self.rest.next().unwrap_or(missing)
+    }
+
+    /// Returns the last part that was not read yet, or nil if there is none.
+    pub fn last_part(&mut self) -> Reply {
+        let missing = Reply { at: self.at, value: Value::Nil };
+        self.rest.next_back().unwrap_or(missing)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Lua scripts: called by digest, and sent only to a server that does not have them.
 //!
 //! ```text
-//!  the server has it      EVALSHA                            no text is sent
-//!  it may not have it     SCRIPT LOAD, EVALSHA together      until a call succeeded
-//!  it has lost it since   EVALSHA -> NOSCRIPT, EVAL          after a SCRIPT FLUSH
+//! it has the script     EVALSHA                          the call has no text
+//! it may not have it    SCRIPT LOAD, EVALSHA in one      until a call has succeeded
+//!                       write
+//! it has lost it since  EVALSHA -> NOSCRIPT, then EVAL   after a SCRIPT FLUSH
 //! ```
 //!
 //! A connection asks when it is opened which scripts its server has (`SCRIPT EXISTS`),
@@ -27,11 +28,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{Cmd, RedisError, RedisResult, ToRedisArgs, Value, from_redis_value};
 use relq_core::{Error, error::Operation};
 
 use crate::{
     Conn, Reply,
+    conn::Failed,
     pruned_library::{LibraryFile, pruned_library},
 };
 
@@ -46,7 +49,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script from the text of its file. `name` is the file's name, for messages.
+    /// Creates a script from the text of its file. `name` is the file's name without
+    /// its ending, for messages.
     pub fn new(name: &'static str, source: &str) -> Self {
         Self { name, source: source.to_owned(), script: redis::Script::new(source) }
     }
@@ -55,8 +59,8 @@ impl Script {
     /// behind its first line, which has the flags and the name.
     ///
     /// # Panics
-    /// When the head of the script does not name the files that it uses, or a file is
-    /// no list of definitions.
+    /// When the head of the script does not name the library files that it uses, or a
+    /// library file contains more than definitions.
     pub fn with_library(
         name: &'static str,
         library: &[LibraryFile],
@@ -68,12 +72,12 @@ impl Script {
         Self::new(name, &format!("{flags}\n-- {name}\n{used}\n{body}"))
     }
 
-    /// The name of the script's file.
+    /// The name of the script's file, without its ending.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The command that asks which of these scripts the server has.
+    /// The command that asks the server which of the given scripts it has.
     pub(crate) fn which_exist(scripts: &[&Self]) -> Cmd {
         let mut cmd = redis::cmd("SCRIPT");
         cmd.arg("EXISTS");
@@ -94,7 +98,7 @@ impl Script {
         self.script.get_hash()
     }
 
-    /// Begins a call with these keys, which are text or bytes.
+    /// Begins a call of the script with these keys, which are text or bytes.
     pub fn keys<K: ToRedisArgs>(&self, keys: &[K]) -> Call<'_> {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.digest()).arg(keys.len()).arg(keys);
@@ -104,7 +108,7 @@ impl Script {
 
 /// Defines a struct of scripts, with one field for each file `<name>.lua` of a folder
 /// whose path is relative to the calling file. The struct has a constructor, which
-/// takes the shared library, and `all`, which lists the scripts.
+/// takes the library that the scripts share, and `all`, which lists the scripts.
 #[macro_export]
 macro_rules! scripts {
     (
@@ -128,7 +132,7 @@ macro_rules! scripts {
                 }
             }
 
-            /// All scripts.
+            /// All scripts of this struct.
             $visibility fn all(&self) -> Vec<&$crate::Script> {
                 vec![$(&self.$name),*]
             }
@@ -142,46 +146,86 @@ impl fmt::Debug for Script {
     }
 }
 
-/// A script with its keys and arguments, ready to be sent.
+/// A call of a script, with its keys and arguments.
 #[derive(Debug)]
 pub struct Call<'a> {
     script: &'a Script,
     cmd: Cmd,
 }
 
-impl Call<'_> {
-    /// Adds an argument.
+impl<'a> Call<'a> {
+    /// Adds an argument and returns the call.
     #[must_use]
     pub fn arg(mut self, arg: impl ToRedisArgs) -> Self {
         self.cmd.arg(arg);
         self
     }
 
-    /// Adds an argument in place.
+    /// Adds an argument to the call in place.
     pub fn push_arg(&mut self, arg: impl ToRedisArgs) {
         self.cmd.arg(arg);
     }
 
-    /// Sends the call by digest. A server that has lost the script has not run it, so
-    /// the script is then sent in full. This happens after a SCRIPT FLUSH, also while
-    /// other calls are under way.
+    /// Sends the call by digest. If the server has lost the script, it has not run it,
+    /// so the call is sent again with the script's text. This happens after a SCRIPT
+    /// FLUSH, even while other calls are under way.
     ///
     /// # Errors
-    /// As [`Conn::call`].
-    pub async fn run(self, conn: &Conn, operation: Operation) -> Result<Reply, Error> {
-        match conn.run(operation, &self).await {
-            Err(error) if code_of(&error) == Some(UNKNOWN_SCRIPT) => {
-                conn.call(operation, &self.in_full()).await
+    /// The errors of [`Conn::call`].
+    pub fn run<'c>(
+        self,
+        conn: &'c Conn,
+        operation: Operation,
+    ) -> BoxFuture<'c, Result<Reply, Error>>
+    where
+        'a: 'c,
+    {
+        let running = async move {
+            match conn.run(operation, &self).await {
+                Err(error) if code_of(&error) == Some(UNKNOWN_SCRIPT) => {
+                    conn.call(operation, &self.in_full()).await
+                }
+                answer => answer,
             }
-            answer => answer,
-        }
+        };
+        running.boxed()
+    }
+
+    /// Sends the call as [`run`](Self::run) does, for a script that does the work of
+    /// two operations. The reply is read as one of the first operation.
+    ///
+    /// # Errors
+    /// As [`Conn::call`], an error for each of the operations.
+    pub fn run_both<'c>(
+        self,
+        conn: &'c Conn,
+        operations: [Operation; 2],
+    ) -> BoxFuture<'c, Result<Reply, [Error; 2]>>
+    where
+        'a: 'c,
+    {
+        let running = async move {
+            let [first, _] = operations;
+            let answer = match conn.try_run(first, &self).await {
+                Err(Failed::AfterSend(error))
+                    if error.code() == Some(UNKNOWN_SCRIPT) =>
+                {
+                    conn.send(first, &self.in_full()).await
+                }
+                answer => answer,
+            };
+            let answer = answer.map(|value| Reply::new(conn.at(first), value));
+            answer
+                .map_err(|failed| operations.map(|one| failed.clone().at(conn.at(one))))
+        };
+        running.boxed()
     }
 
     pub(crate) fn script(&self) -> &Script {
         self.script
     }
 
-    /// The call by the script's digest.
+    /// The command that calls the script by its digest.
     pub(crate) fn by_digest(&self) -> &Cmd {
         &self.cmd
     }
@@ -199,14 +243,13 @@ impl Call<'_> {
     }
 }
 
-/// The scripts that a connection's server is known to have, by their digests. Clones
-/// share them.
+/// The digests of the scripts that the server is known to have. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownScripts(Arc<Mutex<HashSet<String>>>);
 
 impl KnownScripts {
     /// Reads the reply to [`Script::which_exist`] for these scripts. If the server
-    /// refused the question, none of them counts as known.
+    /// refused that command, all of them count as unknown.
     pub(crate) fn learn(&self, scripts: &[&Script], reply: RedisResult<Value>) {
         let exist = reply.and_then(|reply| Ok(from_redis_value::<Vec<bool>>(reply)?));
         let exist = exist.unwrap_or_else(|error| {
@@ -221,8 +264,9 @@ impl KnownScripts {
         self.digests().contains(script.digest())
     }
 
-    /// Learns from the reply to a call of a script. A server that does not have the
-    /// script was probably told to forget all scripts, so none counts as known then.
+    /// Updates the known scripts from the reply to a call of a script. If the server
+    /// does not have that script, it was probably told to forget all scripts, so all of
+    /// them count as unknown.
     pub(crate) fn heard(&self, script: &Script, reply: &RedisResult<Value>) {
         match reply {
             Ok(_) if self.has(script) => {}
@@ -243,6 +287,8 @@ impl KnownScripts {
 
 /// The error code at the start of the server's error reply.
 pub fn code_of(error: &Error) -> Option<&str> {
-    let source = std::error::Error::source(error)?;
-    source.downcast_ref::<RedisError>()?.code()
+    // relq's own explanation of a refusal may stand before the server's error.
+    let sources =
+        std::iter::successors(std::error::Error::source(error), |it| it.source());
+    sources.filter_map(|it| it.downcast_ref::<RedisError>()).find_map(RedisError::code)
 }

@@ -7,8 +7,8 @@ use relq_core::{Error, error::ErrorContext};
 /// The oldest major version with everything that the scripts need (`allow-oom`, 7.0).
 const MINIMUM_MAJOR_VERSION: u32 = 7;
 
-const SENTINEL: &str = "the server is a Redis Sentinel, which keeps no data; relq needs a \
-    plain server, so name the master that the sentinel watches";
+const SENTINEL: &str = "the server is a Redis Sentinel, which keeps no data; name \
+    the master that it watches by redis-sentinel://HOST:PORT/SERVICE";
 
 /// The fields of INFO that relq uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct ServerInfo<'a> {
 }
 
 impl<'a> ServerInfo<'a> {
-    /// The command whose reply [`read`](Self::read) takes.
+    /// Returns the INFO command, whose reply [`read`](Self::read) parses.
     pub(crate) fn asking() -> Cmd {
         let mut cmd = redis::cmd("INFO");
         cmd.arg("server").arg("memory");
@@ -38,10 +38,10 @@ impl<'a> ServerInfo<'a> {
         }
     }
 
-    /// Refuses a server that relq does not work on.
+    /// Refuses a server on which relq does not work.
     ///
-    /// A node of a cluster is accepted: one that serves all slots works, and any other
-    /// one returns an error when a call uses a key.
+    /// A node of a cluster is accepted. A node that serves all slots works, and any
+    /// other node returns an error when a call uses a key.
     pub(crate) fn check(&self, at: ErrorContext) -> Result<(), Error> {
         if self.mode == Some("sentinel") {
             return Err(Error::WrongServer { at, source: SENTINEL.into() });
@@ -62,7 +62,7 @@ impl<'a> ServerInfo<'a> {
         self.mode == Some("cluster")
     }
 
-    /// The eviction policy, if it may evict jobs.
+    /// The server's eviction policy, if it may evict jobs; `None` for `noeviction`.
     pub(crate) fn evicts_by(&self) -> Option<&'a str> {
         self.eviction_policy.filter(|policy| *policy != "noeviction")
     }

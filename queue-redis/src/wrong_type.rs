@@ -1,13 +1,13 @@
-//! Names the keys that another program has written with another type.
+//! Finds the names of the keys that another program has written with another type.
 //!
-//! The server's error has only the code `WRONGTYPE`, and a script has a dozen keys. So the
-//! client asks for the length of each key of the queue, by the command of the type that
-//! the key should have. The server refuses that command for the wrong keys only. A user
-//! whose permissions keep the queue working has these commands.
+//! The server's error has only the code `WRONGTYPE`, and a script has a dozen keys. So
+//! the client asks for the length of each key of the queue, by the command of the type
+//! that the key should have. The server refuses that command only for the keys of
+//! another type. A user with the permissions that relq needs may run these commands.
 
 use std::time::Duration;
 
-use redis::RedisError;
+use redis::{RedisError, RedisResult, Value};
 
 use crate::{
     Owner,
@@ -17,13 +17,15 @@ use crate::{
 
 const WRONG_TYPE: &str = "WRONGTYPE";
 
-/// Whether the server refused a command because of the type of a key.
+/// Whether the error says that the server refused a command because a key has the wrong
+/// type.
 pub(crate) fn is_meant(error: &RedisError) -> bool {
     error.code() == Some(WRONG_TYPE)
 }
 
-/// The error, with the names of the queue's keys that have another type. If the server
-/// does not tell, and for keys with an id in their name, the error stays as it is.
+/// Adds the names of the queue's keys that have another type to the error. The error
+/// stays as it is if the server does not answer. Keys with an id in their name are not
+/// checked.
 pub(crate) async fn named(
     error: RedisError,
     owner: &Owner,
@@ -35,14 +37,23 @@ pub(crate) async fn named(
     for (key, _, length) in &keys {
         asking.cmd(length).arg(key);
     }
-    let Ok(lengths) = link.ask_all(asking, limit).await else { return error };
-    let is_wrong =
-        |length: &redis::RedisResult<_>| length.as_ref().is_err_and(is_meant);
+    match link.ask_all(asking, limit).await {
+        Ok(lengths) => with_names(error, &keys, &lengths),
+        Err(_) => error,
+    }
+}
+
+fn with_names(
+    error: RedisError,
+    keys: &[(String, KeyType, &'static str)],
+    lengths: &[RedisResult<Value>],
+) -> RedisError {
+    let is_wrong = |length: &RedisResult<Value>| length.as_ref().is_err_and(is_meant);
     let wrong: Vec<_> = keys
         .iter()
-        .zip(&lengths)
+        .zip(lengths)
         .filter(|(_, length)| is_wrong(length))
-        .map(|((key, of, _), _)| format!("the key {key:?} is no {}", of.name()))
+        .map(|((key, of, _), _)| format!("the key {key:?} is not a {}", of.name()))
         .collect();
     if wrong.is_empty() {
         return error;
@@ -53,8 +64,8 @@ pub(crate) async fn named(
     redis::make_extension_error(WRONG_TYPE.to_owned(), Some(detail))
 }
 
-/// The queue's keys without those that have an id in their name: the type of each, and the
-/// command for its length.
+/// Returns the queue's keys with their types, and the command that reads the length of
+/// each. Keys with an id in their name are left out.
 fn keys(owner: &Owner) -> Vec<(String, KeyType, &'static str)> {
     let Some(layout) = Layout::of(owner.backend) else { return Vec::new() };
     let queue = layout.queue.map(|of| (owner.keys.producer(), of));

@@ -1,4 +1,4 @@
-//! The connection against servers that are healthy, unreachable or silent.
+//! Tests the connection against servers that are healthy, unreachable or silent.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -22,8 +22,8 @@ fn config(url: &str) -> RedisConfig {
     config.connect_timeout(TIMEOUT).unwrap()
 }
 
-/// R21: when the server refuses connections, the error names it and says that nothing
-/// was done.
+/// R21: when no server listens at the address, the error names the address and says
+/// that nothing was done.
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable() {
     let error = Conn::open("test", config("redis://127.0.0.1:1")).await.unwrap_err();
@@ -43,7 +43,7 @@ async fn calls_to_a_silent_server_time_out_together() {
     let port = server.url().rsplit(':').next().unwrap().replace("/0", "");
     server.kill();
     until_disconnected(&conn).await;
-    // Accepts connections and never replies.
+    // This listener accepts connections and never replies.
     let _silent = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
     let start = Instant::now();
 
@@ -109,7 +109,7 @@ async fn what_the_server_refuses_is_said_so() {
     assert!(open("pass=right").await.is_ok());
 }
 
-/// An idle connection that the server closed does not make the next call fail.
+/// If the server closes an idle connection, the next call does not fail.
 #[tokio::test]
 async fn a_restart_while_idle_goes_unnoticed() {
     let mut server = Server::start();
@@ -122,7 +122,8 @@ async fn a_restart_while_idle_goes_unnoticed() {
     assert_eq!(answer.unwrap().text().unwrap(), "PONG");
 }
 
-/// Forwards the server's replies in small pieces, with a pause after each.
+/// Starts a proxy that forwards the server's replies in small pieces, with a pause
+/// after each. Returns the proxy's URL.
 fn slow_link(server: &str) -> String {
     const PIECE: usize = 4096;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -144,8 +145,9 @@ fn slow_link(server: &str) -> String {
     url
 }
 
-/// R21: the limit is on silence. A call waits for a reply that keeps arriving, and so
-/// do the calls behind it, although together they take several times the limit.
+/// R21: the response timeout limits silence. A call waits for a reply that keeps
+/// arriving, and so do the calls behind it, although together they take several times
+/// the limit.
 #[tokio::test]
 async fn a_slow_answer_is_waited_for() {
     let server = Server::start_on_tcp();

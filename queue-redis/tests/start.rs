@@ -1,5 +1,5 @@
-//! The start of a connection: its name, the scripts that it loads, and the order of the
-//! first calls.
+//! Tests how a connection starts: its name, the scripts that it loads, and the order of
+//! the first calls.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::LazyLock;
@@ -42,7 +42,7 @@ fn say(server: &Server, words: &str) -> String {
     String::from_utf8(server.command(&words)).unwrap()
 }
 
-/// The elements of the list, from the reply of LRANGE.
+/// The elements of the test's list, read with LRANGE.
 fn elements(server: &Server) -> Vec<String> {
     let reply = say(server, &format!("LRANGE {LIST} 0 -1"));
     let mut lines = reply.lines().skip(1);
@@ -77,8 +77,8 @@ async fn calls_sent_together_keep_their_order_on_a_server_without_their_scripts(
     assert_eq!(calls(&server, "eval"), 0, "no script is sent a second time");
 }
 
-/// A server that has the scripts gets none of them again, and a server that has not
-/// gets those that are called.
+/// A connection loads only the scripts that are called and that the server does not
+/// have.
 #[tokio::test]
 async fn only_a_missing_script_that_is_called_is_loaded() {
     let server = Server::start();
@@ -129,8 +129,8 @@ async fn a_connection_has_a_name() {
     }
 }
 
-/// A user with the rights that an earlier version asked for may not name a connection
-/// or ask for scripts. Its calls work all the same.
+/// An ACL user with the rights that an earlier version needed may not name a connection
+/// or ask for scripts. The calls of this user succeed nevertheless.
 #[tokio::test]
 async fn a_user_of_an_earlier_version_connects() {
     let server = Server::start();

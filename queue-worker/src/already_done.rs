@@ -1,5 +1,4 @@
-//! The application's own check whether an earlier attempt has already done a job's
-//! work.
+//! A check by the application whether an earlier attempt has already done a job's work.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -30,7 +29,7 @@ where
 
 type Answer = Pin<Box<dyn Future<Output = Result<bool, Failure>> + Send>>;
 
-/// A check of any type, so that the worker has no type parameter for it.
+/// A check whose type is erased, so that the worker has no type parameter for it.
 #[derive(Clone)]
 pub(crate) struct Check(Arc<dyn Fn(JobContext) -> Answer + Send + Sync>);
 

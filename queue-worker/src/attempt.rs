@@ -1,4 +1,4 @@
-//! One run of the handler, within its limits.
+//! Runs the handler on one job, within the time limit and the grace time.
 
 use std::future::pending;
 
@@ -10,7 +10,7 @@ use crate::{Cancellation, Failure, Handler, JobContext, settings::Settings};
 pub(crate) enum Ended {
     /// The handler returned a result, or panicked.
     Answered(Result<(), Failure>),
-    /// The handler was not called, because the lease may have expired before.
+    /// The handler was not called, because the lease may have expired before its start.
     NotStarted,
     /// The handler's future was dropped at the end of the grace time.
     CutOff,
@@ -23,8 +23,8 @@ pub(crate) struct Program<H> {
 }
 
 impl<H: Handler> Program<H> {
-    /// Runs the handler until it ends, its time limit passes, or the grace time passes
-    /// after it was asked to stop. In the last two cases its future is dropped.
+    /// Runs the handler until it ends. Drops its future earlier if its time limit
+    /// passes, or if the grace time passes after it was asked to stop.
     pub(crate) async fn attempt(&self, job: JobContext) -> Ended {
         tokio::select! {
             biased;
@@ -50,9 +50,10 @@ impl<H: Handler> Program<H> {
         Ended::Answered(self.handler.handle(job.clone()).await)
     }
 
-    /// A job waits for a thread, and for its already-done check, while its lease runs.
-    /// When the lease may have expired, another worker may start the job, so this one
-    /// must not (R6).
+    /// Whether the handler may start, because the lease has surely not expired. While
+    /// the lease runs, a job may wait for a free thread or for its already-done check.
+    /// If the lease may have expired, another worker may start the job, so this worker
+    /// must not start it (R6).
     fn may_start(&self, job: &JobContext) -> bool {
         let now = self.environment().clock().elapsed();
         job.lease_end().is_none() && !job.may_be_over(now)
@@ -67,8 +68,8 @@ impl<H: Handler> Program<H> {
         Failure::retry(format!("the handler took longer than its limit of {limit:?}"))
     }
 
-    /// Only a job without a lease reaches this end. Nothing is settled, so the message
-    /// does not matter.
+    /// Waits until the handler was asked to stop and the grace time has passed. The
+    /// returned failure has no effect, because a job without a lease is not settled.
     async fn patience(&self, job: &JobContext) -> Failure {
         job.cancelled().await;
         self.environment().clock().sleep(self.settings.grace).await;
@@ -77,5 +78,32 @@ impl<H: Handler> Program<H> {
 
     fn environment(&self) -> &Environment {
         &self.settings.environment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use relq_core::{Delivery, JobId, Receipt};
+
+    use super::*;
+
+    /// A handler may have passed its token to another task, which ends only by the
+    /// token.
+    #[tokio::test]
+    async fn the_time_limit_cancels_the_token() {
+        let timeout = Some(Duration::from_millis(1));
+        let settings = Settings { timeout, ..Settings::default() };
+        let handler = |_: JobContext| pending::<Result<(), Failure>>();
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
+        let token = job.token();
+
+        let ended = Program { handler, settings }.attempt(job.clone()).await;
+
+        assert!(matches!(ended, Ended::Answered(Err(_))), "the attempt failed");
+        assert_eq!(job.cancellation(), Some(Cancellation::TimedOut), "the reason");
+        assert!(token.is_cancelled());
     }
 }

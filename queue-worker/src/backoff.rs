@@ -1,6 +1,6 @@
-//! Backoff while the store fails. The log gets a line when the failures begin, one every
-//! minute while they go on, and one when they end: all of them warnings, so that who reads
-//! of an outage also reads of its end.
+//! Back-off while the store fails. The log gets a line when the failures begin, one
+//! every minute while they go on, and one when they end. All of these lines are
+//! warnings, so that a log which shows the beginning of an outage also shows its end.
 
 use std::{
     future::{Future, pending},
@@ -12,23 +12,25 @@ use relq_core::{Error, environment::Environment};
 
 use crate::retry::doubled;
 
-/// The pause after the first failure; each further one doubles it.
+/// The pause after the first failed call. Each further failure doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest pause: how late a worker notices that the store is back.
+/// The longest pause. When the store is available again, a worker notices it at latest
+/// after this time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The time between two lines of the log about failures that go on.
+/// While failures go on, the log gets one line in each period of this length.
 const REMINDER: Duration = Duration::from_secs(60);
 
 pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The failures of one kind of call.
+/// Counts the failures of one kind of call, and times the pauses after them.
 pub(crate) struct Backoff {
     what: &'static str,
     environment: Environment,
     outage: Outage,
-    /// When the failures that only a person can repair began.
+    /// When the store began to return errors that only a person can repair. `None` if
+    /// the last call did not return such an error.
     needs_help_since: Option<Duration>,
     pause: Option<Sleep>,
 }
@@ -39,8 +41,9 @@ impl Backoff {
         Self { what, environment, outage, needs_help_since: None, pause: None }
     }
 
-    /// A call failed. Returns whether to give up: when only a person can repair the
-    /// cause and `limit` has passed, or when the server is the wrong one.
+    /// Called after a failed call. Returns whether the worker must give up. It gives up
+    /// if only a person can repair the error and calls have failed in this way for
+    /// `limit`. It gives up at once if the server is of the wrong kind.
     pub(crate) fn is_hopeless(&mut self, error: &Error, limit: Duration) -> bool {
         if !error.needs_help() {
             self.needs_help_since = None;
@@ -58,13 +61,14 @@ impl Backoff {
         now.saturating_sub(since) >= limit
     }
 
-    /// A call succeeded, but other calls of its kind may have failed.
+    /// Called when a call succeeds although another call of the same kind has failed.
+    /// The time limit for giving up starts again, but the current pause continues.
     pub(crate) fn works_in_part(&mut self) {
         self.needs_help_since = None;
     }
 
-    /// A call failed: begins a pause, drawn between half its length and the whole.
-    /// Returns the length of the pause.
+    /// Called after a failed call. Begins a pause of a random length between half of
+    /// the current maximum and all of it. Returns that length.
     pub(crate) fn failed(&mut self, error: &Error) -> Duration {
         let now = self.environment.clock().elapsed();
         let earlier_failures = self.outage.failures;
@@ -78,7 +82,7 @@ impl Backoff {
         length
     }
 
-    /// A call succeeded.
+    /// Called after a successful call. Ends the outage and its pause.
     pub(crate) fn is_over(&mut self) {
         self.works_in_part();
         let now = self.environment.clock().elapsed();
@@ -88,17 +92,17 @@ impl Backoff {
         }
     }
 
-    /// Returns whether the last call failed.
+    /// Whether an outage has begun and not ended: at least one call has failed.
     pub(crate) fn is_there(&self) -> bool {
         self.outage.failures > 0
     }
 
-    /// Whether to wait before the next call.
+    /// Whether the next call must wait for the end of a pause.
     pub(crate) fn is_pausing(&self) -> bool {
         self.pause.is_some()
     }
 
-    /// Completes at the end of the pause; never when there is none.
+    /// Completes at the end of the pause. Never completes if there is no pause.
     pub(crate) async fn pause_over(&mut self) {
         match &mut self.pause {
             Some(pause) => pause.await,
@@ -108,7 +112,8 @@ impl Backoff {
     }
 }
 
-/// Failures in a row. Times are readings of the steady clock.
+/// Counts failures without a success between them. Times are readings of the steady
+/// clock.
 #[derive(Default)]
 struct Outage {
     failures: u32,
@@ -117,7 +122,7 @@ struct Outage {
 }
 
 impl Outage {
-    /// Counts a failure. Returns the line for the log, if one is due.
+    /// Counts a failure. Returns a line for the log if one is due.
     fn failed(&mut self, now: Duration, what: &str) -> Option<String> {
         self.failures = self.failures.saturating_add(1);
         let line = if self.failures == 1 {
@@ -132,7 +137,7 @@ impl Outage {
         Some(line)
     }
 
-    /// Returns the line for the log, if there were failures, and forgets them.
+    /// Ends the outage. Returns the line for the log, or `None` if no call had failed.
     fn is_over(&mut self, now: Duration, what: &str) -> Option<String> {
         let failures = std::mem::take(&mut self.failures);
         let noun = if failures == 1 { "failure" } else { "failures" };
@@ -140,7 +145,8 @@ impl Outage {
         (failures > 0).then(|| format!("{what} works again {after}"))
     }
 
-    /// The time since the first failure, in words: whole seconds from one second on.
+    /// Formats the time since the first failure, in whole seconds if it is at least
+    /// one.
     fn length(&self, now: Duration) -> String {
         let length = now.saturating_sub(self.began);
         match length.as_secs() {

@@ -1,8 +1,8 @@
-//! The pending calls of a claim loop.
+//! The calls to the store that a claim loop has sent and that have no reply yet.
 //!
-//! One call settles and claims. A waiting claim never delays a settlement. The loop
-//! polls the futures itself: a reply wakes the loop directly, without a task in
-//! between.
+//! One call can both settle and claim. A claim that waits for a job carries no
+//! settlements, so it never delays a settlement. The loop polls the futures of the
+//! calls itself, so a reply wakes the loop directly, without a task in between.
 
 use std::{
     future::{Future, poll_fn},
@@ -27,7 +27,8 @@ use crate::{claim_size::Sent, settling::SettleCall};
 /// (taskforcesh/bullmq#4479).
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long after [`CALL_LIMIT`] a reply is still accepted.
+/// How long the loop still waits for a reply after a check has found the call past its
+/// [`CALL_LIMIT`]. Then it gives up the call.
 pub(crate) const LAST_LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) struct Calls {
@@ -37,26 +38,28 @@ pub(crate) struct Calls {
 
 struct Call {
     reply: Pin<Box<dyn Future<Output = Reply> + Send>>,
-    /// The settlements of the call, if it has any.
+    /// The settlements that the call carries. `None` if it only claims.
     settle_call: Option<SettleCall>,
-    /// How many jobs the call may return, if it claims.
+    /// The most jobs that the call may return. `None` if it does not claim.
     asked: Option<NonZeroU32>,
     sent: Sent,
-    /// Whether the call was past its limit, without a reply, at the last check.
+    /// Whether the last check found the call past its limit and without a reply.
     is_late: bool,
 }
 
-/// The store's reply. Each half is set if the call had that half.
+/// The reply to a call: the result of its settlements and the result of its claim. A
+/// result is `None` if the call did not ask for it.
 struct Reply {
     settled: Option<Result<Vec<Settled>, Error>>,
     claimed: Option<Result<Vec<Delivery>, Error>>,
 }
 
-/// A reply, and the call that it belongs to.
+/// A reply, together with the settlements and the time of its call.
 pub(crate) struct Answer {
     pub(crate) settled: Option<(SettleCall, Result<Vec<Settled>, Error>)>,
     pub(crate) claimed: Option<Result<Vec<Delivery>, Error>>,
-    /// When the call was sent, by the worker's clock.
+    /// The time on the worker's clock at which the call was sent, and how long its
+    /// claim could wait for a job.
     pub(crate) sent: Sent,
 }
 
@@ -73,7 +76,7 @@ impl Calls {
         self.settling() > 0
     }
 
-    /// How many calls settle.
+    /// How many pending calls carry settlements.
     pub(crate) fn settling(&self) -> usize {
         self.under_way.iter().filter(|call| call.settle_call.is_some()).count()
     }
@@ -82,14 +85,20 @@ impl Calls {
         self.under_way.iter().any(|call| call.asked.is_some())
     }
 
-    /// Whether a claim is pending that may wait for a job.
+    /// Whether a pending claim may wait for a job to become ready.
     pub(crate) fn is_waiting(&self) -> bool {
         self.under_way.iter().any(Call::waits)
     }
 
-    /// How many jobs the calls may return.
+    /// The most jobs that all pending claims together may return.
     pub(crate) fn asked(&self) -> usize {
         self.under_way.iter().filter_map(|call| call.asked).map(slots).sum()
+    }
+
+    /// How many settlements the pending calls carry.
+    pub(crate) fn unsettled(&self) -> usize {
+        let calls = self.under_way.iter().filter_map(|call| call.settle_call.as_ref());
+        calls.map(SettleCall::len).sum()
     }
 
     pub(crate) fn settle_and_claim(
@@ -131,7 +140,8 @@ impl Calls {
         });
     }
 
-    /// Claims jobs. The call may wait as long as `ask` says.
+    /// Sends a claim. The store may delay its reply up to `ask.wait` until a job is
+    /// ready.
     pub(crate) fn claim(&mut self, ask: ClaimRequest, now: Duration) {
         let sent = Sent { at: now, wait: ask.wait };
         let asked = Some(ask.max);
@@ -163,14 +173,14 @@ impl Calls {
         .await
     }
 
-    /// Whether the next check gives up a call.
+    /// Whether the next check will give up a call.
     pub(crate) fn is_any_late(&self) -> bool {
         self.under_way.iter().any(|call| call.is_late)
     }
 
-    /// Gives up the calls that are older than [`CALL_LIMIT`] and were so at the last
-    /// check. The time between the two checks lets the loop read replies that arrived
-    /// while handlers kept every thread busy.
+    /// Gives up each call that has exceeded [`CALL_LIMIT`] both now and at the last
+    /// check. Between the two checks the loop reads replies that arrived while handlers
+    /// kept every thread busy.
     pub(crate) fn time_out(&mut self, now: Duration) -> Vec<Answer> {
         let at = |operation| ErrorContext {
             backend: self.queue.capabilities().backend,
@@ -196,12 +206,13 @@ impl Calls {
             .collect()
     }
 
-    /// Drops the waiting claim that carries no settlements, if there is one.
+    /// Drops the claim that waits in the store for a ready job, if there is one. This
+    /// loses no settlement, because such a claim carries none.
     pub(crate) fn drop_waiting_claim(&mut self) {
         self.under_way.retain(|call| !call.waits());
     }
 
-    /// Drops every call; returns their settlements.
+    /// Drops all pending calls. Returns their settlements.
     ///
     /// Jobs that a dropped claim leased are given back when the worker is released.
     pub(crate) fn abandon(&mut self) -> impl Iterator<Item = SettleCall> {

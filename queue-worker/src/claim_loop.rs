@@ -1,4 +1,5 @@
-//! The loop that owns slots and settlements and decides on each call.
+//! The loop that owns the slots and the pending settlements, and decides when to call
+//! the store.
 //!
 //! ```text
 //!  ended    | free slots | call
@@ -37,8 +38,13 @@ use crate::{
     slots::Slots,
 };
 
-/// With this many slots or more, two calls at once share them.
+/// A worker with at least this many slots keeps two calls pending at once, each for
+/// half of the slots.
 const SHARED_FROM: usize = 16;
+
+/// How many jobs a worker holds at most for each slot: one that runs, and one that has
+/// ended and is not settled yet.
+const HELD_PER_SLOT: usize = 2;
 
 pub(crate) struct ClaimLoop<H> {
     pub(crate) slots: Slots<H>,
@@ -51,21 +57,21 @@ pub(crate) struct ClaimLoop<H> {
     claiming: Backoff,
     claim_size: ClaimSize,
     phase: ClaimPhase,
-    /// The timer for the next check for calls without a reply.
+    /// The timer of the next check for calls that have no reply in time.
     patrol: Sleep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClaimPhase {
-    /// No claim has succeeded yet: an error that a retry cannot repair ends the worker
-    /// at once.
+    /// No claim has succeeded yet. In this phase, an error that a retry cannot repair
+    /// ends the worker at once.
     Untried,
     Working,
     /// The worker is stopping: jobs that a pending claim returns are given back.
     Stopping,
 }
 
-/// The parts from which a claim loop is made.
+/// The arguments for a new claim loop. The loop creates the rest of its state itself.
 pub(crate) struct ClaimLoopParts<H> {
     pub(crate) slots: Slots<H>,
     pub(crate) calls: Calls,
@@ -109,7 +115,8 @@ impl<H: Handler> ClaimLoop<H> {
                 biased;
                 () = shutdown.stop_asked() => return Ok(()),
                 answer = self.calls.next_answer() => {
-                    // The request to stop may have arrived since the check above.
+                    // Check again: the request to stop may have arrived after the check
+                    // at the head of the loop.
                     if poll_once(shutdown.stop_asked()).await.is_some() {
                         self.stop_claiming();
                         self.answered_late(answer);
@@ -117,16 +124,19 @@ impl<H: Handler> ClaimLoop<H> {
                     }
                     self.answered(answer)?;
                     if !self.slots.is_empty() && self.room().is_some() {
-                        // A started job runs before the next claim. If it blocks its
-                        // thread, another thread continues this loop.
+                        // Let a started handler run before the next claim. If it blocks
+                        // its thread, another thread continues this loop.
                         yield_now().await;
                     }
                 }
                 (job, ended) = self.slots.next_ended() => {
                     self.all_ended(job, ended);
                     if self.is_shared() {
-                        // Lets the call for the other half reach the store first.
+                        // Yield before the next call, so that the other pending call
+                        // reaches the store first. The next call then also settles the
+                        // jobs of handlers that end during the yield.
                         yield_now().await;
+                        self.more_ended();
                     }
                 }
                 () = self.claiming.pause_over() => {}
@@ -155,13 +165,13 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// Ends without waiting any longer; settlements that are not sent by now are lost.
+    /// Stops at once. Settlements that are not confirmed are given up and logged.
     pub(crate) fn give_up(&mut self) {
         self.settling.give_up(self.calls.abandon());
     }
 
-    /// Gives back a job that did not run, or not to its end, without counting the
-    /// attempt (R24).
+    /// Gives back a job whose handler did not start or did not end, without counting
+    /// the attempt (R24).
     pub(crate) fn give_back(&mut self, job: JobContext) {
         self.settle(job, Disposition::GiveBack);
     }
@@ -191,7 +201,8 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// A second call is worth sending only when it carries many settlements.
+    /// Whether to send the settlements now. While another call settles, a second call
+    /// is worth sending only if it carries many settlements.
     fn may_settle(&self) -> bool {
         match self.calls.settling() {
             0 => true,
@@ -201,12 +212,12 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// Whether two calls at once share the slots.
+    /// Whether two calls are pending at once, each for half of the slots.
     fn is_shared(&self) -> bool {
         self.slots.capacity() >= SHARED_FROM
     }
 
-    /// The most jobs that one call settles, and the most that it claims.
+    /// The most jobs that one call settles, which is also the most that it claims.
     fn share(&self) -> NonZeroU32 {
         let max_jobs_per_call = self.calls.max_jobs_per_call();
         if !self.is_shared() {
@@ -217,8 +228,8 @@ impl<H: Handler> ClaimLoop<H> {
         half.min(max_jobs_per_call)
     }
 
-    /// How many jobs may be claimed now: a slot is free for each before it is claimed,
-    /// so that no lease runs while its job waits for a slot.
+    /// How many jobs may be claimed now. Each claimed job has a free slot before the
+    /// claim, so that no lease runs while its job waits for a slot.
     fn room(&self) -> Option<NonZeroU32> {
         let is_held_up = self.calls.is_waiting() || self.claiming.is_pausing();
         if self.phase == ClaimPhase::Stopping || is_held_up || self.cannot_settle() {
@@ -226,12 +237,24 @@ impl<H: Handler> ClaimLoop<H> {
         }
         let most = self.slots.capacity().min(self.claim_size.limit());
         let free = most.saturating_sub(self.slots.running() + self.calls.asked());
+        let free = free.min(self.room_beside_unsettled());
         let free = u32::try_from(free).unwrap_or(u32::MAX);
         NonZeroU32::new(free.min(self.calls.max_jobs_per_call().get()))
     }
 
-    /// Whether settlements wait because the store refuses them. More jobs would only
-    /// add settlements.
+    /// How many jobs the worker may claim so that it holds at most [`HELD_PER_SLOT`] jobs
+    /// for each slot, settled ones not counted.
+    ///
+    /// A claim may be faster than a settlement, for example while a settlement waits for
+    /// replicas. All jobs that are not settled run again if the worker dies.
+    fn room_beside_unsettled(&self) -> usize {
+        let unsettled = self.settling.unsettled() + self.calls.unsettled();
+        let held = self.slots.running() + self.calls.asked() + unsettled;
+        self.slots.capacity().saturating_mul(HELD_PER_SLOT).saturating_sub(held)
+    }
+
+    /// Whether settlements wait because the store refuses them. Then the worker claims
+    /// no more jobs, because these would only add settlements.
     fn cannot_settle(&self) -> bool {
         let is_waiting = !self.settling.is_empty() || self.calls.is_settling();
         is_waiting && self.settling.backoff.is_there()
@@ -274,8 +297,8 @@ impl<H: Handler> ClaimLoop<H> {
             self.phase = ClaimPhase::Working;
         }
         let now = self.now();
-        // A lease is counted from the moment when its claim was sent, because the store
-        // starts it later.
+        // The worker counts a lease from the time at which it sent the claim. The store
+        // starts the lease later, so the worker never believes in a lease for too long.
         let held = |delivery: Delivery| {
             let until = sent.at.saturating_add(delivery.lease);
             JobContext::held_until(delivery, until)
@@ -284,8 +307,8 @@ impl<H: Handler> ClaimLoop<H> {
             deliveries.into_iter().map(held).partition(|job| job.may_be_over(now));
         self.held.add(&in_time, sent.at);
         for job in in_time {
-            // Surplus jobs are given back if the store returns more than the worker
-            // asked for.
+            // The store may return more jobs than the worker asked for. Jobs without a
+            // free slot are given back.
             if self.phase == ClaimPhase::Stopping || self.slots.free() == 0 {
                 self.give_back(job);
             } else {
@@ -295,7 +318,8 @@ impl<H: Handler> ClaimLoop<H> {
         self.not_started(late, sent, now);
     }
 
-    /// Gives up jobs whose leases may have expired, without starting them (R6).
+    /// Handles jobs that must not start because their leases may have expired (R6):
+    /// gives them back or retries them.
     fn not_started(&mut self, late: Vec<JobContext>, sent: Sent, now: Duration) {
         let took = now.saturating_sub(sent.at);
         let Some(lease) = late.iter().map(JobContext::lease).min() else {
@@ -330,8 +354,8 @@ impl<H: Handler> ClaimLoop<H> {
         }
     }
 
-    /// The attempt counts although the job was not started, so that the job is buried
-    /// in the end (R11).
+    /// Retries a job that was not started. The attempt counts all the same, so that a
+    /// job that is always late is buried in the end (R11).
     fn retry_unstarted(&mut self, job: JobContext) {
         let (id, attempt, lease) = (job.id(), job.attempt(), job.lease());
         let asked = job.until().saturating_sub(lease);
@@ -368,9 +392,15 @@ impl<H: Handler> ClaimLoop<H> {
         Ok(())
     }
 
-    /// Collects all attempts that have ended, so that they share a call.
+    /// Handles an attempt that has ended, and all others that have ended by now, so
+    /// that one call settles them all.
     fn all_ended(&mut self, job: JobContext, ended: Ended) {
         self.ended(job, ended);
+        self.more_ended();
+    }
+
+    /// Collects more attempts that have ended, up to the number that one call settles.
+    fn more_ended(&mut self) {
         while self.settling.fresh() < slots(self.share())
             && let Some((job, ended)) = self.slots.try_ended()
         {

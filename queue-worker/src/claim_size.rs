@@ -25,15 +25,16 @@ use std::{collections::VecDeque, time::Duration};
 
 use relq_core::JobId;
 
-/// The wait of the next claim after a claim that may have waited longer than a lease.
+/// How long the next claim waits for a job, after a claim may have waited longer than
+/// the lease of the jobs that it returned.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
-/// How often a worker gives back the same late job. Halving reaches one job at a time
-/// earlier than that. This limit is for several workers that would give back the same
-/// job in turn.
+/// How many times a worker gives back the same late job at most. A single worker does
+/// not reach this number: it halves its claims down to one job before. But several
+/// workers could give back the same job in turn for ever.
 const GIVEN_BACK_AT_MOST: usize = 16;
 
-/// How many given-back jobs a worker remembers.
+/// How many given-back jobs a worker remembers, to count how often it gave each back.
 const REMEMBERED: usize = 1024;
 
 /// When a claim was sent, and how long it could wait for a job.
@@ -52,15 +53,15 @@ pub(crate) enum Late {
     Retry,
 }
 
-/// How many jobs a worker holds at once, and how long its claims wait.
+/// The most jobs that a worker holds at once, and how long its claims wait.
 #[derive(Debug)]
 pub(crate) struct ClaimSize {
     most: usize,
     limit: usize,
     longest_wait: Duration,
     wait: Duration,
-    /// When the limit or the wait was last reduced. Replies to earlier claims do not
-    /// change the limit again.
+    /// When the limit or the wait was last reduced. A late reply to a claim that was
+    /// sent before does not reduce it again.
     reduced_at: Duration,
     given_back: VecDeque<JobId>,
 }
@@ -77,7 +78,7 @@ impl ClaimSize {
         }
     }
 
-    /// The most jobs that the worker may hold at once.
+    /// The most jobs that the worker may hold at once, running ones included.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
@@ -87,14 +88,15 @@ impl ClaimSize {
         self.wait
     }
 
-    /// Notes that all jobs of a reply can be started.
+    /// Called when all jobs of a reply can start. Doubles the limit, up to its maximum.
     pub(crate) fn in_time(&mut self) {
         self.limit = self.limit.saturating_mul(2).min(self.most);
         self.wait = self.wait.saturating_mul(2).min(self.longest_wait);
     }
 
-    /// Notes that some jobs of a reply cannot be started. `lease` is the shortest of
-    /// their leases. Returns what to do with them.
+    /// Called when the leases of some jobs of a reply may have expired before the reply
+    /// was read. `lease` is the shortest of these leases. Reduces the limit or the
+    /// wait, and returns whether to give back or to retry the jobs.
     pub(crate) fn late(&mut self, sent: Sent, lease: Duration, now: Duration) -> Late {
         if sent.at < self.reduced_at {
             return Late::GiveBack;
@@ -111,7 +113,8 @@ impl ClaimSize {
         Late::GiveBack
     }
 
-    /// Notes that a late job must be given back. Returns how to handle it.
+    /// Counts that the worker gives back this late job. Returns `Retry` instead if the
+    /// worker has given it back too often.
     pub(crate) fn give_back(&mut self, job: &JobId) -> Late {
         let times = self.given_back.iter().filter(|id| *id == job).count();
         if times >= GIVEN_BACK_AT_MOST {
@@ -132,7 +135,8 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(30);
     const WAIT: Duration = Duration::from_secs(5);
 
-    /// Reports the reply of a claim that took `took` and did not wait for a job.
+    /// Calls `late` for a claim that did not wait for a job and whose reply took
+    /// `took`.
     fn after(size: &mut ClaimSize, took: Duration, now: Duration) -> Late {
         size.late(Sent { at: now - took, wait: Duration::ZERO }, LEASE, now)
     }
@@ -157,7 +161,8 @@ mod tests {
         assert_eq!((size.limit(), size.wait()), (2, WAIT));
     }
 
-    /// Several claims that one stall delays reduce the limit once.
+    /// If one stall delays the replies to several claims, the limit is halved only
+    /// once.
     #[test]
     fn claims_of_one_stall_halve_once() {
         let mut size = ClaimSize::new(16, WAIT);
@@ -168,8 +173,8 @@ mod tests {
         assert_eq!(size.limit(), 8);
     }
 
-    /// R11: a claim that waited longer than a lease does not prove that replies are
-    /// late.
+    /// R11: the limit is not halved if the claim may have waited longer than the lease,
+    /// because then the reply need not be late.
     #[test]
     fn a_claim_that_may_have_waited_counts_nothing() {
         let mut size = ClaimSize::new(1, WAIT);

@@ -1,4 +1,4 @@
-//! A job as its handler sees it.
+//! The job that a handler receives.
 
 use std::{
     num::NonZeroU16,
@@ -12,7 +12,27 @@ use std::{
 use relq_core::{Bytes, Delivery, Headers, JobId, Priority, Receipt, batch::BatchId};
 use tokio_util::sync::CancellationToken;
 
-/// A job as its handler sees it. Clones are cheap and share everything.
+/// The job that a handler receives. Clones are cheap and refer to the same job.
+///
+/// ```
+/// use std::time::Duration;
+/// use relq_worker::{Failure, JobContext};
+///
+/// /// Works page by page, and stops early when asked to.
+/// async fn export(job: JobContext) -> Result<(), Failure> {
+///     let pages: u32 = std::str::from_utf8(job.payload())?.parse()?;
+///     for page in 1..=pages {
+///         tokio::select! {
+///             () = write(page) => {}
+///             () = job.cancelled() => {
+///                 return Err(Failure::retry(format!("{:?}", job.cancellation())));
+///             }
+///         }
+///     }
+///     Ok(())
+/// }
+/// # async fn write(_: u32) {}
+/// ```
 #[derive(Debug, Clone)]
 pub struct JobContext(Arc<Inner>);
 
@@ -42,7 +62,8 @@ pub enum Cancellation {
     ShutDown,
 }
 
-/// Why the job no longer needs a settlement.
+/// How a lease ended while a worker held the job. The worker does not settle the job
+/// any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseEnd {
     Lost,
@@ -50,7 +71,19 @@ pub(crate) enum LeaseEnd {
 }
 
 impl JobContext {
-    /// A job that no worker holds: for tests of handlers.
+    /// A job for tests of handlers. No worker holds it, and its lease never expires.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use relq_core::{Delivery, JobId, Receipt};
+    /// use relq_worker::JobContext;
+    ///
+    /// let receipt = Receipt::new(JobId::new("1")?, 2, "the token of the lease");
+    /// let lease = Duration::from_secs(30);
+    /// let job = JobContext::new(Delivery::new(receipt, "anna", lease));
+    /// assert!(job.is_redelivery());
+    /// # Ok::<(), relq_core::error::InvalidName>(())
+    /// ```
     pub fn new(delivery: Delivery) -> Self {
         Self::held_until(delivery, Duration::MAX)
     }
@@ -81,7 +114,7 @@ impl JobContext {
         self.0.delivery.attempt()
     }
 
-    /// Deliveries before the job is buried.
+    /// The number of deliveries after which a failed job is buried.
     pub fn max_attempts(&self) -> NonZeroU16 {
         self.0.delivery.max_attempts
     }
@@ -101,7 +134,7 @@ impl JobContext {
         &self.0.delivery.headers
     }
 
-    /// The batch that the job is a piece of, if it is one.
+    /// The batch of which the job is a piece. `None` for a job without a batch.
     pub fn batch(&self) -> Option<&BatchId> {
         self.0.delivery.batch.as_ref()
     }
@@ -127,19 +160,21 @@ impl JobContext {
         self.0.cancellation.get().copied()
     }
 
-    /// A token that fires when the handler should stop, for code that takes a token.
+    /// A token that fires when the handler should stop. Pass it to code that expects a
+    /// token.
     pub fn token(&self) -> CancellationToken {
         self.0.token.child_token()
     }
 
-    /// Asks the handler to stop. The first reason stays.
+    /// Asks the handler to stop. If this is called repeatedly, the first reason is
+    /// kept.
     pub(crate) fn cancel(&self, why: Cancellation) {
         self.0.cancellation.get_or_init(|| why);
         self.0.token.cancel();
     }
 
-    /// Ends the lease: nothing is settled, and the handler should stop. Returns whether
-    /// the lease had not been ended before.
+    /// Marks the lease as ended: the worker will not settle the job, and asks the
+    /// handler to stop. Returns whether the lease had not ended before.
     pub(crate) fn end_lease(&self, end: LeaseEnd) -> bool {
         let is_news = self.0.lease_end.set(end).is_ok();
         self.cancel(match end {
@@ -161,18 +196,20 @@ impl JobContext {
         Duration::from_micros(self.0.until_us.load(Relaxed))
     }
 
-    /// Whether another worker may already hold the job.
+    /// Whether the lease may have expired by `now`, so that another worker may hold the
+    /// job.
     pub(crate) fn may_be_over(&self, now: Duration) -> bool {
         self.until() <= now
     }
 
-    /// Sets the end of the lease. A late reply to an older call does not shorten it.
+    /// Sets the end of the lease, but never to an earlier time: a reply to an older
+    /// call may arrive late.
     pub(crate) fn extend_until(&self, until: Duration) {
         self.0.until_us.fetch_max(micros(until), Relaxed);
     }
 
-    /// From here until `settling_failed`, the store may have ended the job although its
-    /// reply has not arrived yet.
+    /// Marks that a call with the job's settlement is pending. Until `settling_failed`
+    /// is called, the store may have ended the job although its reply has not arrived.
     pub(crate) fn settling(&self) {
         self.0.is_settling.store(true, Relaxed);
     }
@@ -185,7 +222,8 @@ impl JobContext {
         self.0.is_settling.load(Relaxed)
     }
 
-    /// Identifies this job among all jobs that are held at the same time.
+    /// Returns the address of the job in memory. It identifies the job as long as the
+    /// worker holds it.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -193,4 +231,22 @@ impl JobContext {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reply to an older heartbeat may arrive after the reply to a newer one.
+    #[test]
+    fn a_reply_to_an_older_call_does_not_shorten_the_lease() {
+        let (early, late) = (Duration::from_secs(20), Duration::from_secs(30));
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let job = JobContext::held_until(Delivery::new(receipt, "", early), early);
+
+        job.extend_until(late);
+        job.extend_until(early);
+
+        assert_eq!(job.until(), late, "the end of the lease");
+    }
 }

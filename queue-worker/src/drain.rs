@@ -13,15 +13,17 @@ use crate::{
     context::LeaseEnd, shutdown::Shutdown,
 };
 
-/// How long the worker waits until cut-off futures are dropped. A future that still
-/// runs then blocks its thread, and its lease is left to expire.
+/// How long the worker waits for the end of handlers that it has cut off. A handler
+/// that still runs after this time blocks its thread. The worker does not give back its
+/// job, which becomes ready when the lease expires.
 const CUT_OFF_LIMIT: Duration = Duration::from_secs(1);
 
-/// Time for the last settlements, and for the release of the worker, after a hard stop.
+/// After a hard stop, the last settlements may take this long, and the release of the
+/// worker may take this long again.
 const HARD_STOP_LIMIT: Duration = Duration::from_secs(1);
 
-/// Time for the release of the worker. Jobs that are not given back by then wait until
-/// their lease expires.
+/// The time limit for the release of the worker. Jobs that are not given back by then
+/// wait until their leases expire.
 const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Drain<'a> {
@@ -30,7 +32,8 @@ pub(crate) struct Drain<'a> {
     pub(crate) release: WorkerRelease,
 }
 
-/// Gives back all jobs of the worker, also those whose reply it never received.
+/// Releases the worker: the store makes all its jobs ready again, even jobs of a claim
+/// whose reply the worker never received.
 pub(crate) struct WorkerRelease {
     pub(crate) queue: Arc<dyn ReliableQueue>,
     pub(crate) worker: WorkerId,
@@ -38,7 +41,7 @@ pub(crate) struct WorkerRelease {
     pub(crate) progress: Progress,
 }
 
-/// Whether a hard stop ends a phase.
+/// Whether a step of the shutdown ends early when a hard stop is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
     UntilHalt,
@@ -50,7 +53,8 @@ impl Drain<'_> {
         let (grace, lease) = (claim_loop.settings.grace, claim_loop.settings.lease);
         claim_loop.stop_claiming();
         self.drain(claim_loop, grace, Patience::UntilHalt).await;
-        // A waiting claim would take the jobs that are given back from here on.
+        // A claim that still waits at the store would take the jobs that the worker
+        // gives back from here on.
         claim_loop.calls.drop_waiting_claim();
         if !claim_loop.slots.is_empty() {
             claim_loop.slots.cut_off();
@@ -65,12 +69,13 @@ impl Drain<'_> {
         if stuck.is_empty() {
             return self.release_worker().await;
         }
-        // A release would give back jobs that still run, and they would run twice at
-        // once.
+        // If handlers still run, do not release the worker: another worker would run
+        // their jobs at the same time.
         stuck.iter().for_each(|job| self.leave_behind(job));
     }
 
-    /// Handles running jobs and pending calls, for at most `limit`.
+    /// Settles the results of handlers that end, and reads replies, until none is left
+    /// or `limit` has passed.
     async fn drain<H: Handler>(
         &mut self,
         claim_loop: &mut ClaimLoop<H>,

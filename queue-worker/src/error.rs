@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// An invalid setting. Nothing was sent to the queue.
+/// A setting is invalid. The worker sent nothing to the queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} {reason}")]
 pub struct InvalidSetting {
@@ -17,14 +17,30 @@ impl InvalidSetting {
 }
 
 /// Why a worker did not start, or stopped before it was asked to.
+///
+/// ```
+/// use relq_worker::WorkerError;
+///
+/// /// The exit code for a service manager: whether a restart may help.
+/// fn exit_code(error: &WorkerError) -> u8 {
+///     match error {
+///         WorkerError::Setting(_) => 2, // the program is wrong
+///         WorkerError::Claim(cause) | WorkerError::Store(cause) => {
+///             eprintln!("{}", cause.full_message());
+///             1 // an operator must repair the store
+///         }
+///         _ => 1,
+///     }
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
     /// A setting is invalid.
     #[error(transparent)]
     Setting(#[from] InvalidSetting),
-    /// A claim failed, and a retry cannot help: wrong password, a store that does not
-    /// belong to relq, a lease that the backend refuses.
+    /// A claim failed, and a retry cannot help. For example, the password is wrong, the
+    /// store does not belong to relq, or the backend refuses the lease.
     ///
     /// Once a claim has succeeded, such an error is retried for a while, because an
     /// operator may repair the cause.

@@ -30,7 +30,7 @@ pub struct Failure {
     message: String,
 }
 
-/// How the worker handles a failed job.
+/// What the worker does with a failed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Retry,
@@ -63,7 +63,7 @@ impl Failure {
         Self::new(Then::Discard, message)
     }
 
-    /// Why the attempt failed.
+    /// The text that says why the attempt failed.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,4 +1,4 @@
-//! The application's code that a worker runs.
+//! The trait for the application's code that a worker runs on each job.
 
 use std::future::Future;
 

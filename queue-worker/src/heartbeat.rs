@@ -9,7 +9,7 @@
 //! expired. Then the thread asks the store at once. Leases that the store does not
 //! confirm in time are lost.
 
-use std::{future::pending, io, sync::Arc, thread, time::Duration};
+use std::{future::pending, io, pin::Pin, sync::Arc, thread, time::Duration};
 
 use relq_core::{
     Error, Receipt, ReliableQueue, WorkerId, environment::Environment,
@@ -31,9 +31,13 @@ use crate::{
     settings::Settings,
 };
 
-/// The longest sleep while a job is held, so that a suspend of the machine is noticed
-/// this soon.
+/// The longest sleep of the heartbeat thread while the worker holds a job. The thread
+/// notices a suspend of the machine at latest after this time.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
+
+/// If a queue has several stores and one of them did not answer a heartbeat, the worker
+/// sends the next one after at most this time.
+const UNKNOWN_PAUSE: Duration = Duration::from_millis(500);
 
 /// How long the worker waits, after a suspend, for the store to confirm a lease.
 const CONFIRMATION: Duration = Duration::from_secs(1);
@@ -58,18 +62,19 @@ impl Heartbeat {
         let (ready, started) = oneshot::channel();
         let beats = Beats::new(queue, worker, held, &settings, clock);
         thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
-            // The thread builds this runtime itself. The caller runs in a runtime, and
-            // a runtime must not be dropped inside another one.
+            // Build and drop the runtime on this thread. The thread of the caller is
+            // inside another runtime, where a runtime must not be dropped.
             match runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
                     drop(ready.send(Ok(())));
                     let ended =
                         runtime.block_on(stopped.run_until_cancelled(beats.run()));
                     if let Some(error) = ended {
-                        // The send fails if the worker has already ended.
+                        // Ignore a failed send: the worker has ended already.
                         drop(alive.send(error));
                     }
-                    // Does not wait for a call that the backend left on a thread.
+                    // Do not wait for a blocking call that the backend left on a
+                    // thread.
                     runtime.shutdown_background();
                 }
                 Err(error) => drop(ready.send(Err(error))),
@@ -86,7 +91,7 @@ impl Heartbeat {
             .map_or(WorkerError::Died("heartbeat"), WorkerError::Store)
     }
 
-    /// Whether [`died`](Self::died) has completed before.
+    /// Whether [`died`](Self::died) has already returned an error.
     pub(crate) fn has_died(&self) -> bool {
         self.ended.is_terminated()
     }
@@ -102,7 +107,7 @@ impl Heartbeat {
     }
 }
 
-/// The state of the loop on the thread.
+/// The state of the loop that runs on the heartbeat thread.
 struct Beats {
     caller: Arc<Caller>,
     held: Arc<Held>,
@@ -111,13 +116,15 @@ struct Beats {
     clock: LeaseClock,
     calls: JoinSet<Answer>,
     backoff: Backoff,
-    /// How long the machine was suspended, as far as the thread noticed.
+    /// How long the machine was suspended, as far as the thread has noticed.
     missed: Duration,
-    /// Until this time, after a suspend, leases do not count as expired.
+    /// After a suspend, the time until which no lease counts as expired, so that the
+    /// store can confirm it.
     confirmed_by: Duration,
 }
 
-/// The parts that a call needs. The first call opens the connection, in this runtime.
+/// The values that a heartbeat call uses. The first call opens the connection of the
+/// heartbeats, on the runtime of the heartbeat thread.
 struct Caller {
     queue: Arc<dyn ReliableQueue>,
     another: OnceCell<Arc<dyn ReliableQueue>>,
@@ -159,7 +166,7 @@ impl Beats {
         }
     }
 
-    /// Runs until an error lasts too long, and returns that error.
+    /// Sends heartbeats until an error has lasted too long. Returns that error.
     async fn run(mut self) -> Error {
         self.open();
         loop {
@@ -208,7 +215,8 @@ impl Beats {
         });
     }
 
-    /// When the next heartbeat, lease end or check for a suspend is due.
+    /// When the thread must wake next: for a heartbeat, the end of a lease, or a check
+    /// for a suspend. `None` if it has nothing to wait for.
     fn next_event(&self) -> Option<Duration> {
         let now = self.now();
         let next_end = self.held.next_end().map(|end| end.max(self.confirmed_by));
@@ -217,10 +225,10 @@ impl Beats {
         Some(next_end.map_or(next_beat, |end| end.min(next_beat)))
     }
 
-    /// Connects now, so that the first heartbeat need not wait for it.
+    /// Opens the connection now, so that the first heartbeat does not wait for it.
     fn open(&mut self) {
         let caller = Arc::clone(&self.caller);
-        self.calls.spawn(async move {
+        self.spawn(async move {
             let result = caller.open_another().await.map(|_| Vec::new());
             let sent = caller.environment.clock().elapsed();
             Answer {
@@ -238,7 +246,7 @@ impl Beats {
         loop {
             let rest = jobs.split_off(jobs.len().min(page));
             let caller = Arc::clone(&self.caller);
-            self.calls.spawn(async move { caller.extend(Beat { lease, jobs }).await });
+            self.spawn(async move { caller.extend(Beat { lease, jobs }).await });
             if rest.is_empty() {
                 return;
             }
@@ -246,11 +254,24 @@ impl Beats {
         }
     }
 
+    /// Starts a call. The box gives both kinds of calls one type, so that the code of a
+    /// task is compiled once.
+    fn spawn(&mut self, call: impl Future<Output = Answer> + Send + 'static) {
+        let call: Pin<Box<dyn Future<Output = Answer> + Send>> = Box::pin(call);
+        self.calls.spawn(call);
+    }
+
     fn answered(&mut self, answer: Answer) -> Result<(), Error> {
         let Answer { beat: Beat { lease, jobs }, sent, result } = answer;
         match result {
             Ok(extended) => {
-                self.backoff.is_over();
+                if extended.contains(&Extended::Unknown) {
+                    self.backoff.works_in_part();
+                    let soon = self.now().saturating_add(UNKNOWN_PAUSE);
+                    self.held.beat_by(lease, soon);
+                } else {
+                    self.backoff.is_over();
+                }
                 let until = sent.saturating_add(lease);
                 jobs.iter()
                     .zip(extended)
@@ -271,6 +292,7 @@ impl Beats {
         let id = job.id();
         match extended {
             Extended::Until(_) => job.extend_until(until),
+            Extended::Unknown => {}
             Extended::Cancelled => {
                 if self.held.end(job, LeaseEnd::Cancelled) {
                     tracing::info!(%id, "the job was cancelled");
@@ -301,8 +323,8 @@ impl Caller {
         let receipts: Vec<Receipt> =
             beat.jobs.iter().map(|job| job.receipt().clone()).collect();
         let another = self.open_another().await;
-        // The lease is counted from here, because the store extends it later, when it
-        // reads the call.
+        // The worker counts the extended lease from this time. The store extends the
+        // lease later, so the worker never believes in a lease for too long.
         let sent = self.environment.clock().elapsed();
         let result = match another {
             Ok(queue) => queue.extend(&self.worker, &receipts, beat.lease).await,

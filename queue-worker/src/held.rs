@@ -19,7 +19,8 @@ use crate::{JobContext, context::LeaseEnd};
 pub(crate) struct Held {
     groups: Mutex<BTreeMap<Duration, Group>>,
     changed: Notify,
-    /// The lease of a worker that must send heartbeats even while it holds no job.
+    /// The lease of a backend with one lease for each worker: its heartbeats are sent
+    /// even while the worker holds no job. `None` for other backends.
     always: Option<Duration>,
 }
 
@@ -28,7 +29,7 @@ struct Group {
     next_beat: Duration,
 }
 
-/// A group whose heartbeat is due.
+/// Jobs that have leases of the same length and whose heartbeat is due.
 pub(crate) struct Beat {
     pub(crate) lease: Duration,
     pub(crate) jobs: Vec<JobContext>,
@@ -41,7 +42,7 @@ impl Held {
         Self { groups: Mutex::new(groups), changed: Notify::new(), always }
     }
 
-    /// Adds leases that were requested at `sent`.
+    /// Adds the leases of jobs whose claim was sent at `sent`.
     pub(crate) fn add(&self, jobs: &[JobContext], sent: Duration) {
         let mut groups = self.lock();
         let mut is_sooner = false;
@@ -61,7 +62,7 @@ impl Held {
         }
     }
 
-    /// Removes leases that are settled or have expired.
+    /// Removes the leases of jobs that are settled or whose lease has ended.
     pub(crate) fn remove<'a>(&self, jobs: impl IntoIterator<Item = &'a JobContext>) {
         let mut groups = self.lock();
         for job in jobs {
@@ -71,17 +72,18 @@ impl Held {
         }
     }
 
-    /// Completes when the next event has become due earlier.
+    /// Completes when a new lease makes a heartbeat or the end of a lease due earlier
+    /// than the heartbeat thread has planned.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// When the next heartbeat is due.
+    /// When the next heartbeat is due. `None` if no lease needs one.
     pub(crate) fn next_beat(&self) -> Option<Duration> {
         self.lock().values().map(|group| group.next_beat).min()
     }
 
-    /// When the first lease may expire.
+    /// When the first of the held leases may expire. `None` if none is held.
     pub(crate) fn next_end(&self) -> Option<Duration> {
         let groups = self.lock();
         groups
@@ -91,7 +93,8 @@ impl Held {
             .min()
     }
 
-    /// The groups whose heartbeat is due. Removes those that are empty by then.
+    /// Returns the groups whose heartbeat is due by `now`. Removes groups that are
+    /// empty.
     pub(crate) fn due(&self, now: Duration) -> Vec<Beat> {
         let mut beats = Vec::new();
         self.lock().retain(|&lease, group| {
@@ -108,22 +111,23 @@ impl Held {
         beats
     }
 
-    /// Moves the next heartbeat of a group forward, after a failed one.
+    /// Makes the next heartbeat of a group due no later than `at`, after a heartbeat of
+    /// the group has failed.
     pub(crate) fn beat_by(&self, lease: Duration, at: Duration) {
         if let Some(group) = self.lock().get_mut(&lease) {
             group.next_beat = group.next_beat.min(at);
         }
     }
 
-    /// Moves the next heartbeat of every group forward.
+    /// Makes the next heartbeat of every group due no later than `at`.
     pub(crate) fn beat_all_by(&self, at: Duration) {
         for group in self.lock().values_mut() {
             group.next_beat = group.next_beat.min(at);
         }
     }
 
-    /// Ends the leases that may have expired by now. Returns their jobs without those
-    /// that are being settled: the reply to that call reports their result.
+    /// Ends the leases that may have expired by `now`. Returns their jobs, except jobs
+    /// that a pending call settles: the reply to that call reports their result.
     pub(crate) fn expire(&self, now: Duration) -> Vec<JobContext> {
         let mut over = Vec::new();
         for group in self.lock().values_mut() {
@@ -135,10 +139,10 @@ impl Held {
         over
     }
 
-    /// Ends a lease that the reply to a heartbeat reported as lost or cancelled.
-    /// Returns whether the worker did not know. It returns false for a job that was
-    /// settled in between, and for a job that is being settled: the reply to that call
-    /// reports its result.
+    /// Ends a lease that a heartbeat's reply reported as lost or cancelled. Returns
+    /// whether the worker did not know this yet. A report about a job that was settled
+    /// meanwhile changes nothing. Neither does a loss that is reported while a call
+    /// settles the job: the reply to that call reports the job's result.
     pub(crate) fn end(&self, job: &JobContext, end: LeaseEnd) -> bool {
         if end == LeaseEnd::Lost && job.is_settling() {
             return false;
@@ -157,7 +161,7 @@ impl Held {
     }
 }
 
-/// Time between two heartbeats of leases of this length.
+/// Returns the time between two heartbeats: a third of the length of the lease.
 fn rhythm(lease: Duration) -> Duration {
     (lease / 3).max(Duration::from_millis(1))
 }
@@ -193,8 +197,8 @@ mod tests {
         assert_eq!(lengths(&held.due(BEAT)), [(LEASE / 10, 1), (LEASE, 1)]);
     }
 
-    /// A lease is extended at once if its claim waited longer than the heartbeat
-    /// interval.
+    /// If the reply to a claim takes longer than the heartbeat interval, the first
+    /// heartbeat of its leases is due at once.
     #[test]
     fn a_late_answer_beats_at_once() {
         let held = Held::new(None, Duration::ZERO);
@@ -215,7 +219,7 @@ mod tests {
         assert_eq!(held.next_beat(), None);
     }
 
-    /// With one lease for the whole worker, an idle worker must send heartbeats too.
+    /// A worker with one lease for all its jobs sends heartbeats even while it is idle.
     #[test]
     fn a_shared_lease_beats_without_jobs() {
         let held = Held::new(Some(LEASE), Duration::ZERO);
@@ -235,7 +239,8 @@ mod tests {
         assert_eq!((held.expire(BEAT).len(), second.lease_end()), (0, None));
     }
 
-    /// The handler is done, so no heartbeat matters to it any more.
+    /// The expiry of a lease is not reported while a call settles its job: the handler
+    /// has ended, so the settlement's reply decides.
     #[test]
     fn the_expiry_of_a_lease_that_is_being_settled_is_no_news() {
         let held = Held::new(None, Duration::ZERO);
@@ -248,7 +253,7 @@ mod tests {
         assert_eq!(job.lease_end(), Some(LeaseEnd::Lost));
     }
 
-    /// A heartbeat that runs at the same time as a settlement does not affect it.
+    /// A heartbeat's report about a job that was settled meanwhile changes nothing.
     #[test]
     fn the_end_of_a_lease_that_was_let_go_is_no_news() {
         let held = Held::new(None, Duration::ZERO);
@@ -260,8 +265,8 @@ mod tests {
         assert_eq!(settled.lease_end(), None);
     }
 
-    /// The store has ended the job, and the heartbeat's reply arrives before the
-    /// settlement's.
+    /// A settlement ends a job, and a heartbeat reports the job as lost before the
+    /// reply to the settlement arrives. The report changes nothing.
     #[test]
     fn the_end_of_a_lease_that_is_being_settled_is_no_news() {
         let held = Held::new(None, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Handlers that take a type of the application, decoded from JSON.
+//! Handlers whose payload is decoded from JSON to a type of the application.
 
 use std::{any::type_name, fmt, future::Future, marker::PhantomData};
 
@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Failure, Handler, JobContext};
 
-/// A handler for payloads that are JSON of `T`; made by [`json`].
+/// A handler that decodes payloads from JSON into a `T`. [`json`] makes it.
 pub struct Json<T, F> {
     handler: F,
     payload: PhantomData<fn() -> T>,

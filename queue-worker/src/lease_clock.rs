@@ -15,17 +15,20 @@ use std::{
 
 use relq_core::environment::{Clock, Environment, Timestamp};
 
-/// A smaller lead of the wall clock is noise, because it is read in whole milliseconds.
+/// If the wall clock advances more than the steady clock by at least this, the machine
+/// may have been suspended. A smaller difference is rounding, because the wall clock is
+/// read in whole milliseconds.
 const LEAST_LEAD: Duration = Duration::from_millis(20);
 
-/// The most time between two readings of the steady clock around a reading of the wall
-/// clock. If they are further apart, the thread was interrupted between them.
+/// The steady clock is read before and after the wall clock. If the two readings differ
+/// by more than this, the thread was interrupted, and the reading does not count.
 const TOGETHER: Duration = Duration::from_millis(2);
 
-/// How often clocks are read to find a moment without an interruption.
+/// How often the clocks are read at most, until the thread is not interrupted between
+/// the readings.
 const READINGS: usize = 4;
 
-/// A clock whose `elapsed` counts the time that its machine was suspended.
+/// A clock whose `elapsed` includes the time for which the machine was suspended.
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseClock {
     machine: Environment,
@@ -34,10 +37,10 @@ pub(crate) struct LeaseClock {
 
 #[derive(Debug)]
 struct State {
-    /// The time that the steady clock has missed, as far as is known.
+    /// How much time the steady clock has missed, as far as the worker has noticed.
     missed: Duration,
-    /// The smallest difference between the wall clock and the steady clock since the
-    /// last time that the steady clock missed.
+    /// The wall clock minus the steady clock: the smallest difference that was read
+    /// since `missed` last grew. `None` before the first reading.
     distance_ms: Option<i64>,
 }
 
@@ -47,9 +50,10 @@ impl LeaseClock {
         Self { machine, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// How long the machine was suspended, or its wall clock set forward, until now.
+    /// How long, in total, the machine was suspended or its wall clock was set forward.
     pub(crate) fn missed(&self) -> Duration {
-        // Read under the lock: an older reading must not follow a newer one.
+        // Read the clocks while holding the lock, so that two threads cannot store
+        // their readings in the wrong order.
         let mut state = self.lock();
         if let Some(found) = self.distance_ms() {
             let known = *state.distance_ms.get_or_insert(found);
@@ -65,8 +69,8 @@ impl LeaseClock {
         state.missed
     }
 
-    /// The wall clock minus the steady clock; `None` when every reading was
-    /// interrupted.
+    /// The wall clock minus the steady clock. `None` if the thread was interrupted
+    /// during every reading.
     fn distance_ms(&self) -> Option<i64> {
         let clock = self.machine.clock();
         (0..READINGS).find_map(|_| {
@@ -110,7 +114,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Clocks that a test sets.
+    /// A steady clock and a wall clock whose times a test sets.
     #[derive(Debug, Clone, Default)]
     struct SetClocks(Arc<Mutex<(Duration, Duration)>>);
 
@@ -176,7 +180,7 @@ mod tests {
         assert_eq!(clock.elapsed(), HOUR + HOUR / 2);
     }
 
-    /// Many readings add nothing to the time, however they are rounded.
+    /// Rounding errors of many readings in a row do not add up to missed time.
     #[test]
     fn readings_in_a_row_are_not_added_up() {
         let machine = SetClocks::default();

@@ -1,4 +1,4 @@
-//! Counts of a worker's jobs, by their result.
+//! Counts the jobs of a worker by their result.
 
 use std::sync::{
     Arc,
@@ -9,32 +9,33 @@ use relq_core::Disposition;
 
 use crate::{JobContext, context::LeaseEnd};
 
-/// The results of the jobs that a worker claimed.
+/// How many of the jobs that a worker claimed ended with each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Acknowledged.
+    /// Jobs that were acknowledged.
     pub done: u64,
-    /// Failed, and will be retried.
+    /// Jobs that failed and will be retried.
     pub retried: u64,
-    /// Failed for good: buried at once, or after the last attempt.
+    /// Jobs that failed for good: they were buried at once, or after their last
+    /// attempt.
     pub dead: u64,
-    /// Dropped without having succeeded.
+    /// Jobs that were removed without having succeeded, because a handler asked for it.
     pub discarded: u64,
-    /// Cancelled by an operator while they ran.
+    /// Jobs that an operator cancelled while they ran.
     pub cancelled: u64,
-    /// Not settled: the lease was lost, or the store was unavailable until the lease
-    /// expired. Such jobs come back.
+    /// Jobs that were not settled: their lease was lost, or the store was unavailable
+    /// until it expired. Such jobs are delivered again.
     pub lost: u64,
-    /// Perhaps settled: the store may have applied a call whose reply never arrived.
-    /// If it did not, the job comes back.
+    /// Jobs that may be settled: the store may have applied a call whose reply never
+    /// arrived. If it did not, the job is delivered again.
     pub uncertain: u64,
-    /// Given back without counting the attempt: at shutdown (R24), or because the reply
-    /// to the claim came after the lease may have expired.
+    /// Jobs that were given back without counting the attempt: at shutdown (R24), or
+    /// because their lease may have expired before the reply to the claim was read.
     pub given_back: u64,
 }
 
-/// A view of the counts of a running worker. Clones share them.
+/// Reads the counts of a worker while it runs. Clones read the same counts.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Counts>);
 
@@ -52,7 +53,7 @@ struct Counts {
 }
 
 impl Progress {
-    /// The current counts.
+    /// The number of jobs with each result so far.
     pub fn summary(&self) -> Summary {
         let Counts {
             done,

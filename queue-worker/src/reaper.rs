@@ -9,7 +9,8 @@ use crate::{
     settings::{SHORTEST_REAP_INTERVAL, Settings},
 };
 
-/// Jobs of one call: few enough that the call does not delay other users of the store.
+/// The most jobs that one call recovers: few enough that the call does not delay other
+/// users of the store.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 
 pub(crate) struct Reaper {
@@ -32,8 +33,8 @@ impl Reaper {
         }
     }
 
-    /// Recovers at once, then at least once per interval. Ends when an error lasts too
-    /// long, and returns that error.
+    /// Recovers jobs at once, and then at least once per interval. If an error lasts
+    /// too long, ends and returns that error.
     pub(crate) async fn run(mut self) -> Error {
         loop {
             let next_in = match self.recover_all().await {
@@ -45,8 +46,8 @@ impl Reaper {
         }
     }
 
-    /// Recovers page after page until there is no more; returns when the next lease or
-    /// delay ends.
+    /// Recovers page after page until no job is left to recover. Returns how long until
+    /// the next lease or delay ends.
     async fn recover_all(&mut self) -> Result<Option<Duration>, Error> {
         loop {
             match self.queue.recover(PAGE).await {
@@ -81,7 +82,7 @@ impl Reaper {
     }
 }
 
-/// The result of a recovery in words, for the log.
+/// Formats the result of a recovery as text for the log.
 fn words(recovered: &Recovered) -> String {
     let jobs = |count| if count == 1 { "job" } else { "jobs" };
     let Recovered { requeued, buried, .. } = *recovered;

@@ -1,4 +1,4 @@
-//! When a failed job is retried.
+//! The policy that decides how long a failed job waits for its next attempt.
 
 use std::time::Duration;
 
@@ -14,6 +14,19 @@ use crate::InvalidSetting;
 ///
 /// The job itself sets the number of attempts:
 /// [`max_attempts`](relq_core::NewJob::max_attempts).
+///
+/// ```
+/// use std::time::Duration;
+/// use relq_core::environment::Environment;
+/// use relq_worker::RetryPolicy;
+///
+/// let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
+/// let policy = RetryPolicy::exponential(second, hour)?.at_least(second / 2)?;
+///
+/// let after_the_third = policy.delay(3, Environment::default().random());
+/// assert!((second / 2..=4 * second).contains(&after_the_third));
+/// # Ok::<(), relq_worker::InvalidSetting>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     first: Duration,
@@ -55,7 +68,7 @@ impl RetryPolicy {
         Ok(self)
     }
 
-    /// How long to wait after attempt `attempt`, counted from 1.
+    /// How long a job waits after its attempt number `attempt`, counted from 1.
     pub fn delay(&self, attempt: u32, random: &dyn Randomness) -> Duration {
         let ceiling = doubled(self.first, attempt.saturating_sub(1)).min(self.cap);
         let spread = ceiling.saturating_sub(self.floor);
@@ -75,7 +88,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// `first * 2^times`, at most the longest duration.
+/// Returns `first * 2^times`, or `Duration::MAX` if the product is larger.
 pub(crate) fn doubled(first: Duration, times: u32) -> Duration {
     2_u32
         .checked_pow(times)
@@ -88,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// Always returns the same fraction.
+    /// A source of randomness that always returns the same fraction.
     #[derive(Debug)]
     struct Always(f64);
 
@@ -125,7 +138,8 @@ mod tests {
             prop_assert!((floor..=cap).contains(&delay), "{:?} {:?}", policy, delay);
         }
 
-        /// The jitter is full: the ceiling doubles, and a draw of zero is the floor.
+        /// A delay grows with the random draw, from the floor up to a longest delay,
+        /// which doubles with each attempt.
         #[test]
         fn the_ceiling_doubles_until_the_cap(attempt in 1..=10_u32) {
             let policy = RetryPolicy::exponential(SECOND, SECOND * 100).unwrap();
@@ -133,6 +147,16 @@ mod tests {
             prop_assert_eq!(policy.delay(attempt, &Always(0.0)), Duration::ZERO);
             prop_assert_eq!(policy.delay(attempt, &Always(0.5)), ceiling / 2);
         }
+    }
+
+    /// The pauses of a long outage do not become short again when the factor has more
+    /// bits than its type.
+    #[test]
+    fn doubling_never_makes_a_pause_shorter() {
+        let pauses: Vec<_> =
+            (0..100).map(|times| doubled(SECOND / 20, times)).collect();
+        assert_eq!(pauses[..3], [SECOND / 20, SECOND / 10, SECOND / 5]);
+        assert!(pauses.is_sorted(), "a pause gets shorter: {pauses:?}");
     }
 
     #[test]

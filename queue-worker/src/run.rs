@@ -62,8 +62,9 @@ impl Run {
         served.map(|()| self.progress.summary())
     }
 
-    /// Shuts down. Without heartbeats the jobs of running handlers would be lost, and
-    /// the handlers would not learn it: then the shutdown becomes a hard one (R6).
+    /// Shuts the worker down. If the heartbeat thread has died, the worker stops hard:
+    /// no heartbeat would extend the leases of running handlers, and the handlers would
+    /// not learn that their leases are lost (R6).
     async fn drained<H: Handler>(
         &self,
         shutdown: &mut Shutdown,
@@ -85,8 +86,8 @@ impl Run {
         drained.await;
     }
 
-    /// A backend with one lease for each worker also needs heartbeats from an idle
-    /// worker.
+    /// Creates the empty list of held leases. If the backend has one lease for each
+    /// worker, the list asks for heartbeats even while the worker is idle.
     fn held(&self) -> Held {
         let is_shared = self.queue.capabilities().lease_scope == LeaseScope::Worker;
         let always = is_shared.then_some(self.settings.lease);

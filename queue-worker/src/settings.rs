@@ -1,4 +1,4 @@
-//! The settings of a worker: defaults and checks.
+//! The settings of a worker, their defaults, and their checks.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -9,25 +9,26 @@ use crate::{InvalidSetting, RetryPolicy, already_done::Check};
 /// The default number of handlers that run at once.
 pub const DEFAULT_CONCURRENCY: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
-/// The default lease: how long the jobs of a dead worker wait.
+/// The default lease. The jobs of a dead worker wait at least this long.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
 /// The default time that running handlers get at shutdown. Service managers commonly
 /// kill a process after 30 seconds.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(25);
 
-/// How long a worker, by default, retries errors that only a person can repair. The
-/// promotion of a replica takes less time.
+/// How long a worker retries, by default, while the store returns an error that only a
+/// person can repair. A replica may return such errors until it is promoted, and that
+/// takes less time.
 pub const DEFAULT_GIVE_UP_AFTER: Duration = Duration::from_secs(60);
 
-/// The longest wait of one claim. A waiting claim returns as soon as a job is ready.
-/// The limit only matters when a wake-up is lost.
+/// The longest time that one claim waits for a job. A waiting claim returns as soon as
+/// a job is ready, so this limit only matters if the store's notification is lost.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// The default lower limit of the reap interval, however short the lease.
+/// The shortest default interval of the reaper, used for short leases.
 pub const SHORTEST_REAP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The default upper limit of the reap interval, however long the lease.
+/// The longest default interval of the reaper, used for long leases.
 pub const LONGEST_REAP_INTERVAL: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -73,8 +74,9 @@ impl Settings {
         })
     }
 
-    /// The longest time between two checks for expired leases: half the lease, within
-    /// limits, so that a dead worker's jobs wait for one and a half leases (R9).
+    /// The longest time between two checks for expired leases. It is half the lease,
+    /// but between a shortest and a longest interval. So the jobs of a dead worker
+    /// usually wait for one and a half leases at most (R9).
     pub(crate) fn reap_interval(&self) -> Duration {
         let by_lease = self.lease / 2;
         self.reap_every.unwrap_or_else(|| {

@@ -18,7 +18,7 @@ use crate::{
     JobContext, Progress, WorkerError, backoff::Backoff, context::LeaseEnd, held::Held,
 };
 
-/// Settlements that one call sends, and their jobs.
+/// The settlements that one call carries, and the jobs that they settle.
 #[derive(Default)]
 pub(crate) struct SettleCall {
     settlements: Arc<Vec<Settlement>>,
@@ -31,7 +31,8 @@ pub(crate) struct SettleCall {
 pub(crate) struct Settling {
     fresh: SettleCall,
     failed: VecDeque<SettleCall>,
-    /// Whether new dispositions are sent before failed ones.
+    /// Whether the next call carries new dispositions. Otherwise it carries those of a
+    /// failed call; the two take turns.
     is_freshs_turn: bool,
     held: Arc<Held>,
     progress: Progress,
@@ -62,12 +63,19 @@ impl Settling {
         self.fresh.is_empty() && self.failed.is_empty()
     }
 
-    /// How many dispositions no call has sent yet.
+    /// How many dispositions wait for a call.
+    pub(crate) fn unsettled(&self) -> usize {
+        let failed = self.failed.iter().map(|settle_call| settle_call.jobs.len());
+        self.fresh() + failed.sum::<usize>()
+    }
+
+    /// How many dispositions wait that were not sent in any call yet.
     pub(crate) fn fresh(&self) -> usize {
         self.fresh.jobs.len()
     }
 
-    /// The settlements of the next call; `None` when there are none, or during a pause.
+    /// The settlements for the next call. `None` if there are none, or during a pause
+    /// after a failure.
     pub(crate) fn next_settle_call(&mut self, max: usize) -> Option<SettleCall> {
         let settle_call = self.waiting_settle_call(max)?;
         settle_call.jobs.iter().for_each(JobContext::settling);
@@ -105,7 +113,7 @@ impl Settling {
             Ok(settled) => self.settled(&settle_call, &settled),
             Err(error) => {
                 self.not_settled(settle_call, &error);
-                // A settlement that the store refuses for its content is not repeated.
+                // If the store refuses the content of a settlement, it is not repeated.
                 let is_kept = !is_refused(&error);
                 if is_kept && self.backoff.is_hopeless(&error, give_up_after) {
                     return Err(WorkerError::Store(error));
@@ -115,7 +123,8 @@ impl Settling {
         Ok(())
     }
 
-    /// Gives up the remaining settlements, and those of abandoned calls, and logs each.
+    /// Gives up the settlements that are not confirmed, including those of abandoned
+    /// calls. Logs each.
     pub(crate) fn give_up(&mut self, abandoned: impl Iterator<Item = SettleCall>) {
         let fresh = std::mem::take(&mut self.fresh);
         let failed = std::mem::take(&mut self.failed).into_iter();
@@ -130,7 +139,8 @@ impl Settling {
 
     fn settled(&mut self, settle_call: &SettleCall, settled: &[Settled]) {
         self.backoff.works_in_part();
-        // Another call may have failed in the meantime.
+        // The outage continues while settlements of a failed call wait for a
+        // repetition.
         if self.failed.is_empty() {
             self.backoff.is_over();
         }
@@ -152,17 +162,22 @@ impl Settling {
 
     fn not_settled(&mut self, mut settle_call: SettleCall, error: &Error) {
         settle_call.is_uncertain |= error.effect() != Effect::No;
-        // If the store is unavailable, each single settlement would fail like the whole
-        // call.
-        let is_away =
-            matches!(error, Error::Unavailable { .. } | Error::ReadOnly { .. });
+        // While the store or its replicas are unavailable, it is useless to send the
+        // settlements one by one: each would fail as the whole call did.
+        let is_away = matches!(
+            error,
+            Error::Unavailable { .. }
+                | Error::ReadOnly { .. }
+                | Error::NotReplicated { .. }
+        );
         let has_failed_again =
             std::mem::replace(&mut settle_call.has_failed, true) && !is_away;
         settle_call.jobs.iter().for_each(JobContext::settling_failed);
         self.backoff.failed(error);
         let is_refused = is_refused(error);
         if settle_call.jobs.len() > 1 && (is_refused || has_failed_again) {
-            // One refused settlement must not make the others fail.
+            // Send the settlements one by one, so that a refused one does not fail the
+            // others.
             self.failed.extend(settle_call.into_singles());
         } else if !is_refused {
             self.failed.push_back(settle_call);
@@ -175,8 +190,8 @@ impl Settling {
         }
     }
 
-    /// Drops jobs whose lease was lost while they waited: nothing is settled for them
-    /// (R7).
+    /// Removes jobs whose lease was lost while they waited for their settlement: the
+    /// worker must not settle them (R7).
     fn without_lost(&self, settle_call: SettleCall) -> SettleCall {
         if settle_call.jobs.iter().all(|job| job.lease_end().is_none()) {
             return settle_call;
@@ -200,11 +215,12 @@ impl Settling {
     fn not_confirmed(&self, job: &JobContext, is_uncertain: bool, why: &str) {
         let (id, attempt) = (job.id(), job.attempt());
         if job.lease_end() == Some(LeaseEnd::Cancelled) {
-            // A heartbeat has reported it, so the job does not come back.
+            // A heartbeat has reported the job as cancelled, so it is not delivered
+            // again.
             self.progress.ended(LeaseEnd::Cancelled);
         } else if is_uncertain {
-            // The store may have settled the job by a call whose reply never arrived.
-            // That call is also a likely reason for a lease that is gone.
+            // The store may have settled the job in a call whose reply never arrived.
+            // If its lease is gone, that call may be the reason.
             self.progress.perhaps_settled();
             tracing::warn!(
                 %id,
@@ -219,12 +235,16 @@ impl Settling {
 }
 
 impl SettleCall {
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// The settlements of a call. The call's future uses them too. If that future is
-    /// dropped before it ends, they are still needed here.
+    /// The settlements of the call. They are shared with the call's future, because
+    /// they are still needed here if that future is dropped.
     pub(crate) fn settlements(&self) -> Arc<Vec<Settlement>> {
         Arc::clone(&self.settlements)
     }
@@ -260,7 +280,8 @@ impl SettleCall {
     }
 }
 
-/// Whether the store refused a call for its content.
+/// Whether the error is a refusal of the call's content, which no repetition can
+/// change.
 fn is_refused(error: &Error) -> bool {
     matches!(error, Error::Invalid { .. } | Error::Unsupported { .. })
 }
@@ -280,8 +301,8 @@ mod tests {
         JobContext::held_until(delivery, Duration::MAX)
     }
 
-    /// The store froze and applied the call later: it counts the jobs as finished, so
-    /// the worker must not say that their leases were lost.
+    /// The reply to a settlement never arrives, but the store may have applied it. The
+    /// worker counts such jobs as uncertain, and not as lost.
     #[test]
     fn a_job_whose_settlement_got_no_reply_is_perhaps_settled() {
         let held = Arc::new(Held::new(None, Duration::ZERO));
@@ -304,8 +325,8 @@ mod tests {
         assert_eq!((summary.uncertain, summary.lost, summary.done), (1, 1, 0));
     }
 
-    /// A heartbeat reports that an operator cancelled the job before its settlement was
-    /// sent. The job does not come back, so it is not lost.
+    /// A heartbeat reports a job as cancelled before its settlement is sent. The worker
+    /// counts it as cancelled, and not as lost, because it is not delivered again.
     #[test]
     fn a_cancelled_job_that_waits_for_its_settlement_is_not_lost() {
         let held = Arc::new(Held::new(None, Duration::ZERO));
@@ -326,8 +347,8 @@ mod tests {
         assert_eq!((summary.cancelled, summary.lost, summary.uncertain), (2, 0, 0));
     }
 
-    /// One of two pending calls fails. The success of the other must not make the
-    /// worker repeat the failed one at once.
+    /// Of two pending calls, one fails and then the other succeeds. The success must
+    /// not end the pause, after which the failed call is repeated.
     #[test]
     fn what_works_beside_does_not_end_a_pause() {
         let held = Arc::new(Held::new(None, Duration::ZERO));

@@ -1,4 +1,4 @@
-//! The requests that end a worker: futures, and signals if it handles them.
+//! The requests that end a worker: futures of the application, and signals.
 
 use std::{
     future::{Future, poll_fn},
@@ -14,7 +14,7 @@ use crate::WorkerError;
 
 type Request = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The requests that end a worker, as set on its builder.
+/// The requests that end a worker, as the application has set them.
 #[derive(Default)]
 pub(crate) struct Requests {
     pub(crate) stop: Vec<Request>,
@@ -22,20 +22,21 @@ pub(crate) struct Requests {
     pub(crate) on_signals: Option<Signals>,
 }
 
-/// Marks that this worker handles SIGINT and SIGTERM.
+/// The application's request that the worker handle SIGINT and SIGTERM.
 pub(crate) struct Signals;
 
-/// Listens to the requests; dropping this value stops listening.
+/// Waits for the requests that end a worker. Dropping this value stops waiting.
 ///
-/// The claim loop polls them, so that a request takes effect before the next reply of
-/// the store.
+/// The claim loop polls this value before it reads the next reply of the store, so a
+/// request takes effect first.
 pub(crate) struct Shutdown {
     stop: AnyOf,
     halt: AnyOf,
     _signals: JoinSet<()>,
 }
 
-/// Several requests; the first one that is made counts.
+/// Several futures that request the same stop. It is requested when the first of them
+/// completes.
 struct AnyOf {
     requests: Vec<Request>,
     is_made: bool,
@@ -73,7 +74,7 @@ impl Shutdown {
         self.halt.is_made
     }
 
-    /// Adds a request for a hard stop.
+    /// Adds a future that requests a hard stop.
     pub(crate) fn also_halt_on(
         &mut self,
         request: impl Future<Output = ()> + Send + 'static,
@@ -81,7 +82,7 @@ impl Shutdown {
         self.halt.requests.push(Box::pin(request));
     }
 
-    /// Turns the shutdown into a hard one.
+    /// Requests a hard stop at once, without a future of the application.
     pub(crate) fn halt(&mut self) {
         self.halt.is_made = true;
     }

@@ -1,4 +1,4 @@
-//! The running handlers, one task for each.
+//! The slots of a worker: one for each handler that may run at once.
 
 use std::{collections::HashMap, future::pending, sync::Arc};
 
@@ -10,7 +10,8 @@ use crate::{
     attempt::{Ended, Program},
 };
 
-/// The running handlers, and how many more may run. Dropping it drops their futures.
+/// The running handlers, each on a task, and the number of free slots. Dropping this
+/// value drops the handlers' futures.
 pub(crate) struct Slots<H> {
     capacity: usize,
     program: Arc<Program<H>>,
@@ -58,7 +59,7 @@ impl<H: Handler> Slots<H> {
         self.progress.set_running(self.jobs.len());
     }
 
-    /// Completes with the next attempt that ends; never completes when none runs.
+    /// Waits until an attempt ends. Never completes if no handler runs.
     pub(crate) async fn next_ended(&mut self) -> (JobContext, Ended) {
         loop {
             match self.tasks.join_next_with_id().await {
@@ -72,20 +73,21 @@ impl<H: Handler> Slots<H> {
         }
     }
 
-    /// An attempt that has ended already, if there is one.
+    /// Returns an attempt that has ended already. `None` if there is none.
     pub(crate) fn try_ended(&mut self) -> Option<(JobContext, Ended)> {
         let joined = self.tasks.try_join_next_with_id()?;
         self.ended(joined)
     }
 
-    /// Fires every token and drops the futures, each at its next `await`.
+    /// Cancels the token of every running job, and drops every handler's future at its
+    /// next `await`.
     pub(crate) fn cut_off(&mut self) {
         self.jobs.values().for_each(|job| job.cancel(Cancellation::ShutDown));
         self.tasks.abort_all();
     }
 
-    /// Removes and returns the jobs that still run: their handlers block and cannot be
-    /// stopped.
+    /// Removes and returns the jobs whose handlers still run after they were cut off.
+    /// Such a handler blocks its thread and cannot be stopped.
     pub(crate) fn take_stuck(&mut self) -> Vec<JobContext> {
         self.jobs.drain().map(|(_, job)| job).collect()
     }
@@ -117,5 +119,32 @@ fn without_answer(error: JoinError) -> Ended {
             ))))
         }
         Err(_) => Ended::CutOff,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use relq_core::{Delivery, JobId, Receipt};
+
+    use super::*;
+    use crate::settings::Settings;
+
+    /// A handler may have passed its token to another task, which ends only by the
+    /// token.
+    #[tokio::test]
+    async fn a_cut_off_cancels_the_token_of_each_job() {
+        let handler = |_: JobContext| pending::<Result<(), Failure>>();
+        let program = Program { handler, settings: Settings::default() };
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
+        let mut slots = Slots::new(program, Progress::default());
+        slots.start(job.clone());
+
+        slots.cut_off();
+
+        assert_eq!(job.cancellation(), Some(Cancellation::ShutDown), "the reason");
+        assert!(matches!(slots.next_ended().await.1, Ended::CutOff), "it was cut off");
     }
 }

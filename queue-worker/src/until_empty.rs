@@ -1,4 +1,4 @@
-//! Detects that a queue has no more work.
+//! Detects that a queue has no more work for `run_until_empty`.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use relq_core::{Error, Operator, Stats, environment::Environment, error::RetryAd
 
 use crate::WorkerError;
 
-/// The pause between two checks of a nearly empty queue, and of a full one.
+/// The shortest and the longest pause between two reads of the queue's statistics.
 const SHORTEST_LOOK: Duration = Duration::from_millis(50);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
-/// Completes when nothing is ready or leased and nothing falls due within
-/// `max_wait`.
+/// Completes when no job is ready or leased, and no scheduled job or retry becomes due
+/// within `max_wait`.
 ///
 /// # Errors
 /// [`WorkerError::Paused`] when the queue is paused, and [`WorkerError::Store`] when
@@ -45,7 +45,8 @@ fn is_empty(stats: &Stats, max_wait: Duration) -> bool {
     stats.ready == 0 && stats.leased == 0 && !is_due_soon
 }
 
-/// The pause grows with the number of jobs, because each check costs the store.
+/// The pause before the next read of the statistics. It grows with the number of jobs,
+/// because each read costs the store.
 fn until_next_look(stats: &Stats) -> Duration {
     let by_jobs = Duration::from_millis(stats.unfinished());
     by_jobs.clamp(SHORTEST_LOOK, LONGEST_LOOK)

@@ -1,4 +1,4 @@
-//! A worker and its settings.
+//! The public type of the worker, and the methods that set and run it.
 
 use std::{
     fmt, future::Future, num::NonZeroU32, panic::resume_unwind, sync::Arc,
@@ -6,8 +6,7 @@ use std::{
 };
 
 use relq_core::{Operator, ReliableQueue, WorkerId, environment::Environment};
-use tokio::sync::oneshot;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::{sync::oneshot, task::AbortHandle};
 use tracing::Instrument;
 
 use crate::{
@@ -24,6 +23,38 @@ use crate::{
 ///
 /// It runs inside any program: it has no global state, handles no signal unless
 /// [asked](Self::handle_signals), and ends when a [future](Self::stop_on) does.
+///
+/// ```
+/// use std::{num::NonZeroU32, sync::Arc, time::Duration};
+/// use relq_worker::{CancellationToken, Failure, JobContext};
+/// use relq_worker::{RetryPolicy, Worker, WorkerError};
+///
+/// async fn send(job: JobContext) -> Result<(), Failure> {
+///     println!("attempt {} of {}", job.attempt(), job.id());
+///     Ok(())
+/// }
+///
+/// async fn serve(
+///     queue: Arc<dyn relq_core::ReliableQueue>,
+///     shutdown: CancellationToken,
+/// ) -> Result<(), WorkerError> {
+///     let retry = RetryPolicy::exponential(
+///         Duration::from_millis(200), // the longest wait after the first attempt
+///         Duration::from_secs(600),   // the longest wait after any attempt
+///     )?;
+///     let worker = Worker::new(queue)
+///         .concurrency(NonZeroU32::new(4).expect("not zero")) // handlers at once
+///         .lease(Duration::from_secs(60)) // how long the jobs of a dead worker wait
+///         .timeout(Duration::from_secs(300)) // of one attempt
+///         .grace(Duration::from_secs(10)) // for running handlers at shutdown
+///         .retry(retry)
+///         .stop_on(shutdown.cancelled_owned());
+///     let progress = worker.progress(); // counts that can be read while it runs
+///     worker.run(send).await?;
+///     println!("{} done", progress.summary().done);
+///     Ok(())
+/// }
+/// ```
 pub struct Worker {
     queue: Arc<dyn ReliableQueue>,
     id: Option<WorkerId>,
@@ -69,7 +100,8 @@ impl Worker {
         self
     }
 
-    /// Sets when failed jobs are retried.
+    /// Sets how long a failed job waits for its next attempt; the default is up to one
+    /// second after the first attempt, doubled after each, and at most an hour.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.settings.retry = policy;
@@ -106,9 +138,10 @@ impl Worker {
         self
     }
 
-    /// Calls `check` for redelivered jobs only. If it says that an earlier attempt did
-    /// the work, the job is acknowledged without running. The time-out covers the check
-    /// too.
+    /// Calls `check`, such as an `async fn(JobContext) -> Result<bool, E>`, for
+    /// redelivered jobs only. If it returns that an earlier attempt did the work, the
+    /// worker acknowledges the job without running the handler. The time-out covers the
+    /// check too.
     #[must_use]
     pub fn already_done(mut self, check: impl AlreadyDone) -> Self {
         self.settings.already_done = Some(Check::new(check));
@@ -130,12 +163,13 @@ impl Worker {
         self
     }
 
-    /// Stops gracefully when `request` completes: no new claims, the grace time for
-    /// running handlers, the rest given back (R24). May be called repeatedly; the first
-    /// to complete counts. For a [`CancellationToken`] pass `token.cancelled_owned()`.
+    /// Stops gracefully when `request` completes: the worker claims no more, running
+    /// handlers get the grace time, and the other jobs are given back (R24). May be
+    /// called repeatedly; the first request to complete counts. For a
+    /// [`CancellationToken`] pass `token.cancelled_owned()`.
     ///
-    /// A handler that makes the request itself should return or await soon after. Until
-    /// then its thread may block the worker.
+    /// If a handler makes the request itself, it should return or await soon after.
+    /// Until then its thread may block the worker.
     ///
     /// [`CancellationToken`]: crate::CancellationToken
     #[must_use]
@@ -172,7 +206,7 @@ impl Worker {
         self
     }
 
-    /// A view of the worker's counts, to be read while it runs.
+    /// The counts of the worker's jobs, which can be read while it runs.
     pub fn progress(&self) -> Progress {
         self.progress.clone()
     }
@@ -202,15 +236,15 @@ impl Worker {
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
         let run = Run { queue, worker, settings, clock, progress };
-        // Runs in a task of its own. On a multi-threaded runtime the caller's
-        // blocked-on future runs on a separate thread, and each wake-up would cross
-        // threads.
+        // Run the worker on a task of the runtime. Otherwise an application that calls
+        // `block_on` would run it on its own thread, and on a multi-threaded runtime
+        // each wake-up would cross from a thread of the runtime to that thread.
         let run = run.until_asked(handler, requests).in_current_span();
-        AbortOnDropHandle::new(tokio::spawn(run)).await.unwrap_or_else(|error| {
-            match error.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                Err(_) => Err(WorkerError::Died("runtime")),
-            }
+        let task = tokio::spawn(run);
+        let _abort = AbortOnDrop(task.abort_handle());
+        task.await.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(WorkerError::Died("runtime")),
         })
     }
 
@@ -251,12 +285,24 @@ impl Worker {
         let (tell, mut told) = oneshot::channel();
         let watch = async move {
             let ended = until_empty(&*queue, max_wait, &environment).await;
-            // The send fails if the worker has already ended by itself.
+            // Ignore a failed send: the worker has ended by itself already.
             let _ = tell.send(ended);
         };
         let summary = Box::pin(self.stop_on(watch).run(handler)).await?;
-        // No result was sent if another request stopped the worker.
+        // There is no result if another request stopped the worker before the queue was
+        // empty.
         told.try_recv().unwrap_or(Ok(())).map(|()| summary)
+    }
+}
+
+/// Aborts the worker's task when the future of [`Worker::run`] is dropped. tokio-util
+/// has such a type in its feature `rt`, but that feature compiles more code than all
+/// else that relq uses of tokio-util.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -271,7 +317,7 @@ mod tests {
     use super::*;
     use crate::{Failure, JobContext};
 
-    /// A worker can be spawned on any runtime.
+    /// The future of `run` is `Send`, so it can be spawned on any runtime.
     #[test]
     fn a_run_can_move_between_threads() {
         fn assert_send<T: Send>(_: impl FnOnce(Worker) -> T) {}

@@ -1,21 +1,22 @@
-//! `circular+redis://…[?finish=lrem]`, and the same with `rediss` and `unix`.
+//! Opens URLs of the form `circular+redis://…[?finish=lrem]`, and the same with
+//! `rediss` and `unix`.
 
-use relq_circular::{CircularConfig, CircularQueue, FinishBy};
+use relq_circular::{CircularConfig, FinishBy};
 
 use super::{ConnectError, opening::bad_url, own_option};
 
 const PREFIX: &str = "circular+";
 
-on_redis!(CircularQueue);
+on_redis!(relq_circular::connect, CircularConfig::partition);
 
 fn config(url: &str) -> Result<CircularConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
-    own_option::check(url, address, "finish")?;
+    own_option::check(url, address, &["finish"])?;
     let (address, finish) = own_option::split(address, "finish");
     let finish = match finish.as_slice() {
         [] | ["mark"] => FinishBy::Mark,
         ["lrem"] => FinishBy::Lrem,
-        _ => return Err(bad_url(url, "finish is mark or lrem")),
+        _ => return Err(bad_url(url, "the option finish must be mark or lrem")),
     };
     let config = CircularConfig::new(&address);
     let config = config.map_err(|error| bad_url(url, error.to_string()))?;
@@ -41,7 +42,10 @@ mod tests {
         for (url, why) in [
             ("circular+redis://:s3cret@h?finish=never", "mark or lrem"),
             ("circular+redis://:s3cret@h?finish=mark&finish=lrem", "mark or lrem"),
-            ("circular+redis://:s3cret@h?finsh=lrem", "only finish, response_timeout"),
+            (
+                "circular+redis://:s3cret@h?finsh=lrem",
+                "only finish, partitions, claim_from, part, response",
+            ),
             ("circular+redis://:s3cret@h?mode=shared", "no option \"mode\""),
             ("circular+redis://:s3cret@h/zero", "not usable"),
         ] {

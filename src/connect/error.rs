@@ -1,4 +1,4 @@
-//! Why a queue could not be opened.
+//! The error type for a queue that could not be opened.
 
 /// Why [`connect`](crate::connect) returned no queue. No message shows a password.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum ConnectError {
     BadUrl {
         /// The URL, without user, password and options.
         url: String,
-        /// The problem with the URL.
+        /// Why the URL cannot be used.
         reason: String,
     },
     /// The backend could not open the queue.
@@ -41,7 +41,7 @@ pub enum ConnectError {
 fn unknown_scheme(url: &str, scheme: Option<&str>, guess: Option<&str>) -> String {
     let mut message = match scheme {
         Some(scheme) => format!("no backend is called {scheme:?}, as in {url}"),
-        None => format!("{url} is no URL"),
+        None => format!("{url:?} is not a URL"),
     };
     if let Some(guess) = guess {
         message.push_str(&format!("; did you mean {guess}?"));

@@ -1,9 +1,10 @@
-//! Guesses the word that a mistyped word was meant to be.
+//! Guesses which known word a user meant with a mistyped word.
 
-/// With more edits than this, a word counts as another word.
+/// The most edits between a mistyped word and its guess.
 const MOST_EDITS: usize = 3;
 
-/// The word of `known` that is fewest edits away from `typed`, if one is near.
+/// Returns the word of `known` that needs the fewest edits to become `typed`. Returns
+/// `None` if no word is near.
 pub(super) fn nearest(typed: &str, known: &[String]) -> Option<String> {
     let typed = typed.to_lowercase();
     let near = known.iter().map(|word| (edits(&typed, word), word));
@@ -11,7 +12,7 @@ pub(super) fn nearest(typed: &str, known: &[String]) -> Option<String> {
     near.min_by_key(|(edits, _)| *edits).map(|(_, word)| word.clone())
 }
 
-/// The Levenshtein distance, one row of the table at a time.
+/// Computes the Levenshtein distance of two words, one row of the table at a time.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

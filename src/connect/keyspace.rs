@@ -1,24 +1,29 @@
-//! `keyspace+redis://…`, `keyspace+rediss://…`, `keyspace+unix://…`, with the option
-//! `?foreign=tolerate`.
+//! Opens URLs of the form `keyspace+redis://…[?foreign=tolerate]`, and the same with
+//! `rediss` and `unix`.
 
-use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
+use relq_keyspace::KeyspaceConfig;
 
 use super::{ConnectError, opening::bad_url, own_option};
 
 const PREFIX: &str = "keyspace+";
 
-on_redis!(KeyspaceQueue);
+on_redis!(relq_keyspace::connect, whole);
+
+/// A queue of this backend has no parts, which `partitions.rs` has checked.
+fn whole(config: KeyspaceConfig, _: relq_redis::Partition) -> KeyspaceConfig {
+    config
+}
 
 fn config(url: &str) -> Result<KeyspaceConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
-    own_option::check(url, address, "foreign")?;
+    own_option::check(url, address, &["foreign"])?;
     let (address, foreign) = own_option::split(address, "foreign");
     let config = KeyspaceConfig::new(&address);
     let config = config.map_err(|error| bad_url(url, error.to_string()))?;
     match foreign.as_slice() {
         [] | ["refuse"] => Ok(config),
         ["tolerate"] => Ok(config.tolerate_foreign_keys()),
-        _ => Err(bad_url(url, "foreign is refuse or tolerate")),
+        _ => Err(bad_url(url, "the option foreign must be refuse or tolerate")),
     }
 }
 
@@ -49,7 +54,7 @@ mod tests {
         let error =
             config("keyspace+redis://:s3cret@host/0?foreign=maybe").unwrap_err();
         let error = error.to_string();
-        assert!(error.contains("foreign is refuse or tolerate"), "{error}");
+        assert!(error.contains("foreign must be refuse or tolerate"), "{error}");
         assert!(!error.contains("s3cret"), "{error}");
         assert!(config("keyspace+redis://:s3cret@host/zero").is_err());
     }

@@ -1,4 +1,4 @@
-//! How a backend opens a queue that a URL names.
+//! The functions and options with which a backend opens the queue that a URL names.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -10,7 +10,9 @@ pub(super) type Open = for<'a> fn(&'a str, QueueName, Options) -> Opening<'a>;
 pub(super) type Opening<'a> =
     Pin<Box<dyn Future<Output = Result<Arc<dyn Queue>, ConnectError>> + Send + 'a>>;
 
-/// How a queue is opened.
+/// The options for opening a queue: its environment, what to do if its file is missing,
+/// and which part of a queue is opened.
+#[derive(Clone)]
 pub(super) struct Options {
     pub(super) environment: Environment,
     /// What to do if the file of a SQLite queue does not exist. Other backends ignore
@@ -20,6 +22,21 @@ pub(super) struct Options {
         expect(dead_code, reason = "no file is opened")
     )]
     pub(super) missing_file: MissingFile,
+    /// Which part of a queue of several parts is opened.
+    #[cfg(feature = "redis")]
+    pub(super) partition: relq_redis::Partition,
+}
+
+impl Options {
+    /// The options for a whole queue.
+    pub(super) fn new(environment: Environment, missing_file: MissingFile) -> Self {
+        Self {
+            environment,
+            missing_file,
+            #[cfg(feature = "redis")]
+            partition: relq_redis::Partition::Whole,
+        }
+    }
 }
 
 /// Whether a file that does not exist is created.
@@ -34,13 +51,17 @@ pub(super) type OwnerOf =
     fn(
         &str,
         QueueName,
+        relq_redis::Partition,
     ) -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError>;
 
-/// Defines `open` and `owner` of a backend on Redis, whose settings the function `config`
-/// beside them reads from a URL.
+/// Defines the functions `open` and `owner` for a backend on Redis. They call the
+/// function `config` of the same module, which reads the backend's settings from a URL.
+/// `$connect` is a function of the backend's crate: if it were the method of the
+/// generic queue type, this crate would compile the generic code a second time.
+/// `$in_parts` is the method of the configuration that says which part is opened.
 #[cfg(feature = "redis")]
 macro_rules! on_redis {
-    ($Queue:ident) => {
+    ($connect:path, $in_parts:path) => {
         pub(super) fn open(
             url: &str,
             queue: relq_core::QueueName,
@@ -48,17 +69,18 @@ macro_rules! on_redis {
         ) -> super::opening::Opening<'_> {
             Box::pin(async move {
                 let config = config(url)?.environment(options.environment);
-                let queue = $Queue::connect(config, queue).await?;
-                Ok(std::sync::Arc::new(queue) as _)
+                let config = $in_parts(config, options.partition);
+                Ok($connect(config, queue).await?)
             })
         }
 
         pub(super) fn owner(
             url: &str,
             queue: relq_core::QueueName,
+            partition: relq_redis::Partition,
         ) -> Result<(relq_redis::RedisConfig, relq_redis::Owner), ConnectError> {
             use relq_redis::pattern::PatternConfig as _;
-            Ok(config(url)?.owner(queue))
+            Ok($in_parts(config(url)?, partition).owner(queue))
         }
     };
 }
@@ -71,7 +93,7 @@ macro_rules! on_redis {
     feature = "stream",
     feature = "zset"
 ))]
-/// The error for a URL of a known scheme.
+/// Creates the error for a URL whose scheme is known but whose rest cannot be used.
 pub(super) fn bad_url(url: &str, reason: impl Into<String>) -> ConnectError {
     ConnectError::BadUrl { url: redacted(url), reason: reason.into() }
 }

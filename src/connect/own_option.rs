@@ -1,17 +1,23 @@
-//! Splits off the backend's own option of a URL; all other options belong to the
-//! transport.
+//! Separates the options that belong to the backend, or to relq, from a URL. All other
+//! options belong to the transport.
 
 use relq_redis::RedisConfig;
 
-use super::{ConnectError, opening::bad_url};
+use super::{ConnectError, opening::bad_url, partitions::OPTIONS};
 
-/// Refuses a URL with an option that neither the backend nor its transport has.
-pub(super) fn check(url: &str, address: &str, own: &str) -> Result<(), ConnectError> {
-    RedisConfig::check_options(address, &[own])
+/// Refuses a URL with an option that neither the backend nor its transport has. The
+/// options of [`partitions`](super::partitions) were taken out before.
+pub(super) fn check(
+    url: &str,
+    address: &str,
+    own: &[&str],
+) -> Result<(), ConnectError> {
+    let known: Vec<_> = own.iter().chain(&OPTIONS).copied().collect();
+    RedisConfig::check_options(address, &known)
         .map_err(|error| bad_url(url, error.to_string()))
 }
 
-/// The URL without the option of that name, and the values of that option.
+/// Returns the URL without the option called `name`, and the values of that option.
 pub(super) fn split<'a>(url: &'a str, name: &str) -> (String, Vec<&'a str>) {
     let Some((place, options)) = url.split_once('?') else {
         return (url.to_owned(), Vec::new());

@@ -1,21 +1,22 @@
-//! `processing-list+redis://…[?mode=shared]`, and the same with `rediss` and `unix`.
+//! Opens URLs of the form `processing-list+redis://…[?mode=shared]`, and the same with
+//! `rediss` and `unix`.
 
-use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
+use relq_processing_list::{Mode, ProcessingListConfig};
 
 use super::{ConnectError, opening::bad_url, own_option};
 
 const PREFIX: &str = "processing-list+";
 
-on_redis!(ProcessingListQueue);
+on_redis!(relq_processing_list::connect, ProcessingListConfig::partition);
 
 fn config(url: &str) -> Result<ProcessingListConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
-    own_option::check(url, address, "mode")?;
+    own_option::check(url, address, &["mode"])?;
     let (address, mode) = own_option::split(address, "mode");
     let mode = match mode.as_slice() {
         [] | ["worker"] => Mode::PerWorker,
         ["shared"] => Mode::Shared,
-        _ => return Err(bad_url(url, "mode is worker or shared")),
+        _ => return Err(bad_url(url, "the option mode must be worker or shared")),
     };
     let config = ProcessingListConfig::new(&address);
     let config = config.map_err(|error| bad_url(url, error.to_string()))?;

@@ -1,6 +1,6 @@
-//! Shows a URL without its secrets.
+//! Removes the secrets from a URL, so that it can be shown.
 
-/// A URL that can be shown: user, password and options are removed.
+/// Returns a URL that can be shown: without user, password and options.
 ///
 /// Everything up to the last `@` is removed, because a password that was not
 /// percent-encoded may contain any other delimiter. The options are removed too,

@@ -1,4 +1,4 @@
-//! `sqlite:PATH` and `sqlite::memory:`.
+//! Opens URLs of the form `sqlite:PATH`, and the URL `sqlite::memory:`.
 
 use std::sync::Arc;
 
@@ -25,8 +25,9 @@ pub(super) fn open(url: &str, queue: QueueName, options: Options) -> Opening<'_>
     })
 }
 
-/// The path is taken as it is, up to the first `?`. The two slashes of other programs'
-/// URLs (`sqlite://PATH`) are skipped.
+/// Reads the settings from a SQLite URL. The path ends at the first `?` and is taken as
+/// it is. Two slashes before it (`sqlite://PATH`) are skipped, because the URLs of
+/// other programs have them.
 fn config(url: &str) -> Result<SqliteConfig, ConnectError> {
     let rest = url.split_once(':').map_or(url, |(_scheme, rest)| rest);
     let (path, options) = rest.split_once('?').unwrap_or((rest, ""));

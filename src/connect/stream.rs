@@ -1,15 +1,16 @@
-//! `stream+redis://…`, `stream+rediss://…`, `stream+unix://…`.
+//! Opens URLs of the form `stream+redis://…`, and the same with `rediss` and `unix`.
 
-use relq_stream::{StreamConfig, StreamQueue};
+use relq_stream::StreamConfig;
 
-use super::{ConnectError, opening::bad_url};
+use super::{ConnectError, opening::bad_url, own_option};
 
 const PREFIX: &str = "stream+";
 
-on_redis!(StreamQueue);
+on_redis!(relq_stream::connect, StreamConfig::partition);
 
 fn config(url: &str) -> Result<StreamConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    own_option::check(url, address, &[])?;
     StreamConfig::new(address).map_err(|error| bad_url(url, error.to_string()))
 }
 

@@ -1,16 +1,17 @@
-//! `zset+redis://…`, `zset+rediss://…`, `zset+unix://…`, and the same without
-//! `zset+`.
+//! Opens URLs of the form `zset+redis://…`, and the same with `rediss` and `unix`. The
+//! prefix `zset+` may be left out.
 
-use relq_zset::{ZsetConfig, ZsetQueue};
+use relq_zset::ZsetConfig;
 
-use super::{ConnectError, opening::bad_url};
+use super::{ConnectError, opening::bad_url, own_option};
 
 const PREFIX: &str = "zset+";
 
-on_redis!(ZsetQueue);
+on_redis!(relq_zset::connect, ZsetConfig::partition);
 
 fn config(url: &str) -> Result<ZsetConfig, ConnectError> {
     let address = url.strip_prefix(PREFIX).unwrap_or(url);
+    own_option::check(url, address, &[])?;
     ZsetConfig::new(address).map_err(|error| bad_url(url, error.to_string()))
 }
 

@@ -12,26 +12,27 @@ use crate::{
     printable::printable_lines,
 };
 
-/// The result of a command.
+/// The result of a command: a value, or the failure to report.
 pub type CommandResult<T = ()> = Result<T, Failure>;
 
-/// Why a command failed.
+/// Why a command failed, which decides its message and its exit code.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line is invalid: exit code 2.
     Usage(String),
-    /// The command failed: exit code 1.
+    /// The command failed, and the message must be printed: exit code 1.
     Failed(String),
-    /// The command ended as intended, but not all of its jobs are done.
+    /// The command ended as intended, but not all of the jobs that it ran are done.
     Unfinished {
-        /// The exit code, which says what became of the jobs.
+        /// The exit code, which tells the caller in which state the jobs are.
         code: u8,
         /// The state of the jobs, in words.
         message: String,
     },
-    /// The command failed, and the output has already said so: exit code 1.
+    /// The command failed, and has already printed the reason: exit code 1.
     Reported,
-    /// The reader of the output closed it, as `head` does. This is not reported.
+    /// The reader of the output closed it, as `head` does. No message is printed, and
+    /// the exit code is 0.
     OutputClosed,
 }
 
@@ -56,12 +57,30 @@ impl Failure {
         }
     }
 
-    /// A failed write to standard output.
+    /// Adds what was done before the command failed to the message.
+    #[must_use]
+    pub fn after(self, done: &str) -> Self {
+        match self {
+            Self::Failed(message) => Self::Failed(format!("{message}; {done}")),
+            other => other,
+        }
+    }
+
+    /// Converts an error of writing to standard output into a failure.
     pub fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::OutputClosed;
         }
         Self::Failed(format!("cannot write to standard output: {error}"))
+    }
+}
+
+/// Ignores that the reader of the output has closed it. A command that has more to do
+/// than to print then continues, and its exit code still says how it ended.
+pub fn unless_closed(printed: CommandResult) -> CommandResult {
+    match printed {
+        Err(Failure::OutputClosed) => Ok(()),
+        printed => printed,
     }
 }
 
@@ -80,7 +99,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// The message of an error with all its causes, and advice what to do.
+/// Returns the message of an error with all its causes, and advice for the user.
 pub fn explain(error: &Error) -> String {
     let message = error.full_message();
     match remedy(error) {

@@ -1,5 +1,5 @@
-//! Signals that ask the program to end: the first stops it gracefully, a second may
-//! stop it hard.
+//! Handles the signals that ask the program to end: the first signal stops it
+//! gracefully, and a second may stop it hard.
 
 mod ignored;
 
@@ -11,8 +11,9 @@ use tokio::{
 
 use crate::failure::{CommandResult, Failure};
 
-/// The signals that ask a program to end, and that end a process which does not handle
-/// them. SIGKILL cannot be handled. The signals that are not listed report a fault.
+/// The signals that ask a program to end. A process that does not handle them is ended
+/// by them. SIGKILL is missing, because it cannot be handled. Signals that report a
+/// fault of the program are missing too.
 pub const SIGNALS: [Signal; 8] = [
     Signal::HUP,
     Signal::INT,
@@ -24,9 +25,10 @@ pub const SIGNALS: [Signal; 8] = [
     Signal::XCPU,
 ];
 
-/// The signals whose second arrival stops the program hard. A person or a supervisor
-/// sends them. The other signals repeat without a person: a closed terminal sends two
-/// hangups, and the kernel reports exceeded processor time each second.
+/// The signals that stop the program hard when a second one arrives. Only a person or a
+/// supervisor sends them. Other signals can arrive twice without a request: a closed
+/// terminal sends two hangups, and the kernel reports exceeded processor time each
+/// second.
 const INSISTING: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::TERM];
 
 /// The signals that the program has received.
@@ -36,7 +38,7 @@ pub struct Interrupts(watch::Receiver<Told>);
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     is_asked: bool,
-    /// How many of the signals were in [`INSISTING`].
+    /// How many of the received signals are in [`INSISTING`].
     insisting: u32,
 }
 
@@ -63,17 +65,17 @@ impl Interrupts {
         Ok(Self(told))
     }
 
-    /// Completes once the program was told to stop.
+    /// Waits until a signal has asked the program to stop.
     pub async fn first(&self) {
         self.reached(|told| told.is_asked).await;
     }
 
-    /// Completes once a second signal tells the program to stop hard.
+    /// Waits until a second signal asks the program to stop hard.
     pub async fn second(&self) {
         self.reached(|told| told.insisting >= 2).await;
     }
 
-    /// Whether the program was told to stop.
+    /// Whether a signal has asked the program to stop.
     pub fn any(&self) -> bool {
         self.0.borrow().is_asked
     }
@@ -81,7 +83,8 @@ impl Interrupts {
     async fn reached(&self, condition: impl Fn(&Told) -> bool) {
         let mut told = self.0.clone();
         if told.wait_for(condition).await.is_err() {
-            // The listening tasks ended with the runtime, so no signal will arrive.
+            // The tasks that listen for signals have ended with the runtime, so no
+            // signal can arrive.
             std::future::pending::<()>().await;
         }
     }
@@ -94,7 +97,8 @@ impl Told {
     }
 }
 
-/// Handles a signal from now on, for as long as the process lives.
+/// Installs a handler for a signal. The signal does not end the process any more, even
+/// after the returned value is dropped.
 pub fn handle(kind: Signal) -> std::io::Result<tokio::signal::unix::Signal> {
     signal(SignalKind::from_raw(kind.as_raw()))
 }

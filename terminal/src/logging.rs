@@ -1,4 +1,4 @@
-//! The log of the libraries, on standard error.
+//! Prints the log of the libraries on standard error.
 
 use std::{
     fmt,
@@ -14,16 +14,17 @@ use tracing_subscriber::{
 
 use crate::printable::printable;
 
-/// The variable that filters the log: a level, or directives by module.
+/// The environment variable that filters the log: a level, or directives by module.
 const VARIABLE: &str = "RELQ_LOG";
 
-/// Logs warnings and errors, or the events that `RELQ_LOG` selects.
+/// Starts to print the log: warnings and errors, or the events that `RELQ_LOG` selects.
 pub fn start() {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::WARN.into())
         .with_env_var(VARIABLE)
         .from_env_lossy();
-    // Ids, errors of handlers and replies of a server may contain any text.
+    // Make all fields printable, because ids, errors of handlers and replies of a
+    // server may contain any text.
     let fields = debug_fn(|to, field, value| write_field(to, field.name(), value));
     tracing_subscriber::fmt()
         .with_env_filter(filter)

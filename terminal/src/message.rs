@@ -1,4 +1,4 @@
-//! Standard error: messages for the user.
+//! Prints messages for the user on standard error.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ pub fn say(message: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(message));
 }
 
-/// As [`say`], for a message of many lines.
+/// Prints a message of several lines. Otherwise the same as [`say`].
 pub fn say_lines(message: &str) {
     let _ = writeln!(io::stderr(), "{}", printable_lines(message));
 }

@@ -1,5 +1,5 @@
-//! Standard output: lines or JSON values, without an error when the reader has closed
-//! it.
+//! Prints lines or JSON values on standard output. It is no error if the reader has
+//! closed the output.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::{
-    failure::{CommandResult, Failure},
+    failure::{CommandResult, Failure, unless_closed},
     printable::{printable, printable_lines},
 };
 
@@ -20,8 +20,12 @@ pub struct Format {
 }
 
 impl Format {
-    /// Prints an output that is a single value.
+    /// Prints one value, as text or as JSON.
     pub fn show<T: Serialize + std::fmt::Display>(self, answer: &T) -> CommandResult {
+        unless_closed(self.print(answer))
+    }
+
+    fn print<T: Serialize + std::fmt::Display>(self, answer: &T) -> CommandResult {
         let mut out = Output::new();
         if self.json {
             out.json(answer)?;
@@ -33,23 +37,24 @@ impl Format {
     }
 }
 
-/// Buffered standard output.
+/// Text for standard output. It is collected in a buffer until it is flushed.
 #[derive(Debug)]
 pub struct Output(BufWriter<Stdout>);
 
 impl Output {
-    /// Begins to print.
+    /// Creates an empty buffer for standard output.
     #[expect(clippy::new_without_default, reason = "it stands for standard output")]
     pub fn new() -> Self {
         Self(BufWriter::with_capacity(64 << 10, io::stdout()))
     }
 
-    /// Prints a text as it is.
+    /// Prints a text unchanged. Unlike a name, the text is not made printable.
     pub fn text(&mut self, text: &str) -> CommandResult {
         self.0.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
     }
 
-    /// Prints a name on a line: unchanged for programs, made printable for a terminal.
+    /// Prints a name on a line. On a terminal the name is made printable. Otherwise a
+    /// program reads the output, so the name is printed unchanged.
     pub fn name(&mut self, name: &str) -> CommandResult {
         if io::stdout().is_terminal() {
             self.text(&printable(name))?;
@@ -65,7 +70,7 @@ impl Output {
             .map_err(|error| Failure::output(&error.into()))
     }
 
-    /// Writes out the rest of the buffer.
+    /// Writes the text that is still in the buffer to standard output.
     pub fn flush(&mut self) -> CommandResult {
         self.0.flush().map_err(|error| Failure::output(&error))
     }
@@ -79,26 +84,26 @@ pub struct JsonArray {
 }
 
 impl JsonArray {
-    /// Begins the array.
+    /// Prints the beginning of the array.
     pub fn begin() -> CommandResult<Self> {
         let mut out = Output::new();
         out.text("[")?;
         Ok(Self { out, is_empty: true })
     }
 
-    /// Prints the next item.
+    /// Prints the next item of the array.
     pub fn item<T: Serialize>(&mut self, item: &T) -> CommandResult {
         self.out.text(if self.is_empty { "\n" } else { ",\n" })?;
         self.is_empty = false;
         self.out.json(item)
     }
 
-    /// Writes out the items that are still in the buffer.
+    /// Writes the items that are still in the buffer to standard output.
     pub fn flush(&mut self) -> CommandResult {
         self.out.flush()
     }
 
-    /// Ends the array.
+    /// Prints the end of the array, and writes out the buffer.
     pub fn end(mut self) -> CommandResult {
         self.out.text(if self.is_empty { "]\n" } else { "\n]\n" })?;
         self.out.flush()

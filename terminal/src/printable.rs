@@ -10,24 +10,25 @@ use icu_properties::{
 };
 use unicode_width::UnicodeWidthChar;
 
-/// The most combining marks that are shown on one letter. Languages use up to three;
-/// many marks would cover the lines above and below.
+/// The most combining marks that are shown on one letter. Languages use up to three.
+/// More marks would cover the lines above and below.
 const MOST_MARKS: usize = 4;
 
-/// `text` with escapes for characters that a terminal interprets or does not show:
-/// control characters, marks of direction, characters without a glyph, and spaces other
-/// than the plain and the East Asian one.
+/// Returns `text` with escapes for the characters that a terminal interprets or does
+/// not show. These are control characters, marks of direction, characters without a
+/// glyph, and all spaces except the plain and the East Asian one.
 pub fn printable(text: &str) -> String {
     beginning(text, usize::MAX)
 }
 
-/// As [`printable`], for text of many lines: newlines are kept.
+/// Makes a text of several lines printable. Does the same as [`printable`], but keeps
+/// the newlines.
 pub fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// Bytes as [`printable`] text, escaped byte by byte when they are not UTF-8. The text
-/// ends once it is wider than `columns`, however long the rest is.
+/// Returns bytes as [`printable`] text. Bytes that are not UTF-8 are escaped one by
+/// one. The text ends as soon as it is wider than `columns`.
 pub fn payload(bytes: &[u8], columns: usize) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => beginning(text, columns),
@@ -38,12 +39,12 @@ pub fn payload(bytes: &[u8], columns: usize) -> String {
     }
 }
 
-/// How many columns of a terminal a printable text takes.
+/// Returns how many columns of a terminal a printable text needs.
 pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// A printable text in at most `columns` columns; a cut text ends with a mark.
+/// Cuts a printable text to at most `columns` columns. A cut text ends with `…`.
 pub fn cut(mut text: String, columns: usize) -> String {
     let mut taken = 0;
     let mut fits = 0;
@@ -64,8 +65,8 @@ pub fn cut(mut text: String, columns: usize) -> String {
 fn beginning(text: &str, columns: usize) -> String {
     let mut shown = String::new();
     let mut taken = 0;
-    // A combining mark at the start would attach to the character printed before the
-    // text.
+    // Escape a combining mark at the start: it would attach to the character that is
+    // printed before the text.
     let mut marks = MOST_MARKS;
     for c in text.chars() {
         marks = if is_mark(c) { marks + 1 } else { 0 };

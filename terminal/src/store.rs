@@ -1,4 +1,5 @@
-//! The store of a command: `--url`, `RELQ_URL`, and the file of its password.
+//! Finds the URL of the store that a command uses: from `--url` or `RELQ_URL`, and from
+//! the file with its password.
 
 use std::{
     env, fs,
@@ -12,21 +13,23 @@ use crate::{
     store_url,
 };
 
-/// The default store.
+/// The URL of the store if neither `--url` nor `RELQ_URL` is given.
 const DEFAULT_URL: &str = "sqlite:relq.db";
 
-/// The variable that names the store if `--url` is not given.
+/// The environment variable that names the store if `--url` is not given.
 pub const URL: &str = "RELQ_URL";
 
-/// The variable that names a file with the password for a URL without one.
+/// The environment variable that names a file with the password of the store. It is
+/// used if the URL has no password.
 pub const PASSWORD_FILE: &str = "RELQ_PASSWORD_FILE";
 
-/// The variable with the URL whose password a worker has left out. A command that uses
-/// this URL fails with a message, and does not continue as another user or without a
-/// user.
+/// The environment variable that a worker sets for the command that it runs. It
+/// contains the URL from which the worker has removed the password. If that command
+/// calls relq with this URL, relq fails with a message instead of connecting without
+/// the password.
 pub const LEFT_OUT: &str = "RELQ_PASSWORD_LEFT_OUT";
 
-/// The store of a command.
+/// The option of a command that names the store.
 #[derive(Args, Debug)]
 pub struct Store {
     /// The store that holds the queue [default: sqlite:relq.db]
@@ -35,19 +38,19 @@ pub struct Store {
 }
 
 impl Store {
-    /// The URL of the command line or of `RELQ_URL`, with its password, if there is one.
+    /// The URL of `--url` or `RELQ_URL`, with its password. `None` if neither is given.
     pub fn given_url(&self) -> CommandResult<Option<String>> {
         let given = self.url.as_deref().filter(|url| !url.is_empty());
         given.map(complete).transpose()
     }
 
-    /// The given URL, or the default one.
+    /// The URL of `--url` or `RELQ_URL`, or the default one.
     pub fn url(&self) -> CommandResult<String> {
         Ok(self.given_url()?.unwrap_or_else(|| DEFAULT_URL.to_owned()))
     }
 }
 
-/// The URL, with the password added if it needs one and has none.
+/// Adds the password from the password file to a URL that may need one and has none.
 fn complete(url: &str) -> CommandResult<String> {
     if !store_url::lacks_password(url) {
         return Ok(url.to_owned());
@@ -65,13 +68,13 @@ fn complete(url: &str) -> CommandResult<String> {
     Ok(url.to_owned())
 }
 
-/// The file that `RELQ_PASSWORD_FILE` names.
+/// The path of the file that `RELQ_PASSWORD_FILE` names. `None` if it is not set.
 pub fn password_file() -> Option<PathBuf> {
     let name = env::var_os(PASSWORD_FILE).filter(|name| !name.is_empty());
     name.map(PathBuf::from)
 }
 
-/// The text of the file, without the newline at its end.
+/// Reads the password from the file, without the newline at its end.
 fn read_password(file: &Path) -> CommandResult<String> {
     let unusable = |why: &str| {
         let file = file.display();

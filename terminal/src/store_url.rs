@@ -1,25 +1,68 @@
-//! Changes to the URL of a store: add or remove its password, and make it valid in any
-//! folder.
+//! Changes the URL of a store: adds or removes its password, and makes its path
+//! absolute.
 
 use std::path::{Path, PathBuf, absolute};
 
-use url::{Url, form_urlencoded};
+use url::{Position, Url, form_urlencoded};
 
 use crate::failure::{CommandResult, Failure};
 
-/// The transports to Redis over TCP: the scheme of a URL, alone or after `backend+`.
-const OVER_TCP: [&str; 2] = ["redis", "rediss"];
+/// The schemes of Redis over TCP. In a URL they stand alone or after `backend+`.
+const OVER_TCP: [&str; 6] = [
+    "redis",
+    "rediss",
+    "redis-sentinel",
+    "rediss-sentinel",
+    "redis-cluster",
+    "rediss-cluster",
+];
 const OVER_SOCKET: &str = "unix";
 
 /// The option that holds the password in the URL of a Unix socket.
 const PASSWORD_OPTION: &str = "pass";
 
-/// The URL of a store that may ask for a password; `None` for all other stores, and for
-/// text that no backend accepts as a URL.
-fn of_server(url: &str) -> Option<Url> {
-    let url = Url::parse(url).ok()?;
-    let by = transport(&url);
-    (OVER_TCP.contains(&by) || by == OVER_SOCKET).then_some(url)
+/// The option that holds the password of the sentinels.
+const SENTINEL_PASSWORD_OPTION: &str = "sentinel_password";
+
+/// The URL of a Redis server, or of several servers.
+struct ServerUrl {
+    url: Url,
+    /// The hosts with their ports, if there are several. In that case `url` has one
+    /// placeholder host, because a URL with several hosts cannot be parsed.
+    hosts: Option<String>,
+}
+
+impl ServerUrl {
+    /// Parses the URL of a Redis store, which may have a password. Returns `None` for
+    /// all other stores, and for text that no backend accepts as a URL.
+    fn parse(url: &str) -> Option<Self> {
+        let (before, hosts, after) = around_hosts(url)?;
+        let hosts = hosts.contains(',').then(|| hosts.to_owned());
+        let url = match &hosts {
+            Some(_) => Url::parse(&format!("{before}host{after}")),
+            None => Url::parse(url),
+        };
+        let url = url.ok()?;
+        let by = transport(&url);
+        (OVER_TCP.contains(&by) || by == OVER_SOCKET).then_some(Self { url, hosts })
+    }
+
+    fn into_text(self) -> String {
+        let Some(hosts) = self.hosts else { return self.url.into() };
+        let url = self.url;
+        let (before, after) =
+            (&url[..Position::BeforeHost], &url[Position::AfterHost..]);
+        format!("{before}{hosts}{after}")
+    }
+}
+
+/// Splits a URL into the text before its hosts, the hosts, and the text after them.
+/// Returns `None` if it has no place for hosts.
+fn around_hosts(url: &str) -> Option<(&str, &str, &str)> {
+    let start = url.find("://")? + "://".len();
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    let start = url[start..end].rfind('@').map_or(start, |at| start + at + 1);
+    Some((&url[..start], &url[start..end], &url[end..]))
 }
 
 fn transport(url: &Url) -> &str {
@@ -27,14 +70,14 @@ fn transport(url: &Url) -> &str {
     scheme.split_once('+').map_or(scheme, |(_backend, by)| by)
 }
 
-/// Whether the URL may need a password and has none.
+/// Whether this is the URL of a server, and it has no password.
 pub fn lacks_password(url: &str) -> bool {
-    of_server(url).is_some_and(|url| !holds_password(&url))
+    ServerUrl::parse(url).is_some_and(|server| !holds_password(&server.url))
 }
 
-/// Whether the URL of a server holds a password.
+/// Whether this is the URL of a server, and it has a password.
 pub fn has_password(url: &str) -> bool {
-    of_server(url).is_some_and(|url| holds_password(&url))
+    ServerUrl::parse(url).is_some_and(|server| holds_password(&server.url))
 }
 
 fn holds_password(url: &Url) -> bool {
@@ -46,39 +89,51 @@ fn holds_password(url: &Url) -> bool {
     }
 }
 
-/// The URL of a server with this password.
+/// Returns the URL of a server with `password` instead of the password that it had.
 pub fn with_password(url: &str, password: &str) -> String {
-    let Some(mut with) = of_server(&without_password(url)) else {
+    let bare = without_options(url, |name| name == PASSWORD_OPTION);
+    let Some(mut server) = ServerUrl::parse(&bare) else {
         return url.to_owned();
     };
-    if transport(&with) == OVER_SOCKET {
+    let with = &mut server.url;
+    if transport(with) == OVER_SOCKET {
         with.query_pairs_mut().append_pair(PASSWORD_OPTION, password);
     } else if with.set_password(Some(&password.replace('%', "%25"))).is_err() {
-        // The URL names no host, so it cannot be connected to.
+        // A URL without a host cannot contain a password, and names no server.
         return url.to_owned();
     }
-    with.into()
+    server.into_text()
 }
 
-/// The URL without its password, wherever the password is.
+/// Returns the URL without its passwords, which may be before the host or among the
+/// options.
 pub fn without_password(url: &str) -> String {
-    let Some(mut without) = of_server(url) else { return url.to_owned() };
-    // The call fails if the URL has no host; then it has no password either.
-    let _ = without.set_password(None);
-    if let Some(query) = without.query() {
-        let options = query.split('&').filter(|option| !is_password(option));
-        let rest = options.collect::<Vec<_>>().join("&");
-        without.set_query((!rest.is_empty()).then_some(&rest));
+    let is_password =
+        |name: &str| [PASSWORD_OPTION, SENTINEL_PASSWORD_OPTION].contains(&name);
+    let bare = without_options(url, is_password);
+    let Some(mut server) = ServerUrl::parse(&bare) else { return url.to_owned() };
+    // Ignore an error: it means that the URL has no host, and so no password there.
+    let _ = server.url.set_password(None);
+    server.into_text()
+}
+
+/// Returns the URL without the options that `is_chosen` accepts by name. If the store
+/// is not a server, the URL is returned unchanged.
+fn without_options(url: &str, is_chosen: impl Fn(&str) -> bool) -> String {
+    let Some(mut server) = ServerUrl::parse(url) else { return url.to_owned() };
+    let is_kept = |option: &&str| {
+        let mut pairs = form_urlencoded::parse(option.as_bytes());
+        !pairs.any(|(name, _)| is_chosen(&name))
+    };
+    if let Some(query) = server.url.query() {
+        let rest = query.split('&').filter(is_kept).collect::<Vec<_>>().join("&");
+        server.url.set_query((!rest.is_empty()).then_some(&rest));
     }
-    without.into()
+    server.into_text()
 }
 
-fn is_password(option: &str) -> bool {
-    let mut pairs = form_urlencoded::parse(option.as_bytes());
-    pairs.any(|(name, _)| name == PASSWORD_OPTION)
-}
-
-/// The file of a SQLite store, if it does not exist.
+/// Returns the path of a SQLite store if no file exists there. Returns `None` if the
+/// file exists, and for other stores.
 pub fn missing_file(url: &str) -> Option<PathBuf> {
     let (path, _options) = of_file(url)?;
     let file = absolute(path).ok()?;
@@ -93,19 +148,20 @@ fn of_file(url: &str) -> Option<(&str, &str)> {
     (path != ":memory:" && !path.is_empty()).then_some((path, options))
 }
 
-/// The URL with an absolute path, so that it means the same store in any folder.
+/// Returns the URL with an absolute path, so that it names the same store in any
+/// folder.
 pub fn from_anywhere(url: &str) -> CommandResult<String> {
     let Some((path, options)) = of_file(url) else { return Ok(url.to_owned()) };
     if Path::new(path).is_absolute() {
         return Ok(url.to_owned());
     }
     let whole = absolute(path).map_err(|error| {
-        Failure::Failed(format!("the folder of {path} cannot be told: {error}"))
+        Failure::Failed(format!("the folder of {path} is unknown: {error}"))
     })?;
     let whole = whole.to_str().ok_or_else(|| {
         Failure::Usage(format!(
-            "the folder of {path} has a name that is not UTF-8, so commands cannot be \
-             told of it: give --url an absolute path"
+            "the folder of {path} has a name that is not UTF-8, so commands cannot \
+             receive it: give --url an absolute path"
         ))
     })?;
     Ok(format!("sqlite:{whole}{options}"))
@@ -126,6 +182,11 @@ mod tests {
             ),
             ("unix:///run/r.sock", "unix:///run/r.sock?pass=p%40ss"),
             ("zset+unix:///r?db=1&user=me", "zset+unix:///r?db=1&user=me&pass=p%40ss"),
+            (
+                "stream+redis-sentinel://me@a:1,[::1]:2/main/3",
+                "stream+redis-sentinel://me:p%40ss@a:1,[::1]:2/main/3",
+            ),
+            ("redis-cluster://a,b:7", "redis-cluster://:p%40ss@a,b:7"),
         ] {
             assert!(lacks_password(bare) && !lacks_password(full), "{bare}");
             assert_eq!(without_password(full), bare);
@@ -133,6 +194,10 @@ mod tests {
         }
         assert_eq!(without_password("unix:///r?p%61ss=x&db=1"), "unix:///r?db=1");
         assert_eq!(without_password("redis://:p@ss@h/0"), "redis://h/0");
+        let sentinel = "redis-sentinel://a,b/main?sentinel_password=s&sentinel_user=u";
+        let bare = "redis-sentinel://a,b/main?sentinel_user=u";
+        assert_eq!(without_password(sentinel), bare);
+        assert!(with_password(sentinel, "p").contains("sentinel_password=s"));
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::io::{self, IsTerminal};
 
 use crate::printable::{columns, cut};
 
-/// The gap between two columns, and before a note.
+/// The text between two columns of a row. The note below a row is indented by it.
 const GAP: &str = "  ";
 
-/// The width of a line, in characters, without a terminal.
+/// The width of a line in columns if standard output is not a terminal.
 const DEFAULT_WIDTH: usize = 200;
 
-/// Rows of `COLUMNS` cells. A column in which all cells are empty is left out.
+/// A table with `COLUMNS` columns. A column in which all cells are empty is left out.
 #[derive(Debug)]
 pub struct Table<const COLUMNS: usize> {
     rows: Vec<Row<COLUMNS>>,
@@ -20,26 +20,26 @@ pub struct Table<const COLUMNS: usize> {
 #[derive(Debug)]
 struct Row<const COLUMNS: usize> {
     cells: [String; COLUMNS],
-    /// A line of its own below the cells.
+    /// Text on the next line below the cells. `None` if there is none.
     note: Option<String>,
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    /// A table without rows, with these column heads.
+    /// Creates a table that has these column heads and no rows yet.
     pub fn new(heads: [&str; COLUMNS]) -> Self {
         Self { rows: vec![Row { cells: heads.map(str::to_owned), note: None }] }
     }
 
-    /// Adds a row of printable texts.
+    /// Adds a row. Its cells and its note must be printable text.
     pub fn row(&mut self, cells: [String; COLUMNS], note: Option<String>) {
         self.rows.push(Row { cells, note });
     }
 
-    /// The rows as text, each line cut to `width`.
+    /// Returns the table as text. Each line is cut to `width` columns.
     pub fn render(&self, width: usize) -> String {
         let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| columns(&row.cells[column]));
-            // A column is never padded beyond the end of the line, because the rest is
+            // Pad no column beyond the end of the line, because the rest of the line is
             // cut.
             cells.max().unwrap_or(0).min(width)
         });
@@ -68,7 +68,8 @@ impl<const COLUMNS: usize> Row<COLUMNS> {
     }
 }
 
-/// The width of a line of standard output: that of the terminal, or 200 without one.
+/// Returns the width of a line of standard output: the width of the terminal, or 200
+/// columns without a terminal.
 pub fn line_width() -> usize {
     terminal_width().unwrap_or(DEFAULT_WIDTH)
 }

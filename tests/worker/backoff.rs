@@ -1,4 +1,4 @@
-//! A store that fails for some time causes a delay, but loses no job.
+//! Tests of a worker whose store fails: the work is delayed, and no job is lost.
 
 use std::{
     pin::Pin,
@@ -25,8 +25,8 @@ async fn succeeds(_: JobContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// R1: a disposition waits until the store accepts it (sidekiq#4138: it is not
-/// dropped).
+/// R1: the worker repeats a settlement until the store accepts it, and does not drop it
+/// (sidekiq#4138).
 pub(crate) async fn settlement_that_failed_is_made_again(fixture: Fixture) {
     fixture.push_many(20).await;
 
@@ -39,7 +39,7 @@ pub(crate) async fn settlement_that_failed_is_made_again(fixture: Fixture) {
     assert_eq!((summary.done, summary.lost), (20, 0));
 }
 
-/// A worker stops claiming while the store refuses its dispositions.
+/// A worker claims no more jobs while the store refuses its settlements.
 pub(crate) async fn store_that_takes_no_settlement_gets_no_claims(fixture: Fixture) {
     fixture.push_many(100).await;
 
@@ -53,12 +53,13 @@ pub(crate) async fn store_that_takes_no_settlement_gets_no_claims(fixture: Fixtu
     let leased = fixture.stats().await.leased;
     fixture.until(|stats| stats.finished == 100).await;
 
-    // A claim may be pending when the first settlement fails.
+    // One claim may already be pending when the first settlement fails.
     assert!(leased <= 8, "{leased}");
     assert_eq!(worker.stop().await.done, 100);
 }
 
-/// R8: a repeated settlement does not undo an applied one whose reply was lost.
+/// R8: if the reply to a settlement is lost and the settlement is repeated, no job runs
+/// twice.
 pub(crate) async fn settlement_whose_answer_was_lost_runs_nothing_twice(
     fixture: Fixture,
 ) {
@@ -78,8 +79,8 @@ pub(crate) async fn settlement_whose_answer_was_lost_runs_nothing_twice(
     assert_eq!((summary.done + summary.uncertain, runs.load(SeqCst)), (20, 20));
 }
 
-/// R7: when the store refuses several settlements in one call, they are sent one by
-/// one.
+/// R7: when the store refuses a call with several settlements, the worker sends them
+/// one by one, so that one bad settlement does not make the others fail.
 pub(crate) async fn refused_settlement_spoils_no_other(fixture: Fixture) {
     fixture.push_many(20).await;
 
@@ -91,8 +92,8 @@ pub(crate) async fn refused_settlement_spoils_no_other(fixture: Fixture) {
     assert_eq!(worker.stop().await.done, 20);
 }
 
-/// R1: a worker gives up a settlement that the store keeps refusing, and the job comes
-/// back.
+/// R1: a worker gives up a settlement that the store keeps refusing, and the job is
+/// delivered again.
 pub(crate) async fn lasting_refusal_loses_no_job(fixture: Fixture) {
     fixture.push("cursed").await;
 
@@ -105,7 +106,8 @@ pub(crate) async fn lasting_refusal_loses_no_job(fixture: Fixture) {
     assert_eq!((summary.lost, summary.done), (1, 1));
 }
 
-/// R21: an error that a retry cannot repair is reported at once.
+/// R21: if the first claim fails with an error that a retry cannot repair, the worker
+/// ends at once with that error.
 pub(crate) async fn hopeless_first_claim_ends_the_worker(fixture: Fixture) {
     let locked =
         Faulty::new(fixture.queue.clone()).on_claim(|_, _| Some(Fault::Denied));
@@ -115,7 +117,7 @@ pub(crate) async fn hopeless_first_claim_ends_the_worker(fixture: Fixture) {
     assert!(matches!(error, WorkerError::Claim(_)), "{error}");
 }
 
-/// A disposition that the store refuses does not delay the others.
+/// A settlement that the store always refuses does not delay other settlements.
 pub(crate) async fn disposition_that_is_never_taken_spoils_no_other(fixture: Fixture) {
     fixture.push_many(4).await;
 
@@ -133,8 +135,8 @@ pub(crate) async fn disposition_that_is_never_taken_spoils_no_other(fixture: Fix
     assert_eq!((summary.done, summary.lost), (2, 2));
 }
 
-/// When its reaper dies, a worker ends with an error that says so. Its jobs are given
-/// back.
+/// When the worker's reaper task panics, the worker ends with an error that says so,
+/// and gives back its jobs.
 pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixture) {
     fixture.push("endless").await;
 
@@ -151,7 +153,7 @@ pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixtur
     assert_eq!((stats.ready, stats.leased), (1, 0));
 }
 
-/// A clock that panics on the heartbeat's thread while a job is held.
+/// A clock that panics when the heartbeat thread uses it while the worker holds a job.
 #[derive(Debug)]
 struct BreaksTheHeartbeat {
     right: Environment,
@@ -174,8 +176,8 @@ impl Clock for BreaksTheHeartbeat {
     }
 }
 
-/// When its heartbeat dies, a worker ends with an error that says so, before its leases
-/// expire.
+/// When the worker's heartbeat thread panics, the worker ends with an error that says
+/// so, before its leases expire.
 pub(crate) async fn worker_whose_heartbeat_dies_ends_and_gives_back(fixture: Fixture) {
     fixture.push("endless").await;
     let is_held = Arc::new(AtomicBool::new(false));
@@ -196,8 +198,8 @@ pub(crate) async fn worker_whose_heartbeat_dies_ends_and_gives_back(fixture: Fix
     assert_eq!((stats.ready, stats.leased), (1, 0));
 }
 
-/// R21: after the first successful claim, the worker waits until an operator has
-/// repaired the store.
+/// R21: if claims fail after the first successful one, the worker does not end but
+/// waits until an operator has repaired the store.
 pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
     fixture.push("before").await;
 
@@ -214,11 +216,12 @@ pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
     assert_eq!(worker.stop().await.done, 2);
 }
 
-/// How long the workers of these tests wait for a repair.
+/// How long the workers in these tests wait for a person to repair the store, before
+/// they end.
 const GIVE_UP: Duration = Duration::from_millis(400);
 
-/// R21: an error that is not repaired ends the worker after the stated time, with that
-/// error.
+/// R21: if claims keep failing with an error that only a person can repair, the worker
+/// ends with this error after `GIVE_UP`.
 pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) {
     let locked = Faulty::new(fixture.queue.clone()).on_claim(|call, _| match call {
         0 => None,
@@ -234,8 +237,8 @@ pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) 
     assert!(start.elapsed() >= GIVE_UP, "{:?}", start.elapsed());
 }
 
-/// R21: a worker ends after the stated time if the store keeps refusing its
-/// settlements, for which its claims wait.
+/// R21: if the store keeps refusing settlements, the worker ends after `GIVE_UP`. It
+/// makes no claims meanwhile.
 pub(crate) async fn lasting_refusal_of_settlements_ends_the_worker(fixture: Fixture) {
     fixture.push("refused").await;
     let locked =
@@ -247,8 +250,8 @@ pub(crate) async fn lasting_refusal_of_settlements_ends_the_worker(fixture: Fixt
     assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
 }
 
-/// R21: a worker without permission to extend its leases ends, instead of losing one
-/// job after another.
+/// R21: a worker that has no permission to extend its leases ends. Otherwise it would
+/// lose the lease of one job after another.
 pub(crate) async fn lasting_refusal_of_heartbeats_ends_the_worker(fixture: Fixture) {
     fixture.push("endless").await;
     let locked =
@@ -262,8 +265,8 @@ pub(crate) async fn lasting_refusal_of_heartbeats_ends_the_worker(fixture: Fixtu
     assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
 }
 
-/// R9, R21: a worker without permission to recover ends, instead of leaving recovery to
-/// other workers.
+/// R9, R21: a worker that has no permission to recover jobs ends. Otherwise the jobs of
+/// dead workers might wait for ever.
 pub(crate) async fn lasting_refusal_of_recovery_ends_the_worker(fixture: Fixture) {
     let locked =
         Faulty::new(fixture.queue.clone()).on_recover(|_, _| Some(Fault::Denied));
@@ -274,8 +277,8 @@ pub(crate) async fn lasting_refusal_of_recovery_ends_the_worker(fixture: Fixture
     assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
 }
 
-/// R21: a worker waits for the promotion of a replica for the stated time, even before
-/// its first claim.
+/// R21: a worker whose store is a replica waits for its promotion until `GIVE_UP` has
+/// passed, even before the first claim.
 pub(crate) async fn store_that_takes_no_writes_is_waited_for(fixture: Fixture) {
     fixture.push("kept").await;
     let demoted = Faulty::new(fixture.queue.clone())
@@ -291,7 +294,8 @@ pub(crate) async fn store_that_takes_no_writes_is_waited_for(fixture: Fixture) {
     assert!(matches!(error, WorkerError::Claim(Error::ReadOnly { .. })), "{error:?}");
 }
 
-/// R21: a server of the wrong kind cannot be repaired, so the worker does not wait.
+/// R21: a worker on a server of the wrong kind ends at once, because no repair would
+/// help.
 pub(crate) async fn wrong_server_ends_the_worker_at_once(fixture: Fixture) {
     let moved = Arc::new(
         Faulty::new(fixture.queue.clone())
@@ -308,8 +312,8 @@ pub(crate) async fn wrong_server_ends_the_worker_at_once(fixture: Fixture) {
     assert_eq!(moved.claims.calls(), 2);
 }
 
-/// R1, R21: a worker whose file was replaced does not use the deleted file, and does
-/// not retry for ever.
+/// R1, R21: a worker ends when another file replaces its SQLite file. It neither writes
+/// to the old file nor retries for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_on_a_replaced_file_ends() {
     let (fixture, other) = (Fixture::sqlite().await, Fixture::sqlite().await);
@@ -351,7 +355,8 @@ async fn worker_without_its_rights_ends() {
 async fn worker_on_a_replica_waits_for_its_promotion() {
     let fixture = Fixture::zset().await;
     let StoreLocation::Server(server) = &fixture.store else { unreachable!() };
-    // Port 1 listens nowhere, so that no data is copied from there.
+    // The server becomes a replica of port 1, where no server listens, so it copies
+    // no data.
     let demote = || server.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
     let worker = Running::start(
@@ -377,8 +382,8 @@ async fn worker_on_a_replica_waits_for_its_promotion() {
     assert!(matches!(cause, Error::ReadOnly { .. }), "{cause:?}");
 }
 
-/// R1, R21: when a server dies and restarts from its append-only file, the worker is
-/// still running, and every job is done.
+/// R1, R21: a worker survives the restart of its server from an append-only file, and
+/// every job is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn server_restart_is_survived() {
     let mut fixture = Fixture::zset().await;

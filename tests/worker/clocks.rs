@@ -1,4 +1,4 @@
-//! A worker's clock that a test moves away from the store's clock.
+//! A clock for a worker. A test can move it, so that it differs from the store's clock.
 
 use std::{
     future::Future,
@@ -9,49 +9,50 @@ use std::{
 
 use relq::environment::{Clock, Environment, OsRandomness, SystemClock, Timestamp};
 
-/// How often a sleeper checks the clock.
+/// How often a sleep on the moved clock checks whether its time has passed.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The machine's clocks, which a test moves and stops. Clones share their state.
+/// A steady clock and a wall clock, which a test can move and stop. All clones share
+/// one state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PartingClock(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// How far the steady clock was moved.
+    /// How far the test has moved the steady clock forward.
     ahead: Duration,
-    /// How far the wall clock was moved.
+    /// How far the test has moved the wall clock forward.
     wall_ahead: Duration,
     /// How long the steady clock was stopped in total.
     stood: Duration,
-    /// When the clock was stopped, if it is stopped.
+    /// When the steady clock was stopped. `None` while it runs.
     stands_since: Option<Duration>,
 }
 
 impl PartingClock {
-    /// An environment that runs on this clock.
+    /// Creates an environment that uses this clock.
     pub(crate) fn environment(&self) -> Environment {
         Environment::new(Arc::new(self.clone()), Arc::new(OsRandomness))
     }
 
-    /// Moves both clocks, as if the worker got no processor time.
+    /// Moves both clocks forward, as if the worker had got no processor time meanwhile.
     pub(crate) fn advance(&self, by: Duration) {
         let mut state = self.0.lock().unwrap();
         state.ahead += by;
         state.wall_ahead += by;
     }
 
-    /// Moves the wall clock only, as an administrator does.
+    /// Moves only the wall clock forward, as an administrator does who sets the clock.
     pub(crate) fn step_wall(&self, by: Duration) {
         self.0.lock().unwrap().wall_ahead += by;
     }
 
-    /// Suspends the machine: the steady clock and all sleepers stop.
+    /// Simulates a suspend of the machine: the steady clock and all sleeps stop.
     pub(crate) fn suspend(&self) {
         self.0.lock().unwrap().stands_since = Some(SystemClock.elapsed());
     }
 
-    /// Resumes the machine.
+    /// Ends the simulated suspend: the steady clock and all sleeps continue.
     pub(crate) fn resume(&self) {
         let mut state = self.0.lock().unwrap();
         let since = state.stands_since.take().expect("it was suspended");

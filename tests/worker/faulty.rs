@@ -1,4 +1,5 @@
-//! A real queue whose calls fail or return late, as a test decides.
+//! A queue for tests of the worker. It forwards the calls to a real queue, and lets
+//! those calls fail or return late that a test chooses.
 
 use std::{
     fmt,
@@ -21,33 +22,36 @@ use relq::{
 };
 use tokio::sync::Notify;
 
-/// The fault of one call.
+/// The fault that a test injects into one call.
 #[derive(Clone)]
 pub(crate) enum Fault {
-    /// The call is not made.
+    /// The call is not made, and fails as if the store could not be reached.
     Unavailable,
-    /// The call is made, and its reply is lost.
+    /// The call is made, but its reply is lost.
     AnswerLost,
-    /// The call is not made, and a retry does not help.
+    /// The call is not made, and fails as if the store had denied the permission. No
+    /// retry repairs that.
     Denied,
-    /// The call is not made: the store takes no writes at the moment.
+    /// The call is not made, and fails as if the store were a replica, which accepts no
+    /// writes.
     ReadOnly,
-    /// The call is not made: the server is of the wrong kind.
+    /// The call is not made, and fails as if the server were of the wrong kind.
     WrongServer,
-    /// The call is refused for its content.
+    /// The call is not made, and fails as if the store had refused its content.
     Refused,
-    /// The backend has a bug.
+    /// The call panics, as if the backend had a bug.
     Panic,
     /// The call is made, and returns when the test allows it.
     Late(Arc<Notify>),
-    /// The call is made, and another action runs just before it returns.
+    /// The call is made, and the function runs just before the call returns.
     Overtaken(Arc<dyn Fn() + Send + Sync>),
 }
 
-/// Chooses the fault of a call by its number, from 0, and its number of jobs.
+/// Chooses the fault of a call. The arguments are the number of the call, from 0, and
+/// how many jobs the call handles.
 type Decide = dyn Fn(usize, usize) -> Option<Fault> + Send + Sync;
 
-/// The faults of one kind of call, and how many such calls there were.
+/// The faults of one kind of call, such as claims, and the number of such calls so far.
 #[derive(Clone)]
 pub(crate) struct Faults {
     decide: Arc<Decide>,
@@ -108,7 +112,7 @@ impl Default for Faults {
     }
 }
 
-/// The decorator. Its other handles share its faults.
+/// A queue that injects faults. Its handles from `open_another` have the same faults.
 pub(crate) struct Faulty {
     inner: Arc<dyn ReliableQueue>,
     pub(crate) claims: Faults,
@@ -189,6 +193,10 @@ impl ReliableQueue for Faulty {
         self.claims.around(Operation::Claim, ask.max.get() as usize, call).await
     }
 
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        self.inner.wait_for_jobs(limit).await
+    }
+
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         let is_retry =
             |one: &Settlement| matches!(one.disposition, Disposition::Retry { .. });
@@ -239,7 +247,7 @@ impl ReliableQueue for Faulty {
         }))
     }
 
-    /// Batch calls are not offered, because they would bypass the faults.
+    /// Returns `None`, because the calls for batches would bypass the faults.
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         None
     }

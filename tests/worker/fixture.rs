@@ -1,4 +1,4 @@
-//! The fixture of every test: a queue on its own store, and a running worker.
+//! The fixture of every worker test: a queue on a store of its own, and a worker.
 
 use std::{
     sync::{
@@ -20,21 +20,21 @@ use relq_conformance::server::Server;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-/// A time limit that no test reaches when it succeeds.
+/// The time limit of a test. A test that succeeds does not reach it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// A lease that expires within a test, and that is long enough not to expire because of
-/// a busy machine.
+/// The length of the leases in most tests. It is short enough to expire within a test,
+/// and long enough not to expire only because the machine is busy.
 pub(crate) const LEASE: Duration = Duration::from_millis(900);
 
-/// A queue on a store that no other test uses.
+/// A queue for one test, on a store that no other test uses.
 pub(crate) struct Fixture {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) url: String,
     pub(crate) store: StoreLocation,
 }
 
-/// The location of the store, which is removed when this value is dropped.
+/// The folder or server of the store, which is removed when this value is dropped.
 pub(crate) enum StoreLocation {
     Folder { _folder: TempDir },
     Server(Server),
@@ -96,7 +96,7 @@ impl Fixture {
         self.queue.stats().await.unwrap()
     }
 
-    /// Claims one job that is ready, as another worker.
+    /// Claims one ready job as a worker other than the tested one.
     pub(crate) async fn claim_one(&self) -> Option<Delivery> {
         let stranger = WorkerId::new("stranger").unwrap();
         let ask = ClaimRequest::new(stranger, Duration::from_secs(30));
@@ -108,8 +108,8 @@ impl Fixture {
         self.queue.peek(&all).await.unwrap().jobs
     }
 
-    /// Waits until `is_so` accepts the statistics. A server that changes its role closes
-    /// its connections, so an answer may be lost.
+    /// Waits until `is_so` returns true for the queue's statistics. Failed reads are
+    /// ignored, because a server that changes its role closes its connections.
     pub(crate) async fn until(&self, is_so: impl Fn(&Stats) -> bool) {
         let start = Instant::now();
         loop {
@@ -122,7 +122,8 @@ impl Fixture {
         }
     }
 
-    /// A worker for tests: short leases, prompt retries.
+    /// Creates a worker with settings for tests: its leases are short, and it retries
+    /// after a short delay.
     pub(crate) fn worker(&self) -> Worker {
         worker_on(self.queue.clone())
     }
@@ -145,7 +146,7 @@ pub(crate) fn worker_on(queue: Arc<dyn ReliableQueue>) -> Worker {
         .retry(RetryPolicy::exponential(prompt, prompt).unwrap())
 }
 
-/// A running worker.
+/// A worker that runs on its own task, with handles to stop it.
 pub(crate) struct Running {
     pub(crate) progress: Progress,
     stop: CancellationToken,
@@ -164,28 +165,28 @@ impl Running {
         Self { progress, stop, halt, task }
     }
 
-    /// Asks the worker to stop gracefully, and does not wait.
+    /// Asks the worker to stop gracefully, and returns at once.
     pub(crate) fn ask_to_stop(&self) {
         self.stop.cancel();
     }
 
-    /// Asks the worker to stop hard, and does not wait.
+    /// Asks the worker to stop hard, and returns at once.
     pub(crate) fn halt(&self) {
         self.halt.cancel();
     }
 
-    /// Drops the worker's future.
+    /// Drops the worker's future, without a shutdown.
     pub(crate) async fn drop_future(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
     }
 
-    /// Waits until the worker ends by itself.
+    /// Waits until the worker ends without a request to stop.
     pub(crate) async fn end(self) -> Result<Summary, WorkerError> {
         tokio::time::timeout(LIMIT, self.task).await.expect("the worker ends").unwrap()
     }
 
-    /// Stops the worker gracefully.
+    /// Stops the worker gracefully, and waits until it has ended.
     pub(crate) async fn stop(self) -> Summary {
         self.ask_to_stop();
         self.end().await.unwrap()
@@ -196,14 +197,14 @@ impl Running {
         eventually(|| self.progress.running() == handlers).await;
     }
 
-    /// Waits until `is_so` accepts the worker's own counts.
+    /// Waits until `is_so` returns true for the worker's counts of its jobs.
     pub(crate) async fn until(&self, is_so: impl Fn(&Summary) -> bool) {
         eventually(|| is_so(&self.progress.summary())).await;
     }
 }
 
-/// Sets its flag when it is dropped, also by a failing test. A handler that blocks its
-/// thread watches the flag, because it would keep the runtime from ending.
+/// Sets a flag when it is dropped, even when a test fails. A handler that blocks its
+/// thread returns when the flag is set. Without the flag the runtime could not end.
 pub(crate) struct Dropped(pub(crate) Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -212,7 +213,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Waits until `is_so` returns true.
+/// Waits until `is_so` returns true, for at most `LIMIT`.
 pub(crate) async fn eventually(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {

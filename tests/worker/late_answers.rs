@@ -1,4 +1,5 @@
-//! A claim whose reply is read after its leases may have expired: no job is started.
+//! Tests of late replies: if the reply to a claim is read after its leases may have
+//! expired, the worker starts none of its jobs.
 
 use std::{
     sync::{
@@ -21,10 +22,11 @@ use crate::{
     fixture::{Fixture, LEASE, LIMIT, Running, eventually, worker_on},
 };
 
-/// Longer than any test takes: leases of this length expire only by a moved clock.
+/// The length of a long lease. It expires in a test only because the test moves a
+/// clock.
 const LONG_LEASE: Duration = Duration::from_secs(300);
 
-/// The attempts that ran, by payload.
+/// The attempts that a handler has run. An attempt has a payload and a number.
 #[derive(Clone, Default)]
 struct Runs(Arc<Mutex<Vec<(String, u32)>>>);
 
@@ -47,7 +49,7 @@ impl Runs {
     }
 }
 
-/// A handler that records its job and succeeds.
+/// Creates a handler that records its job and succeeds.
 fn noting(
     runs: &Runs,
 ) -> impl Fn(JobContext) -> std::future::Ready<Result<(), Failure>> + Send + Sync + use<>
@@ -59,7 +61,8 @@ fn noting(
     }
 }
 
-/// Lets the leases expire, takes the one job as another worker, and finishes it.
+/// Waits until the worker's leases have expired, then claims the only job as another
+/// worker and finishes it.
 async fn finish_as_another(fixture: &Fixture) {
     let start = Instant::now();
     while start.elapsed() < LIMIT {
@@ -73,8 +76,8 @@ async fn finish_as_another(fixture: &Fixture) {
     panic!("the job did not come back within {LIMIT:?}");
 }
 
-/// R6: a job is not started if its lease expired before the reply was read and it ran
-/// on another worker.
+/// R6: if the lease expired before the reply to the claim was read, and another worker
+/// ran the job, the first worker does not start it.
 pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let (runs, release) = (Runs::default(), Arc::new(Notify::new()));
@@ -93,8 +96,9 @@ pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
     assert_eq!((runs.of("contended"), runs.of("next")), (vec![], vec![1]));
 }
 
-/// R6: a job whose lease expired during a suspend is not started. The worker's steady
-/// clock stopped meanwhile, and the store's clock did not.
+/// R6: a job whose lease expired during a suspend of the worker's machine is not
+/// started. The worker's steady clock stopped during the suspend, and the store's clock
+/// did not.
 pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let (runs, release) = (Runs::default(), Arc::new(Notify::new()));
@@ -116,8 +120,9 @@ pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture
     assert_eq!((runs.of("contended"), runs.of("next")), (vec![], vec![1]));
 }
 
-/// R11: jobs of late replies go back uncounted, and fewer are claimed each time. With
-/// one job at a time the attempt counts, so that the job is buried in the end.
+/// R11: the jobs of a late reply are given back without counting the attempt, and the
+/// next claim asks for half as many jobs. When a claim asks for one job, the attempt
+/// counts, so that a job whose replies are always late is buried in the end.
 pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
     fixture.push_many(8).await;
     let (runs, asks) = (Runs::default(), Arc::new(Mutex::new(Vec::new())));
@@ -144,7 +149,8 @@ pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
     assert_eq!((summary.done, summary.given_back, summary.retried), (8, 14, 1));
 }
 
-/// R11: a job whose replies are always late becomes a dead letter with the reason.
+/// R11: a job is buried if the reply to its claim is always late. The dead letter
+/// contains the reason.
 pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {
     fixture.push(NewJob::new("cursed").max_attempts(3.try_into().unwrap())).await;
     let (runs, clock) = (Runs::default(), PartingClock::default());
@@ -167,7 +173,8 @@ pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {
     assert!(error.contains("lease is 300s"), "{error}");
 }
 
-/// R11: a lease that is shorter than the wait of a claim costs no attempt.
+/// R11: no attempt is lost if a job's own lease is shorter than the time for which the
+/// claim waits for jobs.
 pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
     fixture: Fixture,
 ) {
@@ -180,7 +187,7 @@ pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
     let worker = worker.lease(Duration::from_secs(60));
     let worker = Running::start(worker, noting(&runs));
     eventually(|| counted.claims.calls() == 1).await;
-    // The claim waits for five seconds.
+    // Push the job while the claim still waits. The claim waits for up to five seconds.
     tokio::time::sleep(LEASE * 2).await;
     let short = NewJob::new("short").lease(LEASE).max_attempts(1.try_into().unwrap());
     fixture.push(short).await;
@@ -189,7 +196,7 @@ pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
     assert_eq!((worker.stop().await.done, runs.attempts()), (1, vec![1]));
 }
 
-/// R6: a job whose check took longer than its lease is not started.
+/// R6: a job is not started if its already-done check took longer than its lease.
 pub(crate) async fn lease_lost_during_the_check_starts_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let first = fixture.claim_one().await.unwrap();

@@ -1,4 +1,5 @@
-//! A job is kept while its handler runs, and released when its lease is lost.
+//! Tests of leases: a worker keeps its job while the handler runs, and stops the
+//! handler when the lease is lost.
 
 use std::{
     sync::{
@@ -24,8 +25,8 @@ use crate::{
     fixture::{Fixture, LEASE, LIMIT, Running, eventually, queue_name, worker_on},
 };
 
-/// Tries to claim jobs that other workers hold, from its own thread and connection,
-/// until told to end; returns how many it got.
+/// A thread that recovers expired leases and claims their jobs as another worker, on a
+/// connection of its own. When the test ends it, it returns how many jobs it claimed.
 struct Thief {
     is_over: Arc<AtomicBool>,
     thread: thread::JoinHandle<usize>,
@@ -60,7 +61,7 @@ async fn steal(url: &str, is_over: &AtomicBool) -> usize {
     stolen
 }
 
-/// R6: heartbeats do not depend on the runtime that runs the handlers.
+/// R6: heartbeats continue while handlers block all threads of the runtime.
 pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
     fixture.push_many(2).await;
     let running = Arc::new(AtomicUsize::new(0));
@@ -70,7 +71,7 @@ pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
         let entered = Arc::clone(&entered);
         async move {
             entered.fetch_add(1, SeqCst);
-            // One handler blocks each of the runtime's two threads, for three leases.
+            // Two handlers block both threads of the runtime, for three lease lengths.
             thread::sleep(LEASE * 3);
             Ok::<_, Failure>(())
         }
@@ -84,7 +85,7 @@ pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
     assert_eq!(running.load(SeqCst), 2);
 }
 
-/// R7: the result of a handler whose lease was lost is not sent.
+/// R7: a handler's result is not sent to the store after the lease was lost.
 pub(crate) async fn lost_lease_fires_the_token_and_acks_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let id = WorkerId::new("loser").unwrap();
@@ -144,8 +145,8 @@ pub(crate) async fn cancelled_job_fires_the_token_and_acks_nothing(fixture: Fixt
     assert_eq!((stats.cancelled, stats.finished, stats.unfinished()), (1, 0, 0));
 }
 
-/// R6: a worker that cannot extend a lease ends it by its own clock, before the store
-/// gives the job to another worker.
+/// R6: if no heartbeat succeeds, the worker treats the lease as ended by its own clock,
+/// before the store gives the job to another worker.
 pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
     fixture.push("cut off").await;
     let ends = Arc::new(Mutex::new(Vec::new()));
@@ -170,7 +171,8 @@ pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
     assert_eq!(fixture.stats().await.finished, 1);
 }
 
-/// R6: each lease has its own heartbeat interval, however long the worker's lease is.
+/// R6: a job whose own lease is shorter than the worker's lease gets heartbeats often
+/// enough to keep it.
 pub(crate) async fn own_lease_of_a_job_is_kept(fixture: Fixture) {
     let short = NewJob::new("short").lease(LEASE);
     if fixture.queue.capabilities().lease_scope == LeaseScope::Worker {
@@ -194,7 +196,8 @@ pub(crate) async fn own_lease_of_a_job_is_kept(fixture: Fixture) {
     assert_eq!(worker.stop().await.retried, 0);
 }
 
-/// A handler that ignores its token holds its slot only for the grace time.
+/// A handler that ignores its cancellation token is dropped after the grace time, so
+/// that its slot becomes free.
 pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixture) {
     fixture.push("contended").await;
     let id = WorkerId::new("loser").unwrap();
@@ -212,8 +215,8 @@ pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixtur
     worker.stop().await;
 }
 
-/// R7: the result of a handler changes nothing after a suspend that was longer than its
-/// lease.
+/// R7: if the machine was suspended for longer than the lease, the result of the
+/// handler is not applied.
 pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture) {
     fixture.push("contended").await;
     let (clock, awake) = (PartingClock::default(), CancellationToken::new());
@@ -295,7 +298,8 @@ pub(crate) async fn set_clock_ends_no_lease(fixture: Fixture) {
         async move {
             tokio::select! {
                 () = job.cancelled() => Err("the lease was taken for lost"),
-                // Longer than the time in which the store must confirm the lease.
+                // Run for longer than the time within which the store must confirm the
+                // lease.
                 () = tokio::time::sleep(Duration::from_secs(3)) => Ok(()),
             }
         }

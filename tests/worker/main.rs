@@ -1,5 +1,5 @@
-//! The promises of the worker, each on every backend: a private SQLite file, and a
-//! private redis-server.
+//! Tests of the worker. Each test runs on every backend: on a private SQLite file, and
+//! on a private redis-server.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ mod shutdown;
 mod slots;
 mod until_empty;
 
-/// Makes one test of each promise, on one backend.
+/// Defines a test for each of the given functions, on one backend.
 macro_rules! on_a_backend {
     ($fixture:ident: $($module:ident: $($promise:ident),+;)+) => {
         $($(
@@ -27,7 +27,7 @@ macro_rules! on_a_backend {
     };
 }
 
-/// Makes one test of each promise and backend.
+/// Defines a test for each of the given functions, on each backend.
 macro_rules! on_every_backend {
     ($($promises:tt)+) => {
         mod sqlite {

@@ -1,4 +1,4 @@
-//! The result of a handler decides what happens to its job.
+//! Tests that the result of a handler decides what happens to its job.
 
 use std::{
     num::NonZeroU16,
@@ -46,7 +46,7 @@ pub(crate) async fn failure_is_retried(fixture: Fixture) {
     assert_eq!((summary.retried, summary.dead), (2, 0));
 }
 
-/// R14: the delay of a failure is the delay of the retried job.
+/// R14: a failed job is retried after the delay that the handler's `Failure` asks for.
 pub(crate) async fn retry_waits_as_long_as_the_handler_says(fixture: Fixture) {
     fixture.push("busy").await;
 
@@ -60,7 +60,8 @@ pub(crate) async fn retry_waits_as_long_as_the_handler_says(fixture: Fixture) {
     assert!(due_in > Duration::from_secs(3500), "{due_in:?}");
 }
 
-/// R11: a panic is a failed attempt (sidekiq#2531: not an ack).
+/// R11: a handler that panics counts as failed, and its job is not acknowledged
+/// (sidekiq#2531).
 pub(crate) async fn panic_is_a_failure_whose_message_is_kept(fixture: Fixture) {
     fixture.push(job_of_attempts("bomb", 2)).await;
 
@@ -76,7 +77,7 @@ pub(crate) async fn panic_is_a_failure_whose_message_is_kept(fixture: Fixture) {
     assert_eq!(error, Some("the handler panicked: boom at attempt 2"));
 }
 
-/// R11: an attempt that takes too long is a failed attempt.
+/// R11: an attempt that exceeds the time limit counts as failed.
 pub(crate) async fn timeout_is_a_failure_whose_message_is_kept(fixture: Fixture) {
     fixture.push(job_of_attempts("endless", 1)).await;
 
@@ -97,8 +98,8 @@ struct Resize {
     width: u32,
 }
 
-/// R3: a job whose payload does not fit the type is tried, then buried with its
-/// unchanged payload.
+/// R3: a job whose payload cannot be decoded into the handler's type fails at each
+/// attempt, and is then buried with its unchanged payload.
 pub(crate) async fn unreadable_payload_ends_dead_with_its_bytes(fixture: Fixture) {
     fixture.push(json_job(&Resize { width: 7 }).unwrap()).await;
     fixture.push(job_of_attempts("{\"width\":\"x\"}", 2)).await;
@@ -130,7 +131,7 @@ pub(crate) async fn hopeless_failure_is_buried_at_once(fixture: Fixture) {
     assert_eq!(dead[0].attempt, 1);
 }
 
-/// A discarded job leaves no dead letter.
+/// A job that its handler discards is removed and leaves no dead letter.
 pub(crate) async fn discarded_job_is_gone(fixture: Fixture) {
     fixture.push("outdated").await;
 
@@ -143,7 +144,7 @@ pub(crate) async fn discarded_job_is_gone(fixture: Fixture) {
     assert_eq!((stats.discarded, stats.dead, stats.unfinished()), (1, 0, 0));
 }
 
-/// An error of any length can be stored.
+/// An error message that is too long to store is cut, and the job is buried with it.
 pub(crate) async fn long_error_is_cut(fixture: Fixture) {
     fixture.push(job_of_attempts("chatty", 1)).await;
 
@@ -156,7 +157,8 @@ pub(crate) async fn long_error_is_cut(fixture: Fixture) {
     assert_eq!(error, "é".repeat(MAX_ERROR_BYTES / 2));
 }
 
-/// The application's check runs on redelivery, and not before.
+/// The already-done check runs when a job is redelivered, and not at its first
+/// delivery.
 pub(crate) async fn done_work_is_acked_on_redelivery_without_running(fixture: Fixture) {
     fixture.push("paid").await;
     let (runs, checks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -177,7 +179,7 @@ pub(crate) async fn done_work_is_acked_on_redelivery_without_running(fixture: Fi
     assert_eq!(fixture.stats().await.finished, 1);
 }
 
-/// A check that fails neither runs nor acknowledges the job.
+/// If the already-done check fails, the job is neither run nor acknowledged.
 pub(crate) async fn failed_check_runs_nothing_and_acks_nothing(fixture: Fixture) {
     fixture.push(job_of_attempts("paid", 2)).await;
 

@@ -1,4 +1,5 @@
-//! Invalid settings are refused before anything is sent.
+//! Tests that the worker refuses invalid settings before it sends anything to the
+//! store.
 
 use std::{sync::Arc, time::Duration};
 

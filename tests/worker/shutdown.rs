@@ -1,4 +1,5 @@
-//! R24: a worker that ends leaves no unfinished work and no leased job.
+//! Tests of the shutdown: a worker that ends leaves no unfinished work and no leased
+//! job (R24).
 
 use std::{
     future::pending,
@@ -24,7 +25,8 @@ async fn never_ends(_: JobContext) -> Result<(), Failure> {
     pending().await
 }
 
-/// R24: running handlers may finish and are settled; no new handler starts.
+/// R24: after a request to stop, running handlers may finish, and no new handler
+/// starts.
 pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     fixture.push_many(3).await;
     let gate = Arc::new(Notify::new());
@@ -49,8 +51,8 @@ pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     assert_eq!((stats.finished, stats.ready, stats.leased), (2, 1, 0));
 }
 
-/// R24: a job whose handler is cut off is ready at once, and its attempt is not
-/// counted.
+/// R24: a job whose handler is cut off at the end of the grace time is ready at once,
+/// and its attempt is not counted.
 pub(crate) async fn handler_over_its_grace_time_is_given_back_uncounted(
     fixture: Fixture,
 ) {
@@ -65,7 +67,8 @@ pub(crate) async fn handler_over_its_grace_time_is_given_back_uncounted(
     assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
 }
 
-/// R24: jobs that arrive after the worker was asked to stop go back unrun.
+/// R24: if a pending claim returns jobs after the request to stop, the worker gives
+/// them back and does not run them.
 pub(crate) async fn claim_in_flight_at_stop_is_given_back(fixture: Fixture) {
     fixture.push("running").await;
     let answer = Arc::new(Notify::new());
@@ -121,7 +124,7 @@ pub(crate) async fn request_just_before_an_answer_counts(fixture: Fixture) {
     assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
 }
 
-/// A waiting claim does not delay the end of a worker.
+/// A worker that waits for jobs in a claim still stops at once.
 pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
     let worker = worker_on(counted.clone()).lease(LONG);
@@ -134,7 +137,8 @@ pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
 }
 
-/// A second request does not wait for the grace time, and still gives back.
+/// A request for a hard stop ends the grace time at once. The worker still gives its
+/// jobs back.
 pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
     fixture.push("endless").await;
 
@@ -149,8 +153,8 @@ pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
     assert_eq!(fixture.stats().await.ready, 1);
 }
 
-/// R6: a job whose handler cannot be stopped is not given to another worker while it
-/// runs.
+/// R6: while a handler runs that cannot be stopped, its job is not given to another
+/// worker.
 pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
     fixture.push("stubborn").await;
     let is_over = Arc::new(AtomicBool::new(false));
@@ -178,7 +182,8 @@ pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
     assert_eq!((stats.leased, stats.ready), (1, 0));
 }
 
-/// R22: heartbeats end with the worker's future, so that its jobs come back.
+/// R22: when the worker's future is dropped, its heartbeats end too, so its jobs are
+/// recovered.
 pub(crate) async fn dropped_worker_drops_handlers_and_its_jobs_come_back(
     fixture: Fixture,
 ) {

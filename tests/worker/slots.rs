@@ -1,5 +1,5 @@
-//! Slots: never more handlers than configured, as many as possible, and few calls when
-//! the queue is empty.
+//! Tests of the slots of a worker: it runs no more handlers than it has slots, uses all
+//! slots while there are jobs, and makes few calls when the queue is empty.
 
 use std::{
     sync::{
@@ -21,19 +21,19 @@ use crate::{
     fixture::{Dropped, Fixture, Running, eventually, worker_on},
 };
 
-/// A slot is free before its job is claimed (bogardt/bullmq-rs#21), also when two calls
-/// at once share the slots.
+/// A worker claims a job only when a slot is free (bogardt/bullmq-rs#21). This holds
+/// even when two concurrent calls share the slots.
 pub(crate) async fn concurrency_is_never_exceeded(fixture: Fixture) {
     for (round, slots) in (1..).zip([4, 32]) {
         fixture.push_many(200).await;
         let peaks = peaks(&fixture, slots, round * 200).await;
         assert_eq!(peaks.running, slots);
-        // The leased jobs are the running ones and those that are being settled.
+        // A leased job is running, or its settlement is pending.
         assert!(peaks.leased <= slots * 2, "{} of {slots}", peaks.leased);
     }
 }
 
-/// A handler that keeps its thread busy leaves the other slots to other jobs.
+/// A handler that blocks its thread does not prevent other slots from running jobs.
 pub(crate) async fn handler_that_blocks_holds_up_no_other_slot(fixture: Fixture) {
     fixture.push("slow").await;
     let (is_over, runs) = (Arc::new(AtomicBool::new(false)), Arc::default());
@@ -58,13 +58,13 @@ pub(crate) async fn handler_that_blocks_holds_up_no_other_slot(fixture: Fixture)
     assert_eq!(worker.stop().await.done, 2);
 }
 
-/// The largest numbers seen while a worker ran.
+/// The largest numbers of running and of leased jobs while a worker ran.
 struct Peaks {
     running: usize,
     leased: usize,
 }
 
-/// Lets a worker run until `finished` jobs are finished.
+/// Runs a worker until `finished` jobs are finished, and records the peaks.
 async fn peaks(fixture: &Fixture, slots: usize, finished: u64) -> Peaks {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let peak = Arc::clone(&most);
@@ -74,7 +74,7 @@ async fn peaks(fixture: &Fixture, slots: usize, finished: u64) -> Peaks {
         let (running, peak) = (Arc::clone(&now), Arc::clone(&peak));
         async move {
             peak.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
-            // The first jobs end when all slots are in use.
+            // The first handlers wait until all slots are in use.
             eventually(|| peak.load(SeqCst) >= slots).await;
             tokio::time::sleep(Duration::from_millis(1)).await;
             running.fetch_sub(1, SeqCst);
@@ -93,7 +93,8 @@ async fn peaks(fixture: &Fixture, slots: usize, finished: u64) -> Peaks {
     Peaks { running: most.load(SeqCst), leased: leased_at_once.load(SeqCst) }
 }
 
-/// Many slots share calls, and each job runs once.
+/// A worker with many slots shares them between two concurrent calls, and still runs
+/// each job only once.
 pub(crate) async fn many_slots_run_each_job_once(fixture: Fixture) {
     fixture.push_many(5000).await;
     let runs = Arc::new(AtomicUsize::new(0));
@@ -112,7 +113,7 @@ pub(crate) async fn many_slots_run_each_job_once(fixture: Fixture) {
     assert!(counted.settlements.calls() < 1000, "{}", counted.settlements.calls());
 }
 
-/// A waiting claim does not delay the settlement of ended jobs.
+/// A claim that waits for jobs does not delay the settlement of jobs that have ended.
 pub(crate) async fn waiting_claim_holds_back_no_settlement(fixture: Fixture) {
     fixture.push("only").await;
 
@@ -120,12 +121,13 @@ pub(crate) async fn waiting_claim_holds_back_no_settlement(fixture: Fixture) {
     let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
     let settled = fixture.until(|stats| stats.finished == 1);
 
-    // A waiting claim takes five seconds.
+    // The claim waits for five seconds, so the settlement arrived without waiting for
+    // the claim.
     tokio::time::timeout(Duration::from_secs(3), settled).await.unwrap();
     worker.stop().await;
 }
 
-/// An idle worker waits in one claim at a time, whatever the number of its slots.
+/// An idle worker waits in one claim at a time, however many slots it has.
 pub(crate) async fn idle_worker_is_quiet(fixture: Fixture) {
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
     let worker =
@@ -137,7 +139,7 @@ pub(crate) async fn idle_worker_is_quiet(fixture: Fixture) {
     assert_eq!(counted.claims.calls(), 1);
     assert!(counted.recoveries.calls() <= 2, "{}", counted.recoveries.calls());
     assert_eq!(counted.settlements.calls(), 0);
-    // If the lease belongs to the worker, an idle worker must still extend it.
+    // On a backend with one lease for each worker, an idle worker must send heartbeats.
     let heartbeats =
         usize::from(counted.capabilities().lease_scope == LeaseScope::Worker);
     assert!(counted.extensions.calls() <= heartbeats);

@@ -1,4 +1,4 @@
-//! A worker that ends when there is no work left.
+//! Tests of `run_until_empty`, which ends the worker when no work is left.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use relq::{
 
 use crate::fixture::Fixture;
 
-/// Longer than any test takes.
+/// A duration that is longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Every job is run, and a failed one is retried before the worker ends.
@@ -26,7 +26,8 @@ pub(crate) async fn it_ends_when_all_jobs_are_done(fixture: Fixture) {
     assert_eq!(fixture.stats().await.unfinished(), 0);
 }
 
-/// A job that becomes due later is left for a later worker.
+/// The worker does not wait for a job that is due later than `max_wait`. It ends and
+/// leaves that job in the queue.
 pub(crate) async fn it_leaves_what_falls_due_later(fixture: Fixture) {
     fixture.push("now").await;
     fixture.push(NewJob::new("later").delay(LONG)).await;
@@ -38,7 +39,7 @@ pub(crate) async fn it_leaves_what_falls_due_later(fixture: Fixture) {
     assert_eq!(fixture.stats().await.scheduled, 1);
 }
 
-/// A paused queue does not become empty.
+/// The worker ends with an error when the queue is paused.
 pub(crate) async fn it_ends_when_the_queue_is_paused(fixture: Fixture) {
     fixture.push("job").await;
     fixture.queue.pause().await.unwrap();
@@ -51,7 +52,7 @@ pub(crate) async fn it_ends_when_the_queue_is_paused(fixture: Fixture) {
     assert_eq!((progress.summary().done, fixture.stats().await.ready), (0, 1));
 }
 
-/// A request to stop ends the worker as usual.
+/// A request to stop ends a worker that waits for a scheduled job.
 pub(crate) async fn it_stops_when_asked(fixture: Fixture) {
     fixture.push(NewJob::new("later").delay(LONG)).await;
     let handler = async |_: JobContext| Ok::<_, Failure>(());

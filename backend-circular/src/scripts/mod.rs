@@ -1,7 +1,10 @@
-//! Every script, and a typed function that calls it.
+//! Defines the Lua scripts of this backend, and a typed function that calls each of
+//! them.
 
 mod operator;
 mod worker;
+
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use relq_core::QueueName;
 use relq_redis::{Conn, Script, bookkeeping::Bookkeeping};
@@ -15,19 +18,22 @@ relq_redis::pattern_scripts! {
     cancel_ringed, claim, finish, release_worker, pass_on, purge, push_plain, recover, stats,
 }
 
-/// The names of all scripts that a queue of this backend sends, for monitoring the
-/// server or testing the backend.
+/// Returns the names of all scripts that a queue of this backend sends. They help to
+/// monitor the server and to test the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
     all_scripts().map(Script::name)
 }
 
-/// A queue's keys and a connection: the scripts are called with them.
+/// The keys of a queue, and a connection. Its methods call the scripts with both.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,
     pub(crate) keys: Keys,
     pub(crate) bookkeeping: Bookkeeping,
     pub(crate) finish_by: FinishBy,
+    /// The size of the element that this store claimed last, in bytes; zero if it has
+    /// claimed none.
+    last_claimed: Arc<AtomicUsize>,
 }
 
 impl Store {
@@ -39,6 +45,6 @@ impl Store {
             keys.of_pattern(),
             &BOOKKEEPING_SCRIPTS,
         );
-        Self { conn, keys, bookkeeping, finish_by }
+        Self { conn, keys, bookkeeping, finish_by, last_claimed: Arc::default() }
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of operators.
+//! Calls the scripts that operators need: stats, cancel and purge.
 
 use bytes::Bytes;
 use relq_core::{Error, Stats, error::Operation};
@@ -12,8 +12,8 @@ impl Store {
         Bookkeeping::stats(call.run(&self.conn, Operation::Stats).await?)
     }
 
-    /// Ends a job that is an element of the ring. Returns the word for its earlier
-    /// state.
+    /// Ends a job that is an element of the ring. Returns the job's earlier state as a
+    /// word, `ready` or `leased`.
     pub(crate) async fn cancel_ringed(
         &self,
         element: &Bytes,

@@ -1,4 +1,6 @@
-//! The calls of producers, workers and reapers.
+//! Calls the scripts that producers, workers and reapers need.
+
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use relq_core::{
@@ -23,16 +25,22 @@ use crate::{
 /// server runs no other command meanwhile.
 pub(crate) const ROTATIONS: u32 = 1000;
 
-/// The result of a claim's look at the ring.
+/// The maximum number of waiting jobs for which a claim searches the head of the ring
+/// before it rotates the ring, and the maximum of their bytes. With more bytes, the
+/// script would read elements at the head only to learn that it must rotate.
+const FEW: usize = 32;
+const FEW_BYTES: usize = 1 << 20;
+
+/// The result that the claim script reports: whether it leased jobs, and if not, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
-    /// Claims are paused.
+    /// The queue is paused.
     Paused,
     /// The claim leased jobs.
     Jobs,
-    /// No jobs so far, but not all elements were looked at.
+    /// The claim found no jobs so far, but it has not looked at all elements.
     More,
-    /// No waiting jobs.
+    /// The ring has elements, but no waiting jobs.
     Nothing,
     /// The ring is empty.
     Empty,
@@ -55,11 +63,12 @@ impl Found {
 pub(crate) enum Recovery {
     /// All expired leases.
     All,
-    /// Leases of released workers that recovery must process.
+    /// Only leases of released workers whose jobs hold a unique key.
     Left,
 }
 
-/// How far the calls of one claim rotated the ring.
+/// Counts the elements that the script calls of one claim have rotated, so that the
+/// claim stops after one whole rotation of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rotated {
     elements: u64,
@@ -67,7 +76,8 @@ pub struct Rotated {
 }
 
 impl Rotated {
-    /// Adds another call. Returns whether the calls have not made a whole rotation yet.
+    /// Adds the elements that another script call rotated. Returns whether the calls
+    /// together have not yet made a whole rotation.
     fn goes_on(&mut self, next: Self) -> bool {
         self.elements += next.elements;
         self.of = next.of;
@@ -76,7 +86,7 @@ impl Rotated {
 }
 
 impl Store {
-    /// Appends plain entries, and wakes a worker.
+    /// Pushes the entries of jobs without options, and wakes a worker.
     pub(crate) async fn push_plain(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
         let keys = &self.keys;
         let call = SCRIPTS.push_plain.keys(&[&keys.circle, &keys.bookkeeping.wake]);
@@ -98,7 +108,8 @@ impl Store {
             .arg(ask.max.get())
             .arg(ROTATIONS)
             .arg(entry::bare_header())
-            .arg(ClaimRequest::MAX_BYTES);
+            .arg(ClaimRequest::MAX_BYTES)
+            .arg(self.few_waiting());
         let reply = call.run(&self.conn, Operation::Claim).await?;
         let mut parts = reply.parts()?;
         let now = Timestamp::from_unix_ms(parts.part().number()? / 1000);
@@ -109,9 +120,13 @@ impl Store {
             Rotated { elements: parts.part().count()?, of: parts.part().count()? };
         let is_paused = found == Found::Paused;
         let next_in = due_in.into_iter().chain(end_in).min();
+        let jobs = parts.map(leased).collect::<Result<Vec<_>, _>>()?;
+        if let Some(last) = jobs.last() {
+            self.last_claimed.store(last.token.len(), Ordering::Relaxed);
+        }
         Ok(Claimed {
             now,
-            jobs: parts.map(leased).collect::<Result<_, _>>()?,
+            jobs,
             wake: WakeConditions {
                 next_in: next_in.filter(|_| !is_paused),
                 on_arrival: found == Found::Empty,
@@ -124,7 +139,15 @@ impl Store {
         })
     }
 
-    /// Ends jobs, as many as one step handles.
+    /// Returns the maximum number of waiting jobs for which a claim searches the head,
+    /// if each of them is as large as the job that was claimed last. It is at least one,
+    /// because a single waiting job is nearly always at the head, which is read first.
+    fn few_waiting(&self) -> usize {
+        let last = self.last_claimed.load(Ordering::Relaxed);
+        (FEW_BYTES / last.max(1)).clamp(1, FEW)
+    }
+
+    /// Ends leased jobs, as many as one script call handles.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
@@ -186,14 +209,15 @@ impl Store {
         Ok((Bookkeeping::recovered(parts.part())?, parts.part().count()?))
     }
 
-    /// Wakes another worker's notifier.
+    /// Passes a notification on to the notifier of another worker.
     pub(crate) async fn pass_on(&self) -> Result<(), Error> {
         let call = SCRIPTS.pass_on.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
 }
 
-/// Reads an element in process, which counts the delivery under way.
+/// Reads a leased job from its element. The entry in the element already counts the
+/// running delivery.
 fn leased(element: Reply) -> Result<LeasedJob, Error> {
     let token = element.bytes()?;
     let entry = InProcess::read(&token).map_or_else(Bytes::new, |parts| parts.entry);

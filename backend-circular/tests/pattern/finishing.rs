@@ -1,4 +1,4 @@
-//! The two ways in which finished jobs leave the ring (R8, R23).
+//! Tests the two ways in which finished jobs leave the ring (R8, R23).
 
 use relq_circular::FinishBy;
 use relq_conformance::server::Server;
@@ -6,8 +6,8 @@ use relq_core::{outcome::Settled, *};
 
 use crate::fixture::*;
 
-/// Marked elements are dropped when the ring has no other elements, and the stats never
-/// count them.
+/// An idle claim drops the elements of finished jobs from a ring that has no other
+/// elements, and the stats never count them.
 #[tokio::test]
 async fn what_is_done_is_dropped_by_the_next_idle_claim() {
     let server = Server::start();
@@ -82,7 +82,8 @@ async fn lrem_removes_the_very_element() {
     assert_eq!(keys(&server), ["{q}:marker", "{q}:totals"]);
 }
 
-/// R7: with either way of finishing, a lost lease cannot end the job.
+/// R7: a worker that lost its lease cannot end the job, whichever way of finishing it
+/// uses.
 #[tokio::test]
 async fn a_lost_lease_finishes_nothing_either_way() {
     for how in [FinishBy::Mark, FinishBy::Lrem] {
@@ -101,7 +102,7 @@ async fn a_lost_lease_finishes_nothing_either_way() {
     }
 }
 
-/// Clients of one queue may finish in different ways.
+/// Clients that finish jobs in different ways can use one queue at the same time.
 #[tokio::test]
 async fn both_ways_go_together() {
     let server = Server::start();

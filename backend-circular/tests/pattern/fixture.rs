@@ -1,4 +1,4 @@
-//! A server, and queues on it.
+//! Starts a private Redis server for a test, and opens queues on it.
 
 use std::{
     num::NonZeroU32,
@@ -11,7 +11,7 @@ use relq_core::{outcome::Settled, *};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// A lease that expires while a test waits for it.
+/// A duration so short that a test can wait until a lease of this length expires.
 pub(crate) const BRIEF: Duration = Duration::from_millis(300);
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -46,7 +46,7 @@ pub(crate) async fn push(queue: &CircularQueue, payload: &'static str) {
     queue.push_one(NewJob::new(payload)).await.unwrap();
 }
 
-/// Pushes that many numbered jobs.
+/// Pushes `count` jobs. Their payloads are the numbers from 0 on.
 pub(crate) async fn push_many(queue: &CircularQueue, count: u32) {
     let jobs: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
     for page in jobs.chunks(1000) {
@@ -54,7 +54,7 @@ pub(crate) async fn push_many(queue: &CircularQueue, count: u32) {
     }
 }
 
-/// Claims that many jobs, which must be ready.
+/// Claims `count` jobs one by one. Panics if fewer are ready.
 pub(crate) async fn take(queue: &CircularQueue, count: u32) -> Vec<Delivery> {
     let mut taken = Vec::new();
     while taken.len() < count as usize {
@@ -81,7 +81,7 @@ pub(crate) async fn finish(queue: &CircularQueue, held: Vec<Delivery>) {
     }
 }
 
-/// Completes once the stats satisfy the condition.
+/// Waits until the stats satisfy the condition.
 pub(crate) async fn until(queue: &CircularQueue, is_so: impl Fn(&Stats) -> bool) {
     let start = Instant::now();
     while !is_so(&queue.stats().await.unwrap()) {
@@ -109,7 +109,7 @@ pub(crate) async fn assert_sound(queue: &CircularQueue) {
     assert_eq!(queue.audit().await.unwrap().problems, Vec::<String>::new());
 }
 
-/// How many elements the ring has.
+/// The number of elements in the ring of the queue `q`.
 pub(crate) fn length(server: &Server) -> u64 {
     number(&server.command(&[b"LLEN", b"q"]))
 }
@@ -132,7 +132,7 @@ pub(crate) fn reset_calls(server: &Server) {
     server.command(&[b"CONFIG", b"RESETSTAT"]);
 }
 
-/// Scripts that clients have sent since the statistics were reset.
+/// How many scripts clients have sent since the statistics were reset.
 pub(crate) fn scripts_sent(server: &Server) -> u64 {
     calls(server, "evalsha") + calls(server, "eval")
 }

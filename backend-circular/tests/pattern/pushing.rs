@@ -1,4 +1,4 @@
-//! Pushes by relq and by other clients, at both ends of the ring (R2, R15, R20).
+//! Tests pushes by relq and by other clients, at both ends of the ring (R2, R15, R20).
 
 use relq_circular::CircularQueue;
 use relq_conformance::server::Server;
@@ -53,15 +53,15 @@ async fn other_priorities_are_refused() {
     assert_eq!(length(&server), 0);
 }
 
-/// Dead letters of the pushed jobs: their payloads.
+/// Returns the payloads of the dead letters.
 async fn buried(queue: &CircularQueue) -> Vec<Bytes> {
     let page = PeekRequest::new(JobState::Dead, many(10));
     let page = queue.peek(&page).await.unwrap();
     page.jobs.into_iter().map(|job| job.payload).collect()
 }
 
-/// R3, R20: an element that only looks as if it were in process is malformed. It is
-/// buried and keeps its bytes.
+/// R3, R20: a client pushes an element in the form of a job in process. No lease
+/// belongs to it, so it is malformed: it is buried with all its bytes.
 #[tokio::test]
 async fn a_forged_element_in_process_is_buried_whole() {
     let forged: [&[u8]; 4] = [
@@ -100,7 +100,7 @@ async fn a_payload_may_look_like_an_element_in_process() {
     assert_eq!(queue.stats().await.unwrap().leased, 1);
 }
 
-/// The whole life of a job that uses every option.
+/// A job with every option, once finished, leaves no key behind.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     let server = Server::start();
@@ -124,7 +124,7 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     assert_eq!(keys(&server), ["{q}:marker", "{q}:totals", "{q}:wake"]);
 }
 
-/// Memory in use, in bytes.
+/// The memory that the server uses, in bytes.
 fn memory(server: &Server) -> u64 {
     let answer = server.command(&[b"INFO", b"memory"]);
     let text = String::from_utf8(answer).unwrap();

@@ -1,4 +1,4 @@
-//! How the ring rotates, and what that costs (R9, R13).
+//! Tests how the ring rotates, and what that costs (R9, R13).
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -14,7 +14,7 @@ const ROTATIONS: u64 = 1000;
 /// ring.
 const IN_PROCESS: u32 = 5000;
 
-/// More waiting jobs than a claim searches for at the head.
+/// The number of waiting jobs: more than a claim searches for at the head of the ring.
 const WAITING: u32 = 40;
 
 /// R21: one call rotates no more than its limit, and a claim makes at most one whole
@@ -70,7 +70,7 @@ async fn a_few_that_wait_cost_no_turn() {
     assert_eq!(served(&queue).await, ["b", "c"]);
 }
 
-/// Each job of a backlog takes one rotation step, however many of its jobs are in
+/// A claim of a backlog rotates one element per job, however many of the jobs are in
 /// process.
 #[tokio::test]
 async fn a_backlog_costs_one_turn_a_job() {
@@ -87,7 +87,8 @@ async fn a_backlog_costs_one_turn_a_job() {
     assert_eq!(calls(&server, "lmove"), 2000);
 }
 
-/// R9, R13: a job that is taken over keeps its position in the ring until then.
+/// R9, R13: a job whose lease expired keeps its position in the ring until a worker
+/// takes it over.
 #[tokio::test]
 async fn a_job_that_comes_back_waits_its_turn() {
     let server = Server::start();
@@ -103,8 +104,9 @@ async fn a_job_that_comes_back_waits_its_turn() {
     assert_sound(&queue).await;
 }
 
-/// R11: recovery finds and buries a job on its last attempt in a ring that is longer
-/// than one look, and the search does not change the order of the waiting jobs.
+/// R11: recovery finds and buries a job on its last attempt, even if the ring is longer
+/// than one recovery call reads. The search does not change the order of the waiting
+/// jobs.
 #[tokio::test]
 async fn the_last_attempt_is_buried_in_a_long_ring() {
     let server = Server::start();

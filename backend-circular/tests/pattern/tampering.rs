@@ -1,4 +1,4 @@
-//! Changes to the ring by hand, and how the queue recovers from them.
+//! Tests how the queue recovers when a client changes the ring by hand.
 
 use relq_conformance::server::Server;
 use relq_core::{outcome::Settled, *};
@@ -57,7 +57,7 @@ async fn a_stolen_element_is_forgotten_in_time() {
     }
 }
 
-/// Marks without an element do not make a reaper loop.
+/// Lease marks whose element is gone do not make recovery repeat without end.
 #[tokio::test]
 async fn strays_are_looked_for_no_longer_than_a_turn() {
     let server = Server::start();
@@ -78,7 +78,7 @@ async fn strays_are_looked_for_no_longer_than_a_turn() {
     assert_eq!(queue.stats().await.unwrap().leased, 1500);
 }
 
-/// Somebody copies a job's element while the job is in process. The job is delivered at
+/// A client copies the element of a job that is in process. The job is delivered at
 /// most once more, and no other job has to wait.
 #[tokio::test]
 async fn a_copied_element_holds_nobody_up() {

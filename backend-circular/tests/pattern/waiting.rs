@@ -1,4 +1,4 @@
-//! How an idle claim waits (R9, R14, R20, R21).
+//! Tests how an idle claim waits (R9, R14, R20, R21).
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use relq_core::*;
 
 use crate::fixture::*;
 
-/// How long a plain push may go unnoticed while jobs are in process.
+/// How late a claim may find a push of a plain client while jobs are in process.
 const LATENESS: Duration = Duration::from_secs(1);
 
 /// Additional time for a machine that is busy with other tests.
 const SLACK: Duration = Duration::from_millis(700);
 
-/// Completes once a client is blocked at the server in that command.
+/// Waits until a client is blocked at the server in `command`.
 async fn until_held_in(server: &Server, command: &str) {
     let start = Instant::now();
     loop {
@@ -51,7 +51,8 @@ async fn a_bare_push_into_an_empty_ring_wakes_at_once() {
     assert_sound(&queue).await;
 }
 
-/// R20: while jobs are in process, such a push is found within the declared delay.
+/// R20: while jobs are in process, a plain client's push is found within the declared
+/// delay.
 #[tokio::test]
 async fn a_bare_push_beside_jobs_in_process_is_found_in_time() {
     let server = Server::start();

@@ -1,4 +1,5 @@
-//! Every script, and a typed function to call it.
+//! Defines the Lua scripts of this backend, and a typed function that calls each of
+//! them.
 
 mod operator;
 mod worker;
@@ -17,13 +18,13 @@ relq_redis::pattern_scripts! {
     pick, purge, recover, notify, stats, sweep,
 }
 
-/// The names of all scripts that a queue of this backend sends. For tools that monitor
-/// the server or judge the backend.
+/// Returns the names of all scripts that a queue of this backend sends. They help to
+/// monitor the server and to test the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
     all_scripts().map(Script::name)
 }
 
-/// The keys of a queue and a connection, on which the scripts are called.
+/// The keys of a queue, and a connection. Its methods call the scripts with both.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,
@@ -43,7 +44,8 @@ impl Store {
         Self { conn, keys, bookkeeping }
     }
 
-    /// Begins a call with the queue's own keys and these of jobs.
+    /// Begins a call of a script. It passes the queue's own keys, and after them
+    /// `of_jobs`, the keys of the jobs that the script handles.
     fn call<'a>(&self, script: &'a Script, of_jobs: &[Bytes]) -> Call<'a> {
         let own = self.keys.bookkeeping.all().map(str::as_bytes);
         let of_pattern = self.keys.of_pattern();

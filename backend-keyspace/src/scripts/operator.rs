@@ -1,4 +1,4 @@
-//! The script calls of operators, and those that open the queue.
+//! Calls the scripts that operators need.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -8,18 +8,15 @@ use relq_redis::{bookkeeping::Bookkeeping, command};
 use super::{SCRIPTS, Store, worker::PAGE};
 use crate::keys;
 
-/// How many pages one step of a purge removes. A step is one script: it runs whole or
-/// not at all.
-const PURGED_PAGES: u32 = 2;
-
 impl Store {
-    /// Returns the stats. Every unclaimed key counts as a ready job.
+    /// Returns the number of jobs in each state. Every key that is not leased and not
+    /// the queue's own counts as a ready job.
     pub(crate) async fn stats(&self, operation: Operation) -> Result<Stats, Error> {
         let call = self.call(&SCRIPTS.stats, &[]);
         Bookkeeping::stats(call.run(&self.conn, operation).await?)
     }
 
-    /// Ends a ready job. Returns whether it was there.
+    /// Ends a ready job. Returns false if no ready job has this id.
     pub(crate) async fn cancel_ready(&self, job: &JobId) -> Result<bool, Error> {
         let call = self
             .call(&SCRIPTS.cancel_ready, &[keys::item(job.as_str()).into()])
@@ -29,17 +26,16 @@ impl Store {
     }
 
     /// Removes the scheduled and dead jobs, all side records, and the ready and leased
-    /// jobs of some pages from `cursor` on. Returns how many jobs there were, and where
+    /// jobs of a page from `cursor` on. Returns how many jobs there were, and where
     /// the next page begins.
     pub(crate) async fn purge(&self, cursor: &[u8]) -> Result<(u64, Bytes), Error> {
-        let call =
-            self.call(&SCRIPTS.purge, &[]).arg(cursor).arg(PAGE).arg(PURGED_PAGES);
+        let call = self.call(&SCRIPTS.purge, &[]).arg(cursor).arg(PAGE);
         let reply = call.run(&self.conn, Operation::Purge).await?;
         let mut parts = reply.parts()?;
         Ok((parts.part().count()?, parts.part().bytes()?))
     }
 
-    /// Returns, for each key, whether it exists.
+    /// Returns, for each of the keys, whether it exists.
     pub(crate) async fn are_there(&self, keys: &[Bytes]) -> Result<Vec<bool>, Error> {
         let ask = |key: &Bytes| {
             let mut cmd = command("EXISTS");

@@ -1,4 +1,4 @@
-//! The script calls of producers, workers and reapers.
+//! Calls the scripts that producers, workers and reapers need.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use relq_redis::{
 use super::{SCRIPTS, Store};
 use crate::{keys, lease};
 
-/// How many keys one page of SCAN covers: some tenths of a millisecond of the server's
-/// time.
+/// The number of keys that one page of SCAN covers. The server needs some tenths of a
+/// millisecond for a page.
 pub(crate) const PAGE: u32 = 1000;
 
 /// How many unique keys, ids and errors one search for deleted jobs covers. Fewer than
@@ -28,55 +28,57 @@ const FREED_PAGE: u32 = 100;
 /// leases, and the server runs nothing else meanwhile.
 const MOST_LEASES: u32 = 1000;
 
-/// How many foreign keys a page lists by name.
+/// The maximum number of foreign keys that the scan of a page returns by name, to show
+/// them in a report.
 const NAMED: u32 = 10;
 
-/// How many jobs a claim searches for, and with how much effort.
+/// What a claim asks of the pick script: how many jobs, and how hard it searches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) jobs: u32,
-    /// How many random draws the claim may make.
+    /// How many random keys the pick script may draw.
     pub(crate) draws: u32,
-    /// How many keys are known not to be ready jobs.
+    /// The number of unclaimed keys that are known to be foreign keys, and so not ready
+    /// jobs. A key is unclaimed if it is not leased and not one of the queue's own.
     pub(crate) foreign_keys: u64,
 }
 
-/// The jobs that a claim has leased so far. Some of them may not be deliverable.
+/// How many jobs a claim has leased so far, also counting those that it then buries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Taken {
     pub(crate) jobs: u32,
-    /// The size of their entries as stored.
+    /// The size of the leased jobs' entries as stored, in bytes.
     pub(crate) bytes: usize,
     /// Whether the next job is too large for the bytes that the claim has left.
     pub(crate) is_full: bool,
 }
 
-/// The result of the pick script.
+/// The result of the pick script: the queue's state, and the keys that it drew.
 #[derive(Debug)]
 pub(crate) struct Picked {
     pub(crate) now_us: String,
     pub(crate) is_paused: bool,
     pub(crate) due_in: Option<Duration>,
-    /// How many keys are neither the queue's own nor those of leased jobs.
+    /// How many keys are ready jobs or foreign keys.
     pub(crate) unclaimed: u64,
     pub(crate) items: Vec<Bytes>,
 }
 
-/// The keys of one page of the database.
+/// The keys of one page of the database, sorted by what they are.
 #[derive(Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) next: Bytes,
-    /// Keys of ready jobs.
+    /// The keys of ready jobs on the page.
     pub(crate) items: Vec<Bytes>,
-    /// Processing keys without a lease.
+    /// The processing keys on the page that no lease names.
     pub(crate) orphans: Vec<Bytes>,
-    /// The number of foreign keys on the page.
+    /// How many keys on the page are foreign.
     pub(crate) foreign_keys: u64,
-    /// The names of some foreign keys.
+    /// The names of some of the foreign keys on the page.
     pub(crate) named: Vec<Bytes>,
 }
 
-/// A picked job, and the keys to lease it with.
+/// A picked job, with the keys and the id under which the claim script leases it.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) item: Bytes,
@@ -84,19 +86,19 @@ pub(crate) struct Ask {
     pub(crate) processing: Bytes,
 }
 
-/// The result of the claim script.
+/// The result of the claim script: the leased entries, and the state of the queue.
 #[derive(Debug)]
 pub(crate) struct Claimed {
     pub(crate) now: Timestamp,
     pub(crate) unclaimed: u64,
-    /// Whether a job was left because it is too large for the bytes that the claim has
-    /// left.
+    /// Whether a picked job was left because it exceeds the bytes that the claim may
+    /// still return.
     pub(crate) is_full: bool,
-    /// For each job asked for: its entry, or `None` if it was not taken.
+    /// For each picked job its entry, or `None` if the script did not lease it.
     pub(crate) entries: Vec<Option<Bytes>>,
 }
 
-/// Leases that have expired.
+/// A page of expired leases, and when the next lease expires.
 #[derive(Debug)]
 pub(crate) struct Overdue {
     pub(crate) more: bool,
@@ -105,7 +107,7 @@ pub(crate) struct Overdue {
 }
 
 impl Store {
-    /// Stores plain jobs, all or none. Returns whether they are stored.
+    /// Stores plain jobs: all of them or none. Returns whether they are stored.
     pub(crate) async fn append(
         &self,
         ids: &[JobId],
@@ -153,8 +155,8 @@ impl Store {
         })
     }
 
-    /// Reads all keys of a page of the database. It takes about ten times as long as
-    /// `scan`.
+    /// Reads a page of all keys of the database, not only ready jobs. It takes the
+    /// server about ten times as long as `scan`.
     pub(crate) async fn sweep(
         &self,
         operation: Operation,
@@ -197,7 +199,7 @@ impl Store {
         Ok(Claimed { now, unclaimed, is_full, entries })
     }
 
-    /// Ends jobs, as many as one step handles.
+    /// Ends the jobs of these leases, up to as many as one script call handles.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
@@ -230,8 +232,9 @@ impl Store {
         })
     }
 
-    /// Recovers the jobs of expired leases, as many as one step handles. Returns how many
-    /// are made ready, how many are buried, and whether leases are left.
+    /// Recovers the jobs of these expired leases, up to as many as one script call
+    /// handles. Returns how many were made ready, how many were buried, and whether
+    /// leases are left.
     pub(crate) async fn recover(
         &self,
         leases: &[Bytes],
@@ -250,7 +253,7 @@ impl Store {
     }
 
     /// Gives a lease to each processing key without one on a page of the database.
-    /// Returns how many there were, and where the next page begins.
+    /// Returns how many got a lease, and the cursor of the next page.
     pub(crate) async fn adopt(
         &self,
         cursor: &[u8],
@@ -284,7 +287,7 @@ impl Store {
         ))
     }
 
-    /// Notifies another worker.
+    /// Passes a notification on to another worker's notifier.
     pub(crate) async fn notify(&self) -> Result<(), Error> {
         let call = SCRIPTS.notify.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)

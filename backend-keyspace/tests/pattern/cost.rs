@@ -1,4 +1,4 @@
-//! The README's table of what a claim costs.
+//! Measures the cost of a claim for the table in the README, and checks the usual case.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,11 @@ use relq_core::*;
 
 use crate::fixture::{ask, lease_many, open, say, sent};
 
-/// How many claims are measured for a row.
+/// How many claims are measured for one row of the table.
 const CLAIMS: usize = 31;
 
-/// Returns the medians of the commands and of the time for a claim of one job.
+/// Measures claims of one job among `leased` and `ready` jobs. Returns the median
+/// number of commands and the median time.
 async fn measure(leased: usize, ready: usize) -> (u64, Duration) {
     let server = Server::start();
     let queue = open(&server).await;

@@ -1,4 +1,5 @@
-//! A database belongs to one queue.
+//! Tests that a database belongs to one queue, and that the queue never touches foreign
+//! keys.
 
 use relq_conformance::server::Server;
 use relq_core::*;
@@ -27,7 +28,7 @@ async fn a_database_with_foreign_keys_is_refused_and_left_as_it_is() {
     assert_eq!(keys(&server), ["item_1", "session:1"]);
 }
 
-/// R19: where foreign keys are tolerated, no call of the queue ever touches them.
+/// R19: in a database whose foreign keys are tolerated, no call touches them.
 #[tokio::test]
 async fn tolerated_foreign_keys_are_never_touched() {
     let server = Server::start();
@@ -52,7 +53,8 @@ async fn tolerated_foreign_keys_are_never_touched() {
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
 }
 
-/// A job among foreign keys is found, although the count of keys does not reveal it.
+/// A bare SET adds a job in the moment in which a foreign key vanishes. The job is
+/// found, although the number of keys does not change.
 #[tokio::test]
 async fn a_bare_set_that_takes_a_foreign_keys_place_is_found() {
     let server = Server::start();

@@ -13,7 +13,8 @@ use crate::fixture::{
     LONG, ask, assert_sound, keys, lease_many, many, open, say, sent,
 };
 
-/// R1, R9: drawing nearly always misses the only ready job; the sweep always finds it.
+/// R1, R9: a claim finds the only ready job among many leased ones. Random draws nearly
+/// always miss it, but the sweep through the database finds it.
 #[tokio::test]
 async fn one_ready_job_among_a_hundred_thousand_leased_is_found() {
     let server = Server::start();
@@ -31,7 +32,8 @@ async fn one_ready_job_among_a_hundred_thousand_leased_is_found() {
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
 }
 
-/// A claim sees by the count that nothing is ready, however many jobs are leased.
+/// A claim sends only one command if no job is ready, however many jobs are leased,
+/// because the number of keys shows it.
 #[tokio::test]
 async fn a_claim_where_nothing_is_ready_is_one_command() {
     let server = Server::start();
@@ -44,7 +46,7 @@ async fn a_claim_where_nothing_is_ready_is_one_command() {
     assert_eq!(sent(&server), 1);
 }
 
-/// Idle workers send few commands.
+/// A waiting claim on an empty queue sends at most two commands a second.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     let server = Server::start();
@@ -61,7 +63,8 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     assert!((1..=most).contains(&sent), "{sent} commands");
 }
 
-/// A key that has the name of a job and another type makes no claim spin.
+/// A key that has the name of a job but another type than a string does not make claims
+/// repeat their search without end.
 #[tokio::test]
 async fn a_key_that_is_no_job_makes_nobody_spin() {
     let server = Server::start();
@@ -79,7 +82,7 @@ async fn a_key_that_is_no_job_makes_nobody_spin() {
     assert!(problems.iter().any(|one| one.contains("item_list")), "{problems:?}");
 }
 
-/// One call claims the whole batch, and each job once.
+/// One call claims a thousand jobs, each of them once.
 #[tokio::test]
 async fn a_thousand_jobs_are_claimed_and_finished_in_one_call() {
     let server = Server::start();
@@ -124,7 +127,7 @@ async fn a_bare_set_is_found_by_a_waiting_claim() {
     assert_sound(&queue).await;
 }
 
-/// A client that sets a job by hand can also notify by hand.
+/// A client that pushes a job with a bare SET can also send the notification itself.
 #[tokio::test]
 async fn a_notification_by_hand_wakes_at_once() {
     let server = Server::start();
@@ -149,9 +152,7 @@ async fn a_notification_by_hand_wakes_at_once() {
     );
 }
 
-/// R23: the pages show every job that stays, although other jobs are pushed meanwhile
-/// and the server's hash table grows.
-/// A producer of another kind may push and notify before any relq has used the queue.
+/// A producer of another kind may push and notify before relq has used the queue.
 #[tokio::test]
 async fn a_notification_by_hand_may_come_first() {
     let server = Server::start();
@@ -165,6 +166,8 @@ async fn a_notification_by_hand_may_come_first() {
     assert_sound(&queue).await;
 }
 
+/// R23: the pages show every job that stays, although other jobs are pushed meanwhile
+/// and the server's hash table grows.
 #[tokio::test]
 async fn pages_show_what_stays_while_others_come() {
     let server = Server::start();

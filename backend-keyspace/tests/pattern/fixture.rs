@@ -9,7 +9,7 @@ use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// The queue `q` in the first database.
+/// Opens the queue `q` in the first database of the server.
 pub(crate) async fn open(server: &Server) -> KeyspaceQueue {
     try_open(server, "q").await.unwrap()
 }
@@ -76,8 +76,8 @@ pub(crate) fn keys(server: &Server) -> Vec<String> {
     keys
 }
 
-/// Makes `count` jobs that another worker has leased. The queue must have been written
-/// to before: keys without a marker are refused (R25).
+/// Adds `count` jobs that another worker has leased. First writes to the queue, because
+/// it refuses keys without a marker (R25).
 pub(crate) async fn lease_many(server: &Server, queue: &KeyspaceQueue, count: usize) {
     queue.resume().await.unwrap();
     let script = "for i = 1, ARGV[1] do \

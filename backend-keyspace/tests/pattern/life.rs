@@ -1,4 +1,4 @@
-//! The keys that a job leaves behind.
+//! Tests that no key stays behind when a job ends.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use relq_core::{outcome::Settled, unique::UniqueKey, *};
 
 use crate::fixture::{LEASE, ask, assert_sound, keys, open};
 
-/// A job with every option goes through its whole life.
+/// A job with every option, once finished, leaves no key behind.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! Keys that other clients set or rename.
+//! Tests of keys that clients other than relq set or rename.
 
 use relq_conformance::server::Server;
 use relq_core::{
@@ -27,7 +27,7 @@ fn reason(job: &JobView) -> &str {
     }
 }
 
-/// R20: any client can push with the pattern's own command.
+/// R20: any client can push a job with `SET item_ID payload`.
 #[tokio::test]
 async fn a_plain_set_is_a_job_of_that_id() {
     let server = Server::start();
@@ -84,7 +84,7 @@ async fn names_without_a_valid_id_are_buried() {
     assert_sound(&queue).await;
 }
 
-/// R3: an entry of relq's is not trusted if its key holds another id.
+/// R3: an entry that relq wrote is buried if its key holds another id.
 #[tokio::test]
 async fn an_entry_under_another_id_is_buried() {
     let server = Server::start();
@@ -200,19 +200,19 @@ async fn a_stray_processing_key_is_given_a_lease() {
     assert_eq!((back[0].job().as_str(), &back[0].payload[..]), ("5", &b"hello"[..]));
 }
 
-/// A job with a unique key and the client's id `mine`.
+/// A job with the unique key `k` and the client's id `mine`.
 fn bound() -> NewJob {
     let key = UniqueKey::new("k").unwrap();
     NewJob::new("bound").unique(key).id(JobId::new("mine").unwrap())
 }
 
-/// A job with another id and the same unique key.
+/// A second job with the unique key `k`, and with a generated id.
 fn rival() -> NewJob {
     NewJob::new("rival").unique(UniqueKey::new("k").unwrap())
 }
 
-/// R16, R4: a job that an operator ends with DEL reserves nothing any more. Its id is
-/// remembered as long as any other.
+/// R16, R4: a job that an operator ends with DEL no longer reserves its unique key. Its
+/// id is remembered as long as the id of any other ended job.
 #[tokio::test]
 async fn a_deleted_item_frees_its_key_and_its_id() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! Every script, and a typed function to call it.
+//! Every Lua script of this backend, and a typed function to call each.
 
 mod operator;
 mod worker;
@@ -13,11 +13,11 @@ use crate::{
     session::{Session, Site},
 };
 
-pub(crate) use worker::{Asked, Claimed, From, How, Taken};
+pub(crate) use worker::{Asked, Claimed, From, How};
 
 relq_redis::pattern_scripts! {
     in "../../lua/"; library pattern;
-    beat, cancel_listed, claim, finish, purge, stats, suspects, take_back,
+    beat, cancel_listed, claim, finish, purge, stats, suspects, take_back, take_named,
 }
 
 /// The scripts that a queue in this mode sends.
@@ -29,13 +29,13 @@ pub(crate) fn scripts(mode: Mode) -> impl Iterator<Item = &'static Script> {
     all_scripts().filter(move |script| script.name() != others)
 }
 
-/// The names of all scripts that a queue of this backend sends. For tools that monitor
-/// the server or judge the backend.
+/// The names of all scripts that a queue of this backend sends, for tools that monitor
+/// the server or test the backend.
 pub fn script_names(mode: Mode) -> impl Iterator<Item = &'static str> {
     scripts(mode).map(Script::name)
 }
 
-/// The keys of a queue and a connection, on which the scripts are called.
+/// The connection and the keys of one queue. Its methods call the scripts.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,
@@ -61,8 +61,8 @@ impl Store {
         Ok(sites_of(&self.members(operation).await?))
     }
 
-    /// The names of all registered sessions. Another client may have added members that
-    /// are no sessions.
+    /// All members of the sorted sets of registered and retired sessions. Another
+    /// client may have added members that are not sessions.
     async fn members(&self, operation: Operation) -> Result<Vec<Bytes>, Error> {
         let members = |set| self.members_of(operation, set);
         let (working, retired) =
@@ -81,19 +81,19 @@ impl Store {
         members.into_iter().map(Reply::bytes).collect()
     }
 
-    /// The lists of these sites. Scripts take them after the pattern keys.
+    /// The keys of these processing lists. Scripts take them after the pattern keys.
     fn lists(&self, sites: &[Site]) -> Vec<String> {
         sites.iter().map(|site| self.keys.list(site)).collect()
     }
 }
 
-/// The shared list, and those of these sessions.
+/// The shared list, and the own list of each member that is a session.
 fn sites_of(members: &[Bytes]) -> Vec<Site> {
     let own = members.iter().filter_map(|member| Session::parse(member));
     std::iter::once(Site::Shared).chain(own.map(Site::Own)).collect()
 }
 
-/// Parses a list of sessions.
+/// Parses a reply that lists sessions, and leaves out members that are not sessions.
 fn sessions(reply: Reply) -> Result<Vec<Session>, Error> {
     let members = reply.list()?.into_iter().map(Reply::bytes);
     let members = members.collect::<Result<Vec<_>, _>>()?;

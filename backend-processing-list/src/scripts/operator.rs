@@ -1,4 +1,4 @@
-//! The script calls of operators.
+//! Calls the scripts of an operator's methods: stats, cancel, purge.
 
 use bytes::Bytes;
 use relq_core::{Error, Stats, error::Operation};
@@ -7,13 +7,14 @@ use relq_redis::bookkeeping::Bookkeeping;
 use super::{SCRIPTS, Store, sites_of};
 use crate::session::{Session, Site};
 
-/// How often a call reads the sessions again. New workers do not arrive this often in
-/// between.
+/// How often stats or purge reads the sessions again because a worker has registered
+/// meanwhile. More than this many registrations in a row are not normal use.
 const READINGS: usize = 100;
 
 impl Store {
-    /// Counts the jobs. If a worker has registered since the sessions were read, they are
-    /// read again: its list may have a job that was ready before.
+    /// Counts the jobs in each state. If a worker registers between the read of the
+    /// sessions and the count, its list may hold a job that was ready before, so both
+    /// are repeated.
     pub(crate) async fn stats(&self) -> Result<Stats, Error> {
         for _ in 0..READINGS {
             let members = self.members(Operation::Stats).await?;
@@ -37,7 +38,7 @@ impl Store {
         Error::Unavailable { at: self.conn.at(operation), source: source.into() }
     }
 
-    /// Ends a job that is an element of `list`. Returns whether it was still there.
+    /// Ends a job that is an element of `list`. Returns false if the element is gone.
     pub(crate) async fn cancel_listed(
         &self,
         list: &str,
@@ -55,9 +56,9 @@ impl Store {
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
-    /// Removes all jobs. If a worker has registered meanwhile, the sessions are read
-    /// again. A member that is no session, which another client has added, is removed
-    /// too.
+    /// Removes all jobs. Returns how many there were. If a worker registers between the
+    /// read of the sessions and the removal, both are repeated. A member of the
+    /// registry that is not a session, which another client has added, is removed too.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
         for _ in 0..READINGS {
             let members = self.members(Operation::Purge).await?;
@@ -65,7 +66,7 @@ impl Store {
                 let foreign = members.iter().filter(|it| Session::parse(it).is_none());
                 for member in foreign {
                     let member = String::from_utf8_lossy(member);
-                    tracing::warn!(%member, "removed what is no session of a worker");
+                    tracing::warn!(%member, "removed a member that is not a session");
                 }
                 return Ok(jobs);
             }
@@ -73,7 +74,8 @@ impl Store {
         Err(self.workers_register(Operation::Purge))
     }
 
-    /// Removes all jobs if no other members exist. Returns how many there were.
+    /// Removes all jobs, and returns how many there were. Removes nothing and returns
+    /// `None` if the registry has a member that is not in `members`.
     async fn purge_sessions(&self, members: &[Bytes]) -> Result<Option<u64>, Error> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let lists = self.lists(&sites_of(members));

@@ -1,6 +1,6 @@
-//! The script calls of producers, workers and reapers.
+//! Calls the scripts of claims, settlements, heartbeats and recovery.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use relq_core::{
@@ -8,7 +8,7 @@ use relq_core::{
     outcome::Recovered,
 };
 use relq_redis::{
-    Call, Reply,
+    Call, PartialEffect, Reply,
     bookkeeping::{Beat, Bookkeeping, Failure, Finish, Step},
     entry,
     entry::millis,
@@ -20,14 +20,15 @@ use crate::{
     session::{Session, Site},
 };
 
-/// For how long the list of a retired session is watched: far longer than one of its
-/// commands may be in transit or wait at the server.
+/// How long recovery watches the list of a retired session. This is far longer than a
+/// command of that session can be on its way or wait at the server.
 const WATCH: Duration = Duration::from_secs(60);
 
-/// How many sessions of each kind one recovery reads.
+/// How many active sessions, and how many retired ones, one recovery reads at most.
 const SESSIONS: u32 = 1000;
 
-/// The session that claims, and the list that gets the jobs.
+/// The parameters of the claim script: the session that claims, the list that receives
+/// the jobs, and the limits.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) session: Session,
@@ -38,15 +39,16 @@ pub(crate) struct Asked {
     pub(crate) how: How,
 }
 
-/// Which jobs a claim takes.
+/// Which jobs a claim takes, and whether it registers its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum How {
-    /// Ready jobs.
+    /// Takes ready jobs.
     #[default]
     Now,
-    /// Ready jobs. If none is ready, the worker is registered, because it waits next.
+    /// Takes ready jobs. If none is ready, registers the worker, because the claim
+    /// waits next and its blocking move may fill the worker's list.
     Waiting,
-    /// A job that a blocking move has brought.
+    /// Takes only a job that a blocking move has brought.
     Moved,
 }
 
@@ -60,7 +62,8 @@ impl How {
     }
 }
 
-/// The result of the claim script.
+/// The result of the claim script. `due_in` is the time until the next delayed job is
+/// due, `None` if there is none.
 #[derive(Debug)]
 pub(crate) struct Claimed {
     pub(crate) now: Timestamp,
@@ -69,24 +72,29 @@ pub(crate) struct Claimed {
     pub(crate) elements: Vec<Bytes>,
 }
 
-/// The jobs to take back.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken<'a> {
-    /// Leases by name. The first becomes the next ready job.
-    pub(crate) leases: &'a [Lease],
-    /// Sessions whose lists are searched.
-    pub(crate) sessions: &'a [Session],
-    /// Which jobs are taken from the lists and leases above.
-    pub(crate) from: From,
-}
-
 /// Why jobs are taken back. This decides whether their attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
-    /// Their lease has expired. The attempt counts.
+    /// Their lease has expired, so their worker is presumed dead. The attempt counts.
     TheDead,
-    /// Their worker is released: all named jobs are taken. The attempt does not count.
+    /// Their worker is released: all its jobs are taken. The attempt does not count.
     AReleasedWorker,
+}
+
+impl From {
+    fn word(self) -> &'static str {
+        match self {
+            Self::TheDead => "over",
+            Self::AReleasedWorker => "left",
+        }
+    }
+
+    fn operation(self) -> Operation {
+        match self {
+            Self::TheDead => Operation::Recover,
+            Self::AReleasedWorker => Operation::ReleaseWorker,
+        }
+    }
 }
 
 impl Claimed {
@@ -108,7 +116,8 @@ impl Store {
         Claimed::read(reply)
     }
 
-    /// The call of a claim, for the queue's connection or for a waiting one.
+    /// Builds the call of the claim script. It is sent on the queue's connection, or
+    /// after a blocking move on a waiting connection.
     pub(crate) fn claim_call(&self, asked: &Asked) -> Call<'static> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let is_own = asked.site != Site::Shared;
@@ -135,7 +144,8 @@ impl Store {
             .arg(ClaimRequest::MAX_BYTES)
     }
 
-    /// Ends jobs of one list. Returns the positions of the lost leases.
+    /// Ends jobs whose leases are in one list. Returns the positions, from 0, of leases
+    /// that were lost.
     pub(crate) async fn finish(
         &self,
         finish: Finish,
@@ -161,7 +171,8 @@ impl Store {
         call.run(&self.conn, Operation::Settle).await?.positions()
     }
 
-    /// Schedules or buries failed jobs, as many as one step handles.
+    /// Schedules failed jobs for a retry or buries them. Handles as many as one step
+    /// allows.
     pub(crate) async fn fail(
         &self,
         operation: Operation,
@@ -171,8 +182,8 @@ impl Store {
         self.bookkeeping.with_keys(lists).fail(operation, failures).await
     }
 
-    /// Puts jobs back uncounted, as many as one step handles. The job of the last lease
-    /// is claimed first.
+    /// Puts jobs back without counting their attempt. Handles as many as one step
+    /// allows. The job of the last lease is claimed first.
     pub(crate) async fn give_back(
         &self,
         operation: Operation,
@@ -182,14 +193,15 @@ impl Store {
         self.bookkeeping.with_keys(lists).give_back(operation, leases).await
     }
 
-    /// The list that holds an element. An element without a valid stamp is in no list.
-    /// For it this returns the shared list, where the script does not find it.
+    /// The key of the list that holds this leased element. For an element without a
+    /// valid stamp, which is in no list, it returns the shared list: the script does
+    /// not find the element there and reports a lost lease.
     fn list_of(&self, element: &[u8]) -> String {
         let lease = Lease::parse(&Bytes::copy_from_slice(element));
         self.keys.list(&lease.map_or(Site::Shared, |lease| lease.site))
     }
 
-    /// Extends a worker's heartbeat, and the named leases in its list.
+    /// Extends a worker's session, and the named leases in its list.
     pub(crate) async fn beat(
         &self,
         session: &Session,
@@ -212,40 +224,78 @@ impl Store {
         Beat::read(call.run(&self.conn, Operation::Extend).await?)
     }
 
-    /// Takes a page of jobs back.
+    /// Takes back a page of the jobs in the lists of these sessions.
     pub(crate) async fn take_back(
         &self,
-        operation: Operation,
-        taken: Taken<'_>,
+        from: From,
+        sessions: &[Session],
         page: u32,
     ) -> Result<Recovered, Error> {
-        let Taken { leases, sessions, from } = taken;
-        let mut sites: Vec<_> = sessions.iter().cloned().map(Site::Own).collect();
-        sites.extend(leases.iter().map(|lease| lease.site.clone()));
+        let sites: Vec<_> = sessions.iter().cloned().map(Site::Own).collect();
         let mut call = self
             .bookkeeping
             .with_keys(self.lists(&sites))
             .call(&SCRIPTS.take_back)
-            .arg(if from == From::TheDead { "over" } else { "left" })
+            .arg(from.word())
             .arg(page)
-            .arg(millis(WATCH))
-            .arg(leases.len());
-        for (at, lease) in leases.iter().enumerate() {
-            call.push_arg(&lease.name[..]);
-            call.push_arg(sessions.len() + 1 + at);
-        }
+            .arg(millis(WATCH));
         sessions.iter().for_each(|session| call.push_arg(session.as_str()));
-        Bookkeeping::recovered(call.run(&self.conn, operation).await?)
+        Bookkeeping::recovered(call.run(&self.conn, from.operation()).await?)
     }
 
-    /// Takes back a page of a released worker's jobs.
-    pub(crate) async fn release(&self, taken: Taken<'_>) -> Result<Recovered, Error> {
-        let page = self.bookkeeping.max_jobs_per_step().get();
-        self.take_back(Operation::ReleaseWorker, taken, page).await
+    /// Takes back the jobs of these leases, each from its list. The caller passes at
+    /// most as many as one script handles. The job of the first lease becomes the next
+    /// ready job.
+    pub(crate) async fn take_leases(
+        &self,
+        from: From,
+        leases: &[Lease],
+    ) -> Result<Recovered, Error> {
+        let mut by_site = BTreeMap::<&Site, Vec<&Bytes>>::new();
+        for lease in leases {
+            by_site.entry(&lease.site).or_default().push(&lease.name);
+        }
+        let (mut taken, mut partial) = (Recovered::default(), PartialEffect::default());
+        for (site, names) in by_site {
+            let mut unread = None;
+            while unread != Some(0) {
+                let step = self.take_named(from, site, &names, unread).await;
+                let (requeued, buried, left) = partial.then(step)?;
+                taken.requeued += requeued;
+                taken.buried += buried;
+                unread = Some(left);
+            }
+        }
+        Ok(taken)
     }
 
-    /// The leases and sessions to check: expired leases, the earliest end first, then
-    /// the sessions that end first, then retired ones.
+    /// Searches a part of one list for leases, and takes their jobs back. `unread` is
+    /// how many of the oldest elements earlier steps have left; `None` at the
+    /// beginning. Returns how many jobs were made ready and buried, and how many
+    /// elements are left.
+    async fn take_named(
+        &self,
+        from: From,
+        site: &Site,
+        names: &[&Bytes],
+        unread: Option<u32>,
+    ) -> Result<(u32, u32, u32), Error> {
+        let mut call = self
+            .bookkeeping
+            .with_keys([self.keys.list(site)])
+            .call(&SCRIPTS.take_named)
+            .arg(from.word())
+            .arg(unread.map_or(-1, i64::from));
+        names.iter().for_each(|name| call.push_arg(&name[..]));
+        let mut parts = call.run(&self.conn, from.operation()).await?.parts()?;
+        let mut number = || parts.part().number();
+        let (requeued, buried, left) = (number()?, number()?, number()?);
+        let count = |number| u32::try_from(number).unwrap_or(0);
+        Ok((count(requeued), count(buried), count(left)))
+    }
+
+    /// The leases and sessions that recovery must check: first `page` expired leases at
+    /// most, then the active sessions, then the retired ones, each sorted by their end.
     pub(crate) async fn suspects(
         &self,
         page: u32,
@@ -264,7 +314,7 @@ impl Store {
         Ok((leases, [sessions(parts.part())?, sessions(parts.part())?].concat()))
     }
 
-    /// The leases of a worker in the shared list, the oldest first.
+    /// The leases that a worker has in the shared list, the oldest first.
     pub(crate) async fn leases_of(
         &self,
         worker: &WorkerId,
@@ -279,7 +329,7 @@ impl Store {
         Ok(leases)
     }
 
-    /// All sessions of a worker, including recently retired ones.
+    /// All sessions with this worker's name, registered or retired.
     pub(crate) async fn sessions_of(
         &self,
         worker: &WorkerId,

@@ -1,4 +1,4 @@
-//! A private server, and queues on it.
+//! A Redis server for one test, and queues that are opened on it.
 
 use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
@@ -15,23 +15,23 @@ use tokio::{
 
 pub(crate) const MODES: [Mode; 2] = [Mode::PerWorker, Mode::Shared];
 
-/// A lease that outlives every test.
+/// The length of a lease that does not expire during a test.
 pub(crate) const LEASE: Duration = Duration::from_secs(300);
 
-/// A lease that expires during a test.
+/// The length of a lease that expires during a test.
 pub(crate) const BRIEF: Duration = Duration::from_millis(300);
 
-/// Longer than anything that a test waits for.
+/// A timeout that is longer than anything a test waits for.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// How many recoveries find every job.
+/// How many calls of recover a test makes at most until every job is found.
 const PAGES: usize = 50;
 
-/// A patch: in the script of this name, the one occurrence of this text is replaced.
+/// A change of a script: its name, a text that occurs once in it, and the replacement.
 pub(crate) type Patch = (&'static str, &'static str, &'static str);
 
-/// A server, and how queues reach it: directly, or by a proxy that changes scripts in
-/// transit and keeps the time.
+/// A Redis server, and how queues reach it: directly, or through a proxy that changes
+/// scripts in transit and simulates the time.
 pub(crate) struct PatchedServer {
     server: Server,
     proxy: Option<(FaultProxy, VirtualClock, Vec<Fitted>)>,
@@ -61,13 +61,13 @@ impl PatchedServer {
         }
     }
 
-    /// Whether each patch has changed a script. A script passes the proxy when it is
-    /// first called.
+    /// For each patch, whether it has changed a script yet. A script passes through the
+    /// proxy when it is first called.
     pub(crate) fn fitted(&self) -> Vec<Fitted> {
         self.proxy.as_ref().map_or_else(Vec::new, |(.., fitted)| fitted.clone())
     }
 
-    /// Lets the store's time pass.
+    /// Lets `time` pass for the store: by the proxy's simulated clock, or really.
     pub(crate) async fn pass(&self, time: Duration) {
         match &self.proxy {
             Some((_, clock, _)) => clock.advance(time),
@@ -117,7 +117,7 @@ pub(crate) async fn assert_sound(queue: &ProcessingListQueue) {
     assert_eq!(queue.audit().await.unwrap().problems, Vec::<String>::new());
 }
 
-/// Lets brief leases expire, and recovers `wanted` jobs.
+/// Waits until leases of length `BRIEF` have expired, and recovers `wanted` jobs.
 pub(crate) async fn recover(
     patched_server: &PatchedServer,
     queue: &ProcessingListQueue,
@@ -134,7 +134,7 @@ pub(crate) async fn recover(
     assert_eq!(back, wanted, "the number of recovered jobs");
 }
 
-/// Waits until the condition holds at the server.
+/// Waits until the condition is true. Panics after `LONG`; `what` is in the message.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let give_up = Instant::now() + LONG;
     while !is_so() {
@@ -143,7 +143,8 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Sends a plain client's command. Returns the words of the reply.
+/// Sends a command to the server as a client without relq does. Returns the words of
+/// the reply.
 pub(crate) fn say(server: &Server, words: &[&[u8]]) -> Vec<String> {
     let answer = server.command(words);
     let text = String::from_utf8_lossy(&answer).into_owned();
@@ -158,25 +159,25 @@ pub(crate) fn keys(server: &Server) -> Vec<String> {
     keys
 }
 
-/// The workers' own lists.
+/// The keys of all workers' own lists that exist at the server.
 pub(crate) fn own_lists(server: &Server) -> Vec<String> {
     keys(server).into_iter().filter(|key| key.starts_with("{q}:w:")).collect()
 }
 
-/// The list of the only registered worker. It may be empty.
+/// The key of the only registered worker's own list. The list may be empty.
 pub(crate) fn list_of_the_worker(server: &Server) -> String {
     let sessions = say(server, &[b"ZRANGE", b"{q}:workers", b"0", b"-1"]);
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     format!("{{q}}:w:{}", sessions[0])
 }
 
-/// Moves a job into a processing list, as the server does for a blocking move. The test
-/// chooses the moment.
+/// Moves a job from the queue into a processing list, as the server does for a blocking
+/// move, but at a moment that the test chooses.
 pub(crate) fn move_to(server: &Server, list: &str) {
     say(server, &[b"LMOVE", b"q", list.as_bytes(), b"RIGHT", b"LEFT"]);
 }
 
-/// How often a command ran since the statistics were reset.
+/// How often the server ran a command since its statistics were reset.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let prefix = format!("cmdstat_{command}:calls=");
     let stats = say(server, &[b"INFO", b"commandstats"]);
@@ -185,13 +186,13 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
-/// How many claims wait for a move.
+/// How many clients wait at the server in a blocking move.
 pub(crate) fn waiting(server: &Server) -> usize {
     let clients = say(server, &[b"CLIENT", b"LIST"]);
     clients.iter().filter(|line| line.contains("cmd=blmove")).count()
 }
 
-/// A claim that waits at the server.
+/// Starts a claim on a task, and returns when its blocking move waits at the server.
 pub(crate) async fn waiter(
     server: &Server,
     queue: &Arc<ProcessingListQueue>,

@@ -1,4 +1,4 @@
-//! Claims that wait by a blocking move into a list.
+//! Claims that wait by a blocking move into a processing list.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,8 +31,8 @@ async fn a_bare_push_reaches_a_waiting_worker_in_one_hop() {
     }
 }
 
-/// R22: a claim that times out cancels its move, so jobs that are pushed later go to
-/// others.
+/// R22: a claim that times out cancels its blocking move, so that jobs pushed later go
+/// to other claims.
 #[tokio::test]
 async fn a_claim_that_gives_up_calls_its_move_off() {
     for mode in MODES {
@@ -49,7 +49,8 @@ async fn a_claim_that_gives_up_calls_its_move_off() {
     }
 }
 
-/// R22: a job that arrives while a claim times out goes back uncounted.
+/// R22: a job that a blocking move brings while its claim times out goes back to the
+/// queue, and its attempt does not count.
 #[tokio::test]
 async fn what_comes_for_a_claim_that_gave_up_goes_back() {
     for mode in MODES {
@@ -73,8 +74,8 @@ async fn what_comes_for_a_claim_that_gave_up_goes_back() {
     }
 }
 
-/// R21: if the server loses its scripts while a move waits, no job is lost: the next
-/// look finds the moved job.
+/// R21: if the server loses its scripts while a move waits, no job is lost: the claim
+/// looks again and finds the moved job.
 #[tokio::test]
 async fn a_move_survives_forgotten_scripts() {
     for mode in MODES {
@@ -91,7 +92,7 @@ async fn a_move_survives_forgotten_scripts() {
     }
 }
 
-/// R21: idle workers send few commands.
+/// R21: a worker that waits for jobs sends at most two commands a second.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     for mode in MODES {
@@ -105,7 +106,8 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
 
         let sent = ["evalsha", "eval", "blmove", "blpop", "client|unblock"];
         let sent: u64 = sent.iter().map(|name| calls(&server, name)).sum();
-        // The waiting connection reads the marker when it is opened (R25).
+        // One command more than the limit: the waiting connection reads the queue's
+        // marker when it is opened (R25).
         let most = 2 * wait.as_secs() + 1;
         assert!((1..=most).contains(&sent), "{sent} commands");
     }

@@ -1,5 +1,5 @@
-//! Mutants: this backend with a script that is changed on its way to the server. Each
-//! must be caught by a case of the suite, or by a function in `traps.rs`.
+//! Mutants: this backend with a script that a proxy makes wrong on its way to the
+//! server. A case of the suite, or a function in `traps.rs`, must catch each.
 
 use std::{
     io,
@@ -18,7 +18,7 @@ use crate::{
     traps,
 };
 
-/// A subject for the suite: this backend with these changes of its scripts.
+/// This backend with wrong scripts, as a subject that the conformance suite can test.
 struct Mutated {
     mode: Mode,
     patches: &'static [Patch],
@@ -47,7 +47,7 @@ impl Subject for Mutated {
     }
 }
 
-/// Asserts that the case fails with these words.
+/// Asserts that the suite's case fails on the mutant, with `words` in its message.
 fn is_caught(mode: Mode, patches: &'static [Patch], case: &str, words: &str) {
     let fitted = Arc::default();
     let mutant = Mutated { mode, patches, fitted: Arc::clone(&fitted) };
@@ -57,7 +57,8 @@ fn is_caught(mode: Mode, patches: &'static [Patch], case: &str, words: &str) {
     assert!(is_mutant, "a patch has changed no script: {said}");
 }
 
-/// Asserts that the mutant fails in the trap.
+/// Asserts that the named function of `traps.rs` fails on the mutant, with these words
+/// in its message.
 macro_rules! falls {
     ($patches:expr, $trap:ident, $words:literal) => {{
         let patches: &'static [Patch] = $patches;
@@ -120,8 +121,8 @@ fn an_ack_that_does_not_look_at_what_it_removed() {
             mode,
             &[(
                 "finish",
-                "if name and redis.call('LREM', list, -1, ARGV[i]) == 1 then",
-                "redis.call('LREM', list, -1, ARGV[i]) if name then",
+                "if name_of(list, ARGV[i]) and redis.call('LREM', list, -1, ARGV[i]) == 1 then",
+                "redis.call('LREM', list, -1, ARGV[i]) if name_of(list, ARGV[i]) then",
             )],
             "one_holder::late_ack_changes_nothing",
             "left: Applied\n right: LeaseLost",
@@ -133,11 +134,7 @@ fn an_ack_that_does_not_look_at_what_it_removed() {
 fn a_shared_lease_without_an_end() {
     is_caught(
         Mode::Shared,
-        &[(
-            "claim",
-            "if has_own_end then redis.call('ZADD', leased, unpack(ends)) end",
-            "",
-        )],
+        &[("claim", "redis.call('ZADD', leased, unpack(ends))", "")],
         "recovery::a_dead_workers_job_comes_back",
         "left: 0\n right: 1",
     );
@@ -161,22 +158,35 @@ fn adopting_a_list_the_wrong_way_round() {
 fn a_heartbeat_that_keeps_what_it_does_not_name() {
     is_caught(
         Mode::PerWorker,
-        &[("beat", "redis.call('ZADD', leased, 'NX', old_end_ms, name)", "")],
+        &[(
+            "beat",
+            "if #held > 0 then",
+            "for _, one in ipairs(redis.call('ZRANGE', leased, 0, -1)) do \
+             redis.call('ZADD', leased, end_ms, one) end \
+             if #held > 0 then",
+        )],
         "leases::an_extension_keeps_what_it_names",
         "left: []\n right: [b\"unnamed\"]",
     );
 }
 
-/// The heartbeat gives back each job that it does not name, even a job that a
-/// concurrent claim has just leased.
+/// A mutant whose heartbeat gives back each job that it does not name, even a job that
+/// a concurrent claim has just leased.
 #[tokio::test]
 async fn a_reconciliation_that_steals_from_itself() {
     falls!(
         &[(
             "beat",
-            "redis.call('ZADD', leased, 'NX', old_end_ms, name)",
-            "local _, entry = read_element(list, element) \
-             redis.call('RPUSH', ready, entry) redis.call('LREM', list, 1, element)",
+            "if #held > 0 then",
+            "for _, one in ipairs(redis.call('LRANGE', list, 0, -1)) do \
+               local name = name_of(list, one) \
+               if name and not table.concat(ARGV, ' '):find(name, 1, true) then \
+                 redis.call('RPUSH', ready, one:sub(7 + #name)) \
+                 redis.call('LREM', list, 1, one) \
+                 redis.call('ZREM', leased, name) \
+               end \
+             end \
+             if #held > 0 then",
         )],
         a_heartbeat_takes_nothing_from_a_claim_beside_it,
         "matches!(heard"
@@ -188,8 +198,10 @@ async fn a_claim_for_a_heartbeat() {
     falls!(
         &[(
             "claim",
-            "local holds_nothing = beats_until == 0 or",
-            "local holds_nothing = true or",
+            "register(last_end_ms)",
+            "register(last_end_ms) \
+             for _, one in ipairs(redis.call('ZRANGE', leased, 0, -1)) do \
+             redis.call('ZADD', leased, last_end_ms, one) end",
         )],
         a_claim_prolongs_nothing_that_is_held,
         "the number of recovered jobs"
@@ -214,9 +226,11 @@ async fn a_heartbeat_for_all_of_a_name() {
     falls!(
         &[(
             "beat",
-            "redis.call('ZADD', workers, 'XX', end_ms, session)",
-            "for _, one in ipairs(redis.call('ZRANGE', workers, 0, -1)) do \
-             redis.call('ZADD', workers, 'XX', end_ms, one) end",
+            "if #held > 0 then",
+            "for _, one in ipairs(redis.call('ZRANGE', leased, 0, -1)) do \
+             if one:match('^[^/]*') == session:match('^[^/]*') then \
+             redis.call('ZADD', leased, end_ms, one) end end \
+             if #held > 0 then",
         )],
         a_name_used_again_hides_nothing_and_takes_nothing,
         "the number of recovered jobs"
@@ -239,25 +253,38 @@ async fn a_move_that_takes_no_notice_of_a_pause() {
 #[tokio::test]
 async fn moved_jobs_put_back_the_wrong_way_round() {
     falls!(
-        &[(
-            "beat",
-            "table.insert(not_seen, 1, element)",
-            "table.insert(not_seen, element)"
-        )],
+        &[("beat", "table.insert(found, 1, element)", "table.insert(found, element)")],
         a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw,
         "left: [("
     );
 }
 
 #[tokio::test]
-async fn a_stamp_believed_whoever_wrote_it() {
+async fn a_search_that_ends_after_a_step() {
     falls!(
-        &[(
-            "beat",
-            "if session and name:sub(1, #session + 1) ~= session .. '/' then",
-            "if false then",
-        )],
+        &[("take_named", "if wanted == 0 then unread = 0 end", "unread = 0")],
+        expired_leases_are_found_in_a_long_list,
+        "the number of recovered jobs"
+    );
+}
+
+#[tokio::test]
+async fn a_claim_that_covers_what_it_leaves() {
+    falls!(
+        &[("claim", "put_back({ready = ready}, list, left)", "")],
+        what_a_claim_leaves_of_two_moves_goes_back,
+        "left: (1, 3)"
+    );
+}
+
+#[tokio::test]
+async fn a_stamp_believed_whoever_wrote_it() {
+    const CHECK: &str =
+        "if session and name:sub(1, #session + 1) ~= session .. '/' then";
+    const NO_CHECK: &str = "if false then";
+    falls!(
+        &[("beat", CHECK, NO_CHECK), ("claim", CHECK, NO_CHECK)],
         a_forged_stamp_is_buried_and_never_delivered,
-        "a lease end without a lease"
+        "left: (1, 5, 0)"
     );
 }

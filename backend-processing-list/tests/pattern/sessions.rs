@@ -1,4 +1,4 @@
-//! Workers that die, freeze, come back, or share a name.
+//! Workers that die, freeze, return after a freeze, or share a name.
 
 use relq_conformance::server::Server;
 use relq_core::{
@@ -9,8 +9,8 @@ use relq_processing_list::Mode;
 
 use crate::fixture::*;
 
-/// R9: the scan for lists without a session covers a server full of other keys, one
-/// page with each recovery, and starts again at the end.
+/// R9: each recovery scans one page of the server's keys for lists without a session,
+/// and starts again at the end, so it finds such a list among many other keys.
 #[tokio::test]
 async fn the_search_for_lists_comes_around() {
     let patched_server = PatchedServer::healthy();
@@ -21,7 +21,7 @@ async fn the_search_for_lists_comes_around() {
     for round in 0..3 {
         queue.push_one("job".into()).await.unwrap();
         take(&queue, &ask("w")).await;
-        say(&patched_server, &[b"DEL", b"{q}:workers"]);
+        say(&patched_server, &[b"DEL", b"{q}:workers", b"{q}:leased"]);
 
         recover(&patched_server, &queue, 1).await;
 
@@ -34,7 +34,7 @@ async fn the_search_for_lists_comes_around() {
     }
 }
 
-/// R23: a purge handles any number of sessions, more than Lua takes arguments.
+/// R23: a purge handles more sessions than a Lua function can take arguments.
 #[tokio::test]
 async fn a_purge_takes_thousands_of_sessions() {
     let server = Server::start();
@@ -48,7 +48,8 @@ async fn a_purge_takes_thousands_of_sessions() {
     assert_eq!(purged.expect("it ends").unwrap(), 2);
 }
 
-/// R23: a purge removes all jobs, and also a member of the registry that is no session.
+/// R23: a purge removes all jobs, and also a member of the registry that is not a
+/// session.
 #[tokio::test]
 async fn a_purge_goes_on_beside_what_is_no_session() {
     let server = Server::start();
@@ -64,7 +65,7 @@ async fn a_purge_goes_on_beside_what_is_no_session() {
     assert_eq!((stats.ready, stats.leased), (0, 0));
 }
 
-/// R24: a release by name releases the workers of all processes with that name.
+/// R24: releasing a worker's name releases the workers of all processes with that name.
 #[tokio::test]
 async fn release_gives_back_by_name() {
     for mode in MODES {
@@ -82,8 +83,8 @@ async fn release_gives_back_by_name() {
     }
 }
 
-/// R7: a worker that froze and whose job was recovered finds its lease lost, also when
-/// it claims the same job again into the same list.
+/// R7: a worker that froze, and whose job was recovered, is told that its lease is
+/// lost. This holds even if it has claimed the same job again into the same list.
 #[tokio::test]
 async fn a_worker_that_wakes_up_finds_its_leases_lost() {
     for mode in MODES {
@@ -133,7 +134,7 @@ async fn both_modes_share_a_queue() {
     assert_eq!(own.stats().await.unwrap().finished, 4);
 }
 
-/// R11: a recovered delivery counts, even if the worker died before it began.
+/// R11: recovery counts the attempt, even if the worker died before its handler began.
 #[tokio::test]
 async fn a_job_that_kills_every_worker_is_buried() {
     for mode in MODES {

@@ -1,4 +1,4 @@
-//! Stamps distinguish equal elements, and elements that look like stamped ones.
+//! Stamps make equal payloads distinct, and a payload that looks like a stamp is found.
 
 use relq_conformance::server::Server;
 use relq_core::{outcome::Settled, unique::UniqueKey, *};
@@ -6,8 +6,8 @@ use relq_processing_list::Mode;
 
 use crate::fixture::*;
 
-/// R7, R20: a late `LREM` by value would remove the next equal job. Stamped elements
-/// are never equal.
+/// R7, R20: a late acknowledgement does not remove an equal job. Removal by value would
+/// (`LREM`), but two stamped elements are never equal.
 #[tokio::test]
 async fn a_late_ack_of_a_bare_payload_takes_no_equal_one() {
     for mode in MODES {
@@ -29,7 +29,7 @@ async fn a_late_ack_of_a_bare_payload_takes_no_equal_one() {
     }
 }
 
-/// A job with every option goes through its whole life.
+/// A job that uses every push option leaves no key behind when it has ended.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     for (mode, left) in [
@@ -59,7 +59,8 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     }
 }
 
-/// A plain job costs one element of a list, both ready and leased.
+/// A plain job is one element of a list and nothing else, both when it is ready and
+/// when it is leased.
 #[tokio::test]
 async fn a_thousand_jobs_are_claimed_in_order_and_finished_in_one_call() {
     for mode in MODES {

@@ -1,5 +1,5 @@
 //! Hazards of this pattern that the suite does not cover. Each is a function of its
-//! own, so that mutants can be run against it too.
+//! own, so that the tests of mutants can run it too.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use relq_core::{
     outcome::{Extended, Settled},
     *,
 };
-use relq_processing_list::Mode;
+use relq_processing_list::{Mode, ProcessingListQueue};
 
 use crate::fixture::*;
 
@@ -27,6 +27,9 @@ macro_rules! traps {
 traps! {
     what_moves_in_a_pause_goes_back_to_the_front
     a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw
+    a_heartbeat_puts_back_what_another_client_pushed
+    what_a_claim_leaves_of_two_moves_goes_back
+    expired_leases_are_found_in_a_long_list
     a_heartbeat_takes_nothing_from_a_claim_beside_it
     what_no_heartbeat_names_comes_back_at_its_end
     a_claim_prolongs_nothing_that_is_held
@@ -37,8 +40,8 @@ traps! {
     a_forged_stamp_is_buried_and_never_delivered
 }
 
-/// R23: a pause cannot stop a waiting move. A job that the move brings goes back to its
-/// position, and to no worker.
+/// R23: pausing the queue does not stop a blocking move that waits. A job that such a
+/// move brings goes back to its old position, and no worker gets it.
 pub(crate) async fn what_moves_in_a_pause_goes_back_to_the_front(
     patched_server: &PatchedServer,
 ) {
@@ -56,8 +59,8 @@ pub(crate) async fn what_moves_in_a_pause_goes_back_to_the_front(
     assert_sound(&queue).await;
 }
 
-/// R10: the reply to a move is lost while its worker lives. No claim has returned the
-/// job, so the next heartbeat puts it back, uncounted and in its position.
+/// R10: the reply to a blocking move is lost while its worker lives, so no claim has
+/// returned the job. The next heartbeat puts it back, uncounted, in its old position.
 pub(crate) async fn a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw(
     patched_server: &PatchedServer,
 ) {
@@ -83,9 +86,95 @@ pub(crate) async fn a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw(
     assert_sound(&queue).await;
 }
 
+/// R10: another client has put an element at the old end of a worker's list. The next
+/// heartbeat puts it back.
+pub(crate) async fn a_heartbeat_puts_back_what_another_client_pushed(
+    patched_server: &PatchedServer,
+) {
+    let queue = patched_server.open(Mode::PerWorker).await;
+    queue.push(&["held".into(), "pushed".into()], None).await.unwrap();
+    let held = take(&queue, &ask("w")).await;
+    let list = list_of_the_worker(patched_server);
+    say(patched_server, &[b"LMOVE", b"q", list.as_bytes(), b"RIGHT", b"RIGHT"]);
+
+    let named = std::slice::from_ref(&held.receipt);
+    queue.extend(&worker("w"), named, LEASE).await.unwrap();
+
+    let again = take(&queue, &ask("other")).await;
+    assert_eq!((&again.payload[..], again.attempt()), (&b"pushed"[..], 1));
+    assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
+    assert_sound(&queue).await;
+}
+
+/// R9, R13: two moves of one worker bring their jobs before the first of their claims
+/// runs. The claim takes the older job, and the other goes back: no heartbeat is needed
+/// to find it.
+pub(crate) async fn what_a_claim_leaves_of_two_moves_goes_back(
+    patched_server: &PatchedServer,
+) {
+    let queue = patched_server.open(Mode::PerWorker).await;
+    let jobs = ["held".into(), "1".into(), "2".into(), "3".into()];
+    queue.push(&jobs, None).await.unwrap();
+    take(&queue, &ask("w")).await;
+    let list = list_of_the_worker(patched_server);
+    move_to(patched_server, &list);
+    move_to(patched_server, &list);
+
+    assert_eq!(take(&queue, &ask("w")).await.payload, "1");
+
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.leased), (2, 2));
+    assert_eq!(take(&queue, &ask("w")).await.payload, "2");
+    assert_eq!(take(&queue, &ask("w")).await.payload, "3");
+    assert_sound(&queue).await;
+}
+
+/// R9, R13: the elements of a long list are searched step by step for the leases that have
+/// expired, while the worker's other leases run on. The lease of an element that a client
+/// removed is forgotten.
+pub(crate) async fn expired_leases_are_found_in_a_long_list(
+    patched_server: &PatchedServer,
+) {
+    for mode in [Mode::PerWorker, Mode::Shared] {
+        let queue = patched_server.open(mode).await;
+        let payload = "x".repeat(3_000);
+        for number in 0..6 {
+            let job = |part| NewJob::new(format!("{mode:?} {number} {part} {payload}"));
+            let jobs: Vec<_> = (0..200).map(job).collect();
+            queue.push(&jobs, None).await.unwrap();
+        }
+        let brief = take(&queue, &ask_briefly("w")).await;
+        take_all(&queue, 600).await;
+        let middle = take(&queue, &ask_briefly("w")).await;
+        let removed = take(&queue, &ask_briefly("w")).await;
+        take_all(&queue, 597).await;
+        let list = match mode {
+            Mode::PerWorker => list_of_the_worker(patched_server),
+            Mode::Shared => "{q}:processing".to_owned(),
+        };
+        say(patched_server, &[b"LREM", list.as_bytes(), b"1", removed.receipt.token()]);
+
+        recover(patched_server, &queue, 2).await;
+
+        assert_eq!(take(&queue, &ask("w")).await.payload, brief.payload);
+        assert_eq!(take(&queue, &ask("w")).await.payload, middle.payload);
+        assert_sound(&queue).await;
+        queue.purge().await.unwrap();
+    }
+}
+
+/// Leases jobs for a long time.
+async fn take_all(queue: &ProcessingListQueue, wanted: usize) {
+    let mut taken = 0;
+    while taken < wanted {
+        let most = u32::try_from(wanted - taken).unwrap().min(100);
+        taken += queue.claim(&ask("w").max(many(most))).await.unwrap().len();
+    }
+}
+
 /// R6, R10: a heartbeat that was sent before a claim returned does not name the claim's
-/// job. The job keeps its lease end, and the next heartbeat names it: a worker never
-/// takes jobs from itself.
+/// job. The job keeps its lease end until the next heartbeat, which names it, so the
+/// worker's heartbeat does not give its own job back.
 pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(
     patched_server: &PatchedServer,
 ) {
@@ -104,8 +193,8 @@ pub(crate) async fn a_heartbeat_takes_nothing_from_a_claim_beside_it(
     assert_sound(&queue).await;
 }
 
-/// R10: a job that no heartbeat names comes back at its lease end, although the worker
-/// lives on.
+/// R10: a job that no heartbeat names is recovered at its lease end, although its
+/// worker lives on.
 pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(
     patched_server: &PatchedServer,
 ) {
@@ -124,8 +213,8 @@ pub(crate) async fn what_no_heartbeat_names_comes_back_at_its_end(
     assert_sound(&queue).await;
 }
 
-/// R10: a worker whose heartbeats do not arrive continues to claim. The claims do not
-/// extend the jobs that it gave up by its own clock, and new jobs get their full lease.
+/// R10: a worker whose heartbeats do not arrive continues to claim. These claims do not
+/// extend jobs that it gave up by its own clock, and the new jobs get their full lease.
 pub(crate) async fn a_claim_prolongs_nothing_that_is_held(
     patched_server: &PatchedServer,
 ) {
@@ -141,8 +230,8 @@ pub(crate) async fn a_claim_prolongs_nothing_that_is_held(
     assert_sound(&queue).await;
 }
 
-/// R13: one claim leases two jobs, and a heartbeat names the second. When both leases
-/// have expired, the jobs come back in the order in which they were pushed.
+/// R13: one claim leases two jobs, and a heartbeat names only the second. When both
+/// leases have expired, the jobs are recovered in the order in which they were pushed.
 pub(crate) async fn half_named_jobs_come_back_in_their_order(
     patched_server: &PatchedServer,
 ) {
@@ -159,9 +248,9 @@ pub(crate) async fn half_named_jobs_come_back_in_their_order(
     assert_sound(&queue).await;
 }
 
-/// R9: a worker freezes while its move waits, and is retired; then the move fills its
-/// list. The list is watched, so the job comes back at once, and uncounted, because no
-/// handler saw it.
+/// R9: a worker freezes while its move waits, and recovery retires it. Then the move
+/// fills its list. Recovery watches that list, so the job goes back at once, and
+/// uncounted, because no handler saw it.
 pub(crate) async fn a_move_into_the_list_of_a_worker_given_up_is_found(
     patched_server: &PatchedServer,
 ) {
@@ -188,13 +277,13 @@ pub(crate) async fn a_move_into_the_list_of_a_worker_given_up_is_found(
     assert_sound(&other).await;
 }
 
-/// R9: a list without an entry in the registry is found all the same, and its jobs
-/// count as delivered.
+/// R9: a list without an entry in the registry, whose jobs have no lease end either, is
+/// found all the same, and its jobs count as delivered.
 pub(crate) async fn a_list_of_no_session_is_found(patched_server: &PatchedServer) {
     let queue = patched_server.open(Mode::PerWorker).await;
     queue.push(&["1".into(), "2".into()], None).await.unwrap();
     queue.claim(&ask("w").max(many(2))).await.unwrap();
-    say(patched_server, &[b"DEL", b"{q}:workers"]);
+    say(patched_server, &[b"DEL", b"{q}:workers", b"{q}:leased"]);
 
     recover(patched_server, &queue, 2).await;
 
@@ -205,8 +294,8 @@ pub(crate) async fn a_list_of_no_session_is_found(patched_server: &PatchedServer
     assert_sound(&queue).await;
 }
 
-/// R6, R9: two processes share a name. Neither takes the other's list for its own, and
-/// the heartbeat of one does not extend the jobs that the other left.
+/// R6, R9: two processes use one worker name. Neither takes the other's list for its
+/// own, and the heartbeat of one does not extend jobs that the other left behind.
 pub(crate) async fn a_name_used_again_hides_nothing_and_takes_nothing(
     patched_server: &PatchedServer,
 ) {
@@ -228,8 +317,8 @@ pub(crate) async fn a_name_used_again_hides_nothing_and_takes_nothing(
     assert_sound(&reborn).await;
 }
 
-/// R3: a pushed payload that looks like a stamp is malformed, wherever it is found: by
-/// a claim, or in a list that a move filled.
+/// R3: a pushed payload that looks like a stamp is buried as malformed, whether a claim
+/// finds it in the queue or a move brings it into a list.
 pub(crate) async fn a_forged_stamp_is_buried_and_never_delivered(
     patched_server: &PatchedServer,
 ) {

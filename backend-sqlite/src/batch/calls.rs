@@ -1,4 +1,4 @@
-//! The calls of batches, each in a transaction of its own.
+//! The calls that create, read and change batches. Each runs in its own transaction.
 
 use relq_core::{
     batch::{Added, BatchId, BatchState, BatchStatus, Change, Created, NewBatch},
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::push::{Push, Target};
 use crate::store::Store;
 
-/// Creates a batch.
+/// Creates an open batch.
 pub(super) struct Create {
     pub(super) batch: NewBatch,
 }
@@ -30,7 +30,7 @@ impl Call for Create {
     }
 }
 
-/// Adds pieces, after they were checked.
+/// Adds pieces to a batch. The caller has already validated the pieces.
 pub(super) struct Add {
     pub(super) batch: BatchId,
     pub(super) push: Push,
@@ -43,8 +43,8 @@ impl Call for Add {
         self.push.weight()
     }
 
-    /// A repeated call gets the result of the first one, whatever happened to the batch
-    /// since (R4).
+    /// Adds the pieces. A repeated call with the same token gets the results of the
+    /// first one, even if the batch has completed since (R4).
     fn run(&self, store: &Store<'_>) -> Result<Added, Failure> {
         if let Some(answers) = self.push.first_answers(store, Some(&self.batch))? {
             return Ok(Added::Stored(answers));
@@ -63,7 +63,7 @@ impl Call for Add {
     }
 }
 
-/// Seals a batch: it gets no more pieces.
+/// Seals a batch. After that, no pieces can be added to it.
 pub(super) struct Seal {
     pub(super) batch: BatchId,
 }
@@ -78,7 +78,7 @@ impl Call for Seal {
     }
 }
 
-/// Reads the status of a batch.
+/// Reads the status of one batch.
 pub(super) struct Read {
     pub(super) batch: BatchId,
 }
@@ -97,7 +97,7 @@ impl Call for Read {
     }
 }
 
-/// Reads one page of batches.
+/// Reads the status of one page of batches, in the order of their ids.
 pub(super) struct List {
     pub(super) after: Option<BatchId>,
     pub(super) limit: u32,
@@ -122,10 +122,10 @@ pub(super) struct CancelBatch {
     pub(super) batch: BatchId,
 }
 
-/// The result of one page of a cancel.
+/// The result of dropping one page of a cancelled batch's pieces.
 pub(super) struct CancelPage {
     pub(super) status: Option<BatchStatus>,
-    /// Whether there are pieces left to drop.
+    /// Whether the cancelled batch still has waiting pieces, which the next page drops.
     pub(super) more: bool,
 }
 
@@ -139,14 +139,14 @@ impl Call for CancelBatch {
         let has_waiting = status
             .as_ref()
             .is_some_and(|it| it.state == BatchState::Cancelling && it.waiting > 0);
-        // If nothing was dropped, the count is damaged and includes pieces that do not
-        // exist: stop, instead of repeating for ever.
+        // If the count says that pieces wait, but none was dropped, the count is
+        // damaged: stop here, because a repeated call would never end.
         let more = has_waiting && dropped > 0;
         Ok(CancelPage { status, more })
     }
 }
 
-/// Changes a batch that has not completed.
+/// Changes the priority or the slots of a batch that has not completed.
 pub(super) struct Alter {
     pub(super) batch: BatchId,
     pub(super) change: Change,
@@ -162,15 +162,17 @@ impl Call for Alter {
     }
 }
 
-/// Reads the status of a batch, and the version of the file.
+/// Reads the status of a batch and the file's `data_version`, for a caller that waits
+/// until the batch completes.
 pub(super) struct Watch {
     pub(super) batch: BatchId,
 }
 
-/// The state of a batch as a watcher read it.
+/// What a caller that waits for a batch reads: the status of the batch, and the version
+/// of the file. If the batch is not complete, the caller waits until the file changes.
 pub(super) struct Seen {
     pub(super) status: Option<BatchStatus>,
-    /// Changes when another connection changes the file.
+    /// SQLite's `data_version`, which changes when another connection writes the file.
     pub(super) version: i64,
 }
 

@@ -1,5 +1,5 @@
-//! The job that a completion pushes: stored with the batch, and pushed in the
-//! transaction that completes it (B5).
+//! The completion job of a batch. It is stored when the batch is created, and is pushed
+//! in the transaction that completes the batch (B5).
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::push::Push;
 use crate::statements::{CompletionRow, EndedBatch, queue_key};
 use crate::store::Store;
 
-/// The completion job as a row of `completions`.
+/// Encodes the completion job of a batch as a row of the table `completions`.
 pub(super) fn row(on_complete: &OnComplete) -> CompletionRow {
     let job = &on_complete.job;
     CompletionRow {
@@ -50,13 +50,13 @@ pub(super) fn push(
     let push = Push { jobs: vec![job(row)?.id(id)], token: None };
     for pushed in push.run(&Store { queue, ..*store })? {
         if let Pushed::Duplicate { existing, .. } = pushed {
-            tracing::warn!(%batch, job = %existing, "a client took the completion's id");
+            tracing::warn!(%batch, job = %existing, "another job has the id of the completion job");
         }
     }
     Ok(())
 }
 
-/// Turns a row of `completions` into the job.
+/// Decodes a row of the table `completions` into the job to push.
 fn job(row: CompletionRow) -> Result<NewJob, Failure> {
     let headers = headers::decode(row.headers.as_deref());
     let mut job = NewJob::new(row.payload);
@@ -71,7 +71,8 @@ fn job(row: CompletionRow) -> Result<NewJob, Failure> {
     Ok(job)
 }
 
-/// Rounded up, so that no job is due or expires early (R14).
+/// Converts a duration to milliseconds. It rounds up, so that no job becomes due or
+/// expires too early (R14).
 fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,6 @@
-//! Maintenance of batches after pieces have ended. It happens in the same transaction,
-//! so no other process can see a batch without it (B5, B10).
+//! Maintenance of batches after some of their pieces have ended. It runs in the
+//! transaction that ended the pieces, so no other process sees a batch that still needs
+//! it (B5, B10).
 
 use relq_core::limits::MAX_JOBS_PER_CALL;
 
@@ -9,19 +10,19 @@ use crate::store::Store;
 
 use super::completion;
 
-/// Runs after a call that may have ended pieces or made them ready again: drops ready
-/// pieces of cancelled batches, completes finished batches, and wakes claims, since
-/// slots are free. Returns how many pieces were dropped.
+/// Runs after a call that may have ended pieces or made them ready again. It drops
+/// ready pieces of cancelled batches and completes finished batches. It also wakes
+/// waiting claims, because ended pieces free slots. Returns how many pieces it dropped.
 pub(crate) fn after_pieces_ended(store: &Store<'_>) -> Result<u32, Failure> {
     store.wake_claims();
     let dropped = drop_waiting(store, store.page)?;
-    // One call can end the last pieces of as many batches as it has jobs, and all of
-    // these complete with it (B5).
+    // One call can end the last pieces of as many batches as it has jobs. All of those
+    // batches must complete in the same transaction (B5).
     complete(store, MAX_JOBS_PER_CALL.get())?;
     Ok(dropped)
 }
 
-/// One page of the remaining maintenance, whichever call left it.
+/// Does one page of the maintenance that earlier calls have left undone.
 pub(crate) fn recover(store: &Store<'_>, page: u32) -> Result<(), Failure> {
     if !store.needs_maintenance()? {
         return Ok(());
@@ -31,8 +32,9 @@ pub(crate) fn recover(store: &Store<'_>, page: u32) -> Result<(), Failure> {
     store.remove_batches(page)
 }
 
-/// Each batch is visited once, so that a batch with a damaged count, which includes
-/// pieces that do not exist, does not block the others.
+/// Drops up to `most` waiting pieces of cancelled batches. It visits each batch only
+/// once. A damaged batch may count pieces that do not exist, and must not block the
+/// batches after it.
 fn drop_waiting(store: &Store<'_>, most: u32) -> Result<u32, Failure> {
     let (mut room, mut last) = (most, None);
     while room > 0
@@ -44,7 +46,7 @@ fn drop_waiting(store: &Store<'_>, most: u32) -> Result<u32, Failure> {
     Ok(most - room)
 }
 
-/// Drops up to `most` waiting pieces of a batch. Returns how many.
+/// Drops up to `most` waiting pieces of one batch. Returns how many it dropped.
 fn drop_some(store: &Store<'_>, batch: i64, most: u32) -> Result<u32, Failure> {
     let dropped = store.drop_pieces(batch, most)?;
     for piece in &dropped {

@@ -1,4 +1,5 @@
-//! Groups of calls on a file that cannot grow, like on a full disk.
+//! Tests of group commit when a statement in the group's transaction fails, for example
+//! because the disk is full.
 
 use std::{
     num::NonZeroU32,
@@ -39,7 +40,7 @@ fn group_commit() -> GroupCommit {
     group_commit_on(connection::open(None, &SqliteConfig::memory()).unwrap())
 }
 
-/// Lets the file grow by `pages` at most.
+/// Limits the file to its present size plus `pages` pages, to simulate a full disk.
 fn limit_growth(group_commit: &GroupCommit, pages: i64) {
     let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
     let now = group_commit.conn.pragma_query_value(None, "page_count", count).unwrap();
@@ -142,7 +143,7 @@ fn a_full_file_can_be_worked_empty() {
     serve(&group_commit, push_of(1000)).unwrap();
 }
 
-/// R22: a call whose caller was dropped before it began is not run.
+/// R22: the thread does not run a call whose caller was dropped before it began.
 #[test]
 fn an_abandoned_call_is_not_begun() {
     let group_commit = group_commit();
@@ -175,8 +176,8 @@ fn an_unheard_claim_is_given_back() {
     assert_eq!((stats.ready, stats.leased), (1, 0));
 }
 
-/// A read whose closing statement fails still returns its result, and the thread
-/// continues to work.
+/// If the statement that ends a read transaction fails, the call still returns its
+/// result, and the connection has no open transaction.
 #[test]
 fn a_look_that_cannot_be_ended_leaves_no_transaction_open() {
     let mut group_commit = group_commit();
@@ -189,7 +190,7 @@ fn a_look_that_cannot_be_ended_leaves_no_transaction_open() {
     assert!(group_commit.conn.is_autocommit());
 }
 
-/// The first execution of that statement fails with that code.
+/// A hook that makes the first execution of a statement fail with a result code.
 fn failing_once(statement: &'static str, code: i32) -> AtStep {
     let failed = AtomicBool::new(false);
     Arc::new(move |side, sql| {
@@ -198,8 +199,9 @@ fn failing_once(statement: &'static str, code: i32) -> AtStep {
     })
 }
 
-/// The results with which a statement fails: a lock, a full disk, a failed write, a
-/// failed sync, a damaged file, a file that may only be read, no memory.
+/// The SQLite errors that the tests inject: a lock held by another connection, a full
+/// disk, a failed write, a failed sync, a damaged file, a read-only file, and too
+/// little memory.
 const CODES: [i32; 7] = [
     ffi::SQLITE_BUSY,
     ffi::SQLITE_FULL,
@@ -210,21 +212,22 @@ const CODES: [i32; 7] = [
     ffi::SQLITE_NOMEM,
 ];
 
-/// A failing statement of a group.
+/// Which statement of a group's transaction fails, and how.
 #[derive(Debug, Clone, Copy)]
 struct Failing {
-    /// The statement, counted from 0.
+    /// The number of the statement in the transaction, counted from 0.
     number: usize,
     code: i32,
-    /// Whether all statements fail from then on. SQLite can always roll back.
+    /// Whether all later statements fail too. ROLLBACK statements always succeed.
     is_lasting: bool,
-    /// Before, or after: the statement was carried out, and fails all the same. Then only
-    /// commits count.
+    /// `Before`: the statement fails and is not executed. `After`: the statement is
+    /// executed, and then reported as failed; only COMMIT statements are counted.
     side: Side,
 }
 
 impl Failing {
-    /// The hook, and the number of statements that it has seen.
+    /// Returns a hook that makes the chosen statement fail, and the counter of the
+    /// statements that the hook has been called for.
     fn hook(self) -> (AtStep, Arc<AtomicUsize>) {
         let seen = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&seen);
@@ -242,7 +245,8 @@ impl Failing {
     }
 }
 
-/// Asserts that an answer is true if its call took effect, or not.
+/// Asserts that a call's result is true. Ok is true only if the call took effect. An
+/// error that says "not done" is true only if the call did not take effect.
 fn assert_true<T>(answer: Result<T, Failure>, took_effect: bool, what: &str) {
     let effect = match answer {
         Ok(_) => Effect::Yes,
@@ -257,8 +261,8 @@ fn assert_true<T>(answer: Result<T, Failure>, took_effect: bool, what: &str) {
 }
 
 /// R5, R21: two pushes and a settlement share a transaction, and one of its statements
-/// fails: each of them in turn, by each code, once and for ever. Each caller's answer is
-/// true, and no transaction stays open.
+/// fails. The test tries every statement with every result code, failing once or from
+/// then on. Each caller gets a true result, and no transaction stays open.
 #[test]
 fn each_call_of_a_group_knows_what_became_of_it() {
     for is_lasting in [false, true] {
@@ -271,7 +275,8 @@ fn each_call_of_a_group_knows_what_became_of_it() {
     }
 }
 
-/// R21: a commit that reports an I/O error may be on the disk.
+/// R21: a COMMIT that is executed and then reports an I/O error gives each caller a
+/// result that says that the call may have happened.
 #[test]
 fn each_call_of_a_group_knows_that_its_commit_is_uncertain() {
     for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_FSYNC] {
@@ -280,7 +285,8 @@ fn each_call_of_a_group_knows_that_its_commit_is_uncertain() {
     }
 }
 
-/// Returns whether the group has a statement of that number.
+/// Runs a group of calls in which the given statement fails, and checks the results.
+/// Returns false if the group has fewer statements, so that none failed.
 fn group_with(failing: Failing) -> bool {
     let mut group_commit = group_commit();
     serve(&group_commit, push_of(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Statements of batches.
+//! The SQL statements for batches, as functions.
 
 use std::num::NonZeroU32;
 
@@ -23,7 +23,7 @@ pub(crate) struct EndedBatch {
 
 /// The job that a batch's completion pushes, as a row of `completions`.
 pub(crate) struct CompletionRow {
-    /// `None` for the batch's own queue.
+    /// The queue to push the job to. `None` for the batch's own queue.
     pub(crate) queue_name: Option<String>,
     pub(crate) payload: Vec<u8>,
     pub(crate) headers: Option<Vec<u8>>,
@@ -34,7 +34,7 @@ pub(crate) struct CompletionRow {
     pub(crate) lease_ms: Option<u64>,
 }
 
-/// A job of a batch that was removed before any worker claimed it.
+/// A piece of a cancelled batch that was removed while it waited.
 pub(crate) struct Dropped {
     pub(crate) job: i64,
     pub(crate) id: String,
@@ -42,7 +42,7 @@ pub(crate) struct Dropped {
 }
 
 impl Store<'_> {
-    /// Creates a batch and returns its key; `None` if its id exists.
+    /// Creates a batch and returns its key. Returns `None` if the id is already in use.
     pub(crate) fn add_batch(&self, batch: &NewBatch) -> Result<Option<i64>, Failure> {
         let params = params![
             self.queue,
@@ -76,7 +76,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// The key and the state of a batch.
+    /// Finds the key and the state of the batch with this id.
     pub(crate) fn find_batch(
         &self,
         id: &BatchId,
@@ -96,7 +96,7 @@ impl Store<'_> {
         self.find(sql!("batch_read"), params, read_row)?.map(status).transpose()
     }
 
-    /// Batches after that id, in the order of their ids.
+    /// Reads one page of batches, sorted by id. The page starts after the given id.
     pub(crate) fn list_batches(
         &self,
         after: Option<&BatchId>,
@@ -107,7 +107,8 @@ impl Store<'_> {
         page.into_iter().map(status).collect()
     }
 
-    /// Counts pieces that were just added and are ready.
+    /// Adds the number of newly stored pieces to the batch's total and to its ready
+    /// count.
     pub(crate) fn count_added(&self, batch: i64, pieces: usize) -> Result<(), Failure> {
         self.change(sql!("batch_count"), params![batch, pieces])?;
         Ok(())
@@ -137,8 +138,8 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Ready pieces of the next batch, as many as it has free slots and as `wanted`
-    /// accepts.
+    /// Reads ready pieces of the next batch. It reads at most as many as the batch has
+    /// free slots, and stops at the first piece that `wanted` refuses.
     pub(crate) fn next_pieces(
         &self,
         most: usize,
@@ -161,7 +162,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// The next cancelled batch after `last` that has waiting pieces.
+    /// Finds the next cancelled batch, after the key `last`, that has waiting pieces.
     pub(crate) fn batch_to_empty(
         &self,
         last: Option<i64>,
@@ -170,7 +171,7 @@ impl Store<'_> {
         self.find(sql!("batch_to_empty"), params, |row| row.get(0))
     }
 
-    /// Removes waiting pieces. Their bodies stay.
+    /// Removes up to `most` waiting pieces of a batch. The caller removes their bodies.
     pub(crate) fn drop_pieces(
         &self,
         batch: i64,
@@ -218,7 +219,8 @@ impl Store<'_> {
         })
     }
 
-    /// Whether a batch needs maintenance.
+    /// Whether any batch of the queue needs maintenance: it has pieces to drop, can be
+    /// completed, or must be removed.
     pub(crate) fn needs_maintenance(&self) -> Result<bool, Failure> {
         let params = params![self.queue, self.now_ms()];
         self.read(sql!("batch_maintenance"), params, |row| row.get(0))
@@ -231,7 +233,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Closes all batches permanently, without a completion.
+    /// Closes all batches of the queue as cancelled, without pushing completion jobs.
     pub(crate) fn close_batches(&self) -> Result<(), Failure> {
         self.change(sql!("purge_completions"), [self.queue])?;
         self.change(sql!("purge_close_batches"), params![self.queue, self.now_ms()])?;
@@ -239,14 +241,15 @@ impl Store<'_> {
     }
 }
 
-/// A row as it is read. Values that are not text or numbers are checked later.
+/// The status of a batch as read from the database. Its texts are not validated yet.
 struct BatchRow {
     id: String,
     state: String,
     priority: u8,
     slots: Option<u32>,
     metadata: Vec<u8>,
-    /// The counts of pieces: total, done, failed, ready, scheduled, leased.
+    /// How many pieces the batch has, in this order: total, done, failed, ready,
+    /// scheduled, leased.
     pieces: [u64; 6],
     created_at: i64,
     sealed_at: Option<i64>,

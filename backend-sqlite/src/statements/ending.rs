@@ -1,4 +1,4 @@
-//! Statements that end a state: settled, given back, buried, removed.
+//! The SQL statements that settle, give back, bury or remove jobs, as functions.
 
 use rusqlite::params;
 
@@ -6,11 +6,13 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::{Store, WINDOW};
 
-/// The reason for burying a job that was not delivered in time (R17).
+/// The error text of a job that was buried because it expired before its delivery
+/// (R17).
 pub(crate) const EXPIRED: &str = "expired before it was delivered";
 
 impl Store<'_> {
-    /// Removes a job with its body. A client-made id is remembered (R4).
+    /// Removes a job and its body. If the client chose the job's id, the id is
+    /// remembered (R4).
     pub(crate) fn remove_job(
         &self,
         job: i64,
@@ -20,7 +22,8 @@ impl Store<'_> {
         self.forget_body(job, id_to_keep)
     }
 
-    /// Removes the body of a job that was removed. A client-made id is remembered (R4).
+    /// Removes the body of a job whose row has been removed already. If the client
+    /// chose the job's id, the id is remembered (R4).
     pub(crate) fn forget_body(
         &self,
         job: i64,
@@ -39,7 +42,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Buries a job. Without a new error it keeps its last one.
+    /// Buries a job. If `error` is `None`, the job keeps its last error.
     pub(crate) fn bury(
         &self,
         job: i64,
@@ -50,7 +53,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Schedules a failed job for a later time (ms).
+    /// Schedules a failed job for a later time, in milliseconds since the Unix epoch.
     pub(crate) fn retry_at(
         &self,
         job: i64,
@@ -87,7 +90,7 @@ impl Store<'_> {
     }
 }
 
-/// How many jobs a call ended, and how.
+/// How many jobs one call has finished, discarded and cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ended {
     pub(crate) finished: u32,

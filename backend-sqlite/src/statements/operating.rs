@@ -1,4 +1,4 @@
-//! Statements of operator calls.
+//! The SQL statements for an operator's calls, as functions.
 
 use relq_core::{Stats, capabilities::ClaimBytes, operator::JobState};
 use rusqlite::{Row, params};
@@ -7,7 +7,8 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// Where a page of a state begins: the two sort keys of the last job seen.
+/// The cursor of a peek: the values of the two sort columns in the previous page's last
+/// row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeekKey(pub(crate) i64, pub(crate) i64);
 
@@ -32,14 +33,14 @@ pub(crate) struct Peeked {
 }
 
 impl Peeked {
-    /// The bytes of the payload and the headers.
+    /// Returns how many bytes the payload and the headers take.
     fn bytes(&self) -> usize {
         let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
         length(&self.payload) + length(&self.headers)
     }
 }
 
-/// The position of a dead job among the dead jobs.
+/// The position of a dead job in the order in which jobs were buried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeadKey {
     pub(crate) since: i64,
@@ -51,7 +52,7 @@ impl DeadKey {
     pub(crate) const START: Self = Self { since: i64::MIN, job: i64::MIN };
 }
 
-/// A dead job.
+/// The columns of a dead job that a redrive or a purge needs.
 pub(crate) struct Buried {
     pub(crate) key: DeadKey,
     pub(crate) id: String,
@@ -59,15 +60,16 @@ pub(crate) struct Buried {
     pub(crate) unique_key: Option<String>,
 }
 
-/// A job that can be cancelled.
+/// The columns of a job that a cancel needs. The job is scheduled, ready or leased.
 pub(crate) struct Found {
     pub(crate) job: i64,
     pub(crate) keeps_id: bool,
     pub(crate) state: String,
     pub(crate) token: Option<Vec<u8>>,
-    /// When the job is due, or when its lease ends (ms).
+    /// When a scheduled job is due, or the lease of a leased job ends (ms since the
+    /// Unix epoch).
     pub(crate) at: Option<i64>,
-    /// The key of the job's batch.
+    /// The key of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<i64>,
 }
 
@@ -90,8 +92,8 @@ impl Store<'_> {
         })
     }
 
-    /// Up to `most` jobs in a state, fewer if their bytes are more than a page holds.
-    /// Also returns whether bytes were the reason.
+    /// Reads up to `most` jobs in a state. It stops earlier if their bytes exceed the
+    /// limit of a page, and then also returns true.
     pub(crate) fn peek(
         &self,
         state: JobState,
@@ -111,14 +113,14 @@ impl Store<'_> {
         Ok((jobs, bytes.is_full()))
     }
 
-    /// The dead job that was buried last.
+    /// The position of the dead job that was buried last; `None` if no job is dead.
     pub(crate) fn last_dead(&self) -> Result<Option<DeadKey>, Failure> {
         self.find(sql!("dead_last"), [self.queue], |row| {
             Ok(DeadKey { since: row.get(0)?, job: row.get(1)? })
         })
     }
 
-    /// Dead jobs after `after`, up to `last`.
+    /// Reads one page of the dead jobs after position `after`, up to position `last`.
     pub(crate) fn dead_page(
         &self,
         after: DeadKey,
@@ -153,7 +155,8 @@ impl Store<'_> {
         })
     }
 
-    /// Remembers until that time (ms) that the job of a lease was cancelled.
+    /// Records that a leased job was cancelled. The record is kept until the given time
+    /// (ms since the Unix epoch).
     pub(crate) fn remember_cancelled(
         &self,
         token: &[u8],
@@ -169,7 +172,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Removes up to `most` jobs with their bodies. Returns how many.
+    /// Removes up to `most` jobs and their bodies. Returns how many jobs it removed.
     pub(crate) fn purge_page(&self, most: u32) -> Result<usize, Failure> {
         let jobs: Vec<i64> =
             self.list(sql!("purge_page"), params![self.queue, most], |row| row.get(0))?;
@@ -188,19 +191,19 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Problems that SQLite finds in the file, a sentence each.
+    /// Runs SQLite's own check of the file. Returns a sentence for each problem.
     pub(crate) fn check_file(&self) -> Result<Vec<String>, Failure> {
         let found: Vec<String> =
             self.list("PRAGMA integrity_check", [], |row| row.get(0))?;
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// Inconsistencies between the tables, a sentence each.
+    /// Looks for rows that contradict each other. Returns a sentence for each problem.
     pub(crate) fn check_tables(&self) -> Result<Vec<String>, Failure> {
         self.list(sql!("audit"), [self.queue], |row| row.get(0))
     }
 
-    /// The headers of all jobs that have any, with the ids of the jobs.
+    /// Calls a function with the id and the headers of each job that has headers.
     pub(crate) fn each_headers(
         &self,
         mut see: impl FnMut(&str, &[u8]),
@@ -210,6 +213,7 @@ impl Store<'_> {
             let mut statement = self.conn.prepare_cached(sql)?;
             let mut rows = statement.query([self.queue])?;
             while let Some(row) = rows.next()? {
+                self.steps.returned(row);
                 let (id, headers): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
                 see(&id, &headers);
             }

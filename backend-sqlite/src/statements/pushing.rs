@@ -1,4 +1,4 @@
-//! Statements of a push.
+//! The SQL statements of a push, as functions.
 
 use rusqlite::params;
 
@@ -6,7 +6,7 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// A new row of `jobs`.
+/// The columns of a new row of the table `jobs`.
 pub(crate) struct JobRow<'a> {
     pub(crate) id: &'a str,
     pub(crate) keeps_id: bool,
@@ -24,7 +24,7 @@ pub(crate) struct JobRow<'a> {
     pub(crate) batch: Option<i64>,
 }
 
-/// The job that holds a unique key.
+/// The job that holds a unique key, so that a push with that key is a duplicate.
 pub(crate) struct Holder {
     pub(crate) job: i64,
     pub(crate) id: String,
@@ -33,7 +33,8 @@ pub(crate) struct Holder {
 }
 
 impl Store<'_> {
-    /// The number of jobs and the results of the push call with that token.
+    /// Finds the stored push call with this token. Returns its number of jobs and its
+    /// encoded results.
     pub(crate) fn find_push_call(
         &self,
         token: &str,
@@ -54,7 +55,8 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Whether a job has that id, or had it a short time ago.
+    /// Whether an id is in use: a stored job has it, or an ended job whose id is still
+    /// remembered.
     pub(crate) fn is_id_taken(&self, id: &str) -> Result<bool, Failure> {
         let params = params![self.queue, id, self.now_ms()];
         self.read(sql!("id_find"), params, |row| row.get(0))
@@ -106,7 +108,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Makes up to `most` due jobs ready. Returns how many.
+    /// Makes up to `most` due jobs ready. Returns how many it made ready.
     pub(crate) fn promote_due(&self, most: u32) -> Result<usize, Failure> {
         let now = self.now_ms();
         let due = sql!("due_count");
@@ -119,9 +121,9 @@ impl Store<'_> {
         self.change(sql!("due_promote"), params![self.queue, now, turn, count])
     }
 
-    /// Takes `count` turns that no other job has, and returns the first. Callers
-    /// promote due jobs before they take turns for jobs that become ready only now
-    /// (R13).
+    /// Reserves `count` positions that no other job has, and returns the first. Before
+    /// a caller reserves positions for jobs that become ready now, it promotes due
+    /// jobs, so that those come first (R13).
     pub(crate) fn take_turns(&self, count: u32) -> Result<i64, Failure> {
         self.read(sql!("turns_take"), params![self.queue, count], |row| row.get(0))
     }
@@ -131,7 +133,8 @@ impl Store<'_> {
         self.read(sql!("outdated"), [self.now_ms()], |row| row.get(0))
     }
 
-    /// Forgets up to `most` expired ids, push calls and cancelled leases each.
+    /// Removes up to `most` expired ids, as many push calls, and as many cancelled
+    /// leases.
     pub(crate) fn sweep(&self, most: u32) -> Result<(), Failure> {
         let params = params![self.now_ms(), most];
         self.change(sql!("sweep_ended_ids"), params)?;

@@ -1,4 +1,4 @@
-//! Checks of the query plan that SQLite makes for every statement.
+//! Tests that inspect the plan that SQLite makes for every statement.
 
 use std::{fs, path::Path};
 
@@ -6,9 +6,10 @@ use rusqlite::Connection;
 
 use crate::schema::VERSIONS;
 
-/// Statements that may read whole tables: only those of an audit.
+/// The prefix of the names of statements that may read whole tables.
 const READS_EVERYTHING: &str = "audit";
-/// Statements that may sort: at most one page, which an index has already ordered.
+/// Statements whose plan may contain a sort. Each sorts at most one page of rows, which
+/// it found with an index.
 const SORTS_A_PAGE: [&str; 2] = ["due_promote.sql", "peek_ready.sql"];
 
 fn plan(conn: &Connection, sql: &str) -> String {
@@ -21,7 +22,7 @@ fn plan(conn: &Connection, sql: &str) -> String {
     lines.join("\n")
 }
 
-/// All statements except the schema: their file names and texts.
+/// The file name and the text of every statement in `sql/` except the schema.
 fn statements() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
     fs::read_dir(folder)
@@ -43,7 +44,8 @@ fn tables() -> Connection {
     conn
 }
 
-/// The cost of a call does not grow with the number of jobs, except by its logarithm.
+/// The plan of every statement uses an index, so that the cost of a call grows only
+/// with the logarithm of the number of jobs.
 #[test]
 fn no_statement_reads_a_whole_table_or_sorts_one() {
     let conn = tables();

@@ -1,4 +1,4 @@
-//! Statements of claims, heartbeats and reapers.
+//! The SQL statements of claims, heartbeats and recovery, as functions.
 
 use rusqlite::{Row, params};
 
@@ -6,11 +6,13 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// The result of a look for claimable jobs.
+/// What a claim reads before it takes the write lock, to learn whether any job is
+/// ready.
 pub(crate) struct Look {
     pub(crate) is_paused: bool,
     pub(crate) has_ready: bool,
-    /// When the next scheduled job is due (ms).
+    /// When the next scheduled job is due (ms since the Unix epoch); `None` if there is
+    /// none.
     pub(crate) due: Option<i64>,
 }
 
@@ -23,14 +25,14 @@ pub(crate) struct ReadyRow {
     pub(crate) max_attempts: u16,
     pub(crate) lease_ms: Option<u64>,
     pub(crate) expires_at: Option<i64>,
-    /// `None` if the body is missing.
+    /// The job's payload. `None` if the row of its body is missing.
     pub(crate) payload: Option<Vec<u8>>,
     pub(crate) headers: Option<Vec<u8>>,
     /// The id of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<String>,
 }
 
-/// The job that a lease holds.
+/// The values of a leased job that are needed to settle it.
 pub(crate) struct Held {
     pub(crate) id: String,
     pub(crate) keeps_id: bool,
@@ -38,14 +40,17 @@ pub(crate) struct Held {
     pub(crate) max_attempts: u32,
     /// The key of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<i64>,
-    /// When the lease ends (ms).
+    /// When the lease ends (ms since the Unix epoch).
     pub(crate) lease_end: i64,
 }
 
 impl Store<'_> {
-    /// A number that changes when another connection changes the file.
+    /// SQLite's `data_version`: a number that changes when another connection writes
+    /// the file.
     pub(crate) fn data_version(&self) -> Result<i64, Failure> {
-        self.read("PRAGMA data_version", [], |row| row.get(0))
+        let sql = "PRAGMA data_version";
+        let read = || self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0));
+        Ok(self.steps.step(sql, read)?)
     }
 
     pub(crate) fn look_for_work(&self) -> Result<Look, Failure> {
@@ -58,7 +63,8 @@ impl Store<'_> {
         })
     }
 
-    /// The next ready jobs without a batch, as many as `wanted` accepts.
+    /// Reads the next ready jobs that belong to no batch. Stops at the first job that
+    /// `wanted` refuses.
     pub(crate) fn next_ready(
         &self,
         most: usize,
@@ -68,7 +74,7 @@ impl Store<'_> {
         self.list_while(sql!("ready_next"), params, read_ready, is_wanted)
     }
 
-    /// Leases a ready job until that time (ms).
+    /// Leases a ready job until the given time (ms since the Unix epoch).
     pub(crate) fn lease(
         &self,
         job: i64,
@@ -81,7 +87,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// The job that this lease holds; `None` if the lease was lost.
+    /// Finds the job of a lease. Returns `None` if the lease was lost.
     pub(crate) fn find_lease(
         &self,
         job: i64,
@@ -99,7 +105,8 @@ impl Store<'_> {
         })
     }
 
-    /// Extends the lease until that time (ms). Returns whether it was still held.
+    /// Extends a lease until the given time (ms since the Unix epoch). Returns false if
+    /// the lease was lost, or its job is a piece of a cancelled batch.
     pub(crate) fn extend_lease(
         &self,
         job: i64,
@@ -119,7 +126,7 @@ impl Store<'_> {
         self.read(sql!("worker_holds"), params![self.queue, worker], |row| row.get(0))
     }
 
-    /// Gives back all jobs that a worker holds. Returns how many.
+    /// Gives back all jobs that a worker holds. Returns how many jobs it gave back.
     pub(crate) fn release_worker(&self, worker: &str) -> Result<usize, Failure> {
         self.change(sql!("worker_release"), params![self.queue, worker])
     }
@@ -130,7 +137,8 @@ impl Store<'_> {
         self.list(sql!("expired_recover"), params, |row| row.get(0))
     }
 
-    /// When the next lease and the next delay end (ms).
+    /// When the next lease ends, and when the next scheduled job is due (ms since the
+    /// Unix epoch). Each is `None` if there is none.
     pub(crate) fn next_ends(&self) -> Result<(Option<i64>, Option<i64>), Failure> {
         self.read(sql!("next_end"), [self.queue], |row| Ok((row.get(0)?, row.get(1)?)))
     }
@@ -152,7 +160,8 @@ pub(super) fn read_ready(row: &Row<'_>) -> rusqlite::Result<ReadyRow> {
 }
 
 impl Held {
-    /// The id, if it must be remembered after the job's end.
+    /// Returns the job's id if the client chose it, because such an id must be
+    /// remembered after the job has ended. `None` for a generated id.
     pub(crate) fn id_to_keep(&self) -> Option<&str> {
         self.keeps_id.then_some(&self.id)
     }

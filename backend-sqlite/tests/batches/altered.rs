@@ -1,10 +1,11 @@
-//! A file whose triggers are changed, so that they count wrongly.
+//! Changes a trigger in a queue's file, so that it counts the pieces of batches
+//! wrongly.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
-/// A replacement of text in a trigger.
+/// A change of a trigger's SQL, which replaces the text `from` by the text `to`.
 #[derive(Clone, Copy)]
 pub(crate) struct Alteration {
     pub(crate) trigger: &'static str,
@@ -13,7 +14,7 @@ pub(crate) struct Alteration {
 }
 
 impl Alteration {
-    /// Changes the trigger in the file, once.
+    /// Changes the trigger in the file. Does nothing if it was changed before.
     pub(crate) fn apply(self, file: &Path) {
         let conn = Connection::open(file).unwrap();
         conn.busy_timeout(std::time::Duration::from_secs(5)).unwrap();

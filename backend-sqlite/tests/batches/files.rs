@@ -1,5 +1,5 @@
-//! Batches and the file: a file of an older relq is migrated, and ended batches leave
-//! nothing behind.
+//! Tests of files with batches: a file of an older relq is migrated, and ended batches
+//! leave nothing in the file.
 
 use std::{
     num::NonZeroU32,
@@ -28,7 +28,7 @@ fn ask(max: u32) -> ClaimRequest {
     ClaimRequest::new(worker, LEASE).max(NonZeroU32::new(max).unwrap())
 }
 
-/// A file with the first version of the schema: one job is ready, another one is
+/// Writes a file with version 1 of the schema. One job in it is ready, and another is
 /// leased.
 fn make_old_file(file: &Path) {
     let conn = Connection::open(file).unwrap();
@@ -72,7 +72,7 @@ async fn an_older_file_is_brought_up_with_its_jobs() {
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }
 
-/// The payloads of the scheduled jobs, read in pages of one job.
+/// Returns the payloads of the scheduled jobs, which it reads in pages of one job.
 async fn scheduled(queue: &SqliteQueue) -> Vec<Bytes> {
     let mut ask = PeekRequest::new(JobState::Scheduled, NonZeroU32::MIN);
     let mut payloads = Vec::new();
@@ -95,8 +95,8 @@ fn rows(file: &Path) -> Vec<(&'static str, u64)> {
     ["batches", "completions", "jobs", "bodies"].map(count).to_vec()
 }
 
-/// B6: batches that were done, failed, cancelled or empty leave nothing behind once
-/// they are removed.
+/// B6: batches that were done, failed, cancelled or empty leave no row in any table
+/// once they are removed.
 #[tokio::test]
 async fn nothing_is_left_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -137,7 +137,8 @@ async fn nothing_is_left_in_the_file() {
     assert_eq!(rows(&file), wanted);
 }
 
-/// B5: a store in memory has one queue, so a completion for another is refused.
+/// B5: a store in memory holds only one queue, so it refuses a batch whose completion
+/// job is for another queue.
 #[tokio::test]
 async fn memory_refuses_a_completion_elsewhere() {
     let here = QueueName::new("jobs").unwrap();
@@ -151,8 +152,8 @@ async fn memory_refuses_a_completion_elsewhere() {
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 }
 
-/// B7: if a batch counts pieces that it does not have, a cancel and a recovery drop the
-/// existing pieces and end; the audit reports the damage (R23).
+/// B7: a damaged batch counts pieces that it does not have. A cancel and a recovery
+/// drop its existing pieces and then stop. The audit reports the damage (R23).
 #[tokio::test]
 async fn a_damaged_count_stops_no_cancel() {
     let folder = tempfile::tempdir().unwrap();

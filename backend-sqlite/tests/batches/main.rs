@@ -1,4 +1,4 @@
-//! Batches in a file.
+//! Tests of batches that only this backend has, and of mutants.
 //!
 //! MUTANT-KILL: each mutant is this backend with one error, and names a case of the
 //! suite. That case must catch the mutant with the expected message. The unchanged

@@ -1,4 +1,4 @@
-//! Each mutant, and the case that catches it.
+//! The mutants of batches, each with the case of the suite that catches it.
 
 use std::{
     path::Path,
@@ -16,10 +16,11 @@ use relq_sqlite::{Durability, SqliteConfig, SqliteQueue};
 use crate::altered::Alteration;
 use crate::overrides::*;
 
-/// The random sequences, in place of a case.
+/// The name that a mutant gives in place of a case, if the suite's random sequences of
+/// calls must catch it.
 const MODEL: &str = "model";
 
-/// The error that a mutant has.
+/// How a mutant differs from this backend.
 #[derive(Clone)]
 enum Flaw {
     Override(Arc<dyn Override>),
@@ -28,7 +29,8 @@ enum Flaw {
 
 struct Mutant {
     flaw: Flaw,
-    /// Actors open their queues concurrently; the first one changes the file.
+    /// Locked while the trigger in the file is changed, because several tasks may open
+    /// the queue at the same time.
     opening: Mutex<()>,
 }
 
@@ -93,57 +95,62 @@ macro_rules! altered {
 }
 
 overridden! {
-    /// B2: an ack is counted although it was refused (sidekiq/sidekiq#5524, #6852;
-    /// sime1/redis-queue).
+    /// B2: the mutant refuses an ack, but still counts its piece as done
+    /// (sidekiq/sidekiq#5524, #6852; sime1/redis-queue).
     acks_that_are_counted_are_caught: CountsAcks::default(),
         "batches::a_second_ack_counts_nothing", "B2"
 }
 
 overridden! {
-    /// B2: the same bug, when the second ack is that of a redelivery.
+    /// B2: the mutant counts a piece twice: for the ack of its first delivery, and for
+    /// that of its redelivery.
     acks_of_redeliveries_that_are_counted_are_caught: CountsAcks::default(),
         "batches::a_redelivered_piece_counts_once", "B2"
 }
 
 overridden! {
-    /// B1: a batch completes while more pieces may be added
+    /// B1: the mutant completes a batch while more pieces may be added
     /// (breamware/sidekiq-batch#69).
     a_completion_while_open_is_caught: CompletesWhileOpen::default(),
         "batches::an_open_batch_does_not_complete", "left: 1\n right: 0"
 }
 
 overridden! {
-    /// B5: a listener that comes late never learns of the completion.
+    /// B5: the mutant reports a completion only to clients that wait for it at that
+    /// moment. A client that asks later does not learn of it.
     a_completion_reported_to_listeners_alone_is_caught: TellsListeners,
         "batches::a_completion_is_read_later", "it was told at once"
 }
 
 overridden! {
-    /// B3: the slot of a dead worker is not given back (sime1/redis-queue).
+    /// B3: when a worker dies, the mutant does not free the slot of its piece
+    /// (sime1/redis-queue).
     a_slot_that_dies_with_its_worker_is_caught: LosesSlots::default(),
         "batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"
 }
 
 overridden! {
-    /// B3, R24: the slot of a released worker is not given back either.
+    /// B3, R24: when a worker is released, the mutant does not free the slot of its
+    /// piece.
     a_slot_that_leaves_with_its_worker_is_caught: LosesSlots::default(),
         "batches::released_slots_come_back", "left: 0\n right: 2"
 }
 
 overridden! {
-    /// R5: if one piece is refused, the pieces before it stay.
+    /// R5: the mutant refuses one piece of a call, but still stores the pieces before
+    /// it.
     pieces_added_one_by_one_are_caught: AddsOneByOne,
         "batches::pieces_are_added_all_or_none", "left: (1, 1)\n right: (0, 0)"
 }
 
 overridden! {
-    /// B7: a cancelled batch still runs, because only its reported state changes.
+    /// B7: the mutant reports a batch as cancelled, but still delivers its pieces.
     a_cancel_in_words_is_caught: CancelsInWords,
         "batches::a_cancelled_batch_gives_nothing", "Some(Cancelled)"
 }
 
 altered! {
-    /// B2: a redelivery is counted as an end.
+    /// B2: the mutant counts a redelivered piece as ended.
     a_redelivery_counted_as_done_is_caught: "piece_moved",
         "ready = ready +"
             => "done = done + (old.state = 'leased' AND new.state = 'ready'), ready = ready +",
@@ -151,7 +158,7 @@ altered! {
 }
 
 altered! {
-    /// B3: the slot is not given back by a lease that ended.
+    /// B3: when a lease ends, the mutant does not free the slot of its piece.
     a_slot_that_is_not_given_back_is_caught: "piece_moved",
         "- (old.state = 'leased')"
             => "- (old.state = 'leased' AND new.state <> 'ready')",
@@ -159,7 +166,7 @@ altered! {
 }
 
 altered! {
-    /// B3: the slots in use are not counted.
+    /// B3: the mutant does not count the slots in use, so a batch exceeds its limit.
     a_limit_that_does_not_hold_is_caught: "piece_moved",
         "leased = leased + (new.state = 'leased') - (old.state = 'leased'),"
             => "leased = 0,",
@@ -167,14 +174,15 @@ altered! {
 }
 
 altered! {
-    /// B8: a dead piece is not counted.
+    /// B8: the mutant does not count a piece that becomes a dead letter.
     a_death_that_is_not_counted_is_caught: "piece_moved",
         "failed = failed + (new.state = 'dead')" => "failed = 0",
         "batches::a_buried_piece_has_failed", "Some(Done)"
 }
 
 altered! {
-    /// B9: a batch completes though a piece waits for its next try.
+    /// B9: the mutant completes a batch although one of its pieces still waits for a
+    /// retry.
     a_completion_before_a_retry_is_caught: "piece_moved",
         "scheduled = scheduled + (new.state = 'scheduled') - (old.state = 'scheduled')"
             => "scheduled = 0",
@@ -182,7 +190,7 @@ altered! {
 }
 
 altered! {
-    /// B3: random sequences, too, catch a slot that is not given back.
+    /// B3: random sequences of calls catch a mutant that does not free a slot.
     a_slot_that_leaks_now_and_then_is_caught: "piece_moved",
         "- (old.state = 'leased')"
             => "- (old.state = 'leased' AND new.state <> 'ready')",
@@ -190,25 +198,26 @@ altered! {
 }
 
 overridden! {
-    /// B2: a count that is off by one is caught by random sequences, too.
+    /// B2: random sequences of calls catch a mutant that counts a refused ack.
     a_count_of_acks_is_caught_in_a_sequence: CountsAcks::default(),
         "model", "B2"
 }
 
 overridden! {
-    /// B1: a batch that completes while it is open is caught in a sequence, too.
+    /// B1: random sequences of calls catch a mutant that completes an open batch.
     a_completion_while_open_is_caught_in_a_sequence: CompletesWhileOpen::default(),
         "model", "B1"
 }
 
 overridden! {
-    /// B7: a batch that only claims to be cancelled is caught in a sequence, too.
+    /// B7: random sequences of calls catch a mutant that still delivers the pieces of a
+    /// cancelled batch.
     a_cancel_in_words_is_caught_in_a_sequence: CancelsInWords,
-        "model", "B2: Waiting pieces: 1, expected 0 to 0"
+        "model", "B2: Waiting pieces: 1, expected 0"
 }
 
 altered! {
-    /// B3: slots that are not counted are caught in a sequence, too.
+    /// B3: random sequences of calls catch a mutant that does not count slots in use.
     a_limit_that_does_not_hold_is_caught_in_a_sequence: "piece_moved",
         "leased = leased + (new.state = 'leased') - (old.state = 'leased'),"
             => "leased = 0,",
@@ -216,7 +225,8 @@ altered! {
 }
 
 altered! {
-    /// B8: a death that is not counted is caught in a sequence, too.
+    /// B8: random sequences of calls catch a mutant that does not count a piece that
+    /// becomes a dead letter.
     a_death_that_is_not_counted_is_caught_in_a_sequence: "piece_moved",
         "failed = failed + (new.state = 'dead')" => "failed = 0",
         "model", "B2"

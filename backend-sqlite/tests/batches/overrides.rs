@@ -1,4 +1,5 @@
-//! Errors that the batches of other systems had, reproduced on this backend.
+//! Overrides of this backend's calls. Each adds an error that another system's batches
+//! had.
 
 use std::{
     collections::HashMap,
@@ -14,7 +15,7 @@ use relq_core::{
     *,
 };
 
-/// Which batch each claimed job is a piece of.
+/// Stores for each claimed piece the id of its batch.
 #[derive(Default)]
 pub(crate) struct Pieces(Mutex<HashMap<JobId, BatchId>>);
 
@@ -33,7 +34,7 @@ impl Pieces {
     }
 }
 
-/// Counts every ack, whatever its result: the counter is separate from the jobs.
+/// Counts every ack as a finished piece, even an ack that the queue refused.
 #[derive(Default)]
 pub(crate) struct CountsAcks {
     pieces: Pieces,
@@ -78,7 +79,8 @@ impl Override for CountsAcks {
     }
 }
 
-/// Completes a batch as soon as none of its pieces is left, although more may be added.
+/// Completes a batch as soon as it has no piece left, although it is open and more
+/// pieces may be added.
 #[derive(Default)]
 pub(crate) struct CompletesWhileOpen(Pieces);
 
@@ -130,7 +132,8 @@ impl Override for TellsListeners {
     }
 }
 
-/// Takes a token for each slot, which only a settlement gives back.
+/// Frees the slot of a piece only when the piece is settled. So the slot of a worker
+/// that dies stays in use for ever.
 #[derive(Default)]
 pub(crate) struct LosesSlots {
     pieces: Pieces,
@@ -185,7 +188,7 @@ impl Override for LosesSlots {
     }
 }
 
-/// Adds pieces one by one.
+/// Splits a call that adds several pieces into one call for each piece.
 pub(crate) struct AddsOneByOne;
 
 #[async_trait]
@@ -209,7 +212,7 @@ impl Override for AddsOneByOne {
     }
 }
 
-/// Reports a batch as cancelled, but lets its pieces run.
+/// Reports a cancelled batch as cancelled, but still delivers its pieces.
 pub(crate) struct CancelsInWords;
 
 #[async_trait]

@@ -1,4 +1,5 @@
-//! A queue that breaks one promise, and otherwise behaves like SQLite.
+//! A SQLite queue that breaks one rule of the contract, with which the mutant tests
+//! check that the crash tests find the error.
 
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -13,18 +14,19 @@ use relq_core::{
 };
 use relq_sqlite::SqliteQueue;
 
-/// The promise that a broken queue breaks.
+/// The error that a broken queue has, and the rule that it breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// A call with many jobs is stored job by job (R5).
+    /// A push of many jobs stores them one by one (R5).
     PushesOneByOne,
-    /// A settlement is carried out job by job, so a part of it can be lost (R8).
+    /// A call with many settlements applies them one by one, so a part can be lost
+    /// (R8).
     SettlesOneByOne,
     /// A push on a full disk returns Ok (R1).
     DropsWhenFull,
-    /// A worker that lost a lease still ends the job, by its id (R7).
+    /// A worker that lost a lease still settles the job by its id, and so ends it (R7).
     SettlesById,
-    /// Dead jobs are removed and then pushed again (R3).
+    /// A redrive removes a dead job and then pushes it again, in two steps (R3).
     RedrivesInTwoSteps,
     /// A claim removes its jobs from the store before they are settled (R1).
     ClaimsForGood,
@@ -34,7 +36,7 @@ pub(crate) enum Flaw {
     AddsWithoutToken,
 }
 
-/// SQLite with one flaw.
+/// A SQLite queue with one flaw.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) queue: SqliteQueue,
@@ -75,7 +77,7 @@ impl Broken {
         let taken = self.queue.claim(ask).await?;
         let done =
             |one: &Delivery| Settlement::new(one.receipt.clone(), Disposition::Done);
-        // If this fails, the jobs are still leased, and no promise is broken.
+        // If the settlement fails, the jobs stay leased, and no rule is broken.
         drop(self.queue.settle(&taken.iter().map(done).collect::<Vec<_>>()).await);
         Ok(taken)
     }

@@ -1,4 +1,4 @@
-//! The batches of a broken queue.
+//! The batch calls of a broken queue. A call without a flaw goes to the correct queue.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -12,7 +12,8 @@ use relq_core::{
 use crate::broken::{Broken, Flaw};
 
 impl Broken {
-    /// Settles, and then checks whether the suite's batch has ended.
+    /// Settles jobs in one step. If that completes the suite's batch, pushes the
+    /// completion job in a second step.
     pub(crate) async fn complete_in_two_steps(
         &self,
         done: &[Settlement],
@@ -20,13 +21,13 @@ impl Broken {
         let before = self.has_completed().await?;
         let settled = self.queue.settle(done).await?;
         if !before && self.has_completed().await? {
-            self.queue.push(&[NewJob::new("complete")], None).await?;
+            self.queue.push(&[NewJob::new("complete 1")], None).await?;
         }
         Ok(settled)
     }
 
     async fn has_completed(&self) -> Result<bool, Error> {
-        let known = self.queue.batch(&BatchId::new("b").unwrap()).await?;
+        let known = self.queue.batch(&BatchId::new("batch-1").unwrap()).await?;
         Ok(known.is_some_and(|it| it.state.is_completed()))
     }
 }
@@ -48,7 +49,7 @@ impl BatchQueue for Broken {
         token: Option<&PushToken>,
     ) -> Result<Added, Error> {
         match self.flaw {
-            // Without the token, a repeated call adds the pieces twice.
+            // Without the token, a repeated call adds the same pieces again.
             Flaw::AddsWithoutToken => self.queue.add(batch, pieces, None).await,
             _ => self.queue.add(batch, pieces, token).await,
         }

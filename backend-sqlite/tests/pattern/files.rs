@@ -1,4 +1,5 @@
-//! Files that a queue cannot use: they are refused with a reason, and not changed.
+//! Tests of files that a queue cannot use. The queue refuses such a file, names the
+//! reason, and does not change the file.
 
 use std::{fs, path::Path};
 
@@ -19,7 +20,7 @@ fn assert_unusable(error: &Error, words: &str) {
     assert!(error.full_message().contains(words), "{}", error.full_message());
 }
 
-/// Everything in a folder, by name.
+/// Returns the name and the content of every file in a folder.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -67,7 +68,8 @@ async fn the_database_of_another_program_is_left_as_it_is() {
     assert_eq!(contents(folder.path()), before);
 }
 
-/// relq does not write back a log that the database's owner has not written back yet.
+/// relq does not touch the write-ahead log of another program's database, even if the
+/// program has not yet copied the log into the database.
 #[tokio::test]
 async fn the_log_of_another_program_is_left_as_it_is() {
     let folder = Folder::new();
@@ -123,7 +125,8 @@ async fn a_file_in_a_missing_folder_is_refused() {
     assert_unusable(&error, &words);
 }
 
-/// A program that reads must not leave an empty file in a wrong folder.
+/// A program that only reads does not create a missing file, because its path may be
+/// wrong.
 #[tokio::test]
 async fn a_missing_file_is_not_created_by_a_reader() {
     let folder = Folder::new();
@@ -140,7 +143,7 @@ async fn a_missing_file_is_not_created_by_a_reader() {
     assert_eq!(open(reader()).await.unwrap().stats().await.unwrap().ready, 1);
 }
 
-/// A call that meets damage reports it, and so does the audit.
+/// A damaged page is reported by a call that reads it, and by the audit.
 #[tokio::test]
 async fn a_damaged_file_is_reported() {
     let folder = Folder::new();
@@ -148,8 +151,7 @@ async fn a_damaged_file_is_reported() {
     for _ in 0..50 {
         queue.push_one(vec![7; 1000].into()).await.unwrap();
     }
-    raw(&folder.file()).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
-    drop(queue);
+    folder.close(queue).await;
     damage(&folder.file());
 
     let found = match open(folder.config()).await {
@@ -163,7 +165,7 @@ async fn a_damaged_file_is_reported() {
     }
 }
 
-/// Overwrites all pages but the first two.
+/// Overwrites all pages of a file except the first two.
 fn damage(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     assert!(bytes.len() > 40_000, "there is something to damage");
@@ -199,8 +201,8 @@ async fn a_file_replaced_under_an_open_queue_takes_no_jobs() {
     assert_unusable(&error, &folder.file().display().to_string());
 }
 
-/// R23: stats of another file are never returned for the open queue, even if the
-/// connection that reads them is opened later.
+/// R23: stats never come from another file, even if the connection that reads them is
+/// opened after the queue's file was replaced.
 #[tokio::test]
 async fn stats_of_a_replaced_file_are_refused() {
     let (folder, other) = (Folder::new(), Folder::new());
@@ -214,7 +216,7 @@ async fn stats_of_a_replaced_file_are_refused() {
     assert_unusable(&error, "names another file now");
 }
 
-/// R1: a deleted file is not replaced by a new and empty one.
+/// R1: a second handle of a deleted file does not create a new and empty file.
 #[tokio::test]
 async fn another_handle_of_a_deleted_file_makes_no_new_one() {
     let folder = Folder::new();
@@ -227,7 +229,7 @@ async fn another_handle_of_a_deleted_file_makes_no_new_one() {
     assert!(!folder.file().exists());
 }
 
-/// If the file is moved back, the queue works again.
+/// If a file was moved away and is moved back, the open queue works again.
 #[tokio::test]
 async fn a_file_that_is_put_back_is_used_again() {
     let folder = Folder::new();
@@ -242,8 +244,8 @@ async fn a_file_that_is_put_back_is_used_again() {
     assert_eq!(queue.stats().await.unwrap().ready, 1);
 }
 
-/// R3: a job that was tampered with is buried with its bytes, and the jobs behind it
-/// are delivered.
+/// R3: a job whose row was changed by another program is buried with its bytes. The
+/// jobs behind it are still delivered.
 #[tokio::test]
 async fn a_job_with_damaged_headers_is_buried() {
     use relq_core::{
@@ -282,8 +284,8 @@ async fn a_job_without_its_payload_is_found() {
     assert_eq!(queue.stats().await.unwrap().dead, 1);
 }
 
-/// A newer relq migrated the file while this process has it open. Statements that were
-/// written for the older tables could damage the new ones.
+/// The queue refuses to write after a newer relq has migrated its file, because
+/// statements for the older tables could damage the new ones.
 #[tokio::test]
 async fn a_file_that_was_migrated_while_open_is_not_written() {
     let folder = Folder::new();
@@ -297,7 +299,7 @@ async fn a_file_that_was_migrated_while_open_is_not_written() {
         assert_unusable(&error, "schema version 99");
         assert!(error.full_message().contains("restart"), "{}", error.full_message());
     }
-    // The statistics are read on a connection that is opened now.
+    // The call for statistics opens a second connection, which must refuse too.
     assert_unusable(&queue.stats().await.unwrap_err(), "schema version 99");
     let jobs: i64 = raw(&folder.file())
         .query_row("SELECT count(*) FROM jobs", [], |row| row.get(0))
@@ -305,7 +307,7 @@ async fn a_file_that_was_migrated_while_open_is_not_written() {
     assert_eq!(jobs, 1);
 }
 
-/// The refusal ends once the file has the schema version of this program again.
+/// The queue works again once the file has the schema version of this program again.
 #[tokio::test]
 async fn a_file_with_its_old_version_again_is_served() {
     let folder = Folder::new();

@@ -1,4 +1,5 @@
-//! A folder with a queue's file, and processes that share it.
+//! The fixture of these tests: a folder with a queue's file, and child processes that
+//! open the same file.
 
 use std::{
     fs::OpenOptions,
@@ -14,11 +15,11 @@ use relq_core::{ClaimRequest, Error, QueueName, WorkerId};
 use relq_sqlite::{SqliteConfig, SqliteQueue};
 use tempfile::TempDir;
 
-/// Longer than any step of a test takes.
+/// A duration that is longer than any step of a test.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
-/// The time limit for a condition: enough for a slow and busy disk.
+/// How long a test waits for a condition: long enough even on a slow and busy disk.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The variable that tells a child process where its file is.
+/// The environment variable that names the queue's file for a child process.
 const FILE_VARIABLE: &str = "RELQ_TEST_FILE";
 
 /// A folder for one test, removed at its end.
@@ -33,7 +34,7 @@ impl Folder {
         self.0.path()
     }
 
-    /// Where the queue's file is, or will be.
+    /// The path of the queue's file, which may not exist yet.
     pub(crate) fn file(&self) -> PathBuf {
         self.0.path().join("queue.db")
     }
@@ -42,7 +43,16 @@ impl Folder {
         SqliteConfig::file(self.file())
     }
 
-    /// A handle on the queue in this folder.
+    /// Drops the last handle on the queue in this folder, and waits until its file is
+    /// closed. The database thread closes it some time after the handle is dropped: it
+    /// copies the log into the file and removes the log.
+    pub(crate) async fn close(&self, queue: SqliteQueue) {
+        drop(queue);
+        let log = self.file().with_extension("db-wal");
+        eventually("the log is gone", || async { !log.exists() }).await;
+    }
+
+    /// Opens a new handle on the queue in this folder.
     pub(crate) async fn queue(&self) -> SqliteQueue {
         open(self.config()).await.unwrap()
     }
@@ -52,7 +62,7 @@ pub(crate) async fn open(config: SqliteConfig) -> Result<SqliteQueue, Error> {
     SqliteQueue::open(config, QueueName::new("jobs").unwrap()).await
 }
 
-/// A request for one job, for a worker of that name.
+/// A request to claim one job for the worker with the given name.
 pub(crate) fn ask(worker: &str) -> ClaimRequest {
     ClaimRequest::new(WorkerId::new(worker).unwrap(), LONG)
 }
@@ -61,12 +71,13 @@ pub(crate) fn many(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).unwrap()
 }
 
-/// A connection to the file that does not use relq.
+/// Opens the file with plain SQLite, as a program without relq does.
 pub(crate) fn raw(file: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(file).unwrap()
 }
 
-/// Waits until a condition holds.
+/// Waits until a condition is true. If it is still false after `PATIENCE`, panics with
+/// `what` in the message.
 pub(crate) async fn eventually<F: Future<Output = bool>>(
     what: &str,
     mut holds: impl FnMut() -> F,
@@ -78,8 +89,8 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(
     }
 }
 
-/// The command that runs one ignored test of this program in a process of its own on
-/// that file.
+/// Builds a command that runs one ignored test of `program` in a child process. The
+/// child uses the queue in the given file.
 pub(crate) fn child(program: &Path, test: &str, file: &Path) -> Command {
     let mut command = Command::new(program);
     command.args([test, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
@@ -87,18 +98,19 @@ pub(crate) fn child(program: &Path, test: &str, file: &Path) -> Command {
     command
 }
 
-/// Starts that test in a process of its own.
+/// Starts an ignored test of this program in a child process, which uses the given
+/// file.
 pub(crate) fn spawn(test: &str, file: &Path) -> Process {
     let program = std::env::current_exe().unwrap();
     Process(child(&program, test, file).spawn().unwrap())
 }
 
-/// The file that this process was started for.
+/// Returns the queue's file that the parent process named. Called in a child process.
 pub(crate) fn file_of_child() -> PathBuf {
     std::env::var_os(FILE_VARIABLE).expect("started by another test").into()
 }
 
-/// A process that is killed when its test ends.
+/// A child process, which is killed when the test that started it ends.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -110,14 +122,14 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The process may have ended already.
+        // Ignore errors: the process may have ended already.
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-/// Numbers that processes record beside the queue, one write each, so that a kill never
-/// cuts a number.
+/// A file beside the queue, in which processes record numbers. A number is written with
+/// one write, so a killed process never leaves half a number.
 pub(crate) struct Notes(PathBuf);
 
 impl Notes {

@@ -1,5 +1,5 @@
-//! Processes killed in the middle of their work, with SIGKILL where the system has
-//! signals.
+//! Tests that kill processes while they push and claim. They send SIGKILL on systems
+//! that have signals.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -19,7 +19,7 @@ fn number(payload: &[u8]) -> u64 {
     std::str::from_utf8(payload).unwrap().parse().unwrap()
 }
 
-/// Pushes jobs call after call, and records those whose push returned Ok.
+/// Repeats a push of several jobs, and records the jobs of each push that returned Ok.
 #[tokio::test]
 #[ignore = "started by another test, in a process of its own"]
 async fn child_pushes_until_killed() {
@@ -56,8 +56,8 @@ async fn child_works_until_killed() {
     }
 }
 
-/// R1, R8, R9: whenever the processes are killed, each pushed job is finished or still
-/// there, and no finished job comes back.
+/// R1, R8, R9: at whatever moment the processes are killed, each pushed job is finished
+/// or still stored, and no finished job is delivered again.
 #[tokio::test]
 async fn killed_processes_lose_nothing_and_bring_nothing_back() {
     let folder = Folder::new();
@@ -90,8 +90,8 @@ async fn killed_processes_lose_nothing_and_bring_nothing_back() {
         .into_iter()
         .filter(|number| !finished.contains(number) && !drained.contains(number))
         .collect();
-    // A worker may be killed after its ack and before its note: at most one job per
-    // kill, which the queue has counted and a note says was delivered.
+    // A worker may be killed between its ack and the record of it. So the queue may
+    // have counted one more finished job per kill than the records show.
     let counted = queue.stats().await.unwrap().finished;
     let unnoted = counted - u64::try_from(finished.len() + drained.len()).unwrap();
     assert!(unnoted <= KILLS, "{unnoted}");
@@ -101,7 +101,8 @@ async fn killed_processes_lose_nothing_and_bring_nothing_back() {
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }
 
-/// Works off all remaining jobs, waiting for the leases of killed workers to expire.
+/// Claims and acknowledges all remaining jobs, and waits for the leases of killed
+/// workers to expire.
 async fn drain(queue: &relq_sqlite::SqliteQueue) -> HashSet<u64> {
     let worker = WorkerId::new("survivor").unwrap();
     let ask = ClaimRequest::new(worker, LEASE).max(many(500));

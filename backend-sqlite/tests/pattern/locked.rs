@@ -1,4 +1,4 @@
-//! A file that another process holds locked for writing.
+//! Calls on a file that another process holds locked for writing.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::fixture::{Folder, ask, many, open, raw};
 
 const SHORT: Duration = Duration::from_millis(60);
 
-/// R21: no call hangs, the error is retryable, and the retry succeeds.
+/// R21: a call on a locked file ends with a retryable error, and a retry succeeds once
+/// the file is unlocked.
 #[tokio::test]
 async fn a_locked_file_is_unavailable_until_it_is_free() {
     let folder = Folder::new();
@@ -45,7 +46,8 @@ async fn a_call_waits_for_a_lock_that_is_freed_in_time() {
     pushed.unwrap();
 }
 
-/// Idle workers, reapers and dashboards do not block writers.
+/// A claim, a recovery or a release that finds nothing to do takes no write lock. Stats
+/// and the audit never take one.
 #[tokio::test]
 async fn what_has_nothing_to_do_takes_no_lock() {
     let folder = Folder::new();

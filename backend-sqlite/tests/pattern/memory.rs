@@ -1,4 +1,4 @@
-//! Queues in memory.
+//! Tests of queues that are stored in memory.
 
 use relq_core::{Operator as _, ReliableQueue as _, ReliableQueueExt as _};
 use relq_sqlite::SqliteConfig;
@@ -16,7 +16,7 @@ async fn handles_of_one_database_share_their_jobs() {
     assert_eq!(&claimed.payload[..], b"hello");
 }
 
-/// Jobs live as long as any handle of their queue.
+/// Jobs in memory are kept until the last handle of their queue is dropped.
 #[tokio::test]
 async fn another_handle_outlives_the_first() {
     let queue = open(SqliteConfig::memory()).await.unwrap();

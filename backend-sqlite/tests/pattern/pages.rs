@@ -1,5 +1,5 @@
-//! Calls of several pages that fail at a later page: the earlier pages stay committed,
-//! and the error says so (R21).
+//! Tests of calls that handle several pages and fail at a later one. The earlier pages
+//! stay committed, and the error says so (R21).
 
 use std::{
     sync::{Arc, Mutex},
@@ -22,21 +22,23 @@ use rusqlite::Connection;
 use crate::fixture::{Folder, ask, many, open, raw};
 
 const SHORT: Duration = Duration::from_millis(60);
-/// The number of jobs of one page; the rest is left for further pages.
+/// The number of jobs that a call handles in its first page. `REST` more jobs are left
+/// for its later pages.
 const PAGE: u64 = Environment::MAX_JOBS_PER_STEP.get() as u64;
 const REST: u64 = 300;
 
-/// Another process, which takes the file's lock on request.
+/// Acts as another process, whose connection locks the file when a test asks for it.
 #[derive(Default)]
 struct Other {
-    /// Whether relq is in a write transaction.
+    /// Whether the queue under test is in a write transaction.
     sees_writing: bool,
     waiting: Option<Connection>,
     holding: Option<Connection>,
 }
 
 impl Other {
-    /// Locks the file after a write transaction. Read transactions are ignored.
+    /// Is called with each statement of the queue. Locks the file after the commit of a
+    /// write transaction, but not after a read transaction.
     fn look(&mut self, sql: &str) {
         match sql {
             "BEGIN IMMEDIATE" => self.sees_writing = true,
@@ -100,7 +102,7 @@ impl Scene {
         }
     }
 
-    /// Locks the file after the first page of the next call.
+    /// Arranges that the file is locked after the first page of the next call.
     fn lock_after_a_page(&self) {
         self.other.lock().unwrap().waiting = Some(raw(&self.folder.file()));
     }
@@ -122,7 +124,8 @@ fn jobs(count: u64) -> Vec<NewJob> {
     (0..count).map(|_| NewJob::new("hello")).collect()
 }
 
-/// Asserts that the error says that the call may have happened, and names the cause.
+/// Asserts that the error says that the call may have taken effect, and that the file
+/// was locked.
 fn assert_in_part(error: &Error) {
     assert_eq!(error.effect(), Effect::Maybe, "{error:?}");
     let message = error.full_message();
@@ -197,8 +200,8 @@ async fn a_call_that_fails_at_once_did_not_happen() {
     assert_eq!(scene.free().await.ready, PAGE + REST);
 }
 
-/// R23: a page of large jobs ends before it has many bytes, and the next pages show the
-/// rest.
+/// R23: a page of large jobs ends when their bytes reach a limit, and the next pages
+/// show the other jobs.
 #[tokio::test]
 async fn a_page_of_large_jobs_is_short() {
     let folder = Folder::new();

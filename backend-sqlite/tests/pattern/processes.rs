@@ -1,4 +1,4 @@
-//! Several processes on one file.
+//! Several processes that use the same file.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::fixture::{
 };
 use relq_sqlite::SqliteConfig;
 
-/// Number of jobs that each process pushes and works.
+/// How many jobs each process pushes and finishes.
 const SHARE: u64 = 60;
 const PROCESSES: u64 = 4;
 
@@ -85,9 +85,9 @@ async fn processes_share_a_file_from_its_first_moment() {
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }
 
-/// When a process closes a file by itself, and not through SQLite, it loses all its
-/// locks on that file. Another process could then treat the log as unused, and remove
-/// it while others use it.
+/// A second handle must not open and close the file except through SQLite. If it did,
+/// this process would lose all its locks on the file. Another process could then treat
+/// the log as unused, and remove it while others use it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn opening_a_second_handle_keeps_the_locks_of_the_first() {
@@ -102,8 +102,8 @@ async fn opening_a_second_handle_keeps_the_locks_of_the_first() {
     first.push_one("hello".into()).await.unwrap();
 }
 
-/// Proves that the test above can fail: it would see the lost locks if opening a handle
-/// closed the file by itself.
+/// Proves that the test above can fail: if a process opens and closes the file without
+/// SQLite, its lock on the file is gone.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn closing_the_file_by_oneself_loses_the_locks() {
@@ -116,8 +116,9 @@ async fn closing_the_file_by_oneself_loses_the_locks() {
     assert!(!is_locked(&folder.file()).await);
 }
 
-/// How many looks must find no locks before the result counts: the kernel may leave
-/// lines out while other processes lock and unlock their files.
+/// How many times in a row the kernel's list must show no lock, before the test treats
+/// the file as unlocked. The list may leave out a lock while other processes lock and
+/// unlock their files.
 #[cfg(target_os = "linux")]
 const LOOKS: usize = 100;
 
@@ -133,7 +134,7 @@ async fn is_locked(file: &std::path::Path) -> bool {
     false
 }
 
-/// The number of locks on a file that the kernel lists.
+/// Counts the locks on a file in `/proc/locks`, the kernel's list.
 #[cfg(target_os = "linux")]
 fn locks_on(file: &std::path::Path) -> usize {
     use std::os::unix::fs::MetadataExt as _;

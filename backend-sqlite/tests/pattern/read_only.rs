@@ -1,4 +1,4 @@
-//! A file that this user may read but not write.
+//! Tests of a file that the user of the process may read but not write.
 
 #![cfg(unix)]
 
@@ -6,6 +6,7 @@ use std::{
     fs::{self, Permissions},
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::PathBuf,
+    process::Command,
 };
 
 use relq_core::{Error, ReliableQueueExt as _, error::RetryAdvice};
@@ -13,8 +14,8 @@ use relq_sqlite::SqliteConfig;
 
 use crate::fixture::{Folder, child, file_of_child, open};
 
-/// The user `nobody`. Tests that run as root need it, because root may write to every
-/// file.
+/// The user id of `nobody`. If the tests run as root, a child process runs as this
+/// user, because root may write to every file.
 const NOBODY: u32 = 65534;
 
 #[tokio::test]
@@ -32,7 +33,7 @@ async fn a_read_only_file_is_denied() {
     let folder = Folder::new();
     let queue = folder.queue().await;
     queue.push_one("hello".into()).await.unwrap();
-    drop(queue);
+    folder.close(queue).await;
     let program = copy_of_this_program(&folder);
     set_mode(folder.file(), 0o444);
     set_mode(folder.path().into(), 0o555);
@@ -46,13 +47,17 @@ async fn a_read_only_file_is_denied() {
 
     set_mode(folder.path().into(), 0o755);
     assert!(ended.success(), "the child says more");
-    assert_eq!(fs::read(folder.file()).unwrap(), before);
+    assert!(fs::read(folder.file()).unwrap() == before, "the file was changed");
 }
 
-/// Copies this program to a folder that `nobody` can reach.
+/// Copies this program to a folder from which the user `nobody` may run it. If this
+/// process had the copy open for writing, a child that another test starts at that moment
+/// would keep it open, and the copy could not be run.
 fn copy_of_this_program(folder: &Folder) -> PathBuf {
     let copy = folder.path().join("program");
-    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let program = std::env::current_exe().unwrap();
+    let copied = Command::new("cp").arg(program).arg(&copy).status().unwrap();
+    assert!(copied.success());
     set_mode(copy.clone(), 0o755);
     copy
 }
@@ -61,7 +66,8 @@ fn set_mode(path: PathBuf, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether the folder belongs to root, for whom permissions do not apply.
+/// Whether root owns the folder. If so, the test runs as root, and file permissions do
+/// not restrict it.
 fn is_roots(folder: &Folder) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata(folder.path()).unwrap().uid() == 0

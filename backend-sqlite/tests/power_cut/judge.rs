@@ -1,4 +1,5 @@
-//! The judge: what a store holds after a power cut, and what it must hold.
+//! Compares the content of a store after a power cut with the content that it must
+//! have.
 
 use std::{
     collections::HashSet,
@@ -17,10 +18,11 @@ use tokio::runtime::Runtime;
 use crate::model::Model;
 use crate::run::{History, MARKS, Run};
 
-/// So many failures are shown.
+/// How many failures one test reports at most.
 const SHOWN: usize = 3;
 
-/// Opens a sample of the files that power cuts leave. Returns the broken promises.
+/// Opens some of the files that power cuts can leave, chosen at random. Returns a
+/// message for each file that breaks a promise.
 pub(crate) fn judge(
     run: &Run,
     histories: &[History],
@@ -85,7 +87,7 @@ fn judge_one(
     in_order(histories, &places, &image.marks)
 }
 
-/// Opens the file as a new process does, and reads it.
+/// Opens the file as a restarted process does, audits it, and reads its content.
 fn open(file: &Path, runtime: &Runtime) -> Result<Model, String> {
     let whole = |words: String| format!("WHOLE (R1): {words}");
     let problems = runtime
@@ -117,7 +119,8 @@ fn open(file: &Path, runtime: &Runtime) -> Result<Model, String> {
     Ok(model)
 }
 
-/// How far one caller was when the power failed.
+/// How many calls of one caller had begun when the power failed, and how many of these
+/// had returned.
 struct Known {
     begun: usize,
     answered: usize,
@@ -131,7 +134,8 @@ impl Known {
         Self { begun, answered }
     }
 
-    /// The calls after which the store may be found.
+    /// The range of calls that may be the last one in the store. Its content must be
+    /// the expected content after one of them.
     fn allowed(&self, durability: Durability) -> RangeInclusive<usize> {
         match durability {
             Durability::Full => self.answered..=self.begun,
@@ -140,7 +144,8 @@ impl Known {
     }
 }
 
-/// After which call of this caller the store is.
+/// Finds the calls of this caller after which the model has the same content as the
+/// store. Fails if no call in the allowed range is one of them.
 fn place(
     durability: Durability,
     history: &History,
@@ -172,7 +177,8 @@ fn place(
     })
 }
 
-/// A call that is there, although one that was answered before it began is lost.
+/// Fails if the store lost a call but kept a later one: a call that began after the
+/// lost call had returned.
 fn in_order(
     histories: &[History],
     places: &[RangeInclusive<usize>],

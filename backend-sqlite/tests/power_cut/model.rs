@@ -1,10 +1,11 @@
-//! What a store holds, as the calls say and as the file says.
+//! The expected or actual content of a store. A test computes the expected content from
+//! its calls, and reads the actual content from a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 
-/// A job in the store.
+/// A job that the store has, with the fields that a power cut must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) state: String,
@@ -20,7 +21,7 @@ impl Job {
     }
 }
 
-/// A batch in the store, with how many pieces it had.
+/// A batch in the store, with the number of pieces that were added to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) state: String,
@@ -29,37 +30,37 @@ pub(crate) struct Batch {
     pub(crate) limit: Option<u32>,
 }
 
-/// What a store holds. All that a caller can rely on is in it, apart from times.
+/// The content of a store: everything that a caller can rely on, except times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) jobs: BTreeMap<String, Job>,
-    /// The client-made ids that are remembered.
+    /// The client-made ids of ended jobs that the store remembers.
     pub(crate) ended: BTreeSet<String>,
     pub(crate) finished: u64,
     pub(crate) discarded: u64,
     pub(crate) cancelled: u64,
     pub(crate) is_paused: bool,
-    /// The tokens of pushes that are remembered.
+    /// The push tokens that the store remembers.
     pub(crate) tokens: BTreeSet<String>,
-    /// How many cancelled leases are remembered for their workers.
+    /// How many cancelled leases the store remembers.
     pub(crate) cancelled_leases: u64,
     pub(crate) batches: BTreeMap<String, Batch>,
 }
 
 impl Model {
-    /// Changes a job that the model has.
+    /// Returns a job of the expected content, so that a program can change it.
     pub(crate) fn job(&mut self, id: &str) -> &mut Job {
         self.jobs.get_mut(id).expect("the program pushed this job")
     }
 
-    /// Removes a job, and remembers its id.
+    /// Removes a job from the expected content, and adds its id to the ended ids.
     pub(crate) fn end(&mut self, id: &str) {
         self.jobs.remove(id);
         self.ended.insert(id.to_owned());
     }
 
-    /// The part of one caller, whose ids begin with its name. The counters belong to
-    /// all callers.
+    /// Returns the content that belongs to one caller: the jobs and ended ids that
+    /// begin with its name. The counters, which all callers share, are set to zero.
     pub(crate) fn part(&self, caller: &str) -> Self {
         let mut part = self.clone();
         if !caller.is_empty() {
@@ -99,7 +100,7 @@ impl Model {
         Ok(model)
     }
 
-    /// What differs first.
+    /// Describes the first difference between this expected content and the actual one.
     pub(crate) fn difference(&self, seen: &Self) -> String {
         let ids: BTreeSet<_> = self.jobs.keys().chain(seen.jobs.keys()).collect();
         for id in ids {

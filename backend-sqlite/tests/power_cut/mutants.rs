@@ -1,5 +1,6 @@
-//! MUTANT-KILL: a relq that does not wait for the disk where it must. Tests that kill
-//! processes pass with each of them, because the system keeps what was written.
+//! MUTANT-KILL: mutants that do not wait for the disk where they must. Tests that kill
+//! processes cannot catch them, because the operating system keeps what a killed
+//! process wrote.
 
 use std::sync::{
     Arc,
@@ -15,7 +16,7 @@ use crate::run::Run;
 
 const FULL: &str = "PRAGMA synchronous = FULL";
 
-/// Replaces one text by another, in all statements.
+/// A mutation that replaces one text by another in all statements.
 fn swap(from: &'static str, to: &'static str) -> Replace {
     Arc::new(move |sql| sql.contains(from).then(|| sql.replace(from, to)))
 }
@@ -25,7 +26,8 @@ fn assert_caught(failures: &[String], check: &str) {
     assert!(is_caught, "{check} does not catch it: {failures:#?}");
 }
 
-/// R1: commits that the system has and the disk has not.
+/// R1: a mutant with the setting `NORMAL` in place of `FULL`. Its commits return before
+/// their data is on the disk.
 #[test]
 fn a_setting_lower_than_asked_for_is_caught() {
     let run = || {
@@ -37,7 +39,7 @@ fn a_setting_lower_than_asked_for_is_caught() {
     assert_caught(&run().judge(two_stores), "ACKNOWLEDGED (R1, R8)");
 }
 
-/// R1: the second connection of a handle has SQLite's own setting or a lower one.
+/// R1: a mutant that sets `FULL` only on the first connection of a handle.
 #[test]
 fn a_setting_of_the_first_connection_only_is_caught() {
     let connections = AtomicUsize::new(0);
@@ -49,8 +51,9 @@ fn a_setting_of_the_first_connection_only_is_caught() {
     assert_caught(&run.judge(all_calls), "ACKNOWLEDGED (R1, R8)");
 }
 
-/// R1: without a log, a commit deletes a journal, and SQLite does not sync the folder
-/// then: the journal is back after the cut and undoes the commit.
+/// R1: a mutant without a write-ahead log. Its commit deletes a rollback journal, but
+/// SQLite does not sync the folder then, so after a power cut the journal is back and
+/// undoes the commit.
 #[test]
 fn a_new_file_without_a_log_is_caught() {
     let replace = swap("PRAGMA journal_mode = WAL", "SELECT 'wal'");
@@ -58,8 +61,7 @@ fn a_new_file_without_a_log_is_caught() {
     assert_caught(&run.judge(callers_together), "ACKNOWLEDGED (R1, R8)");
 }
 
-/// R1: half of the callers are answered before the commit that they share with the
-/// next ones.
+/// R1: a mutant that returns results to half of the callers before their commit.
 #[test]
 fn answers_before_the_commit_are_caught() {
     let (is_open, count) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -77,7 +79,8 @@ fn answers_before_the_commit_are_caught() {
     assert_caught(&run.judge(callers_together), "ACKNOWLEDGED (R1, R8)");
 }
 
-/// R1: a checkpoint writes pages into the file before the log is on the disk.
+/// R1: a mutant whose checkpoint writes pages into the file before the log is on the
+/// disk.
 #[test]
 fn a_checkpoint_without_a_sync_is_caught() {
     let replace = swap("PRAGMA synchronous = NORMAL", "PRAGMA synchronous = OFF");
@@ -85,7 +88,8 @@ fn a_checkpoint_without_a_sync_is_caught() {
     assert_caught(&run.judge(all_calls), "WHOLE (R1)");
 }
 
-/// R1: a cut between two transactions of a migration leaves a file that no relq opens.
+/// R1: a mutant that migrates in two transactions. A cut between them leaves a file
+/// that no relq opens.
 #[test]
 fn a_migration_in_two_transactions_is_caught() {
     let replace: Replace = Arc::new(|sql| {

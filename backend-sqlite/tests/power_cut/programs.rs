@@ -1,4 +1,5 @@
-//! The programs: short sequences of calls, and what the store holds after each.
+//! The programs that run before a power cut: short sequences of calls, with the
+//! expected content of the store after each call.
 
 use std::{num::NonZeroU32, path::Path, time::Duration};
 
@@ -81,7 +82,8 @@ impl Caller {
     }
 }
 
-/// The usual calls, from the creation of the file to its second opening.
+/// A program that makes the usual calls. It begins with the creation of the file, and
+/// opens the file twice.
 pub(crate) fn all_calls(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
     let site = run.site();
     async move {
@@ -107,7 +109,8 @@ async fn pushes(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) -> Vec<Re
     caller.push(queue, &[job("unique").unique(key())]).await;
     let large = NewJob::new(vec![7; 30_000]).id(id("large"));
     caller.push(queue, &[large]).await;
-    // A second connection must wait for the disk as the first one does.
+    // The commits of a second connection must wait for the disk like those of the
+    // first.
     let other = queue.open_another().await.unwrap();
     caller.push(&*other, &[job("by another")]).await;
     let receipts = caller.claim(&*other, 6).await;
@@ -210,7 +213,8 @@ async fn batches(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
     caller.push(queue, &[job("last"), job("late").delay(HOUR)]).await;
 }
 
-/// The calls of the unusual: tokens, jobs given back, recovery, and those of operators.
+/// A program that makes rarer calls: calls with tokens, calls of operators, recovery
+/// and give-back.
 pub(crate) fn rare_calls(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
     let site = run.site();
     async move {
@@ -276,7 +280,7 @@ async fn given_back(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
         .await;
 }
 
-/// Leases that end, and a job that falls due.
+/// Recovers jobs whose leases have expired, and promotes a job that is due.
 async fn recoveries(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
     const SHORT: Duration = Duration::from_millis(1);
     let one = NonZeroU32::MIN;
@@ -375,7 +379,7 @@ async fn cancelled_batch(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) 
         .await;
 }
 
-/// The creation of the file, and one push.
+/// A program that creates the file and makes one push.
 pub(crate) fn first_push(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
     let site = run.site();
     async move {
@@ -386,7 +390,7 @@ pub(crate) fn first_push(run: &mut Run) -> impl Future<Output = Vec<History>> + 
     }
 }
 
-/// Several callers of one handle, whose calls share commits.
+/// A program with several callers of one handle, whose calls share commits.
 pub(crate) fn callers_together(
     run: &mut Run,
 ) -> impl Future<Output = Vec<History>> + use<> {
@@ -417,7 +421,7 @@ async fn work_of_one(
     caller.history
 }
 
-/// Callers of two stores on one file, as of two processes.
+/// A program that opens one file as two separate stores, as two processes would.
 pub(crate) fn two_stores(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
     let site = run.site();
     async move {
@@ -431,7 +435,7 @@ pub(crate) fn two_stores(run: &mut Run) -> impl Future<Output = Vec<History>> + 
     }
 }
 
-/// The opening of a file with an older schema, and a push into it.
+/// A program that opens a file with an older schema and pushes a job into it.
 pub(crate) fn migrate_from(
     run: &mut Run,
     version: u32,
@@ -447,7 +451,7 @@ pub(crate) fn migrate_from(
     }
 }
 
-/// Writes a file of an older relq with some jobs. Returns what it holds.
+/// Writes a file with an older schema and some jobs. Returns its expected content.
 fn make_old_file(file: &Path, version: u32) -> Model {
     let conn = Connection::open(file).unwrap();
     conn.execute_batch(include_str!("../../sql/schema_1.sql")).unwrap();

@@ -1,4 +1,4 @@
-//! One run: a program of calls on a recorded disk, and what each caller was told.
+//! Runs a program of calls on a recorded disk, and records the result of each call.
 
 use std::{
     env,
@@ -20,24 +20,26 @@ use tempfile::TempDir;
 use crate::judge::judge;
 use crate::model::Model;
 
-/// The size of the sample of one test, so that all tests of the target take some
+/// How many files, each as a power cut may leave it, one test opens.
+/// `RELQ_POWER_CUT_IMAGES` changes it. With this number all tests here take some
 /// seconds.
 const IMAGES: usize = 300;
 const SEED: u64 = 20_261_123;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Marks of one caller are below this number, and each caller begins at a multiple.
+/// How many mark numbers are reserved for each caller. Each call writes marks into
+/// the recording of the disk, and a caller never writes as many as this.
 pub(crate) const MARKS: u64 = 1_000_000;
 
-/// The calls of one caller, and the model after each of them. The first one is the
-/// opening.
+/// The calls of one caller, with the expected content of the store after each. The
+/// first entry is the opening of the store.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// The beginning of the caller's ids; empty for the only caller.
+    /// The prefix of all ids of this caller. Empty if the program has only one caller.
     pub(crate) caller: String,
     pub(crate) calls: Vec<(String, Model)>,
 }
 
-/// A program's surroundings.
+/// One test: the recorded disk and folder that its program uses, and its settings.
 pub(crate) struct Run {
     pub(crate) test: &'static str,
     pub(crate) durability: Durability,
@@ -57,7 +59,7 @@ impl Run {
         Self::broken(test, durability, Arc::new(|_| None))
     }
 
-    /// A run of a relq that executes other statements.
+    /// Creates the run of a mutant. `replace` changes the statements that it executes.
     pub(crate) fn broken(
         test: &'static str,
         durability: Durability,
@@ -76,7 +78,8 @@ impl Run {
         }
     }
 
-    /// Runs the program and returns the promises that a power cut breaks.
+    /// Runs the program, and then opens files as power cuts leave them. Returns a
+    /// message for each broken promise.
     pub(crate) fn judge<F: Future<Output = Vec<History>>>(
         mut self,
         program: impl FnOnce(&mut Self) -> F,
@@ -91,7 +94,8 @@ impl Run {
         self.folder.path().join("queue.db")
     }
 
-    /// What a program needs for itself.
+    /// Returns the database file, the durability and the recorded disk that this
+    /// run's program uses.
     pub(crate) fn site(&self) -> Site {
         Site {
             file: self.file(),
@@ -101,13 +105,15 @@ impl Run {
         }
     }
 
-    /// Begins the recording with the files that the folder has now.
+    /// Starts a new recording of the disk. It begins with the files that are in the
+    /// folder now.
     pub(crate) fn begin_here(&mut self) {
         self.disk = Disk::record(self.folder.path()).unwrap();
     }
 }
 
-/// Where a program works.
+/// What a program uses: the database file, the durability, and the recorded disk. The
+/// program opens its stores with it.
 pub(crate) struct Site {
     pub(crate) file: PathBuf,
     durability: Durability,
@@ -118,7 +124,7 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) async fn open(&self) -> SqliteQueue {
         let replace = Arc::clone(&self.replace);
-        // Checkpoints happen after a few pages, so that a short program has them.
+        // Make a checkpoint after a few pages, so that even a short program makes some.
         let often = Arc::new(move |sql: &str| {
             let replaced = replace(sql);
             if !sql.starts_with("PRAGMA synchronous") {
@@ -132,7 +138,8 @@ impl Site {
         SqliteQueue::open(config, QueueName::new("jobs").unwrap()).await.unwrap()
     }
 
-    /// Waits until all connections are closed: the last one removes the log.
+    /// Waits until all connections are closed. The last one removes the log when it
+    /// closes, so this waits until the log is gone.
     pub(crate) fn wait_until_closed(&self) {
         let log = self.file.with_extension("db-wal");
         let began = Instant::now();
@@ -149,7 +156,8 @@ impl Site {
     }
 }
 
-/// Makes calls one after the other, and notes what it was told.
+/// Makes the calls of a program in order. Records after each call the expected content
+/// of the store.
 pub(crate) struct Caller {
     disk: Arc<Disk>,
     number: u64,
@@ -157,7 +165,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Makes a call. `change` says what the store holds after it.
+    /// Makes a call. `change` applies the expected effect of the call to the model.
     pub(crate) async fn call<T>(
         &mut self,
         name: &str,

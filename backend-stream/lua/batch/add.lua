@@ -20,13 +20,14 @@ local stream, live = batch_key(keys, 'pieces', id), batch_key(keys, 'live', id)
 local record = batch_key(keys, 'record', id)
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 redis.call('XLEN', stream)
 redis.call('SCARD', live)
 redis.call('LLEN', keys.wake)
 redis.call('ZCARD', batch_key(keys, 'claimable'))
 for _, key in ipairs({keys.ids, keys.calls}) do redis.call('ZCARD', key) end
-for _, key in ipairs({keys.jobs, keys.answers}) do redis.call('HLEN', key) end
+redis.call('HLEN', keys.answers)
+local has_kept = redis.call('HLEN', keys.jobs) > 0
 
 if token ~= '' then
   local forget_at = redis.call('ZSCORE', keys.calls, token)
@@ -42,35 +43,41 @@ local state = redis.call('HGET', record, 'state')
 if not state then return {'unknown'} end
 if state ~= 'open' then return {'closed', state} end
 
-local function is_known(job_id, is_indexed)
-  local forget_at = is_indexed and redis.call('ZSCORE', keys.ids, job_id)
-  if forget_at and tonumber(forget_at) > now_ms then return true end
-  return redis.call('SISMEMBER', live, job_id) == 1
-    or redis.call('HEXISTS', keys.jobs, job_id) == 1
+local job_ids = {}
+for i = 1, count do job_ids[i] = ARGV[FIRST + (i - 1) * FIELDS] end
+local forget_at = count > 0 and redis.call('ZMSCORE', keys.ids, unpack(job_ids)) or {}
+
+-- Whether the id of this piece is known from another job than a live piece of this batch.
+local function is_known(i, is_indexed)
+  if is_indexed and forget_at[i] and tonumber(forget_at[i]) > now_ms then return true end
+  return has_kept and redis.call('HEXISTS', keys.jobs, job_ids[i]) == 1
 end
 
-local answer, added = {'stored'}, 0
-for i = 0, count - 1 do
-  local at = FIRST + i * FIELDS
-  local job_id, entry, is_indexed = ARGV[at], ARGV[at + 1], ARGV[at + 2] == '1'
-  if is_known(job_id, is_indexed) then
-    answer[#answer + 1] = i
+local answer, indexed, added = {'stored'}, {}, 0
+for i = 1, count do
+  local at, job_id = FIRST + (i - 1) * FIELDS, job_ids[i]
+  local entry, is_indexed = ARGV[at + 1], ARGV[at + 2] == '1'
+  if is_known(i, is_indexed) or redis.call('SADD', live, job_id) == 0 then
+    answer[#answer + 1] = i - 1
     answer[#answer + 1] = job_id
   else
-    if is_indexed then redis.call('ZADD', keys.ids, '+inf', job_id) end
-    redis.call('SADD', live, job_id)
+    if is_indexed then
+      indexed[#indexed + 1] = '+inf'
+      indexed[#indexed + 1] = job_id
+    end
     add(stream, entry)
     added = added + 1
   end
 end
+if #indexed > 0 then redis.call('ZADD', keys.ids, unpack(indexed)) end
 redis.pcall('HINCRBY', record, 'total', added)
 refresh(keys, id)
 
 if token ~= '' then
   redis.call('ZADD', keys.calls, now_ms + window_ms, token)
   redis.call('HSET', keys.answers, token,
-    -- No push has -1 jobs, so a push with this token does not take this record for its
-    -- own.
+    -- The record of a push holds the count of its jobs, never -1. So a push with the
+    -- same token sees that another call used the token.
     cmsgpack.pack({count = -1, pieces = count, batch = id, answer = answer}))
   forget_calls(keys, now_ms, 4)
 end

@@ -13,7 +13,7 @@ local keys = bind_keys()
 local id, priority, limit = ARGV[1], ARGV[2], ARGV[3]
 local record = batch_key(keys, 'record', id)
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_batch(keys, id)
 redis.call('LLEN', keys.wake)
 if redis.call('ZSCORE', batch_key(keys, 'running'), id) then

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Cancel a batch, and drop a page of its waiting pieces, or fewer if they are large. After the first call, no piece
+-- Cancel a batch, and drop a page of its waiting pieces. After the first call, no piece
 -- of the batch is claimed any more.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
--- ARGV[2] how many pieces at most
+-- ARGV[2] how many pieces to drop at most; fewer are dropped when they are large
 --
 -- Returns {1 if more pieces must be dropped else 0, the new status of the batch}, or
 -- false if there is no such batch.
@@ -13,7 +13,7 @@
 local keys = bind_keys()
 local id, page = ARGV[1], tonumber(ARGV[2])
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 check_batch(keys, id)
 local state, has_more = state_of(keys, id), false

@@ -22,7 +22,7 @@ local tells, queue, entry, delay_ms, expires_ms = ARGV[6], ARGV[7], ARGV[8], ARG
 local record = batch_key(keys, 'record', id)
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 for _, key in ipairs({'ids', 'running'}) do redis.call('ZCARD', batch_key(keys, key)) end
 if redis.call('HLEN', record) > 0 then return 0 end
 local number = redis.call('HINCRBY', keys.totals, 'batches', 1)
@@ -31,7 +31,8 @@ redis.call('HSET', record, 'state', 'open', 'priority', priority, 'number', numb
   'failed', 0, 'dropped', 0, 'created_ms', now_ms, 'tells', tells)
 if tells ~= '' then
   -- The id of the completion job contains the time of creation, so only this script can
-  -- make it. The flag marks the id as one of the client's, so that it is remembered.
+  -- make it. The flag marks it as an id that a client chose: the queue remembers such
+  -- an id after the job has ended.
   local told = with_id(entry, read_entry(entry), string.format('batch-%s-%.0f', id, now_ms))
   told = told:sub(1, 4) .. string.char(told:byte(5) + 1) .. told:sub(6)
   redis.call('HSET', record, 'completion', told, 'completion_delay_ms', delay_ms,

@@ -1,10 +1,11 @@
--- Reads entries of pieces: the batch's id follows the unique key. Needs relq-redis's
--- entry.lua, which skips the batch's id.
+-- Reads entries of pieces. In such an entry, the batch's id follows the unique key.
+-- Needs relq-redis's entry.lua, whose reader skips the batch's id.
 local PIECE = 64
 
 local read_any = read_entry
 
--- Like the plain `read_entry`, with the batch's id as `batch`.
+-- Parses an entry as relq-redis's `read_entry` does, and adds the batch's id as the
+-- field `batch`.
 local function read_entry(entry)
   local job = read_any(entry)
   if not job or job.flags < PIECE then return job end
@@ -17,7 +18,7 @@ local function read_entry(entry)
   return job
 end
 
--- The entry without its batch: that of a plain job.
+-- Returns the entry of a piece as that of a plain job, without the batch's id.
 local function without_batch(entry, job)
   return entry:sub(1, 4) .. string.char(job.flags - PIECE)
     .. entry:sub(6, job.batch_offset - 1) .. entry:sub(job.batch_offset + 1 + #job.batch)

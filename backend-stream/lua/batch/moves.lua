@@ -1,4 +1,5 @@
--- Updates the batch of a piece that is scheduled. Needs relq-redis's moves.lua.
+-- Updates the record of the batch when one of its pieces is scheduled. Needs
+-- relq-redis's moves.lua.
 local schedule_any = schedule
 
 -- No piece of a cancelled batch is scheduled for a retry (B7).
@@ -11,7 +12,7 @@ local function schedule(keys, job, entry, due_ms)
   schedule_any(keys, job, entry, due_ms)
   if not job.batch then return end
   keys.outcome = 'later'
-  -- The job may have got another id: see `keep`.
+  -- `schedule` gives the job a new id if another scheduled job has its id: see `keep`.
   if job.id ~= id then
     redis.call('SREM', batch_key(keys, 'live', job.batch), id)
     redis.call('SADD', batch_key(keys, 'live', job.batch), job.id)

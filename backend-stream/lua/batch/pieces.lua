@@ -84,15 +84,15 @@ local function make_ready(keys, job, entry, direction)
   end
 end
 
--- A buried job counts as failed.
+-- Buries a job. If it is a piece, its batch counts it as failed.
 local bury_any = bury
 local function bury(keys, job, entry, why, now_ms)
   bury_any(keys, job, entry, why, now_ms)
   keys.outcome = 'failed'
 end
 
--- Drops a scheduled piece that an operator cancels. A leased piece has been counted
--- already.
+-- Frees the side records of a job that ends. If an operator cancelled a scheduled
+-- piece, its batch counts it here; a leased piece has been counted already.
 local function close_side_records(keys, job, now_ms, window_ms)
   close_any(keys, job, now_ms, window_ms)
   if job.batch then end_piece(keys, job.batch, job.id, 'dropped') end

@@ -12,7 +12,8 @@
 --   pieces:ID  STREAM  its ready and leased pieces, stored like jobs in `streams`
 --   live:ID    SET     job ids of its pieces that have not ended
 
--- Fails before the first write if a key that all batches share has another type.
+-- Makes the script fail, before its first write, if a key that all batches share has
+-- another type.
 local function check_batches(keys)
   for _, what in ipairs({'running', 'claimable', 'ids', 'ended'}) do
     redis.call('ZCARD', batch_key(keys, what))
@@ -21,9 +22,14 @@ local function check_batches(keys)
   redis.call('XLEN', batch_key(keys, 'told'))
 end
 
--- Fails before the first write if a key of one batch, or a key that all batches share,
--- has another type.
+-- The batches that this call has checked: a call often settles many pieces of one batch.
+local is_checked = {}
+
+-- Makes the script fail, before its first write, if a key of this batch or a key that
+-- all batches share has another type.
 local function check_batch(keys, id)
+  if is_checked[id] then return end
+  is_checked[id] = true
   check_batches(keys)
   redis.call('HLEN', batch_key(keys, 'record', id))
   redis.call('XLEN', batch_key(keys, 'pieces', id))
@@ -40,9 +46,9 @@ local function check_job(keys, job)
   if job and job.batch then check_batch(keys, job.batch) end
 end
 
--- A number from a record. Another client may have overwritten it with text: that must
--- not make a call fail after its first write, so it counts as `default`. Reading the
--- batch fails then.
+-- Converts a field of a record to a number. Another client may have overwritten the
+-- field with text. That must not make a script fail after its first write, so such a
+-- field counts as `default`. A call that reads the batch's status then fails.
 local function number_or(default, text)
   return tonumber(text or default) or default
 end
@@ -51,7 +57,8 @@ local function state_of(keys, id)
   return redis.call('HGET', batch_key(keys, 'record', id), 'state')
 end
 
--- How many pieces workers hold. Each entry of the consumer `leased` uses a slot.
+-- Returns how many pieces of a batch workers hold, given the batch's stream. Each entry
+-- that the consumer `leased` holds uses one slot of the batch.
 local function count_leased(stream)
   local pending = redis.pcall('XPENDING', stream, GROUP)
   if pending.err then
@@ -102,7 +109,8 @@ local function rank_of(priority, number)
   return (99 - number_or(NORMAL, priority)) * 2 ^ 40 + number_or(0, number)
 end
 
--- Updates whether the batch is claimable. Called after every change that may affect it.
+-- Adds a batch to the set `claimable`, or removes it. Called after every change that
+-- may affect whether its pieces can be claimed.
 local function refresh(keys, id)
   local stream = batch_key(keys, 'pieces', id)
   local record = redis.call('HMGET', batch_key(keys, 'record', id), 'state', 'priority',
@@ -133,7 +141,7 @@ local function push_completion(keys, record, now_ms)
   local forget_at = redis.call('ZSCORE', keys.ids, job.id)
   if forget_at and tonumber(forget_at) > now_ms then return end
   redis.call('ZADD', keys.ids, '+inf', job.id)
-  if expires_ms > 0 then entry = with_expiry(entry, job, now_ms + expires_ms) end
+  if expires_ms > 0 then entry = with_expiry(entry, job.id, now_ms + expires_ms) end
   if delay_ms > 0 then
     keep(keys, job, entry)
     redis.call('ZADD', keys.later, behind_equals(keys.later, now_ms + delay_ms), job.id)
@@ -147,8 +155,8 @@ end
 -- or adds the batch to the outbox for another queue.
 local function complete(keys, id, now_ms)
   local record = batch_key(keys, 'record', id)
-  -- Keys of another type fail here, before the first write; `tend` completes the batch
-  -- later.
+  -- If a key has another type, the script fails here, before its first write. A later
+  -- run of `tend` completes the batch.
   redis.call('XLEN', batch_key(keys, 'told'))
   redis.call('ZCARD', batch_key(keys, 'ended'))
   for _, key in ipairs({'outbox', 'cancelling'}) do redis.call('SCARD', batch_key(keys, key)) end
@@ -175,15 +183,17 @@ local function complete_if_over(keys, id, now_ms)
   if redis.call('EXISTS', batch_key(keys, 'live', id)) == 0 then complete(keys, id, now_ms) end
 end
 
--- Counts a piece that has ended, and removes it from the live ones. The removal ensures
--- that it is counted only once (B2). `how` is a field of the record.
+-- Counts a piece that has ended in the field `how` of the batch's record, and removes
+-- it from the set of live pieces. A piece that is not in the set is not counted again
+-- (B2).
 local function end_piece(keys, id, job_id, how)
   if redis.call('SREM', batch_key(keys, 'live', id), job_id) == 0 then return end
   redis.pcall('HINCRBY', batch_key(keys, 'record', id), how, 1)
   complete_if_over(keys, id, server_ms())
 end
 
--- The status of a batch, or false if there is none: see record.rs.
+-- Returns the status of a batch, or false if there is no such batch. Its fields are
+-- parsed in record.rs.
 local function status_of(keys, id)
   local known = redis.call('HMGET', batch_key(keys, 'record', id), 'state', 'priority',
     'limit', 'metadata', 'total', 'done', 'failed', 'dropped', 'created_ms', 'sealed_ms',

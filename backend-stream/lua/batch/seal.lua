@@ -11,7 +11,7 @@ local keys = bind_keys()
 local id = ARGV[1]
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 check_batch(keys, id)
 if state_of(keys, id) == 'open' then

@@ -1,4 +1,4 @@
--- Ends pieces that no worker holds. Needs pieces.lua.
+-- Drops or buries pieces that no worker holds. Needs pieces.lua.
 
 -- Drops a cancelled batch's ready pieces, as many as the step has room for. A piece
 -- that was never delivered is read into the group first.

@@ -15,7 +15,7 @@ local page = tonumber(ARGV[1])
 local step = new_step(page)
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 check_batches(keys)
 -- Batches are chosen at random. A later call finds those that this call misses.
@@ -48,7 +48,8 @@ for _, one in ipairs(old) do
     redis.call('ZREM', batch_key(keys, 'ended'), one)
   end
 end
--- A caller that waits for a batch reads its record again and finds that it is gone.
+-- Without batches, the stream of completions is removed. A caller that waits on it
+-- reads its batch's record again and finds that the batch is gone.
 if redis.call('EXISTS', batch_key(keys, 'ids')) == 0 then
   redis.call('UNLINK', batch_key(keys, 'told'))
 end

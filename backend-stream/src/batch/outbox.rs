@@ -10,36 +10,37 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{Error, JobId, NewJob, QueueName, error::Operation};
-use relq_redis::{Conn, PartialEffect, command, entry::Entry};
+use relq_redis::{PartialEffect, command, entry::Entry};
 
 use crate::{
     lease::{Lease, Token},
     scripts::{Letter, Store},
 };
 
-/// How many completions are forwarded at the same time. A call that may complete a
-/// batch forwards at most this many afterwards, because its caller waits.
+/// How many completion jobs are pushed to other queues at the same time. A call that
+/// may complete a batch pushes at most this many afterwards, because its caller waits.
 const HANDFUL: u32 = 10;
 
-/// How many completions one recovery forwards at most.
+/// How many completion jobs one recovery pushes to other queues at most.
 const PAGE: u32 = 100;
 
-/// Forwards a few completions of the outbox. The others, and those that fail now, stay
-/// there for `recover`.
+/// Pushes a few completion jobs of the outbox to their queues. The next recovery pushes
+/// the others, and those that fail now.
 pub(crate) async fn forward(store: &Store, operation: Operation) {
     if let Err(error) = forward_some(store, operation, HANDFUL).await {
         tracing::debug!(%error, "completions are left to the next recovery");
     }
 }
 
-/// Forwards a page of the outbox. Returns whether there is more to forward now.
+/// Pushes one page of completion jobs to their queues. Returns whether more are left
+/// that can be pushed now.
 pub(crate) async fn forward_page(store: &Store, page: u32) -> Result<bool, Error> {
     forward_some(store, Operation::Recover, page.min(PAGE)).await
 }
 
-/// Forwards up to `most` completions. Returns whether there is more to forward now. A
-/// completion that its queue refuses stays in the outbox and blocks no other. The call
-/// ends when the server cannot be reached.
+/// Pushes up to `most` completion jobs to their queues. Returns whether more are left
+/// that can be pushed now. A job that its queue refuses stays in the outbox, and the
+/// jobs after it are still pushed. If the server cannot be reached, the call fails.
 async fn forward_some(
     store: &Store,
     operation: Operation,
@@ -62,7 +63,7 @@ async fn forward_some(
     Ok(forwarded > 0 && count > letters.len() as u64)
 }
 
-/// Tells that a completion stays in the outbox, until the next recovery tries again.
+/// Logs that a completion job stays in the outbox. The next recovery tries it again.
 fn stays(letter: &Letter, error: &Error) {
     let batch = String::from_utf8_lossy(&letter.batch);
     let error = error.full_message();
@@ -87,8 +88,8 @@ async fn forward_one(
             source: source.into(),
         });
     };
-    store.conn.take_ownership(operation, queue.clone()).await?;
-    let there = Store::new(Conn::clone(&store.conn), queue);
+    let conn = store.conn.for_queue(operation, queue.clone()).await?;
+    let there = Store::new(conn, queue);
     there.bookkeeping.push(&[job], vec![id], None).await?;
     let mut cmd = command("SREM");
     cmd.arg(store.keys.outbox()).arg(&letter.batch[..]);
@@ -111,8 +112,8 @@ fn read(letter: &Letter) -> Option<(QueueName, JobId, NewJob)> {
     Some((queue, entry.id, job))
 }
 
-/// Whether a lease, or the token of a receipt, belongs to a piece, so that the end of
-/// its job may complete a batch.
+/// Whether a lease, or the token of a receipt, is that of a piece of a batch. Such a
+/// piece can be the last of its batch, so a call that ends it may complete the batch.
 pub(crate) fn is_piece(lease: &[u8]) -> bool {
     let of_lease = || Lease::parse(&Bytes::copy_from_slice(lease)).map(|it| it.token);
     Token::parse(lease).or_else(of_lease).is_some_and(|token| token.is_piece())

@@ -1,4 +1,4 @@
-//! Parses the status of a batch: `status_of` in `lua/batch/records.lua`.
+//! Parses the status of a batch, as `status_of` in `lua/batch/records.lua` returns it.
 
 use std::num::NonZeroU32;
 
@@ -9,7 +9,7 @@ use relq_core::{
 };
 use relq_redis::Reply;
 
-/// The status of a batch, or `None` if there is no such batch.
+/// Parses the status of a batch. Returns `None` if the batch does not exist.
 pub(crate) fn status(reply: Reply) -> Result<Option<BatchStatus>, Error> {
     let mut fields = StatusFields(reply.list()?.into_iter());
     let Some(id) = fields.text()?.and_then(|id| BatchId::new(id).ok()) else {
@@ -33,7 +33,7 @@ pub(crate) fn status(reply: Reply) -> Result<Option<BatchStatus>, Error> {
     Ok(Some(status))
 }
 
-/// The state with this name.
+/// Parses the state of a batch from its name. Returns `None` for an unknown name.
 pub(crate) fn state(reply: Reply) -> Result<Option<BatchState>, Error> {
     Ok(BatchState::from_word(&reply.text()?))
 }
@@ -65,7 +65,7 @@ impl StatusFields {
         Ok(counts)
     }
 
-    /// A time, or `None` for `-1`.
+    /// Parses the next field as a time (ms). Returns `None` for `-1`.
     fn time(&mut self) -> Result<Option<Timestamp>, Error> {
         let ms = self.next().map_or(Ok(-1), Reply::number)?;
         Ok((ms >= 0).then(|| Timestamp::from_unix_ms(ms)))

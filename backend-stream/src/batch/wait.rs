@@ -20,15 +20,16 @@ use relq_redis::{Cmd, WaitingConn, command};
 
 use crate::scripts::{BatchSnapshot, Store};
 
-/// How long the server holds the command at most. After that the record is read again,
-/// with or without a completion.
+/// The longest time that one XREAD blocks. After that, the waiter reads the batch's
+/// record again, even if no batch has completed.
 const BLOCK: Duration = Duration::from_secs(2);
 
-/// How long a waiter without a connection to listen on waits before it reads the record
-/// again.
+/// How long a waiter sleeps before it reads the batch's record again, if it could not
+/// open a connection for its blocking XREAD.
 const DEAF: Duration = Duration::from_millis(500);
 
-/// Waits up to `timeout`, and returns the status of the batch then.
+/// Waits until the batch completes, but at most for `timeout`. Returns its status at
+/// that time, or `None` if there is no such batch.
 pub(crate) async fn until_completed(
     store: &Store,
     batch: &BatchId,
@@ -57,7 +58,8 @@ pub(crate) async fn until_completed(
     }
 }
 
-/// The status of the batch after some batch has completed, or after `BLOCK`.
+/// Blocks until any batch of the queue completes, but at most for `BLOCK`. Then returns
+/// the status of the batch `batch`, which may not have completed yet.
 async fn listen(
     store: &Store,
     batch: &BatchId,
@@ -77,7 +79,7 @@ async fn listen(
 
 fn told_after(store: &Store, last: &str, block: Duration) -> Cmd {
     let mut cmd = command("XREAD");
-    // Never zero: a block of zero never ends.
+    // `BLOCK 0` would wait without a limit. The caller passes at least 1 ms.
     cmd.arg("COUNT").arg(1).arg("BLOCK").arg(block.as_millis().to_string());
     cmd.arg("STREAMS").arg(store.keys.told()).arg(last);
     cmd

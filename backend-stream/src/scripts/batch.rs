@@ -1,4 +1,4 @@
-//! The script calls of batches.
+//! The functions that call the scripts for batches.
 
 use bytes::Bytes;
 use relq_core::{
@@ -17,14 +17,14 @@ use relq_redis::{
 use super::{BATCH_SCRIPTS, Store};
 use crate::batch::record;
 
-/// A completion job for another queue.
+/// A completion job that must be pushed to another queue.
 #[derive(Debug)]
 pub(crate) struct Letter {
     pub(crate) batch: Bytes,
     pub(crate) queue: String,
     pub(crate) entry: Bytes,
     pub(crate) delay_ms: u64,
-    /// Counted from the push, 0 for none.
+    /// How long (ms) after its push the job expires; 0 if it does not expire.
     pub(crate) expires_ms: u64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Letter {
 #[derive(Debug)]
 pub(crate) struct BatchSnapshot {
     pub(crate) status: Option<BatchStatus>,
-    /// The id of that completion in the stream `told`.
+    /// The id of the entry in the stream `told` that reports the last completion.
     pub(crate) last_told: String,
 }
 
@@ -45,7 +45,7 @@ impl BatchSnapshot {
     }
 }
 
-/// The number that scripts use for no limit.
+/// The number that is sent to scripts as the limit of a batch that has no limit.
 const UNLIMITED: u32 = 0;
 
 impl Store {
@@ -163,7 +163,9 @@ impl Store {
         BatchSnapshot::of(self.reading_batch(batch).run(&self.conn, operation).await?)
     }
 
-    /// The call of [`read_batch`](Self::read_batch), for use after another call.
+    /// Builds the call that [`read_batch`](Self::read_batch) makes, but does not send
+    /// it. A waiting caller sends it together with its blocking command, right behind
+    /// it.
     pub(crate) fn reading_batch(&self, batch: &BatchId) -> Call<'static> {
         let call = self.bookkeeping.call(&BATCH_SCRIPTS.read_batches);
         call.arg("one").arg(batch.as_str()).arg(1)
@@ -181,14 +183,17 @@ impl Store {
         known.filter_map(|one| record::status(one).transpose()).collect()
     }
 
-    /// Runs a page of the maintenance of batches.
+    /// Continues unfinished maintenance of batches, such as dropping pieces of
+    /// cancelled ones. Handles up to `page` pieces and batches: see
+    /// `lua/batch/tend.lua`.
     pub(crate) async fn tend(&self, page: u32) -> Result<Recovered, Error> {
         let call = self.bookkeeping.call(&BATCH_SCRIPTS.tend).arg(page);
         let more = call.run(&self.conn, Operation::Recover).await?.number()? == 1;
         Ok(Recovered { more, ..Recovered::default() })
     }
 
-    /// Reads some completions of the outbox. Also returns how many it has.
+    /// Reads up to `most` completion jobs of the outbox. Also returns how many it
+    /// holds.
     pub(crate) async fn read_outbox(
         &self,
         operation: Operation,
@@ -213,7 +218,8 @@ impl Store {
     }
 }
 
-/// Converts the positions and ids of the duplicates into one result for each piece.
+/// Builds the result for each piece of a call: stored, or a duplicate if `duplicates`
+/// lists its position.
 fn pushed(
     ids: Vec<JobId>,
     mut duplicates: impl Iterator<Item = Reply>,

@@ -1,4 +1,4 @@
-//! Every script, and a typed function to call it.
+//! The scripts of this backend. Each is called through a typed function.
 
 mod batch;
 mod operator;
@@ -18,20 +18,21 @@ use crate::keys::Keys;
 pub(crate) use batch::{BatchSnapshot, Letter};
 
 relq_redis::scripts! {
-    /// The pattern's own scripts.
+    /// The scripts of this pattern, except those for batches.
     struct Scripts in "../../lua/";
     adopt, append, cancel_ready, claim, extend, finish, finish_with_side_records, pass_on, purge,
     recover, stats,
 }
 
 relq_redis::scripts! {
-    /// The scripts of batches.
+    /// The scripts that read or change batches.
     struct BatchScripts in "../../lua/batch/";
     add, alter, cancel_batch, create, read_batches, read_outbox, seal, tend,
 }
 
-/// The pattern's functions that the bookkeeping calls stand in `pattern.lua` and, where
-/// they handle pieces, in `batch/pieces.lua`: both are the file `pattern` to scripts.
+/// The Lua files that scripts can include. Two of them have the name `pattern`, because
+/// the bookkeeping calls functions from both: `pattern.lua`, and `batch/pieces.lua`
+/// for the functions that handle pieces.
 static LIBRARY: LazyLock<Vec<LibraryFile>> = LazyLock::new(|| {
     let file = |name, text: &'static str| LibraryFile { name, text: text.into() };
     let mut library = library([
@@ -51,8 +52,9 @@ static BATCH_SCRIPTS: LazyLock<BatchScripts> =
 static BOOKKEEPING_SCRIPTS: LazyLock<BookkeepingScripts> =
     LazyLock::new(|| BookkeepingScripts::new(&LIBRARY));
 
-/// The constants that scripts get from Rust: the header that an entry of another client
-/// gets before its id and payload, and how long ids are remembered.
+/// Defines the constants that scripts get from Rust. One is the header that is put
+/// before the id and payload of another client's entry. The other is how long ids are
+/// remembered.
 fn constants() -> String {
     let byte = |byte: u8| format!("\\{byte:03}");
     let bytes: String = entry::uncounted_bare_header().into_iter().map(byte).collect();
@@ -60,8 +62,8 @@ fn constants() -> String {
     format!("local BARE_HEADER, MEMORY_MS = '{bytes}', {memory_ms}\n")
 }
 
-/// The names of all scripts that a queue of this backend sends. For tools that monitor
-/// the server or judge the backend.
+/// The names of all scripts that a queue of this backend sends. Tools that monitor the
+/// server or test the backend need them.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
     all_scripts().map(Script::name)
 }
@@ -72,7 +74,7 @@ pub(crate) fn all_scripts() -> impl Iterator<Item = &'static Script> {
     own.chain(BOOKKEEPING_SCRIPTS.all())
 }
 
-/// The keys of a queue and a connection, on which the scripts are called.
+/// What a script call needs: the connection, and the keys of the queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,

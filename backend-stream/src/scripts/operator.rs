@@ -1,4 +1,4 @@
-//! The script calls of operators.
+//! The functions that call the scripts for operators.
 
 use bytes::Bytes;
 use relq_core::{Error, Stats, error::Operation};
@@ -7,8 +7,8 @@ use relq_redis::{PartialEffect, bookkeeping::Bookkeeping};
 use super::{SCRIPTS, Store};
 use crate::keys::Stream;
 
-/// How many batches one call of the script removes. The server runs no other command
-/// meanwhile.
+/// How many batches one script call of a purge removes. It is limited because the
+/// server runs no other command meanwhile.
 const PURGED_BATCHES: u32 = 500;
 
 impl Store {
@@ -17,8 +17,8 @@ impl Store {
         Bookkeeping::stats(call.run(&self.conn, Operation::Stats).await?)
     }
 
-    /// Ends a ready job in a stream, by the id of its entry there. Returns whether it
-    /// was still ready.
+    /// Cancels a ready job, which is found by its stream and the id of its entry.
+    /// Returns false if the job was no longer ready.
     pub(crate) async fn cancel_ready(
         &self,
         stream: &Stream,
@@ -33,8 +33,9 @@ impl Store {
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
-    /// Removes all batches page by page, and then all jobs. If it is cut off, the rest is
-    /// as it was, but for leases of removed pieces, which recovery ends.
+    /// Removes all batches page by page, and then all jobs. If the purge is
+    /// interrupted, the rest of the queue is unchanged, with one exception: leases of
+    /// removed pieces stay until a recovery removes them.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
         let (mut jobs, mut partial) = (0, PartialEffect::default());
         loop {

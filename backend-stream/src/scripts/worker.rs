@@ -1,4 +1,4 @@
-//! The script calls of producers, workers and reapers.
+//! The functions that call the scripts for producers, workers and reapers.
 
 use std::time::Duration;
 
@@ -17,11 +17,13 @@ use relq_redis::{
 use super::{SCRIPTS, Store};
 use crate::lease::{self, Token};
 
-/// How long a foreign consumer of the group may hold entries. They have no lease.
+/// How long a foreign consumer of the group may be idle before recovery takes its
+/// entries back. Such a consumer has no leases, so nothing else limits its time.
 const FOREIGN_KEY_MAY_HOLD: Duration = Duration::from_secs(5 * 60);
 
 impl Store {
-    /// Appends plain entries. A single one is sent as XADD, as any client sends it.
+    /// Adds jobs without options to the stream. A single job needs no script, only an
+    /// XADD.
     pub(crate) async fn append(&self, entries: &[Vec<u8>]) -> Result<(), Error> {
         let stream = &self.keys.normal;
         if let [entry] = entries {
@@ -48,7 +50,8 @@ impl Store {
         let now = Timestamp::from_unix_ms(parts.part().number()?);
         let is_paused = parts.part().number()? == 1;
         let hint = WaitHint { is_paused, due_in: parts.part().optional_ms()? };
-        // Entries that some other client has deleted.
+        // How many jobs the claim has buried, because another client deleted their
+        // entry or because they have no payload.
         let buried = parts.part().count()?;
         let mut jobs = Vec::new();
         while let (Some(token), Some(entry)) = (parts.next(), parts.next()) {
@@ -65,7 +68,8 @@ impl Store {
         })
     }
 
-    /// Ends jobs, as many as one step handles.
+    /// Ends the jobs of these leases. One script call may handle only the first of
+    /// them, so the result says how many it handled.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
@@ -86,7 +90,8 @@ impl Store {
         }
     }
 
-    /// Extends leases, and ends those of pieces of cancelled batches.
+    /// Extends leases. If a leased piece belongs to a cancelled batch, its lease ends
+    /// instead.
     pub(crate) async fn extend(
         &self,
         held: &[Receipt],
@@ -98,27 +103,30 @@ impl Store {
         Beat::read(call.run(&self.conn, Operation::Extend).await?)
     }
 
-    /// Recovers a page of overdue leases.
+    /// Recovers a page of expired leases.
     pub(crate) async fn recover(&self, page: u32) -> Result<Recovered, Error> {
         let call = self.bookkeeping.call(&SCRIPTS.recover).arg(page);
         Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
-    /// Takes back entries that foreign consumers hold for too long.
+    /// Takes back entries from foreign consumers of the group that are idle for too
+    /// long.
     pub(crate) async fn adopt(&self, page: u32) -> Result<Recovered, Error> {
         let call = self.bookkeeping.call(&SCRIPTS.adopt);
         let call = call.arg(page).arg(millis(FOREIGN_KEY_MAY_HOLD));
         Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
-    /// Notifies another worker.
+    /// Passes a notification on to another notifier, because this one has no waiting
+    /// claim.
     pub(crate) async fn pass_on(&self) -> Result<(), Error> {
         let call = SCRIPTS.pass_on.keys(&[&self.keys.bookkeeping.wake]);
         call.run(&self.conn, Operation::Claim).await.map(drop)
     }
 }
 
-/// A lease whose token counts the delivery under way.
+/// Builds a leased job from a token and an entry that the claim script returned. The
+/// attempt in the token already counts this delivery.
 fn leased(token: Bytes, entry: Bytes) -> LeasedJob {
     let attempt = Token::parse(&token).map_or(1, |token| token.attempt);
     LeasedJob { token, entry, attempt: Attempt::Number(attempt) }

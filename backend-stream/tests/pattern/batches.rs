@@ -1,5 +1,5 @@
-//! Tests of what is special to batches on this backend: the streams of their pieces,
-//! and changes by other clients.
+//! Tests of batches on this backend only: of the streams that hold their pieces, and of
+//! changes that other clients make.
 
 use std::num::NonZeroU32;
 
@@ -20,7 +20,7 @@ fn id() -> BatchId {
     BatchId::new("b").unwrap()
 }
 
-/// A sealed batch of `count` pieces.
+/// Creates the batch, adds `count` pieces and seals it.
 async fn submit(queue: &StreamQueue, batch: NewBatch, count: u32) {
     assert_eq!(queue.create(&batch).await.unwrap(), Created::Stored);
     let pieces: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
@@ -29,14 +29,16 @@ async fn submit(queue: &StreamQueue, batch: NewBatch, count: u32) {
     queue.seal(&batch.id).await.unwrap().unwrap();
 }
 
-/// A batch that pushes its completion job to that queue. The job has the batch's name.
+/// Returns a batch that pushes a completion job to the queue `name`. The payload of
+/// that job is the batch's id.
 fn tell(batch: &str, name: &str) -> NewBatch {
     let on_complete = OnComplete::new(NewJob::new(batch.to_owned()));
     let on_complete = on_complete.queue(QueueName::new(name).unwrap());
     NewBatch::new(BatchId::new(batch).unwrap()).on_complete(on_complete)
 }
 
-/// Completes `letters` batches while the queue for their completions refuses pushes.
+/// Completes `letters` batches while the queue for their completion jobs refuses
+/// pushes, so all these jobs stay in the outbox.
 async fn fill_outbox(server: &Server, queue: &StreamQueue, letters: u32) {
     say(server, "SET there foreign");
     for number in 0..letters {
@@ -57,7 +59,8 @@ async fn status(queue: &StreamQueue) -> BatchStatus {
     queue.batch(&id()).await.unwrap().unwrap()
 }
 
-/// B3: the slots in use are the entries that the consumer `leased` holds.
+/// B3: a batch has as many slots in use as the consumer `leased` holds entries of the
+/// batch's stream.
 #[tokio::test]
 async fn slots_are_pending_entries() {
     let server = Server::start();
@@ -72,7 +75,7 @@ async fn slots_are_pending_entries() {
     assert_sound(&queue).await;
 }
 
-/// B6: only the record of a completed batch is kept, and it is removed in time.
+/// B6: a completed batch leaves only its record, which is removed after its retention.
 #[tokio::test]
 async fn a_completed_batch_is_its_record() {
     let server = Server::start();
@@ -99,7 +102,8 @@ async fn a_completed_batch_is_its_record() {
     assert_eq!(of_batches(), [""; 0]);
 }
 
-/// B5, B8: pieces that another client deletes are dead letters, and the batch ends.
+/// B5, B8: if another client deletes pieces, they become dead letters, and their batch
+/// still completes.
 #[tokio::test]
 async fn deleted_pieces_have_failed_and_the_batch_ends() {
     let server = Server::start();
@@ -137,7 +141,7 @@ async fn a_deleted_piece_that_came_back_hides_no_other() {
     assert_eq!(next.expect("the other is claimable").payload, "1");
 }
 
-/// B5: a completion that cannot be read does not block the others.
+/// B5: a completion job that cannot be read does not block the others in the outbox.
 #[tokio::test]
 async fn a_damaged_completion_holds_up_no_other() {
     let server = Server::start();
@@ -151,7 +155,7 @@ async fn a_damaged_completion_holds_up_no_other() {
     assert_eq!(open(&server, "there").await.stats().await.unwrap().ready, 2);
 }
 
-/// R23: a purge removes more batches than one call of the script takes.
+/// R23: a purge removes all batches, even if one script call cannot remove them all.
 #[tokio::test]
 async fn a_purge_removes_any_number_of_batches() {
     let server = Server::start();
@@ -169,7 +173,8 @@ async fn a_purge_removes_any_number_of_batches() {
     assert_eq!(keys(&server), ["{q}:marker"]);
 }
 
-/// B5: recovery forwards a backlog at once, although one completion has to stay.
+/// B5: one call of recovery pushes a backlog of completion jobs to their queues,
+/// although a damaged one stays in the outbox.
 #[tokio::test]
 async fn a_backlog_goes_on_beside_a_damaged_completion() {
     let server = Server::start();
@@ -186,8 +191,8 @@ async fn a_backlog_goes_on_beside_a_damaged_completion() {
     assert!(in_outbox(&server) <= 10, "{} are left", in_outbox(&server));
 }
 
-/// R1, B3: pieces that are held without a lease become ready again, and free their
-/// slots.
+/// R1, B3: if the leases of held pieces are missing, the pieces become ready again, and
+/// their slots become free.
 #[tokio::test]
 async fn pieces_held_without_a_lease_come_back() {
     let server = Server::start();
@@ -207,8 +212,8 @@ async fn pieces_held_without_a_lease_come_back() {
     assert_sound(&queue).await;
 }
 
-/// B3, B8: entries that are deleted while they are held without a lease free their
-/// slots, and their pieces fail in the end.
+/// B3, B8: if the entries of held pieces are deleted and their leases are missing, the
+/// slots become free, and the pieces are counted as failed.
 #[tokio::test]
 async fn entries_deleted_with_their_leases_free_their_slots() {
     let server = Server::start();
@@ -228,7 +233,7 @@ async fn entries_deleted_with_their_leases_free_their_slots() {
     assert_sound(&queue).await;
 }
 
-/// B7: a cancelled batch whose leases another client has deleted ends all the same.
+/// B7: a cancelled batch completes even if another client has deleted its leases.
 #[tokio::test]
 async fn a_cancelled_batch_without_its_leases_ends() {
     let server = Server::start();
@@ -245,7 +250,8 @@ async fn a_cancelled_batch_without_its_leases_ends() {
     assert_sound(&queue).await;
 }
 
-/// R1, B7: a batch that is listed in `cancelling` but open keeps its pieces.
+/// R1, B7: if an open batch is listed in the key `cancelling` by mistake, it keeps its
+/// pieces.
 #[tokio::test]
 async fn a_batch_that_is_open_is_not_swept() {
     let server = Server::start();
@@ -258,7 +264,7 @@ async fn a_batch_that_is_open_is_not_swept() {
     assert_eq!((status(&queue).await.waiting, served(&queue).await.len()), (3, 3));
 }
 
-/// B7: a batch that completes is removed from `cancelling`.
+/// B7: when a batch completes, it is removed from the key `cancelling`.
 #[tokio::test]
 async fn a_batch_that_completes_is_swept_no_more() {
     let server = Server::start();
@@ -274,7 +280,8 @@ async fn a_batch_that_completes_is_swept_no_more() {
     assert!(!keys(&server).contains(&"{q}:batch:cancelling".to_owned()));
 }
 
-/// B2: an operator's cancel drops a piece in any state, and counts it once.
+/// B2: an operator can cancel a piece in any state. The piece is dropped, and counted
+/// once.
 #[tokio::test]
 async fn a_cancelled_piece_is_dropped_wherever_it_is() {
     let server = Server::start();
@@ -297,7 +304,8 @@ async fn a_cancelled_piece_is_dropped_wherever_it_is() {
     assert_sound(&queue).await;
 }
 
-/// B8: a redriven piece is a plain job, and the batch's record does not change.
+/// B8: a redriven piece becomes a job without a batch. The record of its old batch does
+/// not change.
 #[tokio::test]
 async fn a_redriven_piece_is_a_plain_job() {
     let server = Server::start();
@@ -318,8 +326,8 @@ async fn a_redriven_piece_is_a_plain_job() {
     assert_sound(&queue).await;
 }
 
-/// A claim reads the batch that it takes a piece from, and none of the thousands of
-/// others.
+/// A claim of a piece reads only the batch of that piece, even if the queue has
+/// thousands of batches.
 #[tokio::test]
 async fn a_claim_looks_at_no_batch_in_vain() {
     let server = Server::start();
@@ -375,7 +383,8 @@ async fn all_who_wait_are_told_at_once() {
     );
 }
 
-/// R4: a token of pieces is not accepted for a push, nor the other way round.
+/// R4: a token that was used to add pieces is refused for a push. A token that was used
+/// for a push is refused for pieces.
 #[tokio::test]
 async fn a_token_belongs_to_its_call() {
     let server = Server::start();
@@ -394,8 +403,8 @@ async fn a_token_belongs_to_its_call() {
     }
 }
 
-/// B5: a completion that another queue refuses does not block the others, is reported
-/// by `recover`, and arrives once the queue accepts it.
+/// B5: if another queue refuses a completion job, the other completion jobs are still
+/// pushed. `recover` reports the refused job, and pushes it once the queue accepts it.
 #[tokio::test]
 async fn a_completion_that_is_refused_waits_in_the_outbox() {
     let server = Server::start();
@@ -417,8 +426,8 @@ async fn a_completion_that_is_refused_waits_in_the_outbox() {
     assert!(!keys(&server).contains(&"{q}:batch:outbox".to_owned()));
 }
 
-/// B5: a settlement of a piece waits for a few completions, and not for all that are
-/// left to `recover`.
+/// B5: a call that settles a piece pushes a few completion jobs to their queues, and
+/// leaves the others to `recover`.
 #[tokio::test]
 async fn a_settlement_forwards_a_handful() {
     let server = Server::start();
@@ -432,7 +441,7 @@ async fn a_settlement_forwards_a_handful() {
     assert_eq!(in_outbox(&server), 20);
 }
 
-/// B5: recovery continues while there are completions to forward.
+/// B5: recovery reports more work until it has pushed all completion jobs.
 #[tokio::test]
 async fn recovery_empties_the_outbox() {
     let server = Server::start();

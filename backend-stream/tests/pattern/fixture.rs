@@ -1,4 +1,4 @@
-//! A server, and queues on it.
+//! The fixture of these tests: a Redis server for each test, and queues on it.
 
 use std::{
     num::NonZeroU32,
@@ -15,12 +15,12 @@ use relq_stream::{StreamConfig, StreamQueue};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// A lease that expires while a test waits for it.
+/// The length of a lease that is to expire during a test.
 pub(crate) const BRIEF: Duration = Duration::from_millis(50);
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// The upper of the three priorities.
+/// The highest of the three priorities.
 pub(crate) fn urgent() -> Priority {
     Priority::new(Priority::NORMAL.level() + 1).unwrap()
 }
@@ -42,7 +42,7 @@ pub(crate) async fn push(queue: &StreamQueue, payload: &'static str) {
     queue.push_one(NewJob::new(payload)).await.unwrap();
 }
 
-/// Pushes `count` numbered jobs.
+/// Pushes `count` jobs. Their payloads are the numbers from 0 on.
 pub(crate) async fn push_many(queue: &StreamQueue, count: u32) {
     let jobs: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
     for page in jobs.chunks(1000) {
@@ -96,7 +96,7 @@ pub(crate) async fn served(queue: &StreamQueue) -> Vec<String> {
     payloads
 }
 
-/// The dead letters, each with its id and its reason.
+/// Reads the dead letters. Returns the id and the reason of each.
 pub(crate) async fn dead(queue: &StreamQueue) -> Vec<(String, String)> {
     let ask = PeekRequest::new(JobState::Dead, many(100));
     let words = |job: JobView| {
@@ -122,7 +122,7 @@ pub(crate) fn say(server: &Server, words: &str) -> String {
     answer
 }
 
-/// The ids of the entries of the queue `q`.
+/// The ids of the entries in the stream of the queue `q`.
 pub(crate) fn entries(server: &Server) -> Vec<String> {
     let answer = say(server, "XRANGE q - +");
     let is_id = |line: &&str| {
@@ -131,7 +131,7 @@ pub(crate) fn entries(server: &Server) -> Vec<String> {
     answer.lines().filter(is_id).map(str::to_owned).collect()
 }
 
-/// The id of the only entry.
+/// The id of the only entry in the stream of the queue `q`.
 pub(crate) fn only_entry(server: &Server) -> String {
     let [id] = <[String; 1]>::try_from(entries(server)).unwrap();
     id
@@ -144,7 +144,8 @@ pub(crate) fn info(server: &Server, section: &str, field: &str) -> u64 {
     line.unwrap().trim().parse().unwrap()
 }
 
-/// How often a command ran since the statistics were reset. Calls by scripts count too.
+/// Returns how often the server ran a command since its statistics were reset. Calls by
+/// scripts count too.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let text = say(server, "INFO commandstats");
     let prefix = format!("cmdstat_{command}:calls=");
@@ -160,8 +161,8 @@ pub(crate) fn keys(server: &Server) -> Vec<String> {
     keys
 }
 
-/// The memory of all keys. The server's own totals also count the buffers of
-/// connections.
+/// Returns how many bytes of memory all keys take. The server's own totals would also
+/// count the buffers of connections.
 pub(crate) fn bytes_of_keys(server: &Server) -> u64 {
     let of_key = |key: &String| {
         let answer = say(server, &format!("MEMORY USAGE {key} SAMPLES 0"));

@@ -1,4 +1,4 @@
-//! Entries that other clients add to the stream (R20).
+//! Tests of entries that other clients add to the stream (R20).
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use relq_core::{
 
 use crate::fixture::*;
 
-/// Waits until a notifier waits at the server.
+/// Waits until a notifier is blocked at the server, in its blocking command.
 async fn until_held(server: &Server) {
     let start = Instant::now();
     while !say(server, "CLIENT LIST").contains("cmd=xreadgroup") {
@@ -19,7 +19,8 @@ async fn until_held(server: &Server) {
     }
 }
 
-/// R20: an entry that any client adds wakes a waiting claim, as a first delivery.
+/// R20: an entry that any client adds wakes a waiting claim, and its delivery counts as
+/// the first.
 #[tokio::test]
 async fn a_bare_push_wakes_a_waiting_claim_at_once() {
     let server = Server::start();
@@ -43,7 +44,8 @@ async fn a_bare_push_wakes_a_waiting_claim_at_once() {
     assert_sound(&queue).await;
 }
 
-/// A job that was handed to a waiter that has gone is ready, and not yet delivered.
+/// If a waiter dies after its notifier read a job, the job is ready. It counts as not
+/// yet delivered.
 #[tokio::test]
 async fn a_dead_waiter_has_taken_nothing() {
     let server = Server::start();
@@ -114,7 +116,8 @@ async fn an_entry_without_a_payload_is_buried_with_its_fields() {
     assert_sound(&queue).await;
 }
 
-/// R20, R23: an entry of another client shows its id and its headers in each state.
+/// R20, R23: in each state, peek shows the id and the headers of an entry that another
+/// client added.
 #[tokio::test]
 async fn an_entry_of_another_client_shows_its_id_and_headers() {
     let server = Server::start();
@@ -153,7 +156,8 @@ async fn headers_that_are_no_text_are_buried_with_their_bytes() {
     assert_sound(&queue).await;
 }
 
-/// A returned job of another client keeps the id of its entry, and shows its attempts.
+/// A job that another client added keeps the id of its entry when it is returned, and
+/// peek shows its attempts.
 #[tokio::test]
 async fn what_came_back_shows_its_id_and_attempts() {
     let server = Server::start();

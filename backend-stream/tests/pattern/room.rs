@@ -1,4 +1,4 @@
-//! The content of the streams, and the memory that it takes.
+//! Tests of what the streams hold, and of how much memory they take.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use relq_core::{unique::UniqueKey, *};
 
 use crate::fixture::*;
 
-/// A job with every option goes through its whole life.
+/// A job with every option, once finished, leaves no key behind.
 #[tokio::test]
 async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     let server = Server::start();
@@ -67,7 +67,7 @@ async fn finished_jobs_take_no_room_and_waiting_ones_stay() {
     assert_sound(&queue).await;
 }
 
-/// Workers that come and go leave no consumers behind.
+/// Workers that start and stop leave no consumers in the group.
 #[tokio::test]
 async fn workers_are_no_consumers() {
     let server = Server::start();
@@ -119,7 +119,7 @@ async fn a_waiting_job_costs_little_more_than_an_entry() {
     assert!(ours * 100 <= plain * 120, "{ours} bytes against {plain}");
 }
 
-/// Idle workers send few commands.
+/// A waiting claim on an empty queue sends at most two commands a second.
 #[tokio::test]
 async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     let server = Server::start();
@@ -131,12 +131,14 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
     queue.claim_one(&ask("w").wait(wait)).await.unwrap();
 
     let scripts = calls(&server, "evalsha");
-    // Each claim reads the stream once. All other reads are the notifiers'.
+    // Each claim reads the stream once, in its script. The notifiers make all other
+    // reads.
     let notifiers = calls(&server, "xreadgroup") - scripts + calls(&server, "blpop");
     assert!(
         (1..=2 * wait.as_secs()).contains(&(scripts + notifiers)),
         "{scripts} {notifiers}"
     );
-    // The waiting connection reads the marker when it is opened (R25).
+    // The waiting connection runs one script when it is opened, to read the marker
+    // (R25).
     assert!(calls(&server, "eval") <= 1, "{} looks", calls(&server, "eval"));
 }

@@ -1,4 +1,5 @@
-//! How other clients may change the stream, and how the queue recovers.
+//! Tests in which other clients change the stream. The queue must recover from each
+//! change.
 
 use relq_conformance::server::Server;
 use relq_core::{operator::Selection, outcome::Settled, *};
@@ -7,7 +8,7 @@ use crate::fixture::*;
 
 const DELETED: &str = "it cannot be read: its entry was deleted from the stream";
 
-/// R3: an entry that is deleted under a pending claim ends as a dead letter, once.
+/// R3: if an entry is deleted while a worker holds it, exactly one dead letter remains.
 #[tokio::test]
 async fn a_deleted_entry_ends_as_a_dead_letter_and_not_as_a_loop() {
     let server = Server::start();
@@ -27,7 +28,8 @@ async fn a_deleted_entry_ends_as_a_dead_letter_and_not_as_a_loop() {
     assert_sound(&queue).await;
 }
 
-/// A worker that holds a deleted job may finish it, and no key is left behind.
+/// If a leased job's entry was deleted, its worker can still ack it. No key is left
+/// behind.
 #[tokio::test]
 async fn a_deleted_job_may_be_finished() {
     let server = Server::start();
@@ -44,7 +46,8 @@ async fn a_deleted_job_may_be_finished() {
     assert!(say(&server, "XPENDING q relq").starts_with("*4\r\n:0"));
 }
 
-/// A deleted job that fails becomes a dead letter: nothing is left to retry.
+/// A job whose entry was deleted cannot be retried: when it fails, it becomes a dead
+/// letter.
 #[tokio::test]
 async fn a_deleted_job_that_fails_is_buried() {
     let server = Server::start();
@@ -67,7 +70,7 @@ async fn a_deleted_job_that_fails_is_buried() {
     }
 }
 
-/// A claim that finds a returned job deleted buries it, and leases the next job.
+/// A claim buries a returned job whose entry was deleted, and leases the next job.
 #[tokio::test]
 async fn a_deleted_job_that_came_back_is_buried_by_a_claim() {
     let server = Server::start();
@@ -102,8 +105,8 @@ async fn an_acknowledgement_by_others_changes_nothing() {
     assert_sound(&queue).await;
 }
 
-/// Entries that a foreign consumer of the group holds come back once it is idle for
-/// long, and the consumer is deleted.
+/// A foreign consumer of the group holds entries and is idle for a long time. Then its
+/// entries become ready again, and the consumer is deleted.
 #[tokio::test]
 async fn what_foreign_keys_hold_is_taken_back() {
     let server = Server::start();
@@ -158,7 +161,7 @@ async fn a_destroyed_group_is_made_again() {
     assert_sound(&queue).await;
 }
 
-/// R1: an entry that is held without a lease becomes ready again.
+/// R1: if a held entry has no lease, it becomes ready again.
 #[tokio::test]
 async fn what_is_held_without_a_lease_comes_back() {
     let server = Server::start();
@@ -178,7 +181,7 @@ async fn what_is_held_without_a_lease_comes_back() {
     assert_sound(&queue).await;
 }
 
-/// R3: jobs that are deleted together with their leases become dead letters.
+/// R3: if jobs are deleted together with their leases, they become dead letters.
 #[tokio::test]
 async fn jobs_deleted_with_their_leases_are_dead() {
     let server = Server::start();

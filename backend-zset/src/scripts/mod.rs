@@ -1,4 +1,5 @@
-//! Every script, and a typed function that calls it.
+//! Defines the Lua scripts of this backend, and a typed function that calls each of
+//! them.
 
 mod operator;
 mod worker;
@@ -9,18 +10,18 @@ use relq_redis::{Conn, Script, bookkeeping::Bookkeeping};
 use crate::keys::Keys;
 
 relq_redis::pattern_scripts! {
-    in "../../lua/"; library pattern, leasing;
-    cancel_listed, cancel_ranked, claim, finish, finish_with_side_records, pass_on, purge,
-    recover, stats,
+    in "../../lua/"; library pattern, leasing, claiming;
+    cancel_listed, cancel_ranked, claim, finish, finish_and_claim,
+    finish_with_side_records, pass_on, purge, recover, stats,
 }
 
-/// The names of all scripts that a queue of this backend sends, for monitoring the
-/// server or testing the backend.
+/// Returns the names of all scripts that a queue of this backend sends. They help to
+/// monitor the server and to test the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
     all_scripts().map(Script::name)
 }
 
-/// A queue's keys and a connection: the scripts are called with them.
+/// The keys of a queue, and a connection. Its methods call the scripts with both.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,

@@ -1,4 +1,4 @@
-//! The calls of operators.
+//! Calls the scripts that operators need: stats, cancel and purge.
 
 use bytes::Bytes;
 use relq_core::{Error, JobId, Stats, error::Operation};

@@ -1,14 +1,16 @@
-//! The calls of producers, workers and reapers.
+//! Calls the scripts that producers, workers and reapers need.
 
 use std::time::Duration;
 
 use relq_core::{
-    ClaimRequest, Error, Receipt, WorkerId, environment::Timestamp, error::Operation,
+    ClaimRequest, Error, Receipt, WorkerId,
+    environment::Timestamp,
+    error::{ErrorContext, Operation},
     outcome::Recovered,
 };
 use relq_redis::{
-    Call, Reply,
-    bookkeeping::{Bookkeeping, Finish, Step, WaitHint},
+    Call, Parts, Reply,
+    bookkeeping::{Bookkeeping, Ended, Finish, Step, WaitHint},
     entry,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob},
@@ -21,34 +23,54 @@ impl Store {
     pub(crate) async fn claim(&self, ask: &ClaimRequest) -> Result<Claimed, Error> {
         let nonce = self.conn.environment().random().text(12);
         let call = self.claim_call(ask, &nonce);
-        claimed(call.run(&self.conn, Operation::Claim).await?, &ask.worker, &nonce)
+        let reply = call.run(&self.conn, Operation::Claim).await?;
+        claimed(reply.parts()?, &ask.worker, &nonce)
     }
 
     fn claim_call(&self, ask: &ClaimRequest, nonce: &str) -> Call<'static> {
-        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
-        SCRIPTS
-            .claim
-            .keys(&[
-                &keys.ready,
-                &keys.handed,
-                &keys.ranked,
-                &bookkeeping.later,
-                &keys.leased,
-                &keys.held,
-                &bookkeeping.unique,
-                &bookkeeping.paused,
-                &bookkeeping.wake,
-                &bookkeeping.jobs,
-            ])
-            .arg(ask.worker.as_str())
-            .arg(nonce)
-            .arg(millis(ask.lease))
-            .arg(ask.max.get())
-            .arg(entry::uncounted_bare_header())
-            .arg(ClaimRequest::MAX_BYTES)
+        with_claim(SCRIPTS.claim.keys(&self.claim_keys()), ask, nonce)
     }
 
-    /// Ends jobs, as many as one step handles.
+    /// Ends finished jobs without side records, at most as many as one script call
+    /// handles, and claims new jobs in the same script.
+    pub(crate) async fn finish_and_claim(
+        &self,
+        receipts: &[&Receipt],
+        ask: &ClaimRequest,
+    ) -> (Result<Step, Error>, Result<Claimed, Error>) {
+        let nonce = self.conn.environment().random().text(12);
+        let totals = &self.keys.bookkeeping.totals;
+        let keys: Vec<_> = self.claim_keys().into_iter().chain([totals]).collect();
+        let call = with_claim(SCRIPTS.finish_and_claim.keys(&keys), ask, &nonce);
+        let mut call = call.arg(Ended::Finished.total());
+        receipts.iter().for_each(|receipt| call.push_arg(lease::member(receipt)));
+        let operations = [Operation::Settle, Operation::Claim];
+        match call.run_both(&self.conn, operations).await {
+            Ok(reply) => {
+                finished_and_claimed(reply, receipts.len(), &ask.worker, &nonce)
+            }
+            Err([finished, claimed]) => (Err(finished), Err(claimed)),
+        }
+    }
+
+    /// Returns the keys of a claim, in the order in which `claim.lua` takes them.
+    fn claim_keys(&self) -> [&String; 10] {
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
+        [
+            &keys.ready,
+            &keys.handed,
+            &keys.ranked,
+            &bookkeeping.later,
+            &keys.leased,
+            &keys.held,
+            &bookkeeping.unique,
+            &bookkeeping.paused,
+            &bookkeeping.wake,
+            &bookkeeping.jobs,
+        ]
+    }
+
+    /// Removes leased jobs that have ended, as many as one script call handles.
     pub(crate) async fn finish(
         &self,
         receipts: &[&Receipt],
@@ -78,7 +100,7 @@ impl Store {
         Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
-    /// Wakes another worker's notifier.
+    /// Passes a notification on to the notifier of another worker.
     pub(crate) async fn pass_on(&self, most: u32) -> Result<(), Error> {
         let keys = &self.keys;
         let call = SCRIPTS
@@ -89,12 +111,46 @@ impl Store {
     }
 }
 
+/// Adds the arguments of a claim, in the order of `claim.lua`.
+fn with_claim<'a>(call: Call<'a>, ask: &ClaimRequest, nonce: &str) -> Call<'a> {
+    call.arg(ask.worker.as_str())
+        .arg(nonce)
+        .arg(millis(ask.lease))
+        .arg(ask.max.get())
+        .arg(entry::uncounted_bare_header())
+}
+
+/// Reads the reply of the script that ends jobs and claims.
+fn finished_and_claimed(
+    reply: Reply,
+    jobs: usize,
+    worker: &WorkerId,
+    nonce: &str,
+) -> (Result<Step, Error>, Result<Claimed, Error>) {
+    let mut parts = match reply.parts() {
+        Ok(parts) => parts,
+        Err(error) => {
+            let at = ErrorContext { operation: Operation::Claim, ..error.at() };
+            let source = error.to_string().into();
+            return (Err(error), Err(Error::Unreadable { at, source }));
+        }
+    };
+    let finished = lost(&mut parts).map(|lost| Step { handled: jobs, lost });
+    (finished, claimed(parts, worker, nonce))
+}
+
+/// Reads the positions of the lost leases, at the end of a reply.
+fn lost(parts: &mut Parts) -> Result<Vec<usize>, Error> {
+    let count = parts.last_part().count()?;
+    (0..count).map(|_| parts.last_part().position()).collect()
+}
+
 /// Reads the reply of the claim script.
-fn claimed(reply: Reply, worker: &WorkerId, nonce: &str) -> Result<Claimed, Error> {
-    let mut parts = reply.parts()?;
-    let since_us = parts.part().text()?;
-    let is_paused = parts.part().number()? == 1;
-    let hint = WaitHint { is_paused, due_in: parts.part().optional_ms()? };
+fn claimed(mut parts: Parts, worker: &WorkerId, nonce: &str) -> Result<Claimed, Error> {
+    let due_in = parts.last_part().optional_ms()?;
+    let is_paused = parts.last_part().number()? == 1;
+    let since_us = parts.last_part().text()?;
+    let hint = WaitHint { is_paused, due_in };
     let claim = Claim { worker, since_us: &since_us, nonce };
     let leased = |(at, entry): (usize, Reply)| {
         let entry = entry.bytes()?;

@@ -1,5 +1,5 @@
-//! The longest time for which one command keeps the server from its other clients, for
-//! each operation, with many jobs and with large ones.
+//! Measures the longest time for which one command of an operation keeps the server
+//! from serving other clients, with many jobs and with large jobs.
 
 mod operations;
 mod probe;
@@ -17,19 +17,22 @@ use crate::{
     server::{Durability, Server},
 };
 
-/// The most time of one command while no payload is larger than [`ONE_STEP`].
+/// The time limit for one command. It applies to jobs whose payload is not larger than
+/// [`ONE_STEP`].
 pub(crate) const LIMIT: Duration = Duration::from_millis(5);
 
-/// The most bytes of payloads that one step moves, if it moves more than one job.
+/// The most bytes of payloads that a backend moves in one script if it moves more than
+/// one job. The push calls of this benchmark have about this size.
 pub(crate) const ONE_STEP: usize = 1 << 20;
 
-/// The jobs of a queue: their number and the size of each.
+/// The number of jobs in a queue, and the size of their payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Load {
     pub(crate) jobs: usize,
     pub(crate) payload: usize,
-    /// How often all operations are repeated. The shortest of the longest times counts,
-    /// because a time in which the machine did something else says nothing.
+    /// How often all operations are repeated. Each repetition measures the longest time
+    /// of an operation. The shortest of these times is reported, because the machine
+    /// may do other work during the other repetitions.
     #[serde(skip)]
     repetitions: usize,
 }
@@ -61,9 +64,10 @@ pub(crate) struct Longest {
     backend: String,
     load: Load,
     operation: &'static str,
-    /// The longest time of one command; `None` if all took less than the probe notes.
+    /// The longest time of one command. `None` if all commands were too fast for the
+    /// server's slow log.
     milliseconds: Option<f64>,
-    /// The growth of this process's resident memory at its peak.
+    /// By how many MiB the resident memory of this process grew at its peak.
     client_mebibytes: Option<u64>,
 }
 
@@ -74,7 +78,7 @@ impl Longest {
     }
 }
 
-/// Measures these backends on private servers, and prints the results. Fails if a
+/// Measures the given backends on private servers, and prints the results. Fails if a
 /// command took longer than [`LIMIT`].
 pub(crate) async fn compare(
     backends: &[String],
@@ -95,7 +99,7 @@ pub(crate) async fn compare(
     Ok(Report(all))
 }
 
-/// All operations once, on a server of their own.
+/// Runs all operations once, on a new server.
 async fn round(backend: &str, load: Load) -> CommandResult<Vec<Longest>> {
     let server = Server::start(Durability::Memory).await?;
     let name = queue_name(&Environment::default().random().text(12))?;
@@ -112,7 +116,7 @@ async fn round(backend: &str, load: Load) -> CommandResult<Vec<Longest>> {
     Ok(probe.noted().into_iter().map(of).collect())
 }
 
-/// For each operation the shortest of the results of all rounds.
+/// Returns, for each operation, the shortest time and the least memory of all rounds.
 fn shortest(rounds: Vec<Vec<Longest>>) -> Vec<Longest> {
     let mut rounds = rounds.into_iter();
     let mut best = rounds.next().unwrap_or_default();
@@ -127,12 +131,13 @@ fn shortest(rounds: Vec<Vec<Longest>>) -> Vec<Longest> {
     best
 }
 
-/// The results of all backends.
+/// The result of the whole measurement: the longest times of all operations on all
+/// backends.
 #[derive(Debug)]
 pub(crate) struct Report(Vec<Longest>);
 
 impl Report {
-    /// One object per line.
+    /// The results as JSON, one object on each line.
     pub(crate) fn json_lines(&self) -> CommandResult<String> {
         let line = |longest| match serde_json::to_string(longest) {
             Ok(line) => Ok(line + "\n"),
@@ -141,8 +146,8 @@ impl Report {
         self.0.iter().map(line).collect()
     }
 
-    /// A table in Markdown for each load: a row for each operation, a column for each
-    /// backend.
+    /// Returns a Markdown table for each load. A table has a row for each operation and
+    /// a column for each backend.
     pub(crate) fn tables(&self) -> String {
         let mut text = String::new();
         let mut loads: Vec<_> = self.0.iter().map(|longest| longest.load).collect();
@@ -178,7 +183,8 @@ impl Report {
         text.push('\n');
     }
 
-    /// The results above the limit, in words.
+    /// Returns a sentence for each operation in which a command took longer than the
+    /// limit.
     pub(crate) fn excesses(&self) -> Vec<String> {
         let too_long = self.0.iter().filter(|longest| longest.is_too_long());
         too_long
@@ -190,8 +196,8 @@ impl Report {
     }
 }
 
-/// Milliseconds of the server, and in brackets the mebibytes of the client if there are
-/// any.
+/// Formats a cell of the table: the milliseconds of the server, and in brackets the
+/// mebibytes of the client if there are any.
 fn cell(longest: &Longest) -> String {
     let time = match longest.milliseconds {
         Some(time) => format!("{time:.1}"),
@@ -203,7 +209,7 @@ fn cell(longest: &Longest) -> String {
     }
 }
 
-/// The values without repetitions, in the order of their first.
+/// Returns each value once, in the order in which the values first occur.
 fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut all = Vec::new();
     values.for_each(|value| {

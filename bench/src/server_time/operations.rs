@@ -1,4 +1,4 @@
-//! All operations on a queue of many or of large jobs.
+//! Runs all operations on a queue that has many jobs or large jobs.
 
 use std::{
     num::NonZeroU16,
@@ -22,26 +22,27 @@ use crate::{
     growth::worker,
 };
 
-/// A lease that does not expire during the operations.
+/// The length of a lease that does not expire during the operations.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// A lease that expires at once.
+/// The length of a lease that expires during the operations.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// An expiry that does not come during the operations.
+/// An expiry time so long that no job expires during the operations.
 const EXPIRY: Duration = Duration::from_secs(7200);
 
-/// After this time and [`PUSH_TIME`] for each job all jobs have been pushed.
+/// The shortest delay of a delayed job. [`PUSH_TIME`] is added to it for each job, so
+/// that all jobs are pushed before the first is due.
 const SHORTEST_DELAY: Duration = Duration::from_secs(2);
 const PUSH_TIME: Duration = Duration::from_micros(40);
 
-/// How long one of the operations may take.
+/// The time limit for one operation.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A job is cancelled by its id this many times.
+/// How many jobs are cancelled by their ids.
 const CANCELLED: usize = 10;
 
-/// Carries out all operations on an empty queue.
+/// Runs all operations on an empty queue.
 pub(super) async fn all(
     queue: &dyn Queue,
     load: Load,
@@ -56,7 +57,7 @@ pub(super) async fn all(
     many.in_a_batch(probe).await
 }
 
-/// A queue, and the jobs that are to be in it.
+/// A queue, and the number and size of the jobs to push into it.
 struct Many<'a> {
     queue: &'a dyn Queue,
     load: Load,
@@ -108,7 +109,7 @@ impl Many<'_> {
     }
 
     async fn scheduled(&self, probe: &mut Probe) -> CommandResult {
-        // All jobs are due at about the same time.
+        // Give all jobs about the same due time.
         let due = Instant::now() + SHORTEST_DELAY + PUSH_TIME * self.jobs()?;
         let delayed = |_, job: NewJob| {
             Ok(job.delay(due.saturating_duration_since(Instant::now())))
@@ -121,7 +122,8 @@ impl Many<'_> {
         Ok(())
     }
 
-    /// Jobs with ids, unique keys and times of expiry.
+    /// Runs operations on jobs that have client-made ids, unique keys and times of
+    /// expiry.
     async fn with_side_records(&self, probe: &mut Probe) -> CommandResult {
         if !self.queue.capabilities().supports(Capability::Unique) {
             return Ok(());
@@ -170,7 +172,8 @@ impl Many<'_> {
         self.load.jobs.try_into().map_err(|_| Failure::Failed("too many jobs".into()))
     }
 
-    /// The jobs, divided into calls of about [`ONE_STEP`] of payloads.
+    /// Divides the jobs into push calls. The payloads of a call have about [`ONE_STEP`]
+    /// bytes.
     fn calls(
         &self,
         change: impl Fn(usize, NewJob) -> CommandResult<NewJob>,
@@ -204,7 +207,7 @@ impl Many<'_> {
         Ok(())
     }
 
-    /// Reads all pages.
+    /// Reads all pages of the jobs in a state.
     async fn peek(&self, state: JobState) -> CommandResult {
         let mut ask = PeekRequest::new(state, MAX_JOBS_PER_CALL);
         while let Some(next) = self.queue.peek(&ask).await?.next {
@@ -223,8 +226,9 @@ impl Many<'_> {
         }
     }
 
-    /// Claims all ready jobs, and returns the first of them. Where a claim also takes jobs
-    /// whose lease has ended, it may meet the first of them again before the last.
+    /// Claims all ready jobs, and returns the first of them. The claims of some
+    /// backends also take jobs whose lease has ended: they may return the first jobs
+    /// again before the last.
     async fn claim_all(&self, lease: Duration) -> CommandResult<Vec<Delivery>> {
         let ask = ClaimRequest::new(worker("holder")?, lease).max(MAX_JOBS_PER_CALL);
         let (mut first, deadline) = (Vec::new(), Instant::now() + PATIENCE);
@@ -245,7 +249,7 @@ impl Many<'_> {
         }
     }
 
-    /// Claims as many jobs as one call returns.
+    /// Makes one claim for as many jobs as a call may return.
     async fn claim_some(&self) -> CommandResult<Vec<Delivery>> {
         let ask = ClaimRequest::new(worker("holder")?, LONG).max(MAX_JOBS_PER_CALL);
         Ok(self.queue.claim(&ask).await?)

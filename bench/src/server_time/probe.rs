@@ -1,5 +1,5 @@
-//! What a server and this process spend on an operation: the server's slow log, and the
-//! peak of the resident memory.
+//! Measures an operation: the slow log of the server gives its time, and the operating
+//! system gives the peak of this process's resident memory.
 
 use std::{fs, time::Duration};
 
@@ -10,7 +10,8 @@ use crate::{
     meter::failed,
 };
 
-/// The server notes commands that take at least so long.
+/// The server records a command in its slow log if the command takes at least this
+/// long.
 pub(super) const SHORTEST: Duration = Duration::from_micros(200);
 
 /// Reads the server's slow log around each operation.
@@ -22,15 +23,15 @@ pub(super) struct Probe {
 /// The measurements of one operation.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Noted {
-    /// The longest of its commands, if one took at least [`SHORTEST`].
+    /// The longest time of one command. `None` if all took less than [`SHORTEST`].
     pub(super) longest: Option<Duration>,
-    /// The growth of this process's resident memory at its peak. `None` where the
-    /// system does not tell.
+    /// By how much the resident memory of this process grew at its peak. `None` if the
+    /// operating system does not report it.
     pub(super) client_bytes: Option<u64>,
 }
 
 impl Probe {
-    /// Lets the server note its slow commands.
+    /// Configures the server to record slow commands.
     pub(super) async fn start(conn: MultiplexedConnection) -> CommandResult<Self> {
         let probe = Self { conn, all: Vec::new() };
         let shortest = SHORTEST.as_micros().to_string();
@@ -40,7 +41,8 @@ impl Probe {
         Ok(probe)
     }
 
-    /// Carries out a part of an operation, and notes what it took.
+    /// Runs a part of an operation, and adds its measurements to those of the
+    /// operation.
     pub(super) async fn during<T, E>(
         &mut self,
         operation: &'static str,
@@ -67,14 +69,15 @@ impl Probe {
         Ok(result)
     }
 
-    /// The operations in their order.
+    /// Returns the names of the operations with their measurements, in the order in
+    /// which they ran.
     pub(super) fn noted(self) -> Vec<(&'static str, Noted)> {
         self.all
     }
 
     async fn longest(&self) -> CommandResult<Option<Duration>> {
         let entries: Vec<Vec<Value>> = self.ask("SLOWLOG", &["GET", "-1"]).await?;
-        // An entry is an id, a time, a duration in microseconds, and more.
+        // A slow log entry is an id, a time, a duration in microseconds, and more.
         let took = entries.iter().filter_map(|entry| entry.get(2));
         let took = took.filter_map(|took| u64::from_redis_value_ref(took).ok());
         Ok(took.max().map(Duration::from_micros))
@@ -91,13 +94,14 @@ impl Probe {
     }
 }
 
-/// Forgets the peak of the resident memory, and returns its present size in bytes.
+/// Resets the peak of this process's resident memory, and returns the present size in
+/// bytes.
 fn begin_peak() -> Option<u64> {
     fs::write("/proc/self/clear_refs", "5").ok()?;
     status("VmRSS:")
 }
 
-/// The peak of the resident memory, in bytes.
+/// Returns the peak of this process's resident memory, in bytes.
 fn peak() -> Option<u64> {
     status("VmHWM:")
 }

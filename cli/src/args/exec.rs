@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 
 const EXEC: &str = "--exec";
 
-/// Marks the words of the command, before clap reads the line.
+/// Rewrites each word of the command as `--exec=WORD`, before clap reads the line.
 pub(super) fn join_words(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut joined = Vec::new();
     let mut is_command = false;

@@ -20,10 +20,10 @@ use crate::{
 /// A lower limit does not stop running pieces: it takes effect when enough have ended.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The batch
+    /// The id of the batch
     id: BatchId,
 
-    /// 0 to 99, larger is sooner
+    /// The new priority, from 0 to 99; a larger one is served sooner
     #[arg(long, value_parser = batch_priority, value_name = "N")]
     priority: Option<BatchPriority>,
 

@@ -1,10 +1,10 @@
-//! `relq batch cancel`: end batches that have not completed.
+//! `relq batch cancel`: ends batches that have not completed.
 
 use relq::batch::{BatchId, BatchStatus};
 
 use super::{known::batches_of, report::Report};
 use crate::{
-    failure::{CommandResult, Failure},
+    failure::{CommandResult, Failure, unless_closed},
     output::{Format, JsonArray, Output},
     printable::printable,
     target::Target,
@@ -16,7 +16,7 @@ use crate::{
 /// completed does not change.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The batches
+    /// The ids of the batches
     #[arg(value_name = "ID", required = true)]
     ids: Vec<BatchId>,
 
@@ -32,7 +32,7 @@ impl Args {
         for id in &self.ids {
             found.extend(batches.cancel_batch(id).await?);
         }
-        self.print(&found)?;
+        unless_closed(self.print(&found))?;
         match self.ids.len() - found.len() {
             0 => Ok(()),
             missing => {

@@ -1,4 +1,4 @@
-//! The batches of a queue, and a batch that must exist.
+//! Finds the batch calls of a queue, and the status of a batch that must exist.
 
 use relq::{
     Queue,
@@ -7,7 +7,7 @@ use relq::{
 
 use crate::failure::{CommandResult, Failure};
 
-/// The batch calls of a queue; fails if the backend has no batches.
+/// The batch calls of a queue. Fails if its backend has no batches.
 pub(crate) fn batches_of(queue: &dyn Queue) -> CommandResult<&dyn BatchQueue> {
     let backend = queue.capabilities().backend;
     queue.batch_queue().ok_or_else(|| {
@@ -17,7 +17,7 @@ pub(crate) fn batches_of(queue: &dyn Queue) -> CommandResult<&dyn BatchQueue> {
     })
 }
 
-/// The status of a batch that must exist.
+/// Returns a batch's status if it is found, or the error that no batch has this id.
 pub(super) fn known(
     id: &BatchId,
     status: Option<BatchStatus>,

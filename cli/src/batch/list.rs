@@ -1,4 +1,4 @@
-//! `relq batch list`: the batches of a queue.
+//! `relq batch list`: prints the batches of a queue.
 
 use std::num::NonZeroU32;
 
@@ -13,13 +13,13 @@ use crate::{
     target::Target,
 };
 
-/// Batches per call: few enough that no call blocks the store for long.
+/// How many batches one call reads: few enough that no call blocks the store for long.
 const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 
 /// List the batches of the queue, in the order of their ids
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Only batches that have not completed
+    /// List only batches that have not completed
     #[arg(long)]
     running: bool,
 
@@ -54,7 +54,8 @@ impl Args {
         array.end()
     }
 
-    /// The next page, with only the requested batches; `None` after the last page.
+    /// Reads the next page. With `--running` it has only batches that have not
+    /// completed. `None` after the last page.
     async fn page(
         &self,
         batches: &dyn BatchQueue,

@@ -1,4 +1,4 @@
-//! The status of a batch, as commands print it.
+//! The status of a batch in the form that commands print.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::view::time;
 
-/// The status of a batch, as it is printed. Times are milliseconds since 1970.
+/// A batch's status as text or JSON. Times are milliseconds since 1970.
 #[derive(Serialize, Debug)]
 pub(super) struct Report<'a> {
     id: &'a str,

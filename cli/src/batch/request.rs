@@ -1,21 +1,22 @@
-//! The lines of a file of requests: `limit:piece:piece:…`.
+//! Parses the file of `relq batch submit`. Each line, `limit:piece:piece:…`, is a
+//! batch.
 
 use std::num::NonZeroU32;
 
 use relq::Bytes;
 
-/// One request.
+/// The limit and the pieces of one line, from which one batch is created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
-    /// How many of its pieces run at once; `None` sets no limit.
+    /// How many pieces may run at once; `None` for any number.
     pub(super) limit: Option<NonZeroU32>,
     pub(super) pieces: Vec<Bytes>,
 }
 
-/// Reads all requests. Empty lines and lines that begin with `#` are skipped.
+/// Parses the whole text. Skips empty lines and lines that begin with `#`.
 ///
 /// # Errors
-/// The number of the wrong line, from 1, and the reason.
+/// The number of the first invalid line, counted from 1, and the reason.
 pub(super) fn read(text: &Bytes) -> Result<Vec<Request>, String> {
     let mut requests = Vec::new();
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {

@@ -1,4 +1,4 @@
-//! `relq batch status`: the progress of a batch.
+//! `relq batch status`: prints the progress of a batch.
 
 use relq::batch::BatchId;
 
@@ -12,7 +12,7 @@ use crate::{failure::CommandResult, output::Format, target::Target};
 /// Print the progress of a batch
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The batch
+    /// The id of the batch
     id: BatchId,
 
     /// Draw a progress bar until the batch has completed, and then print its status

@@ -1,4 +1,4 @@
-//! `relq batch submit`: one batch for each line.
+//! `relq batch submit`: creates one batch for each line of a file.
 
 use std::{
     io::{self, Read},
@@ -20,7 +20,7 @@ use super::{
     request::Request,
 };
 use crate::{
-    failure::{CommandResult, Failure, explain},
+    failure::{CommandResult, Failure, explain, unless_closed},
     interrupts::Interrupts,
     output::{Format, JsonArray, Output},
     push::{Sender, Unsent},
@@ -28,7 +28,7 @@ use crate::{
     values::{batch_priority, positive_duration},
 };
 
-/// The placeholder for the batch's id in the payload of its completion job.
+/// The placeholder for the batch's id in the payload of `--on-complete`.
 const ID: &str = "{}";
 
 /// Submit one batch for each line of a file
@@ -38,14 +38,15 @@ const ID: &str = "{}";
 /// skipped. All lines are read before the first batch is created.
 ///
 /// Prints the id of each batch when all of its pieces are stored and it is sealed. With
-/// --json it prints an array of objects {"id", "pieces"}.
+/// --json it prints an array of objects {"id", "pieces"}. If the reader of the output
+/// closes it, the other batches are submitted all the same.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The file; - is standard input
+    /// The file that has the lines; - is standard input
     #[arg(long)]
     file: PathBuf,
 
-    /// 0 to 99, larger is sooner [default: 50]
+    /// The priority, from 0 to 99; a larger one is served sooner [default: 50]
     #[arg(long, value_parser = batch_priority, value_name = "N")]
     priority: Option<BatchPriority>,
 
@@ -70,7 +71,7 @@ pub(crate) struct Args {
     format: Format,
 }
 
-/// A batch that was submitted.
+/// The JSON object that is printed for each submitted batch.
 #[derive(Serialize)]
 struct Submitted<'a> {
     id: &'a str,
@@ -89,7 +90,10 @@ impl Args {
         for (number, request) in (1..).zip(&requests) {
             let id = self.id_of(number)?;
             self.submit(&queue, &sender, &id, request).await?;
-            shown.show(&Submitted { id: id.as_str(), pieces: request.pieces.len() })?;
+            let submitted = Submitted { id: id.as_str(), pieces: request.pieces.len() };
+            unless_closed(shown.show(&submitted)).map_err(|failure| {
+                failure.after(&format!("batch {number}, {id}, is the last submitted"))
+            })?;
         }
         shown.end()
     }
@@ -117,8 +121,9 @@ impl Args {
         batch
     }
 
-    /// Creates a batch, adds its pieces and seals it. Each call can be repeated,
-    /// because the id and each page's token are made before the first call.
+    /// Creates a batch, adds its pieces and seals it. Each of these calls is repeated
+    /// until its reply arrives. The repetition is safe, because the batch's id and each
+    /// page's token are made before the first call.
     async fn submit(
         &self,
         queue: &Arc<dyn Queue>,
@@ -141,7 +146,7 @@ impl Args {
     }
 }
 
-/// Creates a batch with an id that is not in use.
+/// Creates a batch. Fails if a batch with its id exists already.
 async fn create(
     batches: &dyn BatchQueue,
     sender: &Sender,
@@ -158,7 +163,8 @@ async fn create(
         batches.create(batch).await
     });
     let made = made.await.map_err(|unsent| failed(id, "not made", &unsent))?;
-    // A repeated call finds the batch that its first try created.
+    // Only on the first call does `Exists` mean that the id is taken: a repeated call
+    // finds the batch that an earlier try created.
     if made == Created::Exists && calls == 1 {
         return Err(is_taken());
     }
@@ -200,7 +206,7 @@ fn read(file: &Path) -> CommandResult<Bytes> {
     })
 }
 
-/// The output for the batches, printed as they are submitted.
+/// The output: ids, or JSON objects, each printed when its batch is submitted.
 enum Shown {
     Ids(Output),
     Json(JsonArray),

@@ -23,10 +23,10 @@ use crate::{
     values::positive_duration,
 };
 
-/// The pause between two reads of the status, unless the batch completes first.
+/// The pause between two reads of a batch's status.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// The pause before the next read while the store is unavailable.
+/// The pause before the next read of the status after the store was unavailable.
 const PAUSE: Duration = Duration::from_millis(500);
 
 const BAR: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
@@ -38,7 +38,7 @@ const BAR: &str = "{bar:30} {pos}/{len}  {msg}  {elapsed}";
 /// already completed.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The batch
+    /// The id of the batch
     id: BatchId,
 
     /// Give up after this time, such as 10m
@@ -61,25 +61,25 @@ impl Args {
             Some(BatchOutcome::Done) => Ok(()),
             Some(_) => Err(Failure::Failed(format!("the batch {} {state}", self.id))),
             None => {
-                Err(Failure::Failed(format!("the batch {} is {state} still", self.id)))
+                Err(Failure::Failed(format!("the batch {} is still {state}", self.id)))
             }
         }
     }
 }
 
-/// Reads the status of a batch until it has completed.
+/// Reads the status of a batch until it has completed, and may draw a progress bar.
 #[derive(Debug)]
 pub(super) struct Watch {
     bar: ProgressBar,
 }
 
 impl Watch {
-    /// A watch that draws nothing.
+    /// A watch without a progress bar.
     pub(super) fn unseen() -> Self {
         Self { bar: ProgressBar::hidden() }
     }
 
-    /// A watch that draws a bar on standard error, if that is a terminal.
+    /// A watch that draws a progress bar on standard error, if that is a terminal.
     pub(super) fn drawn() -> Self {
         if !io::stderr().is_terminal() {
             return Self::unseen();
@@ -125,7 +125,7 @@ impl Watch {
     }
 }
 
-/// Waits before the next try if a retry can help; returns the error otherwise.
+/// Sleeps if the failed call may succeed later. Returns the error if it cannot.
 async fn bear(error: Error) -> CommandResult {
     if error.retry_advice() == RetryAdvice::Never {
         return Err(error.into());

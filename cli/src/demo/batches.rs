@@ -28,7 +28,7 @@ use crate::{
     push::{Sender, Unsent},
 };
 
-/// One of this many jobs is a piece of the small batch.
+/// The small batch gets one fifth of the jobs: their number is divided by this.
 const SMALL: u64 = 5;
 
 /// How long the demo waits for the completion jobs in the other queue. If the worker
@@ -51,8 +51,9 @@ struct Request {
 }
 
 impl Batches {
-    /// Jobs numbered from 0 to `jobs`, in two batches. The larger batch may use three
-    /// quarters of the slots of the workers.
+    /// Divides the jobs numbered from 0 up to, but without, `jobs` into two batches.
+    /// The large batch may occupy at most three quarters of all workers' slots, so that
+    /// the small one finds free slots.
     pub(super) async fn new(
         queue: Arc<dyn Queue>,
         url: &str,
@@ -105,7 +106,7 @@ impl Batches {
         pieces.clone().step_by(step).map(move |from| from..end.min(from + page))
     }
 
-    /// The results of both batches, with any problems.
+    /// Reads the results of both batches, and adds problems to the judgement.
     pub(super) async fn judge(
         &self,
         problems: &mut Vec<String>,
@@ -125,7 +126,8 @@ impl Batches {
         Ok(all)
     }
 
-    /// B5: each completion pushes one job.
+    /// Waits until each of the two batches has pushed its completion job. Returns the
+    /// problem if one is missing or there are more than two (B5).
     async fn problem_of_telling(&self) -> CommandResult<Option<String>> {
         let began = Instant::now();
         let ask = PeekRequest::new(JobState::Ready, NonZeroU32::MIN.saturating_add(9));
@@ -144,7 +146,7 @@ impl Batches {
         }
     }
 
-    /// Removes the queue of the completion jobs.
+    /// Removes the queue that received the completion jobs.
     pub(super) async fn clean_up(&self, url: &str) -> CommandResult {
         remove(url, &*self.told, &self.told_name).await
     }

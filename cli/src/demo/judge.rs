@@ -1,30 +1,31 @@
-//! Evaluates the records of all workers.
+//! Reads the records of all workers, and counts lost and repeated jobs.
 
 use std::{collections::HashSet, path::PathBuf};
 
 use super::record::{self, Kind, Record};
 
-/// The file of a worker, and whether it was killed.
+/// The path of one worker's record file, and whether the demo killed that worker.
 #[derive(Debug)]
 pub(super) struct Evidence {
     pub(super) records: PathBuf,
     pub(super) was_killed: bool,
 }
 
-/// The results of the jobs, from the records of all workers.
+/// The result of a demo: counts that are made from the records of all workers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Judgement {
-    /// Jobs that ended at least once.
+    /// How many jobs ended at least once.
     pub(super) finished: u64,
-    /// Jobs that never ended.
+    /// How many jobs never ended.
     pub(super) lost: u64,
-    /// Jobs that were started more than once.
+    /// How many jobs were started more than once.
     pub(super) repeated: u64,
-    /// Workers that were killed.
+    /// How many workers were killed.
     pub(super) kills: u64,
-    /// Killed workers that had started a job and not ended it.
+    /// How many of the killed workers had started a job and not ended it.
     pub(super) kills_at_work: u64,
-    /// Problems: unreadable files, and jobs that were never pushed.
+    /// A sentence for each record file that cannot be read, and for each record of a
+    /// job that the demo never pushed.
     pub(super) problems: Vec<String>,
 }
 
@@ -34,7 +35,8 @@ struct Runs {
     ends: u32,
 }
 
-/// Evaluates the evidence of all workers, for jobs numbered from 0 to `pushed`.
+/// Reads the records of all workers and counts finished, lost and repeated jobs. The
+/// demo numbered its jobs from 0; `pushed` is how many there were.
 pub(super) fn judge(pushed: u64, evidence: &[Evidence]) -> Judgement {
     let mut judgement = Judgement::default();
     let mut jobs = vec![Runs::default(); usize::try_from(pushed).unwrap_or(usize::MAX)];

@@ -1,4 +1,5 @@
-//! The queues that a demo makes for itself: how often it looks at them, and how it removes them.
+//! The queues that a demo creates: how often it reads their statistics, and how it
+//! removes them at the end.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use crate::failure::Failure;
 /// The pause between two reads of the queue's statistics.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Purges a queue of the demo's own. On Redis its marker goes too, which a purge keeps.
+/// Purges a queue that the demo created. On Redis, also removes the queue's marker,
+/// which a purge keeps.
 pub(super) async fn remove(
     url: &str,
     queue: &dyn Queue,

@@ -10,24 +10,24 @@ use std::{
     path::Path,
 };
 
-/// Bytes of a record: kind, space, twelve digits, newline.
+/// The length of a record in bytes: kind, space, twelve digits, newline.
 const SIZE: usize = 15;
 
-/// The kind of a record.
+/// Whether a record is about the start or the end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Start,
     End,
 }
 
-/// One line of a file of records.
+/// One line of a record file: the start or the end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) kind: Kind,
     pub(super) job: u64,
 }
 
-/// The file of one worker process.
+/// Appends records to the file of one worker process.
 #[derive(Debug)]
 pub(super) struct Recorder(File);
 
@@ -51,11 +51,11 @@ impl Recorder {
     }
 }
 
-/// The records of one worker, or what is wrong with its file.
+/// Reads the records of one worker. Returns the reason if the file is not readable.
 pub(super) fn read(path: &Path) -> Result<Vec<Record>, String> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        // The worker was killed before it opened its file.
+        // No file means no records: the worker was killed before it created its file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(format!("{path:?} cannot be read: {error}")),
     };

@@ -1,4 +1,4 @@
-//! The report of a demo.
+//! The report that `relq demo` prints at its end.
 
 use std::{fmt, time::Duration};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::judge::Judgement;
 
-/// The result of one batch.
+/// The part of the report that shows one batch and how long it took.
 #[derive(Serialize, Debug)]
 pub(super) struct Batch {
     pub(super) id: String,
@@ -16,7 +16,7 @@ pub(super) struct Batch {
     pub(super) seconds: f64,
 }
 
-/// The outcome of a demo.
+/// The counts and problems of a demo, as text or JSON.
 #[derive(Serialize, Debug)]
 pub(super) struct Report {
     pushed: u64,
@@ -56,7 +56,7 @@ impl Report {
         }
     }
 
-    /// Whether no job is lost and the queue agrees with the records.
+    /// Whether no job was lost and there are no problems.
     pub(super) fn is_clean(&self) -> bool {
         self.lost == 0 && self.problems.is_empty()
     }

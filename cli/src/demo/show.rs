@@ -1,4 +1,4 @@
-//! The progress line of the demo, on a terminal only.
+//! Draws the progress of the demo, if standard error is a terminal.
 
 use std::{
     io::{self, IsTerminal},
@@ -12,12 +12,13 @@ use crate::message::say;
 
 const LINE: &str = "{bar:30} {pos}/{len} finished  {msg}  {elapsed}";
 
-/// A line on standard error that is redrawn.
+/// The progress line on standard error.
 #[derive(Debug)]
 pub(super) struct Show(ProgressBar);
 
 impl Show {
-    /// Prints where the demo runs, and draws the line.
+    /// Prints the number of jobs and the store, and draws the progress line. Does
+    /// nothing if standard error is not a terminal.
     pub(super) fn start(jobs: u64, queue: &Arc<dyn Queue>) -> Self {
         if !io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());

@@ -1,4 +1,4 @@
-//! A worker process of the demo.
+//! The hidden command that runs a worker process of the demo.
 
 use std::{
     io::{self, Read},
@@ -22,7 +22,8 @@ use crate::{
     target::Target,
 };
 
-/// A short lease, so that a dead worker's jobs come back soon.
+/// The lease of a demo worker: short, so that a killed worker's jobs are recovered
+/// soon.
 const LEASE: Duration = Duration::from_secs(1);
 const REAP_EVERY: Duration = Duration::from_millis(500);
 
@@ -37,7 +38,7 @@ const JOB_TAKES: (Duration, Duration) =
 /// Run the demo's jobs and record their starts and ends
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The file to write to
+    /// The file that receives the records
     #[arg(long)]
     records: PathBuf,
 }
@@ -80,8 +81,8 @@ async fn work(
     Ok(())
 }
 
-/// Ends this process when the demo ends, in whatever way. The demo's end of the pipe on
-/// standard input is then closed.
+/// Ends this process as soon as the demo has ended or was killed. This thread waits for
+/// the end of standard input, a pipe whose other end the demo holds open.
 fn end_with_the_demo() {
     thread::spawn(|| {
         let _ = io::stdin().read(&mut [0]);

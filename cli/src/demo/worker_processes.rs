@@ -1,4 +1,4 @@
-//! The worker processes of the demo: started, killed and replaced.
+//! Starts, kills and replaces the worker processes of the demo.
 
 use std::{
     env, io,
@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use super::judge::Evidence;
 use crate::failure::{CommandResult, Failure};
 
-/// The workers, both running and killed.
+/// The running worker processes, and the record files of all workers so far.
 #[derive(Debug)]
 pub(super) struct WorkerProcesses {
     program: PathBuf,
@@ -26,12 +26,12 @@ pub(super) struct WorkerProcesses {
 #[derive(Debug)]
 struct Worker {
     process: Child,
-    /// The worker's index in the evidence.
+    /// The position of this worker's record file in the list of all record files.
     number: usize,
 }
 
 impl WorkerProcesses {
-    /// Starts `size` workers that leave their records in `folder`.
+    /// Starts `size` workers that write their records to files in `folder`.
     pub(super) fn start(
         size: usize,
         url: &str,
@@ -54,7 +54,7 @@ impl WorkerProcesses {
         Ok(worker_processes)
     }
 
-    /// Kills a random worker with SIGKILL and starts another in its place.
+    /// Kills one worker, chosen at random, with SIGKILL and starts another.
     pub(super) async fn kill_one(
         &mut self,
         environment: &Environment,
@@ -69,12 +69,12 @@ impl WorkerProcesses {
         Ok(())
     }
 
-    /// How many were killed so far.
+    /// How many workers were killed so far.
     pub(super) fn kills(&self) -> usize {
         self.evidence.iter().filter(|worker| worker.was_killed).count()
     }
 
-    /// Fails when a worker ended without having been killed.
+    /// Fails if a worker ended by itself: only kills may end workers.
     pub(super) fn check(&mut self) -> CommandResult {
         for worker in &mut self.living {
             match worker.process.try_wait() {
@@ -89,7 +89,8 @@ impl WorkerProcesses {
         Ok(())
     }
 
-    /// Ends the workers, so that their records can be read.
+    /// Ends all workers by closing their standard input. After that their record files
+    /// are complete and can be read.
     pub(super) async fn dismiss(mut self) -> CommandResult<Vec<Evidence>> {
         for worker in &mut self.living {
             worker.process.kill().await.map_err(|error| {
@@ -108,8 +109,8 @@ impl WorkerProcesses {
             // The URL is not an argument, because all users of the machine can read
             // arguments.
             .env("RELQ_URL", &self.url)
-            // The workers would log warnings about the kills, which would confuse the
-            // user.
+            // By default workers log only errors: each kill causes warnings, which
+            // would confuse the user of the demo.
             .env("RELQ_LOG", env::var_os("RELQ_LOG").unwrap_or_else(|| "error".into()))
             // The end of standard input tells a worker that the demo has ended.
             .stdin(Stdio::piped())

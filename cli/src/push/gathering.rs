@@ -19,7 +19,7 @@ const BATCH_BYTES: usize = 1 << 20;
 
 pub(super) type Batch = Vec<Bytes>;
 
-/// Why the input ended early.
+/// Why reading the input stopped before its end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     #[error("the input cannot be read: {0}")]
@@ -28,14 +28,15 @@ pub(super) enum ReadError {
     TooLong { line: usize, limit: usize },
 }
 
-/// Lines that were read and not yet pushed.
+/// The buffer of lines that are read and not yet pushed.
 #[derive(Debug)]
 pub(super) struct Gathering {
     most: usize,
     state: Mutex<State>,
-    /// Notified when there are lines to take.
+    /// Notified when the buffer has lines. The task that pushes them waits for this.
     filled: Notify,
-    /// Notified when there is room again.
+    /// Notified when the buffer has room again. The thread that reads the input waits
+    /// for this.
     emptied: Condvar,
 }
 
@@ -52,7 +53,7 @@ impl Gathering {
         Self { most, state: Mutex::default(), filled, emptied }
     }
 
-    /// Adds a line; waits while the buffer is full.
+    /// Adds a line. Blocks the reading thread while the buffer is full.
     pub(super) fn add(&self, line: Bytes) {
         let mut state = self.state();
         while state.batch.len() >= self.most || state.bytes >= BATCH_BYTES {
@@ -63,20 +64,20 @@ impl Gathering {
         state.batch.push(line);
     }
 
-    /// Lets the task take the lines so far, because there is no more input at the
-    /// moment.
+    /// Wakes the task that pushes, even if the buffer is not full. The reading thread
+    /// calls this before it waits for more input.
     pub(super) fn offer(&self) {
         self.filled.notify_one();
     }
 
-    /// Ends the input: no more lines will be added.
+    /// Marks the end of the input. No line is added after this call.
     pub(super) fn end(&self, end: Result<(), ReadError>) {
         self.state().end = Some(end);
         self.filled.notify_one();
     }
 
-    /// Takes the gathered lines; waits until there are any. Lines that were gathered
-    /// before an error are returned before the error.
+    /// Takes the gathered lines, and waits until there are some. Returns `None` at the
+    /// end of the input. An error of the input is returned after the lines before it.
     pub(super) async fn take(&self) -> Option<Result<Batch, ReadError>> {
         loop {
             if let Poll::Ready(next) = self.take_now() {

@@ -1,4 +1,5 @@
-//! The output of `push`: ids as they are stored, or their count.
+//! The output of `relq push`: the id of each job when the job is stored. With --quiet
+//! it is only the number of jobs, at the end.
 
 use std::fmt;
 
@@ -11,7 +12,8 @@ use crate::{
     output::{Format, JsonArray, Output},
 };
 
-/// The results so far. The push continues when the reader of the ids closes the output.
+/// Prints the results of a push. If the reader of the output closes it, the push goes
+/// on and prints nothing more.
 #[derive(Debug)]
 pub(super) struct Ids {
     to: Option<To>,
@@ -49,7 +51,8 @@ impl Ids {
         Ok(Self { to, format, count: Count::default() })
     }
 
-    /// Takes the results of one call.
+    /// Counts the jobs that one push call stored, and prints their ids, unless the user
+    /// asked for the number only.
     pub(super) fn stored(&mut self, pushed: &[Pushed]) -> CommandResult {
         for answer in pushed {
             match answer {
@@ -66,7 +69,7 @@ impl Ids {
         }
     }
 
-    /// Prints the rest of the output.
+    /// Prints the end of the output: that of the JSON array, or the number of jobs.
     pub(super) fn end(self) -> CommandResult {
         match self.to {
             Some(To::Json(array)) => array.end(),

@@ -1,6 +1,8 @@
-//! The payloads for one push call after another, read no faster than they are pushed.
+//! Divides the payloads of `relq push` into calls, and reads a file no faster than its
+//! lines are pushed.
 //!
-//! A separate thread reads, because a read from a file or pipe may block for any time.
+//! A separate thread reads the file, because a read from a file or pipe may block for
+//! any time.
 
 use std::{
     fs::File,
@@ -15,10 +17,10 @@ use relq::{Bytes, capabilities::Capabilities};
 use super::gathering::{Batch, Gathering, ReadError};
 use crate::failure::{CommandResult, Failure};
 
-/// Bytes per read.
+/// How many bytes one read of the input returns at most.
 const CHUNK: usize = 64 << 10;
 
-/// The limits of a backend.
+/// The backend's limits on one push call and one payload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     payload: usize,
@@ -35,7 +37,7 @@ impl Limits {
     }
 }
 
-/// The payloads still to be pushed.
+/// The payloads that are not pushed yet.
 #[derive(Debug)]
 pub(super) enum Lines {
     Given { left: std::vec::IntoIter<Bytes>, batch: usize },
@@ -43,12 +45,12 @@ pub(super) enum Lines {
 }
 
 impl Lines {
-    /// Payloads of the command line.
+    /// Divides payloads that were given as arguments on the command line.
     pub(super) fn given(payloads: Vec<Bytes>, limits: Limits) -> Self {
         Self::Given { left: payloads.into_iter(), batch: limits.batch }
     }
 
-    /// The lines of a file, or of standard input when it is `-`.
+    /// Divides the lines of a file into calls. The path `-` means standard input.
     pub(super) fn of_file(
         path: &Path,
         separator: u8,
@@ -73,7 +75,7 @@ impl Lines {
         Self::Read(to)
     }
 
-    /// The payloads of the next call; `None` after the last.
+    /// The payloads of the next push call. `None` when all are pushed.
     pub(super) async fn next(&mut self) -> Option<Result<Batch, ReadError>> {
         match self {
             Self::Given { left, batch } => {
@@ -85,7 +87,7 @@ impl Lines {
     }
 }
 
-/// Cuts the input into lines.
+/// Divides the bytes of the input into lines.
 struct Splitter {
     separator: u8,
     longest: usize,
@@ -115,14 +117,15 @@ impl Splitter {
             }
             self.to.offer();
         }
-        // A last line without a separator counts.
+        // The last line need not end with a separator.
         if !self.partial.is_empty() {
             self.line(&[]);
         }
         Ok(())
     }
 
-    /// Takes a piece of the input with a separator at its end or none at all.
+    /// Adds a piece of the input to the current line. If the piece ends with a
+    /// separator, the line is complete. A piece contains no other separator.
     fn piece(&mut self, piece: &[u8]) -> Result<(), ReadError> {
         let (text, ends) = match piece.split_last() {
             Some((last, text)) if *last == self.separator => (text, true),
@@ -142,7 +145,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// A line that ends with `text`.
+    /// Adds a line to the buffer: the part that was read before, and then `text`.
     fn line(&mut self, text: &[u8]) {
         self.lines += 1;
         if self.partial.is_empty() {
@@ -160,7 +163,7 @@ mod tests {
 
     const LIMITS: Limits = Limits { payload: 5, batch: 3 };
 
-    /// All lines of `input`, and the error that ended them.
+    /// Reads all of `input`. Returns its lines, and the error if one ended the input.
     async fn split(
         input: impl Read + Send + 'static,
         separator: u8,
@@ -209,7 +212,7 @@ mod tests {
         assert_eq!(lines, ["ab", "cd", "", "ef"]);
     }
 
-    /// Lines that were read are pushed before more input arrives.
+    /// When the input pauses, the lines read before the pause are pushed.
     #[tokio::test]
     async fn a_pause_of_the_input_holds_nothing_back() {
         let (reader, mut writer) = io::pipe().unwrap();

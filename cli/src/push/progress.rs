@@ -1,4 +1,4 @@
-//! The progress of a push, on a terminal only.
+//! Draws the progress of a push, if standard error is a terminal.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ const OF_A_FILE: &str =
     "{bar:30} {percent:>3}%  {msg} jobs  {binary_bytes_per_sec}  {eta}";
 const OF_A_STREAM: &str = "{spinner} {msg} jobs  {elapsed}";
 
-/// A line on standard error that is redrawn.
+/// The progress line on standard error.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
@@ -20,8 +20,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Draws on standard error if that is a terminal and the ids are not printed to a
-    /// terminal too.
+    /// Begins the progress line. Draws nothing if standard error is not a terminal, or
+    /// if the ids are printed to a terminal.
     pub(super) fn start(file: Option<&Path>, quiet: bool) -> Self {
         let ids_are_in_the_way = !quiet && io::stdout().is_terminal();
         let bar = match file {
@@ -40,7 +40,7 @@ impl Progress {
         self.bar.set_message(self.jobs.get().to_string());
     }
 
-    /// Removes the line.
+    /// Removes the progress line from the terminal.
     pub(super) fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! Pushes the jobs of one call until a reply arrives.
+//! Sends a push call, and repeats it until a reply arrives.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,8 +12,8 @@ use relq::{
 
 use crate::interrupts::Interrupts;
 
-/// How long a call is repeated. This is less than the five minutes in which its token
-/// is known.
+/// How long a call without a reply is repeated. The store remembers the call's token
+/// for five minutes, so a repetition within this time stores no job twice.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The pause before the first repetition. It doubles each time, up to `LONGEST_PAUSE`.
@@ -29,7 +29,8 @@ pub(crate) struct Sender {
     interrupts: Interrupts,
 }
 
-/// Why a call was given up, and whether its jobs may still be stored.
+/// The error of a push call that was not repeated any more. It says whether the jobs of
+/// the call may be stored nevertheless.
 #[derive(Debug)]
 pub(crate) struct Unsent {
     pub(crate) error: Error,
@@ -37,17 +38,17 @@ pub(crate) struct Unsent {
 }
 
 impl Sender {
-    /// A sender that stops repeating when the program is told to stop.
+    /// A sender that stops repeating its calls when a signal asks the program to stop.
     pub(crate) fn new(queue: Arc<dyn Queue>, interrupts: Interrupts) -> Self {
         Self { queue, environment: Environment::default(), interrupts }
     }
 
-    /// The signals that tell the program to stop.
+    /// The signals that ask the program to stop.
     pub(super) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
     }
 
-    /// Pushes the jobs of one call.
+    /// Pushes jobs in one call. Repeats the call if the backend remembers push tokens.
     pub(crate) async fn send(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Unsent> {
         let has_tokens = self.queue.capabilities().supports(Capability::PushTokens);
         let token = has_tokens.then(|| PushToken::random(self.environment.random()));
@@ -57,7 +58,7 @@ impl Sender {
         .await
     }
 
-    /// Makes a repeatable call, and repeats it until it returns.
+    /// Makes a call that is safe to repeat, and repeats it until a reply arrives.
     pub(crate) async fn repeat<T>(
         &self,
         call: impl AsyncFnMut() -> Result<T, Error>,
@@ -92,7 +93,8 @@ impl Sender {
         }
     }
 
-    /// Sleeps for half of `longest` to all of it, or until told to stop.
+    /// Sleeps for a random time between half of `longest` and `longest`. Returns
+    /// earlier if a signal asks the program to stop.
     async fn pause(&self, longest: Duration) {
         let share = 0.5 + self.environment.random().fraction() / 2.0;
         let sleep = self.environment.clock().sleep(longest.mul_f64(share));

@@ -1,10 +1,11 @@
-//! Reports that the command cannot be started.
+//! Ends the worker when its command cannot be started.
 
 use std::sync::{Arc, OnceLock};
 
 use relq::worker::CancellationToken;
 
-/// Set by the first job that cannot start the command; ends the worker.
+/// Carries a message from the first job that cannot start the command to the worker,
+/// which then ends.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CannotStart {
     message: Arc<OnceLock<String>>,
@@ -17,7 +18,8 @@ impl CannotStart {
         self.told.cancelled().await;
     }
 
-    /// The reported message.
+    /// The message of the job that could not start the command. `None` if there is
+    /// none.
     pub(super) fn message(&self) -> Option<String> {
         self.message.get().cloned()
     }

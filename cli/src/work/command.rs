@@ -1,4 +1,4 @@
-//! One run of the command, on one job.
+//! Runs the command of `--exec` on one job.
 
 use std::{
     future::pending,
@@ -36,7 +36,7 @@ use crate::{printable::printable, target::Environment};
 /// resources.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
 
-/// The command that is run on each job.
+/// The command of `--exec`, and the state that its processes for all jobs share.
 #[derive(Debug)]
 pub(super) struct JobCommand {
     pub(super) program: Program,
@@ -45,27 +45,28 @@ pub(super) struct JobCommand {
     pub(super) output_lines: OutputLines,
     pub(super) cannot_start: CannotStart,
     pub(super) guards: Arc<Guards>,
-    /// Held by the one job that waits for scarce resources of the system. If all jobs
-    /// tried at once, each would take a part of the resources that one command needs.
+    /// A job holds this lock while it waits until the system has resources for its
+    /// command. If all waiting jobs tried at once, each would take a part of the
+    /// resources that one command needs.
     pub(super) shortage: Mutex<()>,
 }
 
 /// How the output of commands is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputLines {
-    /// Byte by byte as the command writes it: only one command runs at a time, so
-    /// nothing can mix.
+    /// Bytes are printed as the command writes them. Only one command runs at a time,
+    /// so no outputs mix.
     Unchanged,
-    /// In whole lines.
+    /// Only whole lines are printed.
     Whole,
-    /// In whole lines, each with the id of its job.
+    /// Only whole lines are printed, each with the id of its job at the beginning.
     Tagged,
 }
 
 impl JobCommand {
-    /// Runs the command; `Ok` when it exits with 0.
+    /// Runs the command on a job. Returns `Ok` if the command exits with 0.
     ///
-    /// When this future is dropped, the command's process group is killed.
+    /// If this future is dropped, the command's process group is killed.
     pub(super) async fn run(&self, job: JobContext) -> Result<(), Failure> {
         let (mut child, group) = self.start(&job).await?;
         let output = self.forward(&mut child, &job);
@@ -77,8 +78,8 @@ impl JobCommand {
         };
         match &end {
             End::Exited(_) => group.release().await,
-            // Any result would count as an attempt. Without a result the job is given
-            // back.
+            // Return no result: a result would count the attempt, and without one the
+            // worker gives the job back.
             End::Stopped(Some(Cancellation::ShutDown)) => {
                 drop(group);
                 return pending().await;
@@ -117,8 +118,8 @@ impl JobCommand {
         }
     }
 
-    /// Starts the command. When the system is short of resources, it waits until
-    /// running commands end, because a shortage must not bury a job.
+    /// Starts the command. If the system is short of resources, waits until running
+    /// commands end, because a shortage must not count as a failed attempt.
     async fn start(&self, job: &JobContext) -> Result<(Child, Group), Failure> {
         let mut turn = None;
         loop {
@@ -139,8 +140,8 @@ impl JobCommand {
                     turn = Some(self.shortage.lock().await);
                 }
                 StartFailure::Hopeless => {
-                    // The command would fail every job, so the worker ends and gives
-                    // this job back.
+                    // The command would fail for every job. So the worker ends, and
+                    // this future never returns, which gives the job back.
                     self.cannot_start.tell(message);
                     return pending().await;
                 }
@@ -160,7 +161,7 @@ impl JobCommand {
                     return Ok((child, Group::new(guard, Arc::clone(&self.guards))));
                 }
                 // The guard was killed, so its process group does not exist any more.
-                // The loop takes another guard.
+                // The next turn of the loop takes another guard.
                 Err(_) if !guard.is_running() => {}
                 Err(error) => {
                     self.guards.give_back(guard).await;
@@ -177,8 +178,8 @@ impl JobCommand {
             .env("RELQ_ID", job.id().as_str())
             .env("RELQ_ATTEMPT", job.attempt().to_string())
             .env("RELQ_HEADERS", headers_json(job.headers()));
-        // If the worker itself runs in a command, its own RELQ variables do not apply
-        // to the job.
+        // RELQ variables that this worker inherited, because it runs in a command
+        // itself, are replaced or removed: they describe another job.
         let batch = job.batch().map(|batch| batch.as_str().into());
         let own = self.environment.variables().iter().cloned();
         for (name, value) in own.chain([("RELQ_BATCH", batch)]) {
@@ -212,7 +213,7 @@ fn headers_json(headers: &Headers) -> String {
     Value::Object(object).to_string()
 }
 
-/// How a command ended.
+/// How a command ended: by itself, by a time limit, or because it was stopped.
 enum End {
     Exited(io::Result<ExitStatus>),
     TimedOut(Duration),
@@ -220,7 +221,7 @@ enum End {
 }
 
 impl End {
-    /// Why the attempt failed; `None` when it succeeded.
+    /// The reason why the attempt failed. `None` if it succeeded.
     fn failure(&self) -> Option<String> {
         match self {
             Self::Exited(Ok(status)) if status.success() => None,
@@ -237,17 +238,17 @@ impl End {
     }
 }
 
-/// The output of a command while it is forwarded.
+/// The two outputs of a running command, which are forwarded to those of relq.
 struct Output {
-    /// `None` when the command writes to the output of relq by itself.
+    /// `None` if the command writes directly to the output of relq.
     stdout: Option<Forwarding>,
     stderr: Option<Forwarding>,
     tail: Arc<StderrTail>,
 }
 
 impl Output {
-    /// Waits until the output of a command that has ended is forwarded. Returns the end
-    /// of its standard error.
+    /// Waits until the whole output of a command that has ended is forwarded. Returns
+    /// the last part of its standard error.
     async fn complete(self) -> String {
         for forwarding in [self.stdout, self.stderr].into_iter().flatten() {
             forwarding.complete().await;
@@ -256,11 +257,13 @@ impl Output {
     }
 }
 
-/// Why a command could not be started.
+/// Why a command was not started.
 enum StartFailure {
-    /// The system has too few processes, files or memory at the moment.
+    /// The system has no process, file or memory for it at the moment. A later try may
+    /// succeed.
     Shortage,
-    /// The program does not exist or is not executable, or its guard cannot run.
+    /// No job can start the command: its program does not exist or is not executable,
+    /// or its guard cannot run.
     Hopeless,
     Other,
 }

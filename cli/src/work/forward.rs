@@ -25,25 +25,25 @@ use super::{stderr_tail::StderrTail, whole_lines::WholeLines};
 /// complete. A process that the command left running may hold the output open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// The most bytes of one read.
+/// How many bytes of output one read takes at most.
 const CHUNK: usize = 16 << 10;
 
-/// An output of relq.
+/// Which output of relq receives the bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stream {
     Output,
     Error,
 }
 
-/// How the output of a command is forwarded.
+/// Whether the bytes are forwarded unchanged or in whole lines.
 #[derive(Debug)]
 pub(super) enum Format {
-    /// As it is, because only one command runs at a time.
+    /// Bytes are forwarded unchanged, because only one command runs at a time.
     Unchanged,
     Lines(WholeLines),
 }
 
-/// An output of a command while it is forwarded.
+/// A task that forwards one output of a running command.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     command_ended: oneshot::Sender<()>,
@@ -51,7 +51,8 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Begins to forward. `tail` keeps the end of the output.
+    /// Starts a task that forwards the output. `tail` receives a copy of its last
+    /// bytes.
     pub(super) fn start(
         from: impl AsyncRead + Send + Unpin + 'static,
         to: Stream,
@@ -65,16 +66,17 @@ impl Forwarding {
         Self { command_ended, complete }
     }
 
-    /// The command has ended: waits until its output is forwarded. Later output, of
-    /// processes that it left running, is forwarded too.
+    /// Called when the command has ended: waits until its output is forwarded. The task
+    /// continues for processes that the command left running.
     pub(super) async fn complete(self) {
-        // The two results say only which of the two sides was the first.
+        // Ignore both results. `send` fails if the output is closed already. The wait
+        // ends with an error when the task drops its end of the channel, as it should.
         let _ = self.command_ended.send(());
         let _ = self.complete.await;
     }
 }
 
-/// Whether a process can still write to the output.
+/// Whether more output can arrive. It can while a process holds the pipe open.
 #[derive(PartialEq)]
 enum Source {
     Open,
@@ -90,8 +92,9 @@ struct Forwarder<R> {
 }
 
 impl<R: AsyncRead + Unpin> Forwarder<R> {
-    /// Forwards until the output is closed. Drops `complete` when the output is closed,
-    /// or silent after the end of the command.
+    /// Forwards output until the command's pipe is closed. Dropping `complete` wakes
+    /// the job that waits for the output. This happens when the pipe is closed, or when
+    /// no output has arrived for a while after the command ended.
     async fn run(
         mut self,
         command_ended: oneshot::Receiver<()>,
@@ -155,7 +158,7 @@ impl<R: AsyncRead + Unpin> Forwarder<R> {
         write(self.to, bytes).await
     }
 
-    /// Writes the last line, if it has no newline yet.
+    /// Writes the rest of the output: a last line that has no newline.
     async fn finish(&mut self) {
         if let Format::Lines(lines) = &mut self.format {
             let last = lines.finish();
@@ -164,10 +167,11 @@ impl<R: AsyncRead + Unpin> Forwarder<R> {
     }
 }
 
-/// Writes to an output of relq. If the output is closed, the output of the command is
-/// closed too, so that the command fails at its next write, as in a shell's pipe.
+/// Writes to an output of relq. If that is closed, closes the command's output too, so
+/// that the command fails at its next write, as in a shell's pipe.
 async fn write(to: Stream, bytes: Vec<u8>) -> Source {
-    /// Held while a thread writes, so that other commands need no threads to wait.
+    /// A lock for each output of relq. The task takes it before it uses a thread for
+    /// the write, so that waiting tasks need no threads.
     static WRITING: [Mutex<()>; 2] = [Mutex::const_new(()), Mutex::const_new(())];
 
     if bytes.is_empty() {
@@ -180,7 +184,8 @@ async fn write(to: Stream, bytes: Vec<u8>) -> Source {
             out.write_all(&bytes).and_then(|()| out.flush())
         }
         Stream::Error => {
-            // The command must not fail when the error output of relq is closed.
+            // Ignore errors: the command must not fail because relq's standard error is
+            // closed.
             let _ = io::stderr().lock().write_all(&bytes);
             Ok(())
         }

@@ -1,4 +1,5 @@
-//! The process group of one command. Processes that the command started end with it.
+//! The process group of one command. It contains the processes that the command starts,
+//! so that they can be ended together.
 
 use std::sync::Arc;
 
@@ -18,23 +19,26 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The group of this guard. The guard returns to `guards` in the end.
+    /// Makes the value for the group that `guard` leads. When the command ends by
+    /// itself, the guard goes back to `guards`.
     pub(super) fn new(guard: Guard, guards: Arc<Guards>) -> Self {
         Self { guard: Some(guard), guards }
     }
 
-    /// The command ended by itself. Processes that it left running continue.
+    /// Called when the command has ended by itself: kills nothing, so processes that it
+    /// left running continue.
     pub(super) async fn release(mut self) {
         if let Some(guard) = self.guard.take() {
             self.guards.give_back(guard).await;
         }
     }
 
-    /// Asks the whole group to end, waits a moment for the command, and kills the
-    /// remaining processes, including the guard.
+    /// Sends SIGTERM to the whole group, waits up to [`GRACE`] for the command, and
+    /// kills the processes that remain, including the guard.
     pub(super) async fn terminate(self, child: &mut Child) {
         self.send(Signal::TERM);
-        // The rest of the group is killed now, even if the command ended in time.
+        // Drop the group even if the command ended in time: this kills the other
+        // processes of the group.
         let _ = timeout(GRACE, child.wait()).await;
         drop(self);
         if let Err(error) = child.wait().await {
@@ -43,7 +47,7 @@ impl Group {
     }
 
     fn send(&self, signal: Signal) {
-        // A group that has ended already needs no signal.
+        // Ignore an error: the group has ended already.
         if let Some(guard) = &self.guard {
             let _ = kill_process_group(guard.group(), signal);
         }

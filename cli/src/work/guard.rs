@@ -38,20 +38,23 @@ use crate::{
 /// The time between SIGTERM and SIGKILL.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
-/// From the worker: a command is about to be started in the group.
+/// The byte with which the worker tells the guard that a command is about to start.
 pub(super) const ARM: u8 = b'a';
 
-/// From the worker: the command has ended; processes that it left running continue.
+/// The byte with which the worker tells the guard that the command has ended. Processes
+/// that the command left running continue.
 pub(super) const DISARM: u8 = b'd';
 
-/// To the worker: the group is empty except for the guard.
+/// The byte with which the guard tells the worker that no other process is in its
+/// group.
 pub(super) const READY: u8 = b'r';
 
-/// Lead the process group of a command
+/// Lead the process group of a command of `relq work`
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {}
 
-/// Serves the worker whose socket is standard input, until that is closed.
+/// Runs the guard: reads the worker's orders from standard input, a socket, until the
+/// worker closes it.
 pub(crate) fn run(_: Args) -> CommandResult {
     let cannot =
         |error| Failure::Failed(format!("a command cannot be guarded: {error}"));
@@ -59,13 +62,13 @@ pub(crate) fn run(_: Args) -> CommandResult {
     serve(getpid()).map_err(|error| cannot(error.into()))
 }
 
-/// Makes the guard survive the signals that are sent to the group.
+/// Handles the signals that are sent to the group, so that they do not end the guard.
 fn outlive_signals() -> io::Result<()> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
     for signal in interrupts::SIGNALS {
-        // A handled signal does not end the process; the guard does not need to receive
-        // it.
+        // Dropping the receiver of the signal is correct: the handler stays installed,
+        // so the signal does not end the process.
         drop(interrupts::handle(signal)?);
     }
     Ok(())
@@ -90,7 +93,7 @@ fn serve(group: Pid) -> Result<(), Errno> {
     }
 }
 
-/// The worker's next order; `None` when the worker has died.
+/// Reads the worker's next order. `None` if the worker has died or closed the socket.
 fn next_order() -> Option<u8> {
     let mut order = [0];
     match retry_on_intr(|| rustix::io::read(io::stdin(), &mut order)) {
@@ -113,7 +116,7 @@ fn say_ready() -> Result<(), Errno> {
 fn is_alone_in(group: Pid) -> Result<bool, Errno> {
     let has_left = group_of_worker().map(|other| setpgid(None, Some(other)));
     if !matches!(has_left, Some(Ok(()))) {
-        // The worker has died, and its group with it.
+        // The worker has died, and its process group does not exist any more.
         return Ok(false);
     }
     let is_empty = test_kill_process_group(group) == Err(Errno::SRCH);
@@ -123,16 +126,16 @@ fn is_alone_in(group: Pid) -> Result<bool, Errno> {
     Ok(is_empty)
 }
 
-/// The process group of the worker. It is `None` if that has no number here: the worker
-/// has died, and its place was taken by a first process that the kernel started, or the
-/// worker's group is outside of its container.
+/// Returns the process group of the worker. `None` if the kernel reports it as 0. This
+/// happens in two cases: the worker has died and the kernel itself started the new
+/// parent, or the worker's group is outside of this container.
 fn group_of_worker() -> Option<Pid> {
-    // rustix takes a group without a number for a mistake.
+    // Call nix here, because the same function of rustix does not accept a group of 0.
     let group = nix::unistd::getpgid(Some(nix::unistd::getppid())).ok()?;
     Pid::from_raw(group.as_raw())
 }
 
-/// Ends the group, including the guard.
+/// Ends all processes of the group, including this guard: SIGTERM, then SIGKILL.
 fn end(group: Pid) -> Result<(), Errno> {
     kill_process_group(group, Signal::TERM)?;
     thread::sleep(GRACE);

@@ -1,4 +1,4 @@
-//! The guards of a worker, as the worker sees them.
+//! Starts guards for the commands of a worker, and keeps idle ones for reuse.
 
 use std::{
     env, io,
@@ -24,12 +24,13 @@ const COMMAND: &str = "lead-group";
 /// because a guard must survive when all processes of that name are killed.
 const NAME: &str = "job-guard";
 
-/// Guards without a command. They are kept, because starting a guard takes as long as a
-/// short command.
+/// The idle guards of a worker. They are kept, because starting a guard takes as long
+/// as a short command.
 #[derive(Debug, Default)]
 pub(super) struct Guards(Mutex<Vec<Guard>>);
 
-/// A process group for one command at a time, and the process that leads it.
+/// The worker's handle of a guard process, which leads a process group. One command at
+/// a time runs in the group.
 #[derive(Debug)]
 pub(super) struct Guard {
     process: Child,
@@ -39,7 +40,7 @@ pub(super) struct Guard {
 }
 
 impl Guards {
-    /// A guard whose group is empty.
+    /// Returns an idle guard, or starts one. No other process is in its group.
     pub(super) async fn take(&self) -> io::Result<Guard> {
         loop {
             let idle = self.idle().pop();
@@ -50,14 +51,14 @@ impl Guards {
         }
     }
 
-    /// Takes back a guard whose command has ended.
+    /// Keeps a guard whose command has ended by itself, for another command.
     pub(super) async fn give_back(&self, mut guard: Guard) {
         if guard.orders.write_all(&[DISARM]).await.is_ok() {
             self.idle().push(guard);
         }
     }
 
-    /// Ends the guards without a command.
+    /// Ends the guards that have no command.
     pub(super) fn end_idle(&self) {
         self.idle().clear();
     }
@@ -72,13 +73,15 @@ impl Guard {
         let (ours, theirs) = Socket::pair()?;
         let mut command = Command::new(this_program()?);
         command.arg0(NAME).arg(COMMAND).current_dir("/").process_group(0);
-        // A guard needs no relq variables, and it must not keep a folder in use.
+        // A guard needs no relq variables. It runs in `/`, so that it keeps no folder
+        // in use.
         for (name, _) in env::vars_os().filter(|(name, _)| is_ours(name)) {
             command.env_remove(name);
         }
         let process =
             command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).spawn()?;
-        // The command value holds the child's end of the socket open.
+        // Close this process's copy of the child's end of the socket, which `command`
+        // holds.
         drop(command);
         ours.set_nonblocking(true)?;
         let id = process.id().and_then(|id| i32::try_from(id).ok());
@@ -87,18 +90,19 @@ impl Guard {
         if guard.is_ready().await { Ok(guard) } else { Err(has_ended()) }
     }
 
-    /// Waits until the group is empty; `false` when the guard has ended.
+    /// Waits until the guard reports that its group is empty. Returns `false` if the
+    /// guard has ended.
     async fn is_ready(&mut self) -> bool {
         matches!(self.orders.read_u8().await, Ok(READY))
     }
 
-    /// From now on, the processes of the group end when the worker dies. Returns
-    /// `false` when the guard has ended.
+    /// Tells the guard that a command starts: from now on, the guard ends its group
+    /// when the worker dies. Returns `false` if the guard has ended.
     pub(super) async fn arm(&mut self) -> bool {
         self.orders.write_all(&[ARM]).await.is_ok()
     }
 
-    /// Whether the guard runs.
+    /// Whether the guard's process is running.
     pub(super) fn is_running(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }

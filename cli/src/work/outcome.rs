@@ -4,14 +4,14 @@ use relq::{Queue, Stats};
 
 use crate::failure::{CommandResult, Failure};
 
-/// The exit code when all jobs have ended and some of them died.
+/// The exit code when no job is left, but some jobs became dead during the run.
 const SOME_DIED: u8 = 3;
 
-/// The exit code when jobs are left.
+/// The exit code when the queue has jobs left.
 const SOME_LEFT: u8 = 4;
 
-/// The number of dead jobs before the worker began. It does not count as a result of
-/// this run.
+/// The number of dead jobs that the queue had before the worker began. These do not
+/// count as a result of this run.
 #[derive(Debug)]
 pub(super) struct DeadBefore(u64);
 
@@ -20,12 +20,12 @@ impl DeadBefore {
         Ok(Self(queue.stats().await?.dead))
     }
 
-    /// Fails if jobs died during the run or are left at its end.
+    /// Fails if jobs became dead during the run or are left at its end.
     ///
-    /// The queue is compared with its state before the run, so jobs that other workers
-    /// or the recovery have buried count too. `died_here` is the number of jobs that
-    /// this worker has buried. It is the least number, because another client may have
-    /// redriven or removed dead jobs in the meantime.
+    /// Compares the number of dead jobs with that before the run, so that jobs which
+    /// another worker or a recovery has buried count too. `died_here` is the number of
+    /// jobs that this worker has buried. At least this number counts, because another
+    /// client may have redriven or removed dead jobs during the run.
     pub(super) async fn judge(
         self,
         queue: &dyn Queue,

@@ -1,4 +1,4 @@
-//! A payload as the standard input of a command.
+//! Passes a payload to a command as its standard input.
 //!
 //! The payload is in a file without a name, not in a pipe. So the command can read all
 //! of it even when the worker is killed. With a pipe, a killed worker could leave a

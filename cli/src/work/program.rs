@@ -1,4 +1,4 @@
-//! The command of `--exec`, looked up before any job is claimed.
+//! Finds the program of `--exec` before the worker claims any job.
 
 use std::{
     env,
@@ -10,7 +10,7 @@ use rustix::fs::Access;
 
 use crate::failure::{CommandResult, Failure};
 
-/// A program that exists, and its arguments.
+/// The path of the program to run, and its arguments.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
@@ -18,8 +18,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Finds the program that the first of `words` names, as a shell would. A wrong
-    /// name is found here, so that it does not cost every job an attempt.
+    /// Finds the program that the first of `words` names, as a shell would. A program
+    /// that does not exist is reported here, before it costs every job an attempt.
     pub(super) fn find(words: Vec<OsString>) -> CommandResult<Self> {
         let mut words = words.into_iter();
         let Some(name) = words.next() else {

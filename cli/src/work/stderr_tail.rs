@@ -1,20 +1,20 @@
-//! Keeps the end of a command's standard error, for the last error of its job.
+//! Keeps the last bytes of a command's standard error, for the last error of its job.
 
 use std::{
     collections::VecDeque,
     sync::{Mutex, PoisonError},
 };
 
-/// The number of bytes kept: with the text around them they fit into a job's last
-/// error.
+/// How many of the last bytes of a command's standard error are kept. With the text
+/// that relq adds, they fit into a job's last error.
 const KEPT: usize = 3 << 10;
 
-/// The end of a command's standard error.
+/// The last bytes that a command wrote to its standard error.
 #[derive(Debug, Default)]
 pub(super) struct StderrTail(Mutex<VecDeque<u8>>);
 
 impl StderrTail {
-    /// Adds output, and drops the beginning of what is too long.
+    /// Appends output, and drops the oldest bytes beyond the limit.
     pub(super) fn keep(&self, output: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(output);
@@ -22,7 +22,7 @@ impl StderrTail {
         kept.drain(..surplus);
     }
 
-    /// The end of the output so far, as text.
+    /// The kept bytes as text.
     pub(super) fn text(&self) -> String {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(kept.make_contiguous()).trim().to_owned()

@@ -4,10 +4,10 @@
 /// pieces of this length, each on a line of its own.
 pub(super) const LONGEST_LINE: usize = 64 << 10;
 
-/// The part of the last line that has no newline yet, and the lines before it.
+/// Collects output until its line is complete.
 #[derive(Debug)]
 pub(super) struct WholeLines {
-    /// Each line begins with this text.
+    /// The text that is put before each line; may be empty.
     tag: Vec<u8>,
     unfinished: Vec<u8>,
 }
@@ -33,7 +33,8 @@ impl WholeLines {
         lines
     }
 
-    /// The output has ended. Returns the last line, if it has no newline.
+    /// Called at the end of the output. If the last line has no newline, returns it
+    /// with one added.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         let mut lines = Vec::new();
         if !self.unfinished.is_empty() {

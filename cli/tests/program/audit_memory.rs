@@ -1,4 +1,4 @@
-//! The memory of `relq audit` does not grow with the queue.
+//! Tests that `relq audit` of a large queue needs no more memory than of a small one.
 
 use std::{fs, thread, time::Duration};
 
@@ -6,23 +6,26 @@ use relq_conformance::server::Server;
 
 use crate::relq::Store;
 
-/// The memory by which the audit of a large queue may exceed that of a small one: the
-/// records that are sorted in memory, and the pages read from the store.
+/// How many KiB more memory the audit of the larger queue may use. The audit sorts some
+/// records in memory and reads pages of the store, so its memory grows a little.
 const MOST_GROWTH_KIB: u64 = 24 * 1024;
 
-/// The most memory that `relq audit` had resident, in KiB. Its queue has `jobs` jobs.
+/// Runs `relq audit` on a queue of `jobs` jobs without problems. Returns the largest
+/// resident memory of the process, in KiB.
 fn peak_of_audit(store: &Store, jobs: u64) -> u64 {
     let (peak, out) = audit(store);
     assert_eq!(out, format!("{jobs} jobs looked at, 0 problems\n"));
     peak
 }
 
-/// The most memory that `relq audit` had resident, in KiB, and what it printed.
+/// Runs `relq audit`. Returns the largest resident memory of the process, in KiB, and
+/// its output.
 fn audit(store: &Store) -> (u64, String) {
     let mut audit = store.relq("audit").start();
     let status = format!("/proc/{}/status", audit.child.id());
     let mut peak = 0;
-    // The peak never falls. A process that has ended shows none.
+    // Linux reports the peak only while the process runs. The peak never decreases, so
+    // the test keeps the last value that it could read.
     while let Some(kib) = fs::read_to_string(&status).ok().as_deref().and_then(peak_in)
     {
         peak = kib;
@@ -39,7 +42,8 @@ fn peak_in(status: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Half of the jobs are ready. The others are scheduled and hold a unique key.
+/// Pushes jobs with these numbers. One half is ready; the other half is scheduled, with
+/// unique keys.
 fn push(store: &Store, numbers: std::ops::Range<u64>) {
     let middle = numbers.start.midpoint(numbers.end);
     let lines = |numbers: std::ops::Range<u64>| {
@@ -93,8 +97,8 @@ fn audit_memory_does_not_grow_with_payloads() {
     assert!(growth < MOST_GROWTH_KIB, "{small} KiB, then {large} KiB");
 }
 
-/// R23: of many leases, more than fit in the memory of the audit, the one without its
-/// entry is named.
+/// R23: among more leases than fit in the memory of the audit, the audit names the one
+/// whose job is missing.
 #[test]
 fn audit_finds_one_problem_among_many_leases() {
     let mut store = Store::redis();

@@ -1,9 +1,9 @@
-//! Bad input: a clear error, the right exit code, and nothing lost.
+//! Bad input leads to a clear error and the right exit code, and loses no job.
 
 use crate::{on_each_store, relq::Store};
 
-/// The program fails with `code` on each of the lines, and the error contains these
-/// words.
+/// Runs the program on each command line. Asserts that it exits with `code`, and that
+/// its error contains the text that `lines` gives for that command line.
 #[track_caller]
 fn refuses(store: &Store, code: i32, lines: &[(&str, &str)]) {
     for (line, words) in lines {

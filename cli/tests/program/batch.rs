@@ -1,4 +1,5 @@
-//! Batches: requests of a file, worked on like any jobs, completed once.
+//! `relq batch`: submits the batches of a file, which workers run like any jobs, and
+//! which complete once.
 
 use serde_json::json;
 
@@ -21,7 +22,7 @@ macro_rules! on_stores_with_batches {
     };
 }
 
-/// Submits these lines; returns the ids of the batches.
+/// Submits these lines as batches. Returns the ids of the batches.
 fn submit(store: &Store, options: &str, lines: &str) -> Vec<String> {
     let line = format!("batch submit --file - {options}");
     let out = store.relq(&line).input(lines).ok();
@@ -56,15 +57,15 @@ on_stores_with_batches! {
         }
     }
 
-    /// A worker that itself runs as a piece does not pass its batch's name to its own
-    /// jobs.
+    /// A worker that runs inside a piece's command does not give that piece's
+    /// RELQ_BATCH to the commands of its own jobs.
     fn a_plain_job_is_of_no_batch(store) {
         store.push("job");
         let command = ["work", "--until-empty", "--exec", "sh", "-c", "echo [$RELQ_BATCH]"];
         assert_eq!(store.relq_with(&command).env("RELQ_BATCH", "outer").ok(), "[]\n");
     }
 
-    /// B4: the more urgent batch is first, whenever it was submitted.
+    /// B4: a batch with a larger priority runs first, even if it was submitted later.
     fn the_more_urgent_request_is_first(store) {
         submit(store, "--priority 1", "0:late:later");
         submit(store, "--priority 99", "0:soon:sooner");
@@ -72,7 +73,7 @@ on_stores_with_batches! {
         assert_eq!(store.relq(command).ok(), "soon.sooner.late.later.");
     }
 
-    /// B5: the completion pushes a job that knows its batch.
+    /// B5: the completion of a batch pushes a job that contains the id of the batch.
     fn a_completion_pushes_a_job(store) {
         let options = "--id night --on-complete=join:{} --on-complete-queue joins";
         let ids = submit(store, options, "1:a\n1\n");
@@ -99,7 +100,7 @@ on_stores_with_batches! {
     fn a_cancelled_batch_ends(store) {
         let id = submit(store, "", "0:a:b").remove(0);
         let error = store.relq(&format!("batch wait {id} --timeout 50ms")).fails(1);
-        assert!(error.contains("is sealed still"), "{error}");
+        assert!(error.contains("is still sealed"), "{error}");
 
         let out = store.relq_with(&["batch", "cancel", &id]).ok();
 
@@ -126,7 +127,7 @@ on_stores_with_batches! {
         worker.stop_hard();
     }
 
-    /// B3, B4: a running batch can be slowed down or made more urgent.
+    /// B3, B4: the limit and the priority of a running batch can be changed.
     fn a_batch_is_altered(store) {
         submit(store, "--id first --priority 9", "2:a");
         submit(store, "--id second --priority 1", "0:b");
@@ -167,6 +168,42 @@ on_stores_with_batches! {
         assert!(error.contains("cannot read gone"), "{error}");
         let error = store.relq("batch submit --file - --priority 100").fails(2);
         assert!(error.contains("0 to 99"), "{error}");
+    }
+
+    /// More pieces than one call takes are added by several calls.
+    fn a_batch_of_several_calls_has_all_its_pieces(store) {
+        let line: String = (0..2500).map(|n| format!(":{n}")).collect();
+        submit(store, "--id large", &format!("0{line}\n"));
+        let batch = status(store, "large");
+        assert_eq!((&batch["state"], &batch["total"]), (&json!("sealed"), &json!(2500)));
+    }
+
+    fn a_batch_is_kept_as_long_as_asked(store) {
+        // A batch without pieces completes at once.
+        submit(store, "--id short --retention 1s", "0\n");
+        submit(store, "--id long", "0\n");
+        // A recovery removes the batches whose retention has ended.
+        wait_until("its retention ends", || {
+            store.relq("recover").ok();
+            store.relq("batch status short").run().code == Some(1)
+        });
+        assert_eq!(status(store, "long")["state"], "done");
+    }
+
+    /// A reader that closes the output does not end the submission half way.
+    fn batches_whose_ids_nobody_reads_are_all_submitted(store) {
+        std::fs::write(store.file("requests"), "0:a\n0:b\n0:c\n").unwrap();
+        for (options, submitted) in [("--id first", 3), ("--id second --json", 6)] {
+            let line = format!("batch submit --file requests {options}");
+            let ended = store.relq(&line).start_without_output().end();
+            assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{options}");
+            let listed = store.relq("batch list --json").json();
+            assert_eq!(listed.as_array().unwrap().len(), submitted, "{options}");
+        }
+        for line in ["batch cancel first unknown", "batch wait first"] {
+            let ended = store.relq(line).start_without_output().end();
+            assert_eq!(ended.code, Some(1), "{line}: {}", ended.err);
+        }
     }
 
     /// A second submission cannot add to a batch whose id is taken.

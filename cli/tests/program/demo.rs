@@ -1,4 +1,4 @@
-//! `relq demo`: workers die, jobs do not.
+//! `relq demo` kills its workers and loses no job.
 
 use std::fs;
 
@@ -68,7 +68,7 @@ fn the_demo_of_batches_on_stream() {
     assert_eq!(store.server().command(&[b"DBSIZE"]), b":0\r\n");
 }
 
-/// When its terminal closes, the demo leaves nothing behind.
+/// A demo whose terminal closes removes its queue and its files.
 #[test]
 fn a_demo_that_is_hung_up_cleans_up() {
     let mut store = Store::redis();
@@ -83,11 +83,12 @@ fn a_demo_that_is_hung_up_cleans_up() {
     assert_eq!(store.server().command(&[b"DBSIZE"]), b":0\r\n");
 }
 
-/// When the demo is killed, its workers end too.
+/// When the demo is killed, its workers end.
 #[test]
 fn no_worker_outlives_the_demo() {
     let mut store = Store::redis();
-    // A killed demo cannot remove its folder, so it uses the test's folder.
+    // A killed demo cannot remove its temporary folder. So the test lets the demo
+    // create it in the test's own folder, which is removed at the end.
     let folder = store.folder.path().to_str().unwrap().to_owned();
     let mut demo = store.relq("demo --jobs 100000").env("TMPDIR", &folder).start();
     let clients = |store: &mut Store| {

@@ -1,4 +1,4 @@
-//! The built program, driven as a user would, on a SQLite file and on Redis.
+//! Tests that run the built program as a user does, on a SQLite file and on Redis.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -12,6 +12,8 @@ mod operate;
 mod owner;
 mod push;
 mod push_errors;
+#[cfg(target_os = "linux")]
+mod push_unprinted;
 mod relq;
 mod shown;
 mod start;
@@ -24,7 +26,8 @@ mod work_nested;
 mod work_output;
 mod work_stopped;
 
-/// Makes one test for each store, from a function that takes a store.
+/// Defines two tests, one on a SQLite file and one on Redis, for each function that
+/// takes a store.
 #[macro_export]
 macro_rules! on_each_store {
     ($($(#[$doc:meta])* fn $name:ident($store:ident) $body:block)*) => {

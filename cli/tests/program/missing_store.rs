@@ -1,5 +1,5 @@
-//! Commands in the wrong folder: a store that does not exist is not created by a
-//! command that reads it.
+//! Commands in the wrong folder: a command that only reads does not create a store that
+//! does not exist.
 
 use crate::relq::{Relq, Store, wait_until};
 
@@ -79,7 +79,8 @@ fn a_folder_that_does_not_exist_is_named() {
     }
 }
 
-/// A service may start before its producers: its worker creates the store.
+/// A worker creates a store that does not exist, because a service may start before its
+/// producers.
 #[test]
 fn a_worker_that_waits_for_jobs_creates_the_store_and_says_so() {
     let store = Store::sqlite();

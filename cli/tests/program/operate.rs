@@ -1,4 +1,4 @@
-//! The operator's commands.
+//! The commands of an operator: stats, peek, cancel, pause, recover, audit and others.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::{
     relq::{Store, wait_until},
 };
 
-/// A queue with one dead job.
+/// Pushes a job and lets its only attempt fail. Returns the id of the dead job.
 fn bury(store: &Store, payload: &str) -> String {
     let id = store.push(&format!("{payload} --max-attempts 1"))[0].clone();
     store.relq("work --exec false --until-empty").fails(3);
@@ -48,7 +48,7 @@ on_each_store! {
         let text = store.relq("peek --state leased").ok();
         assert!(text.contains(&format!("pid {}, until 20", worker.child.id())), "{text}");
         assert!(text.starts_with("ID") && text.contains("SINCE"), "{text}");
-        // The worker's command must not outlive the test.
+        // End the worker here, so that its command does not outlive the test.
         let mut worker = worker;
         worker.stop_hard();
     }
@@ -75,6 +75,21 @@ on_each_store! {
         }
     }
 
+    /// A command that failed says so, even if nobody reads its output.
+    fn a_reader_that_goes_away_hides_no_failure(store) {
+        store.create();
+        for line in [
+            "cancel unknown",
+            "cancel unknown --json",
+            "dead redrive unknown",
+            "dead purge unknown --json",
+        ] {
+            let ended = store.relq(line).start_without_output().end();
+            assert_eq!(ended.code, Some(1), "{line}: {}", ended.err);
+            assert!(ended.err.contains("of these ids name no"), "{line}: {}", ended.err);
+        }
+    }
+
     fn a_payload_is_shown_without_steering_the_terminal(store) {
         store.relq("push --file - --null").input(b"a\x1b[2J\nb").ok();
         let text = store.relq("peek").ok();
@@ -89,6 +104,24 @@ on_each_store! {
         assert_eq!(store.relq("peek --json").json()[0]["attempt"], 0);
         assert_eq!(store.relq("dead redrive --all").ok(), "1 ready again\n");
         assert_eq!(store.count("default", "ready"), 2);
+    }
+
+    fn an_id_that_is_given_twice_counts_once(store) {
+        let id = bury(store, "a");
+        let out = store.relq_with(&["dead", "redrive", &id, &id]).ok();
+        assert_eq!(out, "1 ready again\n");
+    }
+
+    /// R16: a dead job stays dead while another job holds its unique key.
+    fn a_redrive_says_which_jobs_stay_dead(store) {
+        let id = bury(store, "a --unique key");
+        store.push("b --unique key");
+        let out = store.relq_with(&["dead", "redrive", &id]).ok();
+        assert_eq!(
+            out,
+            "0 ready again\n1 still dead, because another job holds their unique key\n",
+        );
+        assert_eq!(store.count("default", "dead"), 1);
     }
 
     fn dead_jobs_are_purged(store) {
@@ -113,6 +146,45 @@ on_each_store! {
         assert_eq!(ended.code, Some(1));
         assert!(ended.err.contains("no scheduled, ready or leased job"), "{}", ended.err);
         assert_eq!(store.count("default", "cancelled"), 1);
+    }
+
+    fn an_unknown_id_does_not_keep_others_from_being_cancelled(store) {
+        let id = store.push("job").remove(0);
+        let ended = store.relq_with(&["cancel", "unknown", &id]).run();
+        assert_eq!(ended.code, Some(1), "{}", ended.err);
+        let out = String::from_utf8(ended.out).unwrap();
+        assert_eq!(out, format!("unknown not found\n{id} cancelled, was ready\n"));
+        assert_eq!(store.count("default", "cancelled"), 1);
+    }
+
+    fn stats_as_text_have_the_same_figures(store) {
+        bury(store, "a");
+        store.push("b c");
+        store.relq("work --exec true --until-empty").ok();
+        let ids = store.push("d e f --delay 1h");
+        store.relq_with(&["cancel", &ids[0], &ids[1], &ids[2]]).ok();
+        store.push("g h i j");
+        let text = store.relq("stats").ok();
+        assert_eq!(
+            text,
+            "queue      default\nready      4\nscheduled  0\nleased     0\ndead       1\n\
+             finished   2\ndiscarded  0\ncancelled  3\n",
+        );
+    }
+
+    fn peek_says_when_there_are_more_jobs(store) {
+        store.push("a b c");
+        let said = |limit| store.relq(&format!("peek --limit {limit}")).run().err;
+        assert_eq!(said(2), "there are more: --limit 20 shows more\n");
+        assert_eq!(said(4), "");
+    }
+
+    fn recover_takes_every_page(store) {
+        let lines: String = (0..1100).map(|n| format!("{n}\n")).collect();
+        store.relq("push --quiet --delay 1ms --file -").input(lines).ok();
+        let recovered = store.relq("recover --json").json();
+        assert_eq!(recovered, json!({"requeued": 0, "buried": 0, "promoted": 1100}));
+        assert_eq!(store.count("default", "ready"), 1100);
     }
 
     fn a_paused_queue_says_so(store) {
@@ -155,7 +227,7 @@ on_each_store! {
     }
 }
 
-/// R23: audit finds a misplaced job, and the exit code reports it.
+/// R23: the audit finds a job in the wrong place, and exits with 1.
 #[test]
 fn audit_finds_what_is_wrong() {
     let mut store = Store::redis();
@@ -163,12 +235,15 @@ fn audit_finds_what_is_wrong() {
     let mut worker = store.relq("work --exec sleep 1000").start();
     wait_until("it is leased", || store.count("default", "leased") == 1);
     worker.signal(rustix::process::Signal::STOP);
-    // Another client deletes the leases, so the job would never come back.
+    // Delete the lease ends as another client could. Without them the job would never
+    // be recovered.
     store.server().command(&[b"DEL", b"{default}:leased"]);
     let ended = store.relq("audit --json").run();
     assert_eq!(ended.code, Some(1));
     let audit: serde_json::Value = serde_json::from_slice(&ended.out).unwrap();
     assert!(!audit["problems"].as_array().unwrap().is_empty());
+    let unread = store.relq("audit").start_without_output().end();
+    assert_eq!(unread.code, Some(1), "the exit code when nobody reads the problems");
     worker.signal(rustix::process::Signal::CONT);
     worker.stop_hard();
 }

@@ -1,4 +1,4 @@
-//! Which backend owns a queue on Redis (R25), as a user sees it.
+//! Commands on a queue on Redis that another backend owns (R25).
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tokio::runtime::Runtime;
 
 use crate::relq::Store;
 
-/// Leases a job to a worker that ends at once.
+/// Claims one job and does not settle it, so that the job stays leased to a worker that
+/// has ended.
 fn lease_one(url: &str) {
     Runtime::new().unwrap().block_on(async {
         let queue = QueueName::new("default").unwrap();
@@ -19,7 +20,8 @@ fn lease_one(url: &str) {
     });
 }
 
-/// The whole content of the server, byte for byte.
+/// Returns all keys of the Redis server with their dumped values, so that a test can
+/// check that a command changed nothing.
 fn contents(store: &mut Store) -> Vec<u8> {
     let script = b"local keys, all = redis.call('KEYS', '*'), {} table.sort(keys) \
                    for _, key in ipairs(keys) do \
@@ -28,13 +30,14 @@ fn contents(store: &mut Store) -> Vec<u8> {
     store.server().command(&[b"EVAL", script, b"0"])
 }
 
-/// The URL of the same server for another backend.
+/// Returns the store's URL with `backend` in its scheme and `option` at its end.
 fn as_another(store: &mut Store, backend: &str, option: &str) -> String {
     format!("{backend}+{}{option}", store.server().url())
 }
 
-/// The mistakes that destroyed queues before markers existed: a plain `redis://` on the
-/// leases of a processing list, and on the running jobs of a circular list.
+/// A URL with the wrong backend changes nothing. Before markers existed, a plain
+/// `redis://` destroyed the leases of a processing list, and the running jobs of a
+/// circular list.
 #[test]
 fn a_wrong_scheme_changes_nothing_and_names_the_right_one() {
     for (backend, option) in [("processing-list", "?mode=shared"), ("circular", "")] {
@@ -61,7 +64,7 @@ fn a_wrong_scheme_changes_nothing_and_names_the_right_one() {
     }
 }
 
-/// No message contains the password of the URL.
+/// The error that names the right URL does not contain its password.
 #[test]
 fn the_right_url_is_told_without_the_password() {
     let mut store = Store::redis_with(&["--requirepass", "s3cret"]);
@@ -76,7 +79,8 @@ fn the_right_url_is_told_without_the_password() {
     assert!(!error.contains("s3cret"), "{error}");
 }
 
-/// The command that an error message names solves the problem.
+/// A queue without a marker is refused, and the command that the error names repairs
+/// it.
 #[test]
 fn a_queue_without_a_marker_is_marked_by_the_command_that_the_error_names() {
     let mut store = Store::redis();
@@ -120,6 +124,19 @@ fn a_new_queue_has_no_marker_and_looking_leaves_none() {
     assert_eq!(text, "default: no marker, and no key of relq's\n");
     assert_eq!(store.relq("queues").ok(), "");
     assert_eq!(contents(&mut store), b"$0\r\n\r\n");
+}
+
+#[test]
+fn a_marker_is_removed_only_from_an_empty_queue() {
+    let store = Store::redis();
+    store.push("a");
+    let error = store.relq("marker remove").fails(1);
+    assert!(error.contains("has other keys or another owner"), "{error}");
+    assert_eq!(store.count("default", "ready"), 1);
+
+    store.relq("purge --yes").ok();
+    let text = store.relq("marker remove").ok();
+    assert_eq!(text, "default: no marker, and no key of relq's\n");
 }
 
 #[test]

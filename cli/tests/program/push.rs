@@ -1,11 +1,12 @@
-//! `relq push` without errors.
+//! `relq push` stores jobs with all its options.
 
 use serde_json::json;
 
 use crate::on_each_store;
 
 on_each_store! {
-    /// R2: any bytes but the separator are payload, the last line needs no newline.
+    /// R2: a payload may be any bytes but the separator. The last line needs no
+    /// newline.
     fn each_line_is_a_job(store) {
         let ids = store.relq("push --file -").input(b"a\n\n\r\t\xff\nlast").ok();
         assert_eq!(ids.lines().count(), 4);
@@ -45,6 +46,17 @@ on_each_store! {
         assert_eq!(store.relq("peek --json").json()[1]["payload"], "--dash");
     }
 
+    /// More payloads than one call takes are pushed by several calls.
+    fn arguments_of_several_calls_are_all_pushed(store) {
+        let numbers: Vec<_> = (0..2500).map(|n| n.to_string()).collect();
+        let line: Vec<_> = ["push", "--quiet"].into_iter()
+            .chain(numbers.iter().map(String::as_str)).collect();
+        assert_eq!(store.relq_with(&line).ok(), "2500\n");
+        let jobs = store.relq("peek --json --limit 3000").json();
+        let payloads = jobs.as_array().unwrap().iter().map(|job| job["payload"].clone());
+        assert!(payloads.eq(numbers.iter().map(String::as_str)));
+    }
+
     fn the_options_reach_the_job(store) {
         store.push("later --delay 1h --priority 9 --max-attempts 3 --expires-in 2h");
         let job = &store.relq("peek --state scheduled --json").json()[0];
@@ -64,7 +76,7 @@ on_each_store! {
         assert_eq!(out, "highnormallow");
     }
 
-    /// R16: a key has at most one unfinished job.
+    /// R16: a unique key is held by one unfinished job at most.
     fn a_unique_key_is_held_by_one_job(store) {
         let first = store.relq("push --unique k a --json").json();
         let second = store.relq("push --unique k b --json").json();
@@ -80,7 +92,7 @@ on_each_store! {
         assert_eq!(store.relq("peek --json").json()[1]["unique"], key);
     }
 
-    /// R4: a push of an id that exists makes no second job.
+    /// R4: pushing an id a second time stores no second job.
     fn an_id_names_one_job(store) {
         assert_eq!(store.push("--id order-1 a"), ["order-1"]);
         assert_eq!(store.push("--id order-1 b"), ["order-1"]);

@@ -1,4 +1,5 @@
-//! `relq push` when it is stopped, when the server dies, and with a large input.
+//! Tests of `relq push` when it is stopped, when its server dies, and when its input is
+//! large.
 
 use std::io::Write;
 
@@ -9,7 +10,8 @@ use crate::{
     relq::{Running, Store, wait_until},
 };
 
-/// A push that reads its standard input and has already stored `lines` lines.
+/// Starts a push of standard input. Returns when `lines` lines are stored and the
+/// program waits for more.
 fn push_of(store: &Store, lines: u32) -> Running {
     store.create();
     let mut push = store.relq("push --quiet --file -").start();
@@ -36,7 +38,7 @@ on_each_store! {
         assert_eq!(ended.out, b"2500\n");
     }
 
-    /// A line is pushed when it arrives, not when a call is full.
+    /// A line is pushed when it arrives, without waiting for others to fill a call.
     fn a_slow_input_is_pushed_line_by_line(store) {
         let mut push = push_of(store, 1);
         feed(&mut push, 2..=2);
@@ -65,6 +67,28 @@ fn a_push_without_its_server_says_how_many_lines_are_stored() {
     assert!(ended.err.contains("the first 1500 lines are stored"), "{}", ended.err);
 }
 
+/// A first signal waits for the reply of the call under way, and a second one does not.
+#[test]
+fn a_second_signal_ends_a_push_without_a_reply() {
+    let mut store = Store::redis();
+    let mut push = push_of(&store, 3);
+    let of_server = |store: &mut Store, words: &[&[u8]]| {
+        String::from_utf8_lossy(&store.server().command(words)).into_owned()
+    };
+    of_server(&mut store, &[b"CLIENT", b"PAUSE", b"600000", b"WRITE"]);
+    feed(&mut push, 4..=5);
+    wait_until("the call is under way", || {
+        of_server(&mut store, &[b"INFO", b"clients"]).contains("blocked_clients:1")
+    });
+    push.signal(Signal::INT);
+    push.signal(Signal::TERM);
+    let ended = push.end_by_itself();
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains("by a second signal"), "{}", ended.err);
+    assert!(ended.err.contains("the first 3 lines are stored"), "{}", ended.err);
+    assert!(ended.err.contains("lines 4 to 5 it is not known"), "{}", ended.err);
+}
+
 /// R4: a call whose reply was lost is repeated, and its jobs are stored once.
 #[test]
 fn a_push_outlives_its_server_and_stores_each_line_once() {
@@ -73,7 +97,7 @@ fn a_push_outlives_its_server_and_stores_each_line_once() {
     let mut push = push_of(&store, 10);
     let mut expected = 10;
     for _ in 0..5 {
-        // The kill hits a call before, while or after its jobs are stored.
+        // The server may be killed before, while or after it stores the jobs of a call.
         feed(&mut push, expected + 1..=expected + 5000);
         expected += 5000;
         store.server().kill();
@@ -106,11 +130,11 @@ fn a_line_above_the_limit_ends_the_push_after_those_before_it() {
     assert_eq!(store.count("default", "ready"), 2);
 }
 
-/// The most memory that a push of `lines` lines takes, in KiB.
+/// Pushes `lines` lines. Returns the largest resident memory of the program, in KiB.
 #[cfg(target_os = "linux")]
 fn peak_of_a_push(lines: u32) -> u64 {
     let store = Store::sqlite();
-    // All lines are stored by now, and the program still waits for more.
+    // All lines are stored when this returns, and the program waits for more input.
     let push = push_of(&store, lines);
     let status = format!("/proc/{}/status", push.child.id());
     let status = std::fs::read_to_string(status).unwrap();

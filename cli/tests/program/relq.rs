@@ -1,6 +1,7 @@
-//! The program and its stores, as the tests use them.
+//! Stores for the tests, and calls of the program on them.
 
 use std::{
+    env,
     io::{Read, Write},
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -14,8 +15,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long a test waits for anything.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+/// How long a test waits for any condition before it fails. `RELQ_TEST_SECONDS` is for
+/// the mutants: a healthy program needs little of this time, and a broken one all of it.
+fn limit() -> Duration {
+    let seconds = env::var("RELQ_TEST_SECONDS").map(|it| it.parse().unwrap());
+    Duration::from_secs(seconds.unwrap_or(120))
+}
 
 /// A store that is removed at the end of the test, and a folder for its files.
 pub(crate) struct Store {
@@ -35,7 +40,7 @@ impl Store {
         Self::on("zset", Server::start())
     }
 
-    /// A store on Redis that has batches.
+    /// A Redis store with the stream backend, which supports batches.
     pub(crate) fn stream() -> Self {
         Self::on("stream", Server::start())
     }
@@ -44,7 +49,7 @@ impl Store {
         Self::on_tcp("zset")
     }
 
-    /// A store of this backend on a server that listens on TCP.
+    /// A Redis store with the named backend, on a server that listens on TCP.
     pub(crate) fn on_tcp(backend: &str) -> Self {
         Self::on(backend, Server::start_on_tcp())
     }
@@ -53,7 +58,8 @@ impl Store {
         Self::on("zset", Server::start_with(options))
     }
 
-    /// A store that uses TLS, with the certificate in this file.
+    /// A store on a Redis server that accepts TLS, with a certificate and a key from
+    /// these files.
     #[cfg(feature = "tls")]
     pub(crate) fn redis_in_tls(certificate: &str, key: &str) -> Self {
         let port = relq_conformance::server::free_port();
@@ -80,12 +86,12 @@ impl Store {
         self.folder.path().join(name)
     }
 
-    /// The program with arguments split at blanks.
+    /// A call of the program. Its arguments are the words of `line`, split at blanks.
     pub(crate) fn relq(&self, line: &str) -> Relq {
         self.relq_with(&line.split_whitespace().collect::<Vec<_>>())
     }
 
-    /// The program with unchanged arguments.
+    /// A call of the program with exactly these arguments.
     pub(crate) fn relq_with(&self, arguments: &[&str]) -> Relq {
         let mut command = Command::new(env!("CARGO_BIN_EXE_relq"));
         command.args(arguments).env("RELQ_URL", &self.url).env_remove("RELQ_LOG");
@@ -93,30 +99,31 @@ impl Store {
         Relq { command, input: Vec::new() }
     }
 
-    /// Creates the store, for a test whose first command needs an existing one.
+    /// Creates the store by a push to another queue, for a test whose first command
+    /// needs an existing store.
     pub(crate) fn create(&self) {
         self.push("-q created job");
     }
 
-    /// One value of `relq stats`.
+    /// Runs `relq stats` on a queue. Returns one of its numbers, such as `ready`.
     pub(crate) fn count(&self, queue: &str, figure: &str) -> u64 {
         self.relq(&format!("stats --json -q {queue}")).json()[figure].as_u64().unwrap()
     }
 
-    /// The ids that a push prints.
+    /// Runs `relq push` with these arguments. Returns the ids that it prints.
     pub(crate) fn push(&self, line: &str) -> Vec<String> {
         let out = self.relq(&format!("push {line}")).ok();
         out.lines().map(str::to_owned).collect()
     }
 }
 
-/// A builder for a call of the program.
+/// A call of the program that is not started yet.
 pub(crate) struct Relq {
     command: Command,
     input: Vec<u8>,
 }
 
-/// How a call ended.
+/// The exit code and the outputs of a call that has ended.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) out: Vec<u8>,
@@ -144,12 +151,12 @@ impl Relq {
         self.after(&format!("ulimit -n {most}"))
     }
 
-    /// Starts the program as `nohup` does.
+    /// Starts the program with SIGHUP ignored, as `nohup` does.
     pub(crate) fn ignoring_hangups(self) -> Self {
         self.after("trap '' HUP")
     }
 
-    /// Starts the program in a shell that has run this command before.
+    /// Starts the program from a shell, after the shell has run this command.
     fn after(self, command: &str) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{command}; exec \"$0\" \"$@\"")]);
@@ -183,7 +190,7 @@ impl Relq {
         Running::new(child)
     }
 
-    /// Starts the program with an output that has no reader.
+    /// Starts the program with a standard output that no process reads.
     pub(crate) fn start_without_output(mut self) -> Running {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -192,12 +199,19 @@ impl Relq {
         Running::new(child)
     }
 
+    /// The arguments of the call, for a message.
+    fn line(&self) -> String {
+        let words: Vec<_> =
+            self.command.get_args().map(|it| it.to_string_lossy()).collect();
+        format!("relq {}", words.join(" "))
+    }
+
     /// Runs the program to its end.
     pub(crate) fn run(mut self) -> Ended {
         let input = std::mem::take(&mut self.input);
         let mut running = self.start();
         let mut stdin = running.child.stdin.take().unwrap();
-        // The program may end before it has read everything.
+        // Ignore a failed write: the program may end before it has read all input.
         let feeder = thread::spawn(move || drop(stdin.write_all(&input)));
         let ended = running.end();
         feeder.join().unwrap();
@@ -207,8 +221,9 @@ impl Relq {
     /// Runs the program, expects success, and returns its output.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
+        let line = self.line();
         let ended = self.run();
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.code, Some(0), "the exit code of `{line}`: {}", ended.err);
         String::from_utf8(ended.out).unwrap()
     }
 
@@ -222,21 +237,22 @@ impl Relq {
     /// Runs the program, expects a failure with that code, and returns its error text.
     #[track_caller]
     pub(crate) fn fails(self, code: i32) -> String {
+        let line = self.line();
         let ended = self.run();
-        assert_eq!(ended.code, Some(code), "{}", ended.err);
+        assert_eq!(ended.code, Some(code), "the exit code of `{line}`: {}", ended.err);
         assert!(!ended.err.contains("panicked"), "{}", ended.err);
         ended.err
     }
 }
 
-/// A running call. It is killed when dropped.
+/// A running call of the program. Dropping this value kills it.
 pub(crate) struct Running {
     pub(crate) child: Child,
     out: Gathered,
     err: Gathered,
 }
 
-/// The output read so far from one stream.
+/// The output that was read from one stream so far, and the thread that reads it.
 #[derive(Clone, Default)]
 struct Gathered(Arc<Mutex<Vec<u8>>>, Arc<Mutex<Option<JoinHandle<()>>>>);
 
@@ -282,7 +298,7 @@ impl Running {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// Stops a worker hard, so that its commands end too.
+    /// Sends SIGTERM twice, so that the worker stops hard and kills its commands.
     pub(crate) fn stop_hard(&mut self) {
         self.signal(Signal::TERM);
         self.wait_for_error("stopping");
@@ -295,8 +311,8 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Waits until neither the program nor a process that it started holds its output
-    /// open.
+    /// Waits until no process holds the program's output open: neither the program nor
+    /// a process that it started.
     pub(crate) fn wait_for_closed_output(&self) {
         wait_until("its output is closed", || self.out.is_closed());
     }
@@ -307,7 +323,7 @@ impl Running {
         self.end_by_itself()
     }
 
-    /// Waits for the end of the program while its input stays open.
+    /// Waits until the program ends, without closing its input.
     pub(crate) fn end_by_itself(&mut self) -> Ended {
         let status = eventually("the program ends", || self.child.try_wait().unwrap());
         let (out, err) = (self.out.to_the_end(), self.err.to_the_end());
@@ -331,7 +347,7 @@ impl Drop for Running {
     }
 }
 
-/// Calls `ask` until it returns a value, for at most [`LIMIT`].
+/// Calls `ask` until it returns a value, for at most [`limit`].
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -339,7 +355,7 @@ pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(start.elapsed() < LIMIT, "it does not come true: {what}");
+        assert!(start.elapsed() < limit(), "it does not come true: {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -350,12 +366,12 @@ pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     eventually(what, || is_true().then_some(()));
 }
 
-/// Whether a process with that id runs.
+/// Whether a process with this id is running.
 pub(crate) fn is_alive(pid: i32) -> bool {
     rustix::process::test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
 }
 
-/// The processes that this one has started.
+/// The ids of the processes that the process `parent` has started.
 #[cfg(target_os = "linux")]
 pub(crate) fn children_of(parent: u32) -> Vec<u32> {
     let ids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {

@@ -1,5 +1,5 @@
-//! Untrusted text is shown to an operator without controlling the terminal, and not
-//! wider than it.
+//! Untrusted text that is shown to an operator cannot control the terminal, and is cut
+//! to its width.
 
 use std::{fs::File, io::Read};
 
@@ -108,7 +108,8 @@ on_each_store! {
     }
 }
 
-/// A script may have put untrusted text on the command line.
+/// Control characters in a refused command line are shown as escapes, because a script
+/// may have put untrusted text there.
 #[test]
 fn a_refused_command_line_is_shown_with_escapes() {
     let store = Store::sqlite();
@@ -136,8 +137,7 @@ fn the_help_shows_no_value_of_the_environment() {
     assert_tame(&help);
 }
 
-/// Runs the program on a terminal of `columns` columns, and returns the screen's
-/// content.
+/// Runs the program on a pseudo-terminal of `columns` columns. Returns what it prints.
 fn on_terminal(store: &Store, line: &[&str], columns: u16) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -150,7 +150,7 @@ fn on_terminal(store: &Store, line: &[&str], columns: u16) -> String {
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let mut screen = Vec::new();
-    // The read fails once the last process has closed its end.
+    // The read ends with an error when the last process has closed the terminal.
     let _ = File::from(ours).read_to_end(&mut screen);
     String::from_utf8(screen).unwrap().replace("\r\n", "\n")
 }
@@ -167,7 +167,8 @@ fn a_table_is_no_wider_than_the_terminal() {
     assert!((71..=72).contains(&columns) && lines[1].ends_with('…'), "{screen}");
 }
 
-/// A script gets an id unchanged; a person sees it made printable.
+/// An id is printed unchanged if a program reads the output, and made printable on a
+/// terminal.
 #[test]
 fn an_id_is_printed_as_it_is_where_a_program_reads_it() {
     let store = Store::sqlite();

@@ -24,14 +24,15 @@ use crate::relq::{Store, wait_until};
 
 const PAGE: &str = "../docs/patterns.md";
 
-/// How far bytes may differ from the table: the numbers in the server's INFO have
-/// different lengths.
+/// How far the measured number of bytes may differ from the table, as a fraction. It
+/// varies because the numbers in the server's INFO reply vary in length.
 const TOLERANCE: f64 = 0.1;
 
-/// The round trips of `redis-cli LPUSH` on a server without a password: its command.
+/// How many round trips `redis-cli LPUSH` makes on a server without a password: one,
+/// for the command itself.
 const OF_LPUSH: usize = 1;
 
-/// The columns of the table.
+/// The column heads of the table in `docs/patterns.md`.
 const COLUMNS: [&str; 6] = [
     "`relq push x`: commands",
     "round trips",
@@ -41,7 +42,8 @@ const COLUMNS: [&str; 6] = [
     "its script not loaded: round trips",
 ];
 
-/// What crossed the forwarder since the last look.
+/// The commands, round trips and bytes that passed the forwarder since it was last
+/// reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Traffic {
     commands: usize,
@@ -50,7 +52,7 @@ struct Traffic {
     open: usize,
 }
 
-/// A forwarder to a server, which counts.
+/// A forwarder between the program and a server, which counts what passes.
 struct Counter {
     url: String,
     traffic: Arc<Mutex<Traffic>>,
@@ -64,7 +66,7 @@ impl Counter {
         let url = format!("{scheme}://{}/0", listener.local_addr().unwrap());
         let traffic = Arc::new(Mutex::default());
         let counted = Arc::clone(&traffic);
-        // The thread ends with the test's process.
+        // This thread accepts connections until the test process ends.
         thread::spawn(move || {
             for client in listener.incoming() {
                 let server = TcpStream::connect(&address).unwrap();
@@ -74,7 +76,7 @@ impl Counter {
         Self { url, traffic }
     }
 
-    /// The traffic of one call of the program.
+    /// Runs the program once, and returns the traffic of all its connections.
     fn of(&self, store: &Store, line: &str) -> Traffic {
         *self.traffic.lock().unwrap() = Traffic::default();
         store.relq(line).env("RELQ_URL", &self.url).ok();
@@ -83,7 +85,7 @@ impl Counter {
     }
 }
 
-/// Forwards one connection by two threads, which end with it.
+/// Forwards one connection with two threads, which end when the connection does.
 fn forward(client: &TcpStream, server: &TcpStream, traffic: &Arc<Mutex<Traffic>>) {
     traffic.lock().unwrap().open += 1;
     let copies = || (client.try_clone().unwrap(), server.try_clone().unwrap());
@@ -102,19 +104,20 @@ fn forward(client: &TcpStream, server: &TcpStream, traffic: &Arc<Mutex<Traffic>>
     });
     let counted = Arc::clone(traffic);
     thread::spawn(move || {
-        // The reply is noted before the client can read it and send more.
+        // Record the reply before it is forwarded: the client may answer at once.
         pipe(from_server, to_client, |bytes| {
             counted.lock().unwrap().bytes += bytes.len();
             *has_heard.lock().unwrap() = true;
         });
-        // The server's side ends last: it closes when the client has closed its side.
+        // This thread ends after the other: the server closes its side when the client
+        // has closed its own.
         counted.lock().unwrap().open -= 1;
     });
 }
 
 fn pipe(mut from: TcpStream, mut to: TcpStream, mut note: impl FnMut(&[u8])) {
     let mut chunk = [0; 65536];
-    // An end that is reset or closed ends the connection.
+    // A read that fails or returns no bytes means that the connection has ended.
     while let Ok(length @ 1..) = from.read(&mut chunk) {
         note(&chunk[..length]);
         if to.write_all(&chunk[..length]).is_err() {
@@ -124,14 +127,15 @@ fn pipe(mut from: TcpStream, mut to: TcpStream, mut note: impl FnMut(&[u8])) {
     to.shutdown(Shutdown::Write).ok();
 }
 
-/// Finds the ends of requests, which are arrays of bulk strings.
+/// Finds where requests end. In the Redis protocol, a request is an array of bulk
+/// strings.
 #[derive(Default)]
 struct Requests {
     unread: Vec<u8>,
 }
 
 impl Requests {
-    /// The number of requests that end in these bytes.
+    /// Adds bytes. Returns the number of requests that end in them.
     fn end_in(&mut self, bytes: &[u8]) -> usize {
         self.unread.extend(bytes);
         let mut ended = 0;
@@ -143,7 +147,7 @@ impl Requests {
     }
 }
 
-/// The length of the first request, if it is complete.
+/// The length in bytes of the first request. `None` if it is not complete.
 fn length_of_first(bytes: &[u8]) -> Option<usize> {
     let line = |from: usize| {
         let end = bytes[from..].windows(2).position(|two| two == b"\r\n")?;
@@ -164,7 +168,7 @@ fn length_of_first(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The figures of a backend, in the order of the columns.
+/// Measures one row of the table, for one backend, in the order of the table's columns.
 fn measure(backend: &str) -> Vec<f64> {
     let store = Store::on_tcp(backend);
     let counter = Counter::before(&store);
@@ -184,8 +188,8 @@ fn measure(backend: &str) -> Vec<f64> {
     figures.map(|figure| figure as f64).into()
 }
 
-/// A process that pushes one job sends few commands, in few round trips, whether or not
-/// the server has the scripts. The page says how many.
+/// One `relq push` sends as many commands, in as many round trips, as the table in
+/// `docs/patterns.md` says, whether or not the server has the scripts.
 #[test]
 fn a_push_sends_no_more_than_is_written() {
     let backends = relq::backends().filter(|backend| *backend != "sqlite");
@@ -201,9 +205,9 @@ fn a_push_sends_no_more_than_is_written() {
     table.check(&measured);
 }
 
-/// A push costs at most two round trips more than the LPUSH of a client that does
-/// nothing else: one for the handshake, one for the checks. The first push of a queue
-/// writes the marker, which is a third one.
+/// A push costs at most two round trips more than the single LPUSH of another client:
+/// one for the handshake, and one for the checks. The first push of a queue costs a
+/// third, in which it writes the marker.
 #[test]
 fn a_push_needs_two_round_trips_more_than_its_command() {
     let store = Store::on_tcp("zset");

@@ -1,15 +1,15 @@
-//! A server that uses TLS.
+//! Calls of the program on a server that uses TLS.
 
 use crate::relq::Store;
 
-/// The path of a certificate file of the suite.
+/// The path of a certificate file in the folder of the conformance suite.
 fn file(name: &str) -> String {
     let folder =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance-tests/tests/given");
     format!("{folder}/{name}.pem")
 }
 
-/// A certificate authority of the user is trusted only if it is named.
+/// The program trusts a private certificate authority only if the URL names its file.
 #[test]
 fn a_certificate_is_trusted_whose_authority_is_named() {
     let certificate = file("certificate");
@@ -22,8 +22,8 @@ fn a_certificate_is_trusted_whose_authority_is_named() {
     assert!(complaint.contains("certificate"), "{complaint}");
 }
 
-/// A file of authorities that cannot be read is an error that names the file, and not
-/// an outage of the server.
+/// If the file of authorities cannot be read, the error names the file, and does not
+/// look like an outage of the server.
 #[test]
 fn a_missing_file_of_authorities_is_named() {
     let store = Store::redis_in_tls(&file("certificate"), &file("key"));

@@ -1,4 +1,4 @@
-//! `relq work`: the input of the command, and the meaning of its exit.
+//! `relq work`: what the command receives, and what its exit code means.
 
 use serde_json::json;
 
@@ -50,8 +50,8 @@ on_each_store! {
         assert_eq!(store.relq(line).ok(), "abc\n");
     }
 
-    /// A failed command is retried: its exit code and the end of its standard error are
-    /// the last error.
+    /// The last error of a job whose command failed has the exit code and the end of
+    /// the command's standard error.
     fn a_failed_command_leaves_its_last_words(store) {
         store.push("job --max-attempts 1");
         let ended = store
@@ -95,9 +95,37 @@ on_each_store! {
         assert!(worked.out == without_nul(&payload));
     }
 
+    /// R2: a NUL byte or a newline does not end a payload.
+    fn a_payload_of_any_bytes_reaches_the_command(store) {
+        for (separator, payload) in [("", &b"a\0b\r\xff"[..]), ("--null", b"\nc\n\nd\n")] {
+            store.relq(&format!("push {separator} --file -")).input(payload).ok();
+            let worked = store.relq("work --exec cat --concurrency 1 --until-empty").run();
+            assert_eq!(worked.code, Some(0), "{}", worked.err);
+            assert_eq!(worked.out, payload);
+        }
+    }
+
+    /// A job is held for the lease that the worker asks for, and for its own one if it
+    /// has one.
+    fn a_lease_is_as_long_as_asked(store) {
+        store.push("job -q of-worker");
+        store.push("job -q of-job --lease 2h");
+        for (queue, hours) in [("of-worker", 1), ("of-job", 2)] {
+            let line = format!("work -q {queue} --lease 1h --exec sleep 1000");
+            let mut worker = store.relq(&line).start();
+            wait_until("it is leased", || store.count(queue, "leased") == 1);
+            let peek = format!("peek -q {queue} --state leased --json");
+            let job = &store.relq(&peek).json()[0];
+            let [since, until] = ["since_ms", "until_ms"].map(|at| job[at].as_i64());
+            assert_eq!(until.unwrap() - since.unwrap(), hours * 3_600_000, "{queue}");
+            worker.stop_hard();
+        }
+    }
+
     fn a_command_that_leaves_a_process_behind_ends_all_the_same(store) {
         store.push("job --max-attempts 1");
-        // The sleeping process holds standard error open.
+        // The process that the command leaves behind holds the command's standard error
+        // open.
         let script = "sleep 100 </dev/null >/dev/null & echo $! > left; exit 1";
         let line = ["work", "--until-empty", "--exec", "sh", "-c", script];
         store.relq_with(&line).fails(3);
@@ -113,6 +141,9 @@ on_each_store! {
         assert!(error.contains("\"no-such-command\" is not found in PATH"), "{error}");
         let error = store.relq("work --exec ./no-such-file --until-empty").fails(2);
         assert!(error.contains("is not a program"), "{error}");
+        std::fs::write(store.file("text"), "no program").unwrap();
+        let error = store.relq("work --exec ./text --until-empty").fails(2);
+        assert!(error.contains("is not a program that may be run"), "{error}");
         let job = &store.relq("peek --json").json()[0];
         assert_eq!(job["attempt"], 0);
     }
@@ -131,7 +162,8 @@ on_each_store! {
         assert_eq!((&job["attempt"], &job["state"]), (&0.into(), &"ready".into()));
     }
 
-    /// The shell limits the worker to fewer open files than its commands need at once.
+    /// If the system is short of open files, no attempt is counted. The shell limits
+    /// the worker to fewer files than its commands need at once.
     fn a_shortage_costs_no_attempt(store) {
         let lines: String = (0..100).map(|n| format!("{n}\n")).collect();
         store.relq("push --quiet --max-attempts 1 --file -").input(lines).ok();
@@ -153,7 +185,8 @@ on_each_store! {
         assert_eq!((ended.code, &ended.out[..]), (Some(4), &b""[..]));
     }
 
-    /// A job that another worker holds may come back.
+    /// With --until-empty, a worker waits for a job that another worker holds, because
+    /// the job may be recovered.
     fn until_empty_waits_for_the_leases_of_others(store) {
         store.push("job");
         let mut other = store.relq("work --lease 1s --exec sleep 10").start();
@@ -171,7 +204,8 @@ on_each_store! {
         assert_eq!(store.relq("work --exec cat --until-empty").ok(), "job\n");
     }
 
-    /// R17: the job of this test is due only after it has expired.
+    /// R17: a job that expires before it is delivered is not run. This one is due only
+    /// after it has expired.
     fn an_expired_job_is_not_worked(store) {
         store.push("job --expires-in 1ms --delay 50ms");
         let line = "work --exec cat --until-empty --max-wait 1s";
@@ -185,7 +219,7 @@ fn without_nul(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| byte + 1).collect()
 }
 
-/// R20: a job that any client in any language pushes is run.
+/// R20: a worker runs a job that another client pushed with a plain Redis command.
 #[test]
 fn a_bare_payload_of_another_client_is_worked() {
     let mut store = Store::redis();

@@ -14,11 +14,11 @@ use std::{
 use crate::{
     on_each_store,
     relq::{Running, Store, is_alive, wait_until},
-    work_stopped::{STUBBORN, wait_for_the_end_of, work},
+    work_stopped::{CLEANING, STUBBORN, wait_for_the_end_of, work},
 };
 
 on_each_store! {
-    /// R1, R9: whenever the worker dies, no job is lost.
+    /// R1, R9: no job is lost, at whatever moment the worker is killed.
     fn a_worker_killed_at_any_time_loses_nothing(store) {
         let lines: String = (0..300).map(|n| format!("{n}\n")).collect();
         store.relq("push --quiet --file -").input(lines).ok();
@@ -26,7 +26,8 @@ on_each_store! {
         let line = ["work", "--lease", "1s", "--exec", "sh", "-c", script];
         for round in 0..8_u64 {
             let mut worker = store.relq_with(&line).start();
-            // The kill comes between the first claim and the middle of the work.
+            // The delay grows with each round: the first kill comes before the first
+            // claim, the last one in the middle of the work.
             thread::sleep(Duration::from_millis(round * round * 4));
             worker.kill();
         }
@@ -40,14 +41,22 @@ on_each_store! {
         assert_eq!(store.relq("audit --json").json()["jobs"], 0);
     }
 
-    /// A killed worker's command ends with all processes that it started. Otherwise the
-    /// job would run twice at once after its lease expires.
+    /// When a worker is killed, its command and all processes of the command end.
+    /// Otherwise the job would run twice at once after its lease expires.
     fn a_killed_worker_ends_its_command_with_all_it_started(store) {
         store.push("job");
         let (mut worker, ids) = work(store, &[], STUBBORN);
         assert_eq!(ids.len(), 2);
         worker.kill();
         wait_for_the_end_of(&ids);
+    }
+
+    fn a_killed_worker_lets_its_command_clean_up(store) {
+        store.push("job");
+        let (mut worker, ids) = work(store, &[], CLEANING);
+        worker.kill();
+        wait_for_the_end_of(&ids);
+        assert!(store.file("cleaned").exists(), "the command got no SIGTERM");
     }
 
     fn a_killed_worker_ends_a_command_that_ignores_sigterm(store) {
@@ -58,7 +67,8 @@ on_each_store! {
         wait_for_the_end_of(&ids);
     }
 
-    /// The kill hits a worker before, while and after it starts commands.
+    /// No command outlives its worker, whether the worker is killed before, while or
+    /// after it starts the command.
     fn a_worker_killed_at_any_time_leaves_no_command(store) {
         let lines: String = (0..500).map(|n| format!("{n}\n")).collect();
         store.relq("push --quiet --file -").input(lines).ok();
@@ -76,16 +86,18 @@ on_each_store! {
             killed.push(worker);
         }
         let before = started();
-        // The last worker certainly starts some commands.
+        // Let the last worker start some commands before it is killed.
         let mut worker = store.relq_with(&line).start();
         wait_until("the commands run", || started() >= before + 8);
         worker.kill();
         killed.push(worker);
-        // A command holds the output of its worker open.
+        // No output is open when all commands have ended: a running command would hold
+        // the output of its worker open.
         killed.iter().for_each(Running::wait_for_closed_output);
     }
 
-    /// A process that a finished job left running no longer belongs to the worker.
+    /// A process that a finished job left running is not ended when the worker is
+    /// killed.
     fn a_killed_worker_leaves_alone_what_finished_jobs_left(store) {
         store.push("job");
         let script = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > left";
@@ -93,7 +105,9 @@ on_each_store! {
         wait_until("it is done", || store.count("default", "finished") == 1);
         store.relq_with(&["push", "-q", "other", "job"]).ok();
         worker.kill();
-        // Another worker's commands are ended in the same time and way.
+        // A guard needs some time to end processes. So kill a second worker, and wait
+        // until its commands have ended: by then the process that the first worker left
+        // would have ended too.
         let (mut other, ids) = work(store, &["-q", "other"], STUBBORN);
         other.kill();
         wait_for_the_end_of(&ids);
@@ -104,7 +118,7 @@ on_each_store! {
         rustix::process::kill_process(left, rustix::process::Signal::KILL).unwrap();
     }
 
-    /// A command that kills its whole group does not harm the worker.
+    /// A command that kills its own process group fails, and the worker continues.
     fn a_command_that_kills_its_own_group_fails_alone(store) {
         store.push("a b c --max-attempts 1");
         let line = ["work", "--concurrency", "1", "--until-empty", "--exec", "sh", "-c",
@@ -120,7 +134,7 @@ on_each_store! {
         assert_eq!(dead.as_array().unwrap().len(), 2);
     }
 
-    /// R11: a job that kills its worker each time is buried.
+    /// R11: a job whose command kills its worker each time is buried, with the reason.
     fn a_job_that_kills_its_worker_is_buried_with_the_reason(store) {
         store.push("poison --max-attempts 3");
         let line = ["work", "--lease", "500ms", "--exec", "sh", "-c", "kill -9 $PPID"];
@@ -143,13 +157,14 @@ on_each_store! {
     }
 }
 
-/// The guard of a worker that has died checks its group a last time. Then its parent is
-/// a process whose group may have no number.
+/// If its worker has died, the guard checks its group once more and ends without a
+/// message. This also holds in a container where the kernel reports the process group
+/// of the guard's new parent as 0.
 #[test]
 fn a_guard_whose_worker_has_died_ends_in_silence() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let output = tempfile::NamedTempFile::new().unwrap();
-    // The shell stands for the worker, and ends at once.
+    // A shell takes the worker's place: it starts the guard and ends at once.
     let mut worker = Command::new("sh")
         .args([
             "-c",

@@ -1,15 +1,16 @@
-//! The store that the command of `relq work` uses: a push inside the command goes to
-//! the queue of its own job, and the command gets a password only if the user asked for
-//! that.
+//! Tests which store a relq call inside the command of `relq work` uses. The call
+//! pushes to the queue of the command's own job. It gets the store's password only if
+//! the user asked for that.
 
 use crate::relq::{Relq, Store, children_of, wait_until};
 
-/// The program, as a command calls it.
+/// The path of the program, for commands that call it.
 const RELQ: &str = env!("CARGO_BIN_EXE_relq");
 
 const PASSWORD: &str = "s3cret";
 
-/// Runs the queue `letters` until it is empty, with the store given by `--url` only.
+/// A call of `relq work` that runs `script` on each job of the queue `letters`, until
+/// the queue is empty. Only the option `--url` names the store.
 fn work(store: &Store, url: &str, flags: &[&str], script: &str) -> Relq {
     let mut line = vec!["work", "--url", url, "-q", "letters", "--until-empty"];
     line.extend(flags);
@@ -17,7 +18,7 @@ fn work(store: &Store, url: &str, flags: &[&str], script: &str) -> Relq {
     store.relq_with(&line).no_env("RELQ_URL").env("RELQ", RELQ)
 }
 
-/// A server that asks for a password, on TCP or on its socket.
+/// A Redis server that requires a password, over TCP or a Unix socket.
 struct Guarded {
     store: Store,
     /// The server's URL, without the password (`bare`) and with it (`full`).
@@ -51,23 +52,24 @@ impl Guarded {
         std::fs::write(self.store.file(file), format!("{PASSWORD}\n")).unwrap();
     }
 
-    /// The environment that a command wrote to the file `seen`.
+    /// Reads the environment that a command has written to the file `seen`.
     fn seen(&self) -> String {
         std::fs::read_to_string(self.store.file("seen")).unwrap()
     }
 }
 
 /// A command that writes its environment to a file, and pushes a job from another
-/// folder.
-const SEE_AND_PUSH: &str = "env >seen; cd /; \"$RELQ\" push nested";
+/// folder. The job is due in an hour, so that the worker ends whether or not it is pushed.
+const SEE_AND_PUSH: &str = "env >seen; cd /; \"$RELQ\" push nested --delay 1h";
 
-/// The error of the one job of `letters`, which is dead.
+/// The last error of the only job in `letters`, which is dead.
 fn last_error(store: &Store) -> String {
     let dead = store.relq("dead list -q letters --json").json();
     dead[0]["last_error"].as_str().unwrap().to_owned()
 }
 
-/// A relative path names the same file from any folder.
+/// The command gets a URL with an absolute path, so that it names the same file from
+/// any folder.
 #[test]
 fn a_push_inside_a_command_goes_to_the_store_and_queue_of_its_job() {
     let store = Store::sqlite();
@@ -113,16 +115,17 @@ fn a_password_stays_out_of_the_environment_of_a_command() {
     for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
         let Guarded { store, full, .. } = &guarded;
         let ended = work(store, full, &[], SEE_AND_PUSH).run();
-        assert_eq!(ended.code, Some(3), "{}", ended.err);
 
         let seen = guarded.seen();
-        assert!(seen.contains("RELQ_URL=zset+") && !seen.contains(PASSWORD), "{seen}");
+        assert!(!seen.contains(PASSWORD), "the command sees the password: {seen}");
+        assert!(seen.contains("RELQ_URL=zset+"), "{seen}");
+        assert_eq!(ended.code, Some(3), "{}", ended.err);
         let error = last_error(store);
         assert!(error.contains("password of its URL was left out"), "{error}");
         assert!(error.contains("--pass-credentials"), "{error}");
         assert!(error.contains("RELQ_PASSWORD_FILE"), "{error}");
         assert!(!error.contains(PASSWORD), "{error}");
-        assert_eq!(store.count("letters", "ready"), 0);
+        assert_eq!(store.count("letters", "scheduled"), 0);
     }
 }
 
@@ -130,8 +133,7 @@ fn a_password_stays_out_of_the_environment_of_a_command() {
 fn a_password_is_passed_on_when_that_is_asked_for() {
     for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
         let Guarded { store, full, .. } = &guarded;
-        let script = format!("{SEE_AND_PUSH} --delay 1h");
-        let ended = work(store, full, &["--pass-credentials"], &script).run();
+        let ended = work(store, full, &["--pass-credentials"], SEE_AND_PUSH).run();
         assert_eq!(ended.code, Some(4), "{}", ended.err);
 
         assert!(guarded.seen().contains(PASSWORD));
@@ -140,14 +142,13 @@ fn a_password_is_passed_on_when_that_is_asked_for() {
     }
 }
 
-/// The command inherits the name of the file, not its content.
+/// The command inherits RELQ_PASSWORD_FILE, the name of the file, and not the password.
 #[test]
 fn a_password_is_read_from_its_file_by_the_worker_and_by_its_command() {
     for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
         let Guarded { store, bare, .. } = &guarded;
         guarded.write("secret");
-        let script = format!("{SEE_AND_PUSH} --delay 1h");
-        let worker = work(store, bare, &[], &script);
+        let worker = work(store, bare, &[], SEE_AND_PUSH);
         let ended = worker.env("RELQ_PASSWORD_FILE", "secret").run();
         assert_eq!(ended.code, Some(4), "{}", ended.err);
 
@@ -187,12 +188,13 @@ fn a_password_file_that_cannot_be_used_says_so() {
         assert!(error.contains("RELQ_PASSWORD_FILE"), "{error}");
         assert!(error.contains(file) && error.contains(words), "{error}");
     }
-    // The file is not read if no password is needed.
+    // If the store needs no password, the file is not read, so it may be missing.
     let sqlite = guarded.store.relq("push a --url sqlite:own.db");
     sqlite.env("RELQ_PASSWORD_FILE", "missing").ok();
 }
 
-/// All users of the machine can read the arguments of a process.
+/// The password is not in the arguments of a process, which all users of the machine
+/// can read.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_process_of_a_worker_shows_the_url_but_the_worker_itself() {

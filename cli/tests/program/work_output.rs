@@ -1,8 +1,9 @@
-//! `relq work`: the output of commands that run at once.
+//! `relq work`: the output of commands that run at the same time.
 
 use crate::{on_each_store, relq::Store};
 
-/// Writes two halves of a line to each output, with a pause between the halves.
+/// A command that writes half a line to both outputs, pauses, and writes the other
+/// half.
 const HALVES: &str = "
     for n in 1 2 3 4 5; do
         printf 'out-'; printf 'err-' >&2; sleep 0.02; echo end; echo end >&2
@@ -22,8 +23,8 @@ on_each_store! {
         assert_eq!(of_commands.count(), 40);
     }
 
-    /// Without its newline, the last line of a command would run into the next
-    /// command's first line.
+    /// A newline is added to a last line that has none: otherwise the next command's
+    /// first line would continue it.
     fn a_last_line_without_its_newline_gets_one(store) {
         store.push("--max-attempts 1 a b c d");
         let line = "work --until-empty --concurrency 4 --exec cat";
@@ -48,14 +49,20 @@ on_each_store! {
         assert_eq!(out.lines().count(), 8);
     }
 
-    /// One command at a time mixes with no other: its bytes are passed on unchanged.
+    /// If only one command runs at a time, its output is passed on unchanged.
     fn the_output_of_one_command_at_a_time_is_unchanged(store) {
         store.push("payload");
         let line = "work --until-empty --concurrency 1 --exec cat";
         assert_eq!(store.relq(line).ok(), "payload");
     }
 
-    /// A line is held in memory until it ends, so a long one is cut.
+    fn one_command_at_a_time_may_have_a_tag(store) {
+        let id = store.push("payload").remove(0);
+        let line = "work --until-empty --concurrency 1 --tag --exec cat";
+        assert_eq!(store.relq(line).ok(), format!("{id}\tpayload\n"));
+    }
+
+    /// A line is kept in memory until it ends, so a line of more than 64 KiB is cut.
     fn a_line_longer_than_64_kib_is_cut_into_pieces(store) {
         store.push("job");
         let script = "head -c 150000 /dev/zero | tr '\\0' x; echo; echo next";
@@ -75,7 +82,8 @@ on_each_store! {
         assert_eq!(dead["last_error"], "exit status: 7: why");
     }
 
-    /// A process that the command leaves behind holds the output open.
+    /// The last output of a command is printed even if a process that it left behind
+    /// holds the output open.
     fn the_last_words_before_a_process_left_behind_are_printed(store) {
         store.push("job");
         let script = "printf words; sleep 5 & ";
@@ -86,7 +94,7 @@ on_each_store! {
     }
 }
 
-/// A command without a reader of its output ends, as in a shell's pipe.
+/// When the output of relq is closed, a command that writes ends, as in a shell's pipe.
 #[test]
 fn a_command_ends_when_the_output_of_relq_is_closed() {
     let store = Store::sqlite();

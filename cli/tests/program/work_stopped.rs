@@ -1,6 +1,9 @@
-//! `relq work` when it is told to stop, or must stop a command.
+//! Tests of `relq work` when it is asked to stop, and when it must stop a command.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use rustix::process::Signal;
 
@@ -17,7 +20,14 @@ pub(crate) const STUBBORN: &str = "sleep 1000 & echo $$ $! > ids; wait";
 /// `go` exists.
 const UNTIL_GO: &str = "echo $$ > ids; while ! test -e go; do sleep 0.05; done; cat";
 
-/// A worker whose command has written its ids.
+/// A command that writes its process id to a file, and cleans up when it gets SIGTERM:
+/// it writes the file `cleaned`. Its standard error is not the worker's: the shell reports
+/// there that `sleep` was ended, which would kill the shell itself if the worker is dead.
+pub(crate) const CLEANING: &str = "exec 2>/dev/null; trap 'echo > cleaned; exit 1' TERM; echo $$ > ids; \
+    while :; do sleep 0.05; done";
+
+/// Starts a worker. Returns when its command has written its process ids, with these
+/// ids.
 pub(crate) fn work(store: &Store, flags: &[&str], script: &str) -> (Running, Vec<i32>) {
     let mut line = vec!["work"];
     line.extend(flags);
@@ -27,7 +37,8 @@ pub(crate) fn work(store: &Store, flags: &[&str], script: &str) -> (Running, Vec
     (worker, ids)
 }
 
-/// The process ids that a command has written.
+/// Reads the process ids that a command has written. Returns an empty list if the
+/// command has not written them yet.
 fn told_ids(store: &Store) -> Vec<i32> {
     let mut ids = Vec::new();
     wait_until("the command runs", || {
@@ -62,6 +73,32 @@ on_each_store! {
         let (mut worker, ids) = work(store, &flags, script);
         assert_eq!(worker.end().code, Some(3));
         wait_for_the_end_of(&ids);
+    }
+
+    /// A command gets SIGTERM before it is killed, so that it can clean up.
+    fn a_stopped_command_has_a_second_to_clean_up(store) {
+        store.push("job --max-attempts 1");
+        let flags = ["--timeout", "300ms", "--until-empty"];
+        let (mut worker, _) = work(store, &flags, CLEANING);
+        assert_eq!(worker.end().code, Some(3));
+        assert!(store.file("cleaned").exists(), "the command got no SIGTERM");
+    }
+
+    /// A process that a command left running is not ended together with the command of
+    /// a later job.
+    fn a_process_that_a_job_left_outlives_the_commands_of_later_jobs(store) {
+        store.push("leave wait --max-attempts 1");
+        let script = "if [ $(cat) = leave ]; then \
+            sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > ids; \
+            else sleep 1000; fi";
+        let flags = ["--concurrency", "1", "--timeout", "2s", "--until-empty"];
+        let (mut worker, left) = work(store, &flags, script);
+        let ended = worker.end();
+        assert_eq!(ended.code, Some(3), "{}", ended.err);
+        assert_eq!(store.count("default", "finished"), 1, "{}", ended.err);
+        assert!(is_alive(left[0]), "the process that the first job left was ended");
+        let left = rustix::process::Pid::from_raw(left[0]).unwrap();
+        rustix::process::kill_process(left, Signal::KILL).unwrap();
     }
 
     fn a_cancelled_job_has_its_command_stopped(store) {
@@ -101,7 +138,7 @@ on_each_store! {
         assert_eq!(store.count("default", "ready"), 1);
     }
 
-    /// R24: each signal that asks a process to end asks a worker to stop.
+    /// R24: every signal that asks a process to end stops the worker gracefully.
     fn every_signal_that_asks_to_end_lets_the_command_finish(store) {
         for signal in [
             Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::ALARM,
@@ -121,8 +158,8 @@ on_each_store! {
         assert_eq!(store.count("default", "finished"), 8);
     }
 
-    /// A closed terminal sends two hangups, and a processor time limit sends a signal
-    /// each second. Only a signal that a person repeats stops the worker hard.
+    /// A second SIGHUP or SIGXCPU does not stop the worker hard: a closed terminal
+    /// sends two hangups, and a processor time limit sends a signal each second.
     fn a_repeated_hangup_does_not_insist(store) {
         store.push("job");
         let (mut worker, _) = work(store, &[], UNTIL_GO);
@@ -137,7 +174,7 @@ on_each_store! {
         assert_eq!(ended.out, b"job\n");
     }
 
-    /// `nohup relq work` outlives its terminal.
+    /// A worker under `nohup` ignores SIGHUP, and so outlives its terminal.
     fn a_hangup_that_is_ignored_from_the_start_stays_ignored(store) {
         store.push("first");
         let worker = store.relq("work --exec cat").ignoring_hangups();
@@ -158,12 +195,16 @@ on_each_store! {
         store.push("job");
         let (mut worker, ids) = work(store, &[], STUBBORN);
         worker.signal(Signal::INT);
-        // Two signals that are pending at once count as one.
+        // Wait between the signals: two that are pending at once count as one.
         worker.wait_for_error("stopping");
         assert!(ids.iter().all(|id| is_alive(*id)));
         worker.signal(Signal::INT);
+        let insisted = Instant::now();
         let ended = worker.end();
         assert_eq!(ended.code, Some(0), "{}", ended.err);
+        // Without the second signal, the command would have 25 seconds.
+        let took = insisted.elapsed();
+        assert!(took < Duration::from_secs(20), "it ran for {took:?} after the second signal");
         wait_for_the_end_of(&ids);
         let job = &store.relq("peek --json").json()[0];
         assert_eq!(job["attempt"], 0, "{}", ended.err);

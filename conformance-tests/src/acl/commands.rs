@@ -1,10 +1,11 @@
-//! The commands of a server, by the names that ACL rules use.
+//! Reads which commands a Redis server has, and how each is called. The names are in
+//! the form that ACL rules use, such as `client|id`.
 
 use std::{collections::BTreeSet, io};
 
 use crate::harness::room::strings;
 
-/// The command that lists the names of a server's commands.
+/// The words of `COMMAND LIST`. Its reply lists the names of a server's commands.
 pub(super) const LIST: [&str; 2] = ["COMMAND", "LIST"];
 
 /// The names of a server's commands, including subcommands: `get`, `client|id`.
@@ -18,14 +19,15 @@ impl Commands {
         Self(names.filter_map(Result::ok).collect())
     }
 
-    /// The commands that can be run. A command with subcommands cannot be run by
-    /// itself.
+    /// Returns the names of the commands that a client can run. A command that has
+    /// subcommands, such as `client`, is left out: a client runs only the subcommands.
     pub(super) fn that_run(&self) -> impl Iterator<Item = &str> {
         let names = self.0.iter().map(String::as_str);
         names.filter(|name| !self.has_subcommands(name))
     }
 
-    /// The name of the command that begins with these words.
+    /// Returns the name that ACL rules use for the command that begins with the words
+    /// `first` and `second`: `client|id` for a subcommand, or `get`.
     pub(super) fn name_of(&self, first: &str, second: &str) -> String {
         let first = first.to_ascii_lowercase();
         if self.has_subcommands(&first) {
@@ -41,16 +43,16 @@ impl Commands {
     }
 }
 
-/// A server's description of one command.
+/// What a server says about one command in its reply to `COMMAND INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Description {
-    /// The number of words in a call, including the command's name. A negative number
-    /// is a minimum.
+    /// The number of words in a call, including the command's name. If the number is
+    /// negative, a call has at least that many words.
     arity: i64,
     first_key: i64,
     last_key: i64,
     key_step: i64,
-    /// Whether the positions of its keys depend on its other arguments.
+    /// Whether the positions of the command's keys depend on its other arguments.
     has_movable_keys: bool,
     /// Whether a client may run the command before it has authenticated.
     pub(super) needs_no_user: bool,
@@ -64,7 +66,7 @@ impl Description {
     pub(super) fn read(answer: &[u8]) -> io::Result<Self> {
         let text = String::from_utf8_lossy(answer);
         let has_flag = |flag: &str| text.lines().any(|line| line == format!("+{flag}"));
-        // The flags between the numbers do not begin with `:`.
+        // Each number is on a line that begins with `:`. The lines of the flags do not.
         let numbers =
             text.lines().filter_map(|line| line.strip_prefix(':')?.parse().ok());
         let numbers: Vec<i64> = numbers.take(4).collect();
@@ -85,7 +87,7 @@ impl Description {
         })
     }
 
-    /// The shortest call of the command with that name.
+    /// Returns the words of the shortest valid call of the command `name`.
     pub(super) fn shortest(&self, name: &str) -> Vec<String> {
         let mut words: Vec<_> = name.split('|').map(str::to_owned).collect();
         let length = usize::try_from(self.arity.abs()).unwrap_or(0);
@@ -95,8 +97,9 @@ impl Description {
         words
     }
 
-    /// Calls of the command with that name. Each call has the key `foreign` at one
-    /// position and the key `own` at all others. Empty if the command has no keys.
+    /// Returns calls of the command `name` that try each position at which it takes a
+    /// key. A call has the key `foreign` at one position and the key `own` at all
+    /// others. Returns no call if the command has no keys.
     pub(super) fn with_key(
         &self,
         name: &str,

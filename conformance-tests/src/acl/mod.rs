@@ -82,14 +82,17 @@ pub use user::User;
 
 use crate::{Case, Subject};
 
-/// The cases that show whether each of a user's patterns is needed.
+/// The cases by which [`needless`] finds unneeded patterns. Together they use each kind
+/// of key and channel, so one of them fails if the user lacks a pattern that it needs.
 const TELLING: [&str; 3] = [
     "isolation::plain_pushes_are_jobs",
     "no_loss::a_leased_job_is_kept",
     "waiting::a_push_wakes",
 ];
 
-/// The user's key and channel patterns whose removal makes no case fail.
+/// Returns the user's key and channel patterns that the backend does not need. A
+/// pattern is not needed if three cases, which use each kind of key and channel, pass
+/// without it.
 pub fn needless<S: Subject + Default>(user: &User) -> Vec<String> {
     let patterns = user.rules().iter().filter(|rule| rule.starts_with(['~', '&', '%']));
     let is_telling = |case: &Case| TELLING.contains(&case.id);
@@ -109,7 +112,7 @@ macro_rules! acl {
         }
 
         /// A [trial]($crate::acl::Trial) passes with the README's user, and the user's
-        /// commands are exactly those that the server runs meanwhile.
+        /// commands are exactly those that the server runs during the trial.
         #[test]
         fn the_readmes_user_has_the_commands_that_are_run_and_no_others() {
             readme().judge_commands(|user| {
@@ -119,7 +122,8 @@ macro_rules! acl {
             });
         }
 
-        /// The server refuses that user each command that the README does not name.
+        /// The server refuses the README's user each command that the README does not
+        /// name.
         #[test]
         fn every_other_command_is_refused() {
             assert_eq!($crate::acl::allowed_beside(&readme().user()), [""; 0]);
@@ -138,14 +142,15 @@ macro_rules! acl {
             assert_eq!($crate::acl::foreign_keys_reached(&readme().user()), [""; 0]);
         }
 
-        /// Each of the user's key patterns is needed: without it, a case fails.
+        /// The README's user needs each of its key patterns: without one of them, a
+        /// case fails.
         #[test]
         fn each_pattern_of_keys_is_needed() {
             let needless = $crate::acl::needless::<$first>(&readme().user());
             assert_eq!(needless, [""; 0], "nothing fails without these");
         }
 
-        /// A backend that is denied access to a queue reports that.
+        /// A push to a queue that the user may not reach returns an error that says so.
         #[test]
         fn the_readmes_user_is_kept_out_of_other_queues() {
             let refused = $crate::acl::trespass::<$first>(&readme().user());

@@ -1,26 +1,26 @@
-//! A README that names an ACL user.
+//! The README of a backend, which names the ACL user that the backend needs.
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
 use super::{refusals::dangerous, trial::Trial, user::User};
 
-/// With this environment variable, the tests write the users' commands to their
-/// READMEs.
+/// The environment variable with which the tests write the user's commands to the
+/// README in place of checking them.
 const WRITE: &str = "RELQ_WRITE_ACL";
 
-/// A README that names an ACL user.
+/// The README of a backend, which names the ACL user that the backend needs.
 #[derive(Debug)]
 pub struct Readme {
     path: PathBuf,
 }
 
 impl Readme {
-    /// The README in the file at that path.
+    /// Refers to the README in the file at `path`. Later calls read the file.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The first user that the README names.
+    /// Reads the first user that the README names.
     ///
     /// # Panics
     /// When the README cannot be read, or names no user.
@@ -28,9 +28,9 @@ impl Readme {
         User::in_readme(&self.text()).expect("the README names a user")
     }
 
-    /// The user's commands that the server classifies as dangerous and that the README
-    /// does not mention outside of the user's rules. The README must give a reason for
-    /// each.
+    /// Returns those of the user's commands that the server classifies as dangerous and
+    /// for which the README gives no reason. The README gives a reason if it mentions
+    /// the command outside of the user's rules.
     ///
     /// # Panics
     /// When the README cannot be read, or the server does not answer.
@@ -57,7 +57,8 @@ impl Readme {
         if failures.is_empty() && commands_to_name(&commands) == user.commands() {
             return;
         }
-        // A denied command is not run, and the commands after it are not seen.
+        // A denied command hides the commands after it. So the right line is found by a
+        // trial in which all commands are allowed.
         let right = right(&user, &trial);
         let words = [
             format!("failures: {failures:#?}"),
@@ -79,7 +80,8 @@ impl Readme {
     }
 }
 
-/// The user with exactly the commands that the server runs when all are allowed.
+/// Returns the user with exactly the commands that it needs: those that the server ran
+/// in a trial in which the user may run every command.
 fn right(user: &User, trial: impl Fn(&User) -> Trial) -> User {
     let all = BTreeSet::from(["@all".to_owned()]);
     let Trial { failures, commands } = trial(&user.with_commands(&all));
@@ -87,7 +89,8 @@ fn right(user: &User, trial: impl Fn(&User) -> Trial) -> User {
     user.with_commands(&commands_to_name(&commands))
 }
 
-/// The commands that a rule must name. Every client may authenticate.
+/// Returns the commands of `run` that need a rule: all except `AUTH` and `HELLO`, which
+/// every client may run.
 fn commands_to_name(run: &BTreeSet<String>) -> BTreeSet<String> {
     let needs_a_rule = |name: &&String| !["auth", "hello"].contains(&name.as_str());
     run.iter().filter(needs_a_rule).cloned().collect()

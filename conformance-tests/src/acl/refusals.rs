@@ -1,4 +1,5 @@
-//! The calls that a server must refuse to a user. `ACL DRYRUN` asks the server itself.
+//! Finds calls that a server should refuse to a user but allows. `ACL DRYRUN` tells
+//! whether the server would allow a call, without running it.
 
 use std::io;
 
@@ -17,13 +18,15 @@ use crate::{
     server::Server,
 };
 
-/// The user's queue, and keys of other queues.
+/// The names for the checks: the user's queue, a key of that queue, and keys of other
+/// queues.
 const QUEUE: &str = "mine";
 const OWN_KEY: &str = "{mine}:key";
 const FOREIGN_KEYS: [&str; 4] = ["other", "mine2", "{other}:key", "{mine2}:key"];
 
-/// The server's commands that the user may run although its rules do not name them.
-/// Commands that need no user (`AUTH`, `HELLO`) are left out: no rule takes them away.
+/// Returns the commands that the server lets the user run although the user's rules do
+/// not name them. Commands that need no user (`AUTH`, `HELLO`) are left out, because no
+/// rule can forbid them.
 ///
 /// # Panics
 /// When the server does not answer.
@@ -46,7 +49,7 @@ pub fn allowed_beside(user: &User) -> Vec<String> {
     })
 }
 
-/// The calls of the user's commands that would reach a key of another queue.
+/// Returns the calls by which the user's commands could reach a key of another queue.
 ///
 /// # Panics
 /// When the server does not answer.
@@ -67,8 +70,8 @@ pub fn foreign_keys_reached(user: &User) -> Vec<String> {
     })
 }
 
-/// The user's commands that the server classifies as dangerous, written as in prose:
-/// `CLIENT UNBLOCK`.
+/// Returns those of the user's commands that the server classifies as dangerous. The
+/// names are in the form that a README uses: `CLIENT UNBLOCK` for `client|unblock`.
 ///
 /// # Panics
 /// When the server does not answer.
@@ -83,7 +86,7 @@ pub(super) fn dangerous(user: &User) -> Vec<String> {
     })
 }
 
-/// The error when the user of one queue pushes to another queue.
+/// Returns the error that the user of one queue gets when it pushes to another queue.
 ///
 /// # Panics
 /// When the push succeeds, or when the server does not accept the user.
@@ -122,14 +125,15 @@ fn on_a_server(
     asked.expect("the server answers")
 }
 
-/// A server that checks what a user may do.
+/// A connection to a server on which the user exists. It asks the server which calls
+/// the user may make.
 struct Asked {
     server: tokio::sync::Mutex<Upstream>,
     commands: Commands,
 }
 
 impl Asked {
-    /// The name of the user on the server.
+    /// The name under which the user exists on the server that is asked.
     const NAME: &str = "asked-about";
 
     async fn about(user: &User, server: &Server) -> io::Result<Self> {
@@ -150,7 +154,8 @@ impl Asked {
         self.server.lock().await.ask(words).await
     }
 
-    /// Asks the server whether the user may run that call. Returns the refusal if not.
+    /// Asks the server whether the user may make that call. Returns `OK` or the text of
+    /// the refusal.
     async fn answer_to(&self, call: &[String]) -> io::Result<String> {
         let ask = ["ACL", "DRYRUN", Self::NAME].map(str::to_owned);
         let ask: Vec<_> = ask.iter().chain(call).collect();

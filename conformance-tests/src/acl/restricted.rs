@@ -1,4 +1,4 @@
-//! A backend that connects as a user with few rights.
+//! A backend that connects to Redis as a user with only the rights of its README.
 
 use std::{
     fmt, io,
@@ -22,18 +22,19 @@ use crate::{
     proxy::{Address, FaultProxy, Upstream, is_error},
 };
 
-/// A backend that connects as a user with these rights. Each queue has a user of its
-/// own, which has no rights to other queues.
+/// A backend that connects with the rights of `user`. It creates one such user on the
+/// server for each queue, and the user of one queue has no rights to other queues.
 pub struct Restricted<S> {
     subject: S,
     user: User,
     queues: Mutex<Vec<QueueName>>,
-    /// The set to which the commands that ran behind a proxy are added.
+    /// The commands that the server has run for the backend, if the backend is behind a
+    /// proxy. `None` if the commands are not recorded.
     seen: Option<Seen>,
     watched: Mutex<Option<Watched>>,
 }
 
-/// The server behind the proxy, and the reader of the commands that its scripts call.
+/// A server behind a proxy, and the recorder of the commands that scripts call on it.
 struct Watched {
     server: Address,
     _monitor: Monitor,
@@ -46,7 +47,7 @@ impl<S> fmt::Debug for Restricted<S> {
 }
 
 impl<S: Subject> Restricted<S> {
-    /// The backend with the rights of `user`.
+    /// Wraps the backend `subject`, so that it connects with the rights of `user`.
     pub fn new(subject: S, user: User) -> Self {
         Self {
             subject,
@@ -57,9 +58,9 @@ impl<S: Subject> Restricted<S> {
         }
     }
 
-    /// Returns the same backend with a recorder: the commands that the server runs for
-    /// it behind a proxy are added to `seen`. All of them are in `seen` once the
-    /// subject is dropped.
+    /// Returns the same backend, which from now on adds to `seen` each command that the
+    /// server runs for it behind a proxy. The set is complete once the subject is
+    /// dropped.
     pub(super) fn watched(self, seen: Seen) -> Self {
         Self { seen: Some(seen), ..self }
     }
@@ -73,7 +74,7 @@ impl<S: Subject> Restricted<S> {
         self.subject.connect(endpoint, queue, &Environment::default()).await
     }
 
-    /// The user's name on the server for that queue.
+    /// Returns the name that the user of that queue has on the server.
     fn name_for(&self, queue: &QueueName) -> String {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let number = queues.iter().position(|known| known == queue);
@@ -84,14 +85,16 @@ impl<S: Subject> Restricted<S> {
         format!("restricted-{number}")
     }
 
-    /// Creates the user on the server, and returns the endpoint to connect to.
+    /// Creates the user of that queue on the server. Returns the endpoint to connect to
+    /// as that user.
     pub(super) async fn introduce(
         &self,
         endpoint: &str,
         queue: &QueueName,
     ) -> io::Result<String> {
         let name = self.name_for(queue);
-        // All connections to an actor's endpoint count as connections of this actor.
+        // A connection to the actor's endpoint would count as one of the actor's, so
+        // the user is created on a connection to the server itself.
         let server = self.server().map_or_else(|| address(endpoint), Ok)?;
         let mut server = Upstream::open(&server).await?;
         let answer = server.ask(&self.user.command(&name, queue)).await?;
@@ -103,7 +106,8 @@ impl<S: Subject> Restricted<S> {
         Ok(as_user(endpoint, &name, self.user.password()))
     }
 
-    /// The watched server, if there is one.
+    /// Returns the address of the server whose commands are recorded, or `None` if none
+    /// are recorded.
     fn server(&self) -> Option<Address> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.as_ref().map(|watched| watched.server.clone())

@@ -1,9 +1,10 @@
 //! Runs a backend with the rights of a user, and records the commands that it needs.
 //!
-//! A trial has three parts: every act of [`steps`](crate::sweep) once, including whole
-//! workers; two acts with each fault at each step; and the cases in which backends send
-//! commands that no act sends. The trial's commands are those that the server ran behind
-//! the proxy, both direct calls and calls from scripts.
+//! An act is one call of the queue traits, or one whole worker, as
+//! [`steps`](crate::sweep) runs it. A trial has three parts: every act once; two acts
+//! with each fault at each step; and the cases in which backends send commands that no
+//! act sends. The trial's commands are those that the server ran behind the proxy, both
+//! direct calls and calls from scripts.
 //!
 //! [`Tests::conformance_as`](crate::Tests::conformance_as) runs every case with the
 //! user's rights, so a right that only another case needs is not missed.
@@ -19,24 +20,26 @@ use crate::{
     sweep,
 };
 
-/// Cases in which one queue pushes to another. The user of one queue may not do that.
+/// The cases in which a batch of one queue pushes its completion job to another queue.
+/// They run with rights to all keys, because the user of one queue may not push there.
 const ACROSS_QUEUES: [&str; 2] = [
     "batches::a_completion_goes_to_another_queue",
     "batches::whatever_completes_tells_another_queue",
 ];
 
-/// Acts that run with each fault. One fault makes the server forget a script, so that
-/// the script is sent in full, once in a plain call and once in a wait.
+/// The calls that a trial runs with each fault at each step. One fault makes the server
+/// forget a script, so that the client sends the script in full: once for a push and
+/// once for a claim that waits.
 const INJECTED: [&str; 2] = ["push", "claim_that_waits"];
 
-/// The cases of a trial, by the beginnings of their ids.
+/// The cases that a trial runs: those whose id begins with one of these texts.
 const CASES: [&str; 4] =
     ["batches::a_waiter_is_told", "isolation::", "operator::", "waiting::"];
 
 /// The result of running a backend with the rights of a user.
 #[derive(Debug, Default)]
 pub struct Trial {
-    /// Each case and act that failed, with its message.
+    /// The cases and acts that failed, each with its message.
     pub failures: Vec<String>,
     /// The commands that the server ran for the backend, as ACL rules name them.
     pub commands: BTreeSet<String>,
@@ -54,7 +57,7 @@ impl Trial {
         Self::of_tasks::<S>(user, &tasks)
     }
 
-    /// Adds the result of another trial.
+    /// Returns this trial with the failures and commands of another trial added.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.failures.extend(other.failures);
@@ -68,7 +71,7 @@ impl Trial {
     }
 }
 
-/// The failures of the selected cases with the rights of that user: each failed case
+/// Runs the selected cases with the rights of that user. Returns each case that failed,
 /// with its message.
 pub fn denied<S: Subject + Default>(
     user: &User,
@@ -83,12 +86,12 @@ fn on_redis() -> impl Iterator<Item = &'static Case> {
     cases().iter().filter(|case| case.scope != Scope::Embedded)
 }
 
-/// One part of a trial.
+/// One part of a trial: a case, an act with each fault, or all acts without a fault.
 #[derive(Debug, Clone, Copy)]
 enum Task {
     Case(&'static str),
     Injected(&'static str),
-    /// All acts, without a fault.
+    /// A part of the trial that runs every act once, without a fault.
     Acts,
 }
 
@@ -97,7 +100,8 @@ impl Task {
         let seen = Seen::default();
         let subject = match self {
             Self::Case(id) => in_case::<S>(user, id),
-            // In one of the acts, a batch pushes its completion to another queue.
+            // One act pushes a batch's completion job to another queue, which needs
+            // rights to that queue.
             Self::Acts => Restricted::new(S::default(), user.with_all_keys()),
             Self::Injected(_) => Restricted::new(S::default(), user.clone()),
         };
@@ -106,7 +110,8 @@ impl Task {
             Self::Case(id) => judged(subject, id),
             Self::Injected(name) => injected(subject, name),
             Self::Acts => {
-                // Steps that no act reaches say nothing about the user's rights.
+                // The result, a list of steps that no act reaches, is dropped: it says
+                // nothing about the user's rights.
                 let acted = caught(|| drop(sweep::missed_by_all(subject)));
                 acted.err().into_iter().collect()
             }
@@ -115,7 +120,8 @@ impl Task {
     }
 }
 
-/// The backend with the user's rights in the case of that id.
+/// Returns the backend with the rights that the case `id` needs: those of the user, and
+/// all keys in a case that pushes to another queue.
 pub(crate) fn in_case<S: Subject + Default>(user: &User, id: &str) -> Restricted<S> {
     let is_across = ACROSS_QUEUES.contains(&id);
     let user = if is_across { user.with_all_keys() } else { user.clone() };
@@ -127,8 +133,8 @@ fn judged(subject: impl Subject, id: &str) -> Vec<String> {
     judged.err().map(|words| format!("{id}: {words}")).into_iter().collect()
 }
 
-/// The failures of an act with each fault at each of its steps. Empty if the backend
-/// does not support the act.
+/// Runs the act `name` with each fault at each of its steps, and returns the failures.
+/// Returns none if the backend does not support the act.
 fn injected(subject: impl Subject, name: &str) -> Vec<String> {
     let scenario = sweep::SCENARIOS.iter().find(|scenario| scenario.name == name);
     let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use relq_core::QueueName;
 
-/// A user of a Redis server, described by an ACL line.
+/// A user of a Redis server: its name and its rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     name: String,
@@ -12,12 +12,12 @@ pub struct User {
 }
 
 impl User {
-    /// The first user that a README names, if any.
+    /// Returns the first user that the text of a README names, if any.
     pub fn in_readme(text: &str) -> Option<Self> {
         text.lines().find_map(Self::in_line)
     }
 
-    /// The user with that name in a README, if any.
+    /// Returns the user `name` from the text of a README, if the README names it.
     pub fn named(text: &str, name: &str) -> Option<Self> {
         text.lines().filter_map(Self::in_line).find(|user| user.name == name)
     }
@@ -29,24 +29,24 @@ impl User {
         Some(Self { name, rules: words.collect() })
     }
 
-    /// The user's rules, one by one.
+    /// Returns the ACL rules of the user, such as `+get`, one by one.
     pub fn rules(&self) -> &[String] {
         &self.rules
     }
 
-    /// The commands that the user's rules allow by name.
+    /// Returns the commands that the user's rules allow by name.
     pub fn commands(&self) -> BTreeSet<String> {
         let allowed = self.rules.iter().filter_map(|rule| rule.strip_prefix('+'));
         allowed.map(str::to_owned).collect()
     }
 
-    /// The same user without that rule.
+    /// Returns the same user without one of its rules.
     #[must_use]
     pub fn without(&self, rule: &str) -> Self {
         self.changed(|rules| rules.retain(|known| known != rule))
     }
 
-    /// The same user with exactly these commands, in alphabetical order.
+    /// Returns the same user with exactly these commands, in alphabetical order.
     #[must_use]
     pub fn with_commands(&self, commands: &BTreeSet<String>) -> Self {
         self.changed(|rules| {
@@ -55,7 +55,7 @@ impl User {
         })
     }
 
-    /// The same user with access to the keys of every queue.
+    /// Returns the same user with access to the keys of every queue.
     #[must_use]
     pub fn with_all_keys(&self) -> Self {
         self.changed(|rules| rules.push("allkeys".to_owned()))
@@ -67,7 +67,8 @@ impl User {
         changed
     }
 
-    /// `readme`, in which this user replaces the one of the same name.
+    /// Returns the text `readme`, in which this user replaces the user of the same
+    /// name.
     pub(super) fn written_to(&self, readme: &str) -> String {
         let is_its = |line: &str| {
             Self::in_line(line).is_some_and(|known| known.name == self.name)
@@ -78,7 +79,7 @@ impl User {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The user as a line of an ACL file.
+    /// Returns the line of an ACL file that describes the user.
     pub(super) fn line(&self) -> String {
         format!("user {} {}", self.name, self.rules.join(" "))
     }
@@ -87,8 +88,8 @@ impl User {
         self.rules.iter().find_map(|rule| rule.strip_prefix('>')).unwrap_or_default()
     }
 
-    /// The command that creates it on the server as the user of that queue, with that
-    /// name.
+    /// Returns the words of an `ACL SETUSER` command. The command creates the user on a
+    /// server under the name `name`, with rights to `queue` only.
     pub fn command(&self, name: &str, queue: &QueueName) -> Vec<String> {
         let begin = ["ACL", "SETUSER", name, "reset"].map(str::to_owned);
         let queue = literal(queue.as_str());
@@ -100,8 +101,8 @@ impl User {
     }
 }
 
-/// A pattern that matches exactly this text. A space becomes `?`, which matches any
-/// byte, because a rule cannot contain a space.
+/// Returns an ACL pattern that matches exactly this text. A space becomes `?`, which
+/// matches any byte, because a rule cannot contain a space.
 fn literal(text: &str) -> String {
     let mut pattern = String::new();
     for symbol in text.chars() {

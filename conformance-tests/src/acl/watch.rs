@@ -1,11 +1,11 @@
-//! Records the commands that a server runs for the actors of a proxy.
+//! Records the commands that a server runs for the clients of a proxy.
 //!
-//! A command is seen at one of two places. The proxy sees the commands that the actors
-//! send, including those that `MONITOR` does not show. `MONITOR` shows the commands
-//! that scripts call, which the proxy cannot see. A command that a script names but has
-//! not called counts too: the user needs it in branches that no case reaches. The
-//! suite's own commands do not pass through the proxy, and its own scripts are
-//! recognised by [their first line](SUITES_SCRIPT).
+//! The proxy reports the commands that the clients send, including those that `MONITOR`
+//! does not show. `MONITOR` reports the commands that scripts call, which the proxy
+//! cannot see. A command that a script names but has not called counts too: the user
+//! needs it in branches that no case reaches. The suite's own commands do not pass
+//! through the proxy, and its own scripts are recognised by
+//! [their first line](SUITES_SCRIPT).
 
 use std::{
     collections::BTreeSet,
@@ -22,11 +22,11 @@ use crate::{
     proxy::{Address, FaultProxy, Upstream, is_error},
 };
 
-/// The last message sent to a watched server. When it arrives, all commands before it
-/// have been seen.
+/// The text that the suite sends to a recorded server as its last command. When
+/// `MONITOR` shows this text, it has shown every command before it.
 const LAST_WORD: &str = "nothing more is watched";
 
-/// The names of the commands that were seen. Clones share one set.
+/// The names of the commands that the server has run. Clones share one set.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen(Arc<Mutex<BTreeSet<String>>>);
 
@@ -40,8 +40,8 @@ impl Seen {
     }
 }
 
-/// Adds every command that the proxy's actors run to `seen`, until the monitor is
-/// dropped.
+/// Adds to `seen` every command that the server runs for the proxy's clients, until the
+/// returned monitor is dropped.
 pub(super) async fn watch(proxy: &FaultProxy, seen: &Seen) -> io::Result<Monitor> {
     let commands = Commands::listed(&proxy.tell(&LIST).await?);
     let (listed, sent) = (commands.clone(), seen.clone());
@@ -59,8 +59,8 @@ pub(super) async fn watch(proxy: &FaultProxy, seen: &Seen) -> io::Result<Monitor
     Monitor::start(proxy.server().clone(), commands, seen.clone()).await
 }
 
-/// The commands that a script names in its calls, each with the next word. One call may
-/// choose between two commands.
+/// Returns the commands that the text of a script calls, each with the word after it,
+/// which may be a subcommand. A call that chooses between two commands returns both.
 fn called_in(source: &str) -> impl Iterator<Item = (&str, &str)> {
     let calls = source.split("redis.").filter_map(|call| {
         call.strip_prefix("call(").or_else(|| call.strip_prefix("pcall("))
@@ -91,7 +91,8 @@ impl Monitor {
     ) -> io::Result<Self> {
         let (began, begin) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
-        // The caller's runtime may end before the reader has read everything.
+        // The reader has its own runtime, because the caller's may end before the
+        // reader has read everything.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let read = async move {
             let mut reader = match Reader::open(&server, commands, seen).await {
@@ -125,7 +126,7 @@ struct Reader {
     upstream: Upstream,
     commands: Commands,
     seen: Seen,
-    /// Whether the running script belongs to the suite.
+    /// Whether the script that runs now is one of the suite's own.
     is_suites: bool,
 }
 
@@ -154,7 +155,8 @@ impl Reader {
             () = reading => return,
             _ = stopped => {}
         }
-        // A server that has ended sends nothing more. The commands read so far count.
+        // If the server has ended, it sends nothing more, and the commands so far
+        // count.
         if let Ok(mut other) = Upstream::open(server).await {
             drop(other.ask(&["ECHO", LAST_WORD]).await);
         }
@@ -183,7 +185,8 @@ impl Reader {
     }
 }
 
-/// The client of a line of `MONITOR`, and the first two words of the command.
+/// Returns the client that a line of `MONITOR` names, and the first two words of its
+/// command.
 fn read(line: &str) -> Option<(&str, Vec<String>)> {
     let (_, told) = line.split_once(" [")?;
     let (client, mut command) = told.split_once("] \"")?;
@@ -199,8 +202,8 @@ fn read(line: &str) -> Option<(&str, Vec<String>)> {
     Some((client, words))
 }
 
-/// The position of the quotation mark that ends a word. A mark after `\` belongs to the
-/// word.
+/// Returns the position of the quotation mark that ends a word. A quotation mark after
+/// `\` does not end the word.
 fn end_of_word(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {

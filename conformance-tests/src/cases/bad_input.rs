@@ -22,13 +22,14 @@ const TOO_LONG: [Duration; 3] =
     [MAX_DURATION.saturating_add(Duration::from_millis(1)), MAX_YEARS, Duration::MAX];
 const MAX_YEARS: Duration = Duration::from_secs(u64::MAX / 1000);
 
-/// The call had no effect, and repeating it would not help.
+/// Asserts that the call was refused as invalid, that the error says that nothing was
+/// changed, and that it advises the caller never to repeat the call.
 fn assert_invalid<T>(answer: Result<T, Error>, operation: Operation) {
     let error = answer.err().expect("the request is refused");
     assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
-    assert_eq!(error.effect(), Effect::No);
-    assert_eq!(error.retry_advice(), RetryAdvice::Never);
-    assert_eq!(error.at().operation, operation);
+    assert_eq!(error.effect(), Effect::No, "R21: the effect of {error:?}");
+    assert_eq!(error.retry_advice(), RetryAdvice::Never, "R21: {error:?}");
+    assert_eq!(error.at().operation, operation, "R21: {error:?}");
 }
 
 async fn refuses(store: &Store, job: NewJob) {
@@ -37,11 +38,11 @@ async fn refuses(store: &Store, job: NewJob) {
     let refused = actor.push(&[NewJob::new("good"), job], None).await;
 
     assert_invalid(refused, Operation::Push);
-    assert_eq!(actor.figures().await.unfinished(), 0);
+    assert_eq!(actor.figures().await.unfinished(), 0, "R5: nothing is stored");
 }
 
 case!(an_endless_delay_is_refused: R5 => Delay);
-/// A delay that would overflow is refused.
+/// A push is refused if its delay is so long that the due time would overflow.
 async fn an_endless_delay_is_refused(store: &Store) {
     for delay in TOO_LONG {
         refuses(store, NewJob::new("job").delay(delay)).await;
@@ -49,7 +50,7 @@ async fn an_endless_delay_is_refused(store: &Store) {
 }
 
 case!(an_endless_expiry_is_refused: R5 => Expiry);
-/// An expiry that would overflow is refused.
+/// A push is refused if its expiry is so long that the time of expiry would overflow.
 async fn an_endless_expiry_is_refused(store: &Store) {
     for expires_in in TOO_LONG {
         refuses(store, NewJob::new("job").expires_in(expires_in)).await;
@@ -57,7 +58,7 @@ async fn an_endless_expiry_is_refused(store: &Store) {
 }
 
 case!(a_senseless_lease_of_a_job_is_refused: R5 => JobLease);
-/// A job's own lease of zero or of infinite length is refused.
+/// A push is refused if the job asks for a lease of zero or of infinite length.
 async fn a_senseless_lease_of_a_job_is_refused(store: &Store) {
     for lease in
         TOO_LONG.into_iter().chain([Duration::ZERO, Duration::from_micros(999)])
@@ -67,7 +68,8 @@ async fn a_senseless_lease_of_a_job_is_refused(store: &Store) {
 }
 
 case!(each_level_is_taken_or_refused: R5 R15);
-/// The backend tells each level apart, or refuses it.
+/// If the backend distinguishes a priority, it stores a push of that priority. If it
+/// does not, it refuses the push as unsupported.
 async fn each_level_is_taken_or_refused(store: &Store) {
     let actor = store.actor("producer").await;
     let told_apart: Vec<_> = actor.class().levels().collect();
@@ -103,7 +105,7 @@ async fn a_senseless_lease_is_refused(store: &Store) {
 }
 
 case!(an_endless_wait_is_refused: R21);
-/// An infinite wait is refused.
+/// A claim that would wait for an infinite time is refused.
 async fn an_endless_wait_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
 
@@ -143,8 +145,9 @@ async fn a_senseless_extension_is_refused(store: &Store) {
 }
 
 case!(an_endless_retry_loses_nothing: R21);
-/// A retry after an infinite delay is refused and leaves the job leased, or is cut
-/// to the longest delay. The job is neither lost nor ready at once.
+/// A retry after an infinite delay never makes the job ready at once and never loses
+/// it. The backend either refuses the retry and leaves the job leased, or uses the
+/// longest allowed delay.
 async fn an_endless_retry_loses_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     for after in TOO_LONG {
@@ -191,8 +194,8 @@ async fn too_many_extensions_are_refused(store: &Store) {
 }
 
 case!(a_greedy_claim_loses_nothing: R21);
-/// A claim of more jobs than allowed is refused or returns the allowed number. It
-/// loses no job.
+/// A claim of more jobs than allowed loses no job. It is refused, or returns as many
+/// jobs as are allowed.
 async fn a_greedy_claim_loses_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(20)).await;
@@ -205,7 +208,8 @@ async fn a_greedy_claim_loses_nothing(store: &Store) {
 }
 
 case!(the_largest_batches_work: R6);
-/// The largest claim, settlement and extension work.
+/// One claim, one settlement and one extension each handle the largest allowed number
+/// of jobs.
 async fn the_largest_batches_work(store: &Store) {
     let actor = store.actor("worker").await;
     let most = actor.limits().max_jobs_per_call.get();
@@ -234,7 +238,8 @@ async fn empty_calls_are_fine(store: &Store) {
 }
 
 case!(the_longest_names_are_taken: R2 R4 R16 => ClientIds Unique);
-/// Names of the maximum length, with any text, are stored unchanged.
+/// A job id and a unique key of the maximum length are accepted, and the job is
+/// delivered with that id.
 async fn the_longest_names_are_taken(store: &Store) {
     let actor = store.actor("worker").await;
     let (long_id, long_key) = (id(&"é".repeat(64)), key(&"k".repeat(255)));
@@ -248,7 +253,7 @@ async fn the_longest_names_are_taken(store: &Store) {
 }
 
 case!(the_most_attempts_are_taken: R11);
-/// The largest allowed number of attempts is accepted.
+/// The largest allowed `max_attempts` is accepted and delivered unchanged.
 async fn the_most_attempts_are_taken(store: &Store) {
     let actor = store.actor("worker").await;
     let job = NewJob::new("job").max_attempts(std::num::NonZeroU16::MAX);

@@ -1,4 +1,4 @@
-//! Futures may be dropped at any moment (R22).
+//! A caller may drop the future of a call at any moment, and loses no job by it (R22).
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -14,7 +14,8 @@ use crate::{
     },
 };
 
-/// Delays that cover a call from its first poll until well after its reply.
+/// Returns the delays after which a case drops a call. They range from the call's first
+/// poll until well after its reply.
 fn moments() -> impl Iterator<Item = Duration> {
     (0..60).map(|step| Duration::from_micros(step * 25))
 }
@@ -70,8 +71,8 @@ async fn dropped_pushes_are_whole_or_not(store: &Store) {
 }
 
 case!(a_dropped_push_takes_no_other_with_it: R22 R1);
-/// When one of several concurrent pushes is dropped, the others succeed, even
-/// if they share a command with it.
+/// Several pushes run at the same time, and one is dropped. The others succeed, even if
+/// they share a command with the dropped one.
 async fn a_dropped_push_takes_no_other_with_it(store: &Store) {
     let actor = store.actor("producer").await;
     let mut names = Vec::new();
@@ -90,7 +91,8 @@ async fn a_dropped_push_takes_no_other_with_it(store: &Store) {
 }
 
 case!(dropped_settlements_are_carried_out_or_not: R22 R8);
-/// A settlement dropped at any moment is carried out fully or not at all.
+/// A settlement whose future is dropped at any moment is carried out fully or not at
+/// all.
 async fn dropped_settlements_are_carried_out_or_not(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(60)).await;
@@ -129,7 +131,8 @@ async fn dropped_recoveries_lose_nothing(store: &Store) {
 }
 
 case!(dropped_settle_and_claims_lose_nothing: R22);
-/// Settle_and_claim calls dropped at any moment lose no job and finish none twice.
+/// If `settle_and_claim` is dropped at any moment, no job is lost and none is finished
+/// twice.
 async fn dropped_settle_and_claims_lose_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(120)).await;

@@ -1,4 +1,4 @@
-//! The clocks of clients have no influence (R18).
+//! Wrong clocks of clients change neither leases nor delays nor expiries (R18).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 const HOURS: Duration = Duration::from_secs(7 * 3600);
 
 case!(a_fast_clock_steals_nothing: R18 => Delay @ redis, real_time);
-/// A worker whose clock is hours ahead takes no live lease.
+/// A worker whose clock is hours ahead cannot take jobs whose leases have not expired.
 async fn a_fast_clock_steals_nothing(store: &Store) {
     let honest = store.actor("w1").await;
     let fast = store.actor_with_clock("w2", Skew::Ahead(HOURS)).await;
@@ -32,7 +32,7 @@ async fn a_fast_clock_steals_nothing(store: &Store) {
 }
 
 case!(a_slow_clock_keeps_nothing: R18 @ redis, real_time);
-/// A lease of a worker with a slow clock expires in time.
+/// The clock of a worker is behind. Its lease still expires in time.
 async fn a_slow_clock_keeps_nothing(store: &Store) {
     let honest = store.actor("w1").await;
     let slow = store.actor_with_clock("w2", Skew::Behind(HOURS)).await;
@@ -44,7 +44,8 @@ async fn a_slow_clock_keeps_nothing(store: &Store) {
 }
 
 case!(a_fast_clocks_lease_ends_in_time: R18 @ redis);
-/// A lease of a worker with a fast clock does not last for hours.
+/// The clock of a worker is hours ahead. Its lease still expires in time, not hours
+/// later.
 async fn a_fast_clocks_lease_ends_in_time(store: &Store) {
     let honest = store.actor("w1").await;
     let fast = store.actor_with_clock("w2", Skew::Ahead(HOURS)).await;
@@ -57,7 +58,7 @@ async fn a_fast_clocks_lease_ends_in_time(store: &Store) {
 }
 
 case!(a_wrong_producer_is_on_time: R18 R14 R17 => Delay Expiry @ redis);
-/// Delays and expiries do not follow the producer's clock.
+/// Delays and expiries follow the store's clock, even if the producer's clock is wrong.
 async fn a_wrong_producer_is_on_time(store: &Store) {
     let honest = store.actor("worker").await;
     for skew in [Skew::Ahead(HOURS), Skew::Behind(HOURS)] {
@@ -77,8 +78,8 @@ async fn a_wrong_producer_is_on_time(store: &Store) {
 }
 
 case!(the_given_clock_is_the_stores: R18 => Delay @ embedded);
-/// A store without a clock of its own uses the clock that it was given. This is
-/// why the cases of wrong clocks do not apply to such a store.
+/// A store without a clock of its own uses the clock that its client passed when it
+/// opened the store. So the cases of wrong clocks do not apply to such a store.
 async fn the_given_clock_is_the_stores(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("later").delay(HOURS)).await;

@@ -55,7 +55,8 @@ async fn a_dead_letter_says_why(store: &Store) {
 }
 
 case!(a_long_error_does_no_harm: R23);
-/// An error of any length does no harm. Its beginning or its end is kept.
+/// A worker may report an error of any length. The dead letter keeps the beginning or
+/// the end of a long one.
 async fn a_long_error_does_no_harm(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -83,7 +84,7 @@ async fn an_empty_error_does_no_harm(store: &Store) {
 }
 
 case!(a_dead_letter_stays: R3);
-/// Only an operator removes a dead letter.
+/// A dead letter stays until an operator redrives or purges it.
 async fn a_dead_letter_stays(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 3).await;
@@ -128,7 +129,7 @@ async fn a_redrive_takes_those_named(store: &Store) {
 }
 
 case!(a_redrive_passes_unknown_ids_over: R23);
-/// A redrive skips unknown ids, ids of live jobs, and repeated ids.
+/// A redrive ignores unknown ids, ids of jobs that are not dead, and repeated ids.
 async fn a_redrive_passes_unknown_ids_over(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = bury(&actor, 1).await;
@@ -142,7 +143,8 @@ async fn a_redrive_passes_unknown_ids_over(store: &Store) {
 }
 
 case!(naming_none_means_none: R23);
-/// An empty list of ids means none, not all.
+/// A redrive or purge with an empty list of ids affects no dead letter. It does not
+/// mean all dead letters.
 async fn naming_none_means_none(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 2).await;
@@ -155,7 +157,8 @@ async fn naming_none_means_none(store: &Store) {
 }
 
 case!(thousands_are_redriven: R23);
-/// All dead letters are redriven, even if there are more than one step can hold.
+/// A redrive of all dead letters moves all of them, even if there are more than one
+/// step of the backend can handle.
 async fn thousands_are_redriven(store: &Store) {
     let actor = store.actor("worker").await;
     for _ in 0..17 {
@@ -169,7 +172,7 @@ async fn thousands_are_redriven(store: &Store) {
 }
 
 case!(thousands_are_listed: R23);
-/// Each dead letter is listed once, even if there are more than one step can hold.
+/// Each dead letter is listed once, even if there are more than one step can read.
 async fn thousands_are_listed(store: &Store) {
     let actor = store.actor("worker").await;
     let mut jobs = Vec::new();
@@ -197,7 +200,7 @@ async fn a_purge_of_the_dead_spares_the_living(store: &Store) {
 }
 
 case!(a_purge_takes_those_named: R23);
-/// A purge of dead letters takes the named ones.
+/// A purge of dead letters with a list of ids removes only those dead letters.
 async fn a_purge_takes_those_named(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = bury(&actor, 3).await;
@@ -213,7 +216,7 @@ async fn a_purge_takes_those_named(store: &Store) {
 }
 
 case!(a_second_purge_finds_nothing: R23);
-/// A second purge finds nothing.
+/// A second purge of dead letters removes nothing and returns zero.
 async fn a_second_purge_finds_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 3).await;
@@ -224,7 +227,7 @@ async fn a_second_purge_finds_nothing(store: &Store) {
 }
 
 case!(operators_at_once_redrive_once: R12 R23);
-/// Concurrent operators redrive each dead letter once.
+/// Several operators redrive at the same time, and each dead letter is moved once.
 async fn operators_at_once_redrive_once(store: &Store) {
     let actor = store.actor("worker").await;
     bury(&actor, 200).await;

@@ -1,4 +1,4 @@
-//! Delays and retries by the store's clock (R14).
+//! The store's clock decides when a delayed or retried job is delivered (R14).
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ use crate::{
     spec::line::Line,
 };
 
-/// Milliseconds are truncated twice: at the push and at the claim.
+/// By how much a measured delay may be too short. The push and the claim each cut a
+/// time to whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(2);
 
 case!(a_delayed_job_is_not_early: R14 => Delay);
@@ -50,7 +51,7 @@ async fn a_delayed_job_is_on_time(store: &Store) {
 }
 
 case!(recovery_promotes_due_jobs: R14 => Delay);
-/// Recovery makes due jobs ready and counts them.
+/// Recovery makes due jobs ready, and its result says how many.
 async fn recovery_promotes_due_jobs(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = numbered(20).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
@@ -65,7 +66,8 @@ async fn recovery_promotes_due_jobs(store: &Store) {
 }
 
 case!(thousands_fall_due_at_once: R14 => Delay);
-/// All due jobs are promoted, even if there are more than one step can hold.
+/// All due jobs become ready, even if there are more than one step of the backend can
+/// handle.
 async fn thousands_fall_due_at_once(store: &Store) {
     let actor = store.actor("worker").await;
     let many = 8_500;
@@ -82,7 +84,7 @@ async fn thousands_fall_due_at_once(store: &Store) {
 }
 
 case!(a_delayed_job_blocks_nobody: R14 => Delay);
-/// Jobs behind a delayed job do not wait for it.
+/// A delayed job does not delay the jobs that were pushed after it.
 async fn a_delayed_job_blocks_nobody(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store([NewJob::new("later").delay(HELD), NewJob::new("now")]).await;
@@ -113,8 +115,8 @@ async fn due_jobs_come_in_order_of_time(store: &Store) {
 }
 
 case!(jobs_due_together_come_in_order: R13 R14 => Delay Order);
-/// Jobs of one call that fall due together become ready in the order of the
-/// call. There are enough of them that numeric and textual order differ.
+/// Jobs of one push that fall due at the same time become ready in the order of the
+/// push. There are so many of them that an order by number as text would be wrong.
 async fn jobs_due_together_come_in_order(store: &Store) {
     let actor = store.actor("worker").await;
     let many = actor.limits().max_jobs_per_call.get() as usize;
@@ -150,8 +152,8 @@ async fn calls_due_together_come_in_order(store: &Store) {
 }
 
 case!(a_rescheduled_job_comes_after_its_equals: R13 R14 R16 => Delay Unique Order);
-/// When a push replaces the delay of a unique job, the job comes after
-/// those that are due at the same time.
+/// A push replaces the delay of a unique job. If other jobs are due at the same time,
+/// the job becomes ready after them.
 async fn a_rescheduled_job_comes_after_its_equals(store: &Store) {
     store.stop_clock();
     let actor = store.actor("worker").await;
@@ -205,7 +207,7 @@ async fn a_retry_waits_its_time(store: &Store) {
 }
 
 case!(a_retry_comes_in_time: R14);
-/// A retried job comes when its delay has passed.
+/// A retried job is delivered when its delay has passed.
 async fn a_retry_comes_in_time(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -233,7 +235,7 @@ async fn a_retry_at_once_is_ready(store: &Store) {
 }
 
 case!(a_delayed_job_keeps_its_level: R14 R15 => Delay Priority);
-/// A delayed job keeps its level.
+/// A delayed job keeps its priority.
 async fn a_delayed_job_keeps_its_level(store: &Store) {
     let actor = store.actor("worker").await;
     let level = actor.class().most_urgent();
@@ -262,7 +264,7 @@ async fn the_longest_delay_is_far_off(store: &Store) {
 }
 
 case!(stats_say_what_is_due_next: R14 R23 => Delay);
-/// The stats show when the next job is due.
+/// The stats of a queue show when its next delayed job is due.
 async fn stats_say_what_is_due_next(store: &Store) {
     let actor = store.actor("worker").await;
     assert_eq!(actor.figures().await.next_due_in, None);

@@ -1,9 +1,8 @@
-//! Jobs that are equal in everything but their identity, and more of them than ten, so
-//! that the order of numbers and the order of texts differ.
+//! Tests with jobs that differ only in their ids. Their payload, push time, due time,
+//! end of lease and time of death are equal, because the clock stands still.
 //!
-//! The clock stands still, so that their times are equal too: of their pushes, when they
-//! are due, when their leases end, when they die. Their payloads are equal, so only their
-//! ids say which is which.
+//! Each case has more than ten jobs, so that a backend that compares their numbers as
+//! text gets a wrong order: as text, "10" comes before "2".
 
 use relq_core::{
     Delivery, Disposition, JobId, NewJob, Priority,
@@ -22,18 +21,19 @@ use crate::{
     },
 };
 
-/// More than ten.
+/// The number of equal jobs in a case. It is more than ten, so that an order by number
+/// differs from an order by text.
 const COUNT: usize = 12;
 
-/// Positions at the beginning, in the middle, where the numbers get a second digit, and
-/// at the end.
+/// The positions of the jobs that a settlement, redrive or purge names: the first two,
+/// one in the middle, the first with a number of two digits, and the last.
 const CHOSEN: [usize; 5] = [0, 1, 5, 10, COUNT - 1];
 
 fn equal_jobs() -> [NewJob; COUNT] {
     std::array::from_fn(|_| NewJob::new("equal"))
 }
 
-/// Claims all jobs of these ids.
+/// Claims as many jobs as `jobs` lists, and asserts that these jobs are delivered.
 async fn take_all(actor: &Actor, jobs: &[JobId]) -> Vec<Delivery> {
     let taken = actor.take(u32::try_from(jobs.len()).expect("few")).await;
     assert_served(actor, &taken, jobs);
@@ -44,13 +44,13 @@ async fn take_all(actor: &Actor, jobs: &[JobId]) -> Vec<Delivery> {
 fn assert_served(actor: &Actor, taken: &[Delivery], jobs: &[JobId]) {
     let ids: Vec<_> = taken.iter().map(|one| one.job().clone()).collect();
     if actor.capabilities().order == Order::Fifo {
-        assert_eq!(ids, jobs);
+        assert_eq!(ids, jobs, "R13: the order of the jobs");
     } else {
         expect_exactly(ids, jobs.to_vec());
     }
 }
 
-/// Divides the values at the chosen positions from the others.
+/// Splits a list into the values at the positions [`CHOSEN`] and the other values.
 fn divided<T: Clone>(all: &[T]) -> (Vec<T>, Vec<T>) {
     let numbered = all.iter().cloned().enumerate();
     let (chosen, others): (Vec<_>, Vec<_>) =
@@ -65,7 +65,8 @@ fn ids_of(views: Vec<JobView>) -> Vec<JobId> {
 }
 
 case!(settlements_end_the_job_that_they_name: R7 R8);
-/// Each disposition applies to the named ones of equal jobs, and to no other.
+/// A settlement that names some of several equal jobs ends exactly those jobs. It is
+/// tested with each disposition.
 async fn settlements_end_the_job_that_they_name(store: &Store) {
     let actor = store.actor("worker").await;
     store.stop_clock();
@@ -107,7 +108,8 @@ async fn settlements_end_the_job_that_they_name(store: &Store) {
 }
 
 case!(equal_ends_of_leases_keep_the_order: R9 R13);
-/// Jobs whose leases end at the same time come back in their order.
+/// Jobs whose leases end at the same time are recovered in the order in which they were
+/// claimed.
 async fn equal_ends_of_leases_keep_the_order(store: &Store) {
     let actor = store.actor("worker").await;
     store.stop_clock();
@@ -124,8 +126,8 @@ async fn equal_ends_of_leases_keep_the_order(store: &Store) {
 }
 
 case!(equal_due_times_keep_the_order: R13 R14 => Delay);
-/// Jobs that are due at the same time are ready in the order in which they were
-/// scheduled: by a push of each, by one push of all, or by a retry.
+/// Jobs that are due at the same time become ready in the order in which they were
+/// scheduled: by one push each, by one push of all, or by a retry.
 async fn equal_due_times_keep_the_order(store: &Store) {
     let actor = store.actor("worker").await;
     store.stop_clock();
@@ -147,7 +149,8 @@ async fn equal_due_times_keep_the_order(store: &Store) {
 }
 
 case!(equal_priorities_keep_the_order: R13 R15 => Order Priority Fifo);
-/// Jobs of equal priority, whichever it is, are served in the order of their pushes.
+/// Jobs of the lowest priority, and jobs of the highest, are served in the order of
+/// their pushes.
 async fn equal_priorities_keep_the_order(store: &Store) {
     let actor = store.actor("worker").await;
     store.stop_clock();
@@ -170,8 +173,8 @@ async fn equal_priorities_keep_the_order(store: &Store) {
 }
 
 case!(equal_dead_letters_are_told_apart: R23);
-/// Of jobs that died at the same time, a redrive, a purge and a cancel touch those that
-/// they name.
+/// Several jobs died at the same time. A redrive, a purge and a cancel affect only the
+/// jobs that they name.
 async fn equal_dead_letters_are_told_apart(store: &Store) {
     let actor = store.actor("worker").await;
     store.stop_clock();

@@ -36,7 +36,7 @@ async fn an_expired_job_is_buried(store: &Store) {
 }
 
 case!(expired_jobs_block_nobody: R17 => Expiry);
-/// A claim passes any number of expired jobs and delivers the jobs behind them.
+/// A claim skips any number of expired jobs and delivers the jobs behind them.
 async fn expired_jobs_block_nobody(store: &Store) {
     let actor = store.actor("worker").await;
     let stale =
@@ -180,7 +180,8 @@ async fn a_view_shows_the_expiry(store: &Store) {
 }
 
 case!(a_job_is_buried_once: R11 R17 => Expiry);
-/// The last attempt may fail after the expiry; the job is buried once.
+/// A job's last attempt fails after the job has expired. Both are reasons for burial,
+/// but the job is buried only once.
 async fn a_job_is_buried_once(store: &Store) {
     let actor = store.actor("worker").await;
     let job = NewJob::new("job").expires_in(LIFE).max_attempts(NonZeroU16::MIN);

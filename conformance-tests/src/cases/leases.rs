@@ -1,4 +1,4 @@
-//! How long a lease runs, and what extends it (R6, R7, R9, R10).
+//! Tests how long a lease lasts and what extends it (R6, R7, R9, R10).
 
 use std::time::Duration;
 
@@ -51,8 +51,8 @@ async fn an_extended_lease_holds(store: &Store) {
 }
 
 case!(an_extension_is_no_longer_than_asked: R6);
-/// An extension counts from now, and its result says until when. The lease ends
-/// then.
+/// An extension counts from the time of the call. Its result says when the lease ends,
+/// and the lease ends then.
 async fn an_extension_is_no_longer_than_asked(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -89,8 +89,8 @@ async fn an_extension_answers_for_each(store: &Store) {
 }
 
 case!(an_extension_keeps_what_it_names: R10);
-/// A heartbeat extends only the leases that it names. Other jobs are given back at
-/// once, or return when their leases expire.
+/// A heartbeat extends only the leases that it names. The worker's other jobs are given
+/// back at once, or return to the queue when their leases expire.
 async fn an_extension_keeps_what_it_names(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["named", "unnamed"]).await;
@@ -107,7 +107,7 @@ async fn an_extension_keeps_what_it_names(store: &Store) {
 }
 
 case!(a_jobs_own_lease_holds: R6 => JobLease);
-/// A job's own lease outlasts the worker's lease.
+/// If a job asks for a longer lease than its worker does, the job's lease applies.
 async fn a_jobs_own_lease_holds(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("own").lease(HELD)).await;
@@ -123,7 +123,7 @@ async fn a_jobs_own_lease_holds(store: &Store) {
 }
 
 case!(a_jobs_own_lease_ends: R6 R9 => JobLease);
-/// A job's own lease may be shorter than the worker's lease.
+/// If a job asks for a shorter lease than its worker does, the job's lease applies.
 async fn a_jobs_own_lease_ends(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("own").lease(BRIEF)).await;
@@ -152,7 +152,7 @@ async fn an_overdue_extension_keeps_or_loses(store: &Store) {
 }
 
 case!(the_longest_worker_ids_hold: R6);
-/// Leases of workers with the longest ids are kept apart.
+/// Two workers with ids of the maximum length cannot affect each other's leases.
 async fn the_longest_worker_ids_hold(store: &Store) {
     let (a, b) = ("w".repeat(128), format!("{}x", "w".repeat(127)));
     let (first, second) = (store.actor(&a).await, store.actor(&b).await);
@@ -165,11 +165,12 @@ async fn the_longest_worker_ids_hold(store: &Store) {
     second.finish(&held).await;
 }
 
-/// How many bytes of payloads a claim may return, unless it returns a single job.
+/// The limit on the bytes that a claim of several jobs may return, counted over all
+/// payloads.
 const MOST: usize = ClaimRequest::MAX_BYTES;
 
-/// Distinct payloads of many sizes: small ones before and after large ones, and one
-/// that fills a claim alone.
+/// Returns different payloads of many sizes. One is larger than a claim may return
+/// together with others, and small ones come before and after it.
 fn of_all_sizes(actor: &Actor) -> Vec<Bytes> {
     let most = actor.limits().max_payload;
     let sizes = [100; 6]
@@ -186,8 +187,8 @@ fn of_all_sizes(actor: &Actor) -> Vec<Bytes> {
     sizes.enumerate().map(payload).collect()
 }
 
-/// Claims until no job is left, with a high limit on the number. No claim returns more
-/// bytes than allowed, and together they return each job once.
+/// Claims until no job is left, with a high limit on the number of jobs. Asserts that
+/// no claim returns more bytes than allowed, and that each job is delivered once.
 async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
     let (mut taken, mut claims) = (Vec::new(), 0);
     for _ in 0..sent.len() + 1 {
@@ -214,13 +215,14 @@ async fn claims_are_bounded(actor: &Actor, sent: Vec<Bytes>) {
     }
 }
 
-/// The first bytes of a payload, which are unique, and its length.
+/// Returns the first four bytes of a payload, which no other payload has, and its
+/// length. A failure message shows these in place of megabytes.
 fn head(payload: &Bytes) -> (Bytes, usize) {
     (payload.slice(..4), payload.len())
 }
 
 case!(a_claim_is_bounded_by_bytes: R6);
-/// A claim takes jobs of up to 1 MiB in total, or one job.
+/// A claim takes jobs of at most 1 MiB together, or a single larger job.
 async fn a_claim_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes(&actor);
@@ -232,7 +234,7 @@ async fn a_claim_is_bounded_by_bytes(store: &Store) {
 }
 
 case!(a_claim_of_returned_jobs_is_bounded_by_bytes: R6 R24);
-/// A claim of jobs that their worker gave back is limited to the same number of bytes.
+/// The limit of 1 MiB also applies to a claim of jobs that their worker gave back.
 async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes(&actor);
@@ -250,7 +252,7 @@ async fn a_claim_of_returned_jobs_is_bounded_by_bytes(store: &Store) {
 }
 
 case!(a_claim_of_urgent_jobs_is_bounded_by_bytes: R6 R15 => Priority);
-/// A claim of jobs of another priority is limited to the same number of bytes.
+/// The limit of 1 MiB also applies to a claim of jobs of another priority.
 async fn a_claim_of_urgent_jobs_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let sent = of_all_sizes(&actor);

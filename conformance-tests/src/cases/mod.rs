@@ -1,6 +1,6 @@
 //! The cases, one file per topic.
 //!
-//! A case is a function with a [`case!`] line above it. Every backend runs it then.
+//! A case is a function with a [`case!`] line above it. Every backend runs all cases.
 
 mod bad_input;
 mod batches;
@@ -39,29 +39,30 @@ use crate::{Need, harness::store::Store};
 pub(crate) type Run =
     for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// One promise, and the code that tests it.
+/// A test of one promise of the contract.
 pub struct Case {
     /// `topic::name`; stable, so that reports of two versions can be compared.
     pub id: &'static str,
-    /// The rules that it tests, by their numbers in the contract: `R7`.
+    /// The numbers of the contract's rules that the case tests, such as `R7`.
     pub rules: &'static [&'static str],
-    /// The capabilities without which the case is not run.
+    /// The options and classes that the backend must have for the case to run. If the
+    /// backend lacks one of them, a probe runs in place of the case.
     pub needs: &'static [Need],
     /// The stores that the case applies to.
     pub scope: Scope,
-    /// Whether it also runs in real time, on a server without the proxy.
+    /// Whether the case also runs in real time, on a server without the proxy.
     pub is_in_real_time: bool,
     pub(crate) run: Run,
 }
 
-/// The stores that a case applies to.
+/// Which stores a case applies to: all of them, or only one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// All stores.
+    /// The case applies to all stores.
     Every,
-    /// Stores on Redis.
+    /// The case applies to stores on Redis.
     Redis,
-    /// Embedded stores.
+    /// The case applies to embedded stores, such as a SQLite file.
     Embedded,
 }
 
@@ -71,7 +72,8 @@ impl fmt::Debug for Case {
     }
 }
 
-/// Every case of the suite, sorted by topic and by place in the source.
+/// Returns every case of the suite, sorted by topic and then by its place in the
+/// source.
 pub fn cases() -> &'static [Case] {
     static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
         let mut entries: Vec<_> = inventory::iter::<Entry>.into_iter().collect();
@@ -81,7 +83,7 @@ pub fn cases() -> &'static [Case] {
     &CASES
 }
 
-/// A case as [`case!`] declares it.
+/// One case with its position in the source, as the macro [`case!`] registers it.
 pub(crate) struct Entry {
     pub(crate) module: &'static str,
     pub(crate) line: u32,
@@ -96,7 +98,8 @@ pub(crate) struct Entry {
 inventory::collect!(Entry);
 
 impl Entry {
-    /// The module below this one. A topic may have modules of its own.
+    /// Returns the topic of the case, which is the name of its module directly below
+    /// `cases`.
     fn topic(&self) -> &'static str {
         let below = self.module.strip_prefix(module_path!());
         let below = below.and_then(|it| it.strip_prefix("::"));
@@ -111,14 +114,14 @@ impl Entry {
     }
 }
 
-/// Adds the function of that name to the cases: `name: rules => needs @ scope,
+/// Registers the function `name` as a case. The form is `name: rules => needs @ scope,
 /// real_time`.
 ///
-/// The needs are what a backend must support or declare ([`Need`]). Where a backend
-/// does not, a probe runs in place of the case. The scope is `redis` or `embedded` for
-/// a case of one kind of store. A case with `real_time` also runs on a server without
-/// the proxy. There is one for each way in which time and the server's own
-/// notifications matter.
+/// The needs are what a backend must support or declare ([`Need`]). If a backend does
+/// not, a probe runs in place of the case. The scope is `redis` or `embedded` for
+/// a case that applies to one kind of store. A case with `real_time` also runs on a
+/// server without the proxy. Each promise that depends on time or on the server's
+/// notifications has one such case.
 macro_rules! case {
     ($name:ident: $($rule:ident)+ $(=> $($need:ident)+)? $(@ $scope:ident)?
         $(, $real_time:ident)?) => {
@@ -183,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// Every case that `HAZARDS.md` names exists.
+    /// Every case or act that `HAZARDS.md` names exists.
     #[test]
     fn the_cases_of_the_hazards_exist() {
         let hazards = include_str!("../../HAZARDS.md");

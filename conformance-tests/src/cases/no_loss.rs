@@ -1,4 +1,4 @@
-//! Payloads come out unchanged, and a push stores all of its jobs or none.
+//! Payloads are delivered unchanged, and a push stores all of its jobs or none.
 
 use bytes::Bytes;
 use relq_core::{
@@ -35,14 +35,14 @@ async fn an_empty_payload_arrives_empty(store: &Store) {
 }
 
 case!(every_byte_arrives: R2, real_time);
-/// Each of the 256 byte values arrives, alone and all together.
+/// Each of the 256 byte values is delivered unchanged, alone and all in one payload.
 async fn every_byte_arrives(store: &Store) {
     let alone = (0..=u8::MAX).map(|byte| vec![byte]);
     round_trip(store, alone.chain([(0..=u8::MAX).collect()])).await;
 }
 
 case!(syntax_of_others_arrives: R2);
-/// Characters with a meaning to stores, shells and keys arrive unchanged.
+/// Characters that are special to stores, shells or key names are delivered unchanged.
 async fn syntax_of_others_arrives(store: &Store) {
     let nasty = [
         "\0",
@@ -71,7 +71,7 @@ async fn syntax_of_others_arrives(store: &Store) {
 }
 
 case!(protocol_like_payloads_arrive: R2);
-/// A payload that looks like the Redis protocol arrives unchanged.
+/// A payload that looks like the Redis protocol is delivered unchanged.
 async fn protocol_like_payloads_arrive(store: &Store) {
     let nasty =
         ["$-1\r\n", "*2\r\n$1\r\na\r\n", "+OK\r\n", "-ERR no\r\n", ":1\r\n", "_\r\n"];
@@ -79,7 +79,7 @@ async fn protocol_like_payloads_arrive(store: &Store) {
 }
 
 case!(invalid_utf8_arrives: R2);
-/// Payloads need not be text.
+/// A payload that is not valid UTF-8 is delivered unchanged.
 async fn invalid_utf8_arrives(store: &Store) {
     let nasty: [&[u8]; 5] =
         [b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"ok\x80"];
@@ -87,7 +87,7 @@ async fn invalid_utf8_arrives(store: &Store) {
 }
 
 case!(payloads_with_relqs_mark_arrive: R2);
-/// A payload that begins with relq's own mark is not taken for an entry of relq.
+/// A payload that begins with relq's reserved bytes is not taken for an entry of relq.
 async fn payloads_with_relqs_mark_arrive(store: &Store) {
     let nasty: [&[u8]; 5] = [
         b"\xf5\x52\x51\x01",
@@ -100,7 +100,8 @@ async fn payloads_with_relqs_mark_arrive(store: &Store) {
 }
 
 case!(marked_payloads_survive_every_state: R2);
-/// A payload with relq's mark stays unchanged through delays, failures and burial.
+/// A payload that begins with relq's reserved bytes stays unchanged through delay,
+/// failure and burial.
 async fn marked_payloads_survive_every_state(store: &Store) {
     let actor = store.actor("worker").await;
     let payload = Bytes::from_static(b"\xf5\x52\x51\x01\x01\x02\x03");
@@ -239,7 +240,8 @@ async fn a_call_of_too_many_bytes_is_refused(store: &Store) {
     let largest = Bytes::from(vec![0xa5; max_payload.min(max_bytes_per_push)]);
     let needed = max_bytes_per_push / largest.len() + 1;
     if needed > max_jobs_per_call.get() as usize {
-        // The other limits allow no call of so many bytes.
+        // The other limits already forbid a call of more than `max_bytes_per_push`
+        // bytes.
         return;
     }
 
@@ -330,7 +332,7 @@ async fn a_push_answers_in_order(store: &Store) {
 }
 
 case!(one_call_mixes_every_option: R5);
-/// One call may contain jobs with every supported option.
+/// One push may contain jobs with different options, and each supported option works.
 async fn one_call_mixes_every_option(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = [

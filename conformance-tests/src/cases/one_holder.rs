@@ -18,7 +18,8 @@ use crate::{
     },
 };
 
-/// A job whose first lease was lost, and whose next lease the same worker holds.
+/// A job whose lease expired, and which the same worker then claimed again. It comes
+/// with the old and the current delivery.
 pub(crate) struct Lost {
     pub(crate) actor: Actor,
     pub(crate) stale: Delivery,
@@ -38,40 +39,47 @@ pub(crate) async fn lose_and_retake(store: &Store) -> Lost {
 async fn changes_nothing(store: &Store, disposition: Disposition) {
     let Lost { actor, stale, current } = lose_and_retake(store).await;
 
-    assert_eq!(actor.say(&stale, disposition).await, Settled::LeaseLost);
+    let settled = actor.say(&stale, disposition).await;
 
+    assert_eq!(settled, Settled::LeaseLost, "R7: a settlement by an old receipt");
     let stats = actor.figures().await;
-    assert_eq!((stats.leased, stats.unfinished(), stats.dead), (1, 1, 0));
-    assert_eq!(stats.finished + stats.discarded, 0);
+    assert_eq!(
+        (stats.leased, stats.unfinished(), stats.dead),
+        (1, 1, 0),
+        "R7: the job is still leased: {stats:?}"
+    );
+    assert_eq!(stats.finished + stats.discarded, 0, "R7: the job ended: {stats:?}");
     actor.finish(&current).await;
 }
 
 case!(late_ack_changes_nothing: R7, real_time);
-/// The receipt of an old lease does not end the new one.
+/// An ack with the receipt of an earlier lease is refused and does not end the new
+/// lease.
 async fn late_ack_changes_nothing(store: &Store) {
     changes_nothing(store, Disposition::Done).await;
 }
 
 case!(late_retry_changes_nothing: R7);
-/// The receipt of an old lease does not delay the job.
+/// A retry with the receipt of an earlier lease is refused and does not delay the job.
 async fn late_retry_changes_nothing(store: &Store) {
     changes_nothing(store, retry_after(HELD)).await;
 }
 
 case!(late_burial_changes_nothing: R7);
-/// The receipt of an old lease does not bury the job.
+/// A burial with the receipt of an earlier lease is refused, and the job stays leased.
 async fn late_burial_changes_nothing(store: &Store) {
     changes_nothing(store, dead("late")).await;
 }
 
 case!(late_discard_changes_nothing: R7);
-/// The receipt of an old lease does not discard the job.
+/// A discard with the receipt of an earlier lease is refused, and the job stays leased.
 async fn late_discard_changes_nothing(store: &Store) {
     changes_nothing(store, Disposition::Discard).await;
 }
 
 case!(late_give_back_changes_nothing: R7);
-/// The receipt of an old lease does not give the job back.
+/// A give-back with the receipt of an earlier lease is refused, and the job stays
+/// leased.
 async fn late_give_back_changes_nothing(store: &Store) {
     changes_nothing(store, Disposition::GiveBack).await;
 }
@@ -91,8 +99,8 @@ async fn late_ack_of_a_ready_job_changes_nothing(store: &Store) {
 }
 
 case!(a_given_back_receipt_is_stale: R7);
-/// A receipt is stale as soon as the job was given back, even if the next lease has
-/// the same worker, job and attempt.
+/// A receipt becomes stale when its job is given back, even if the next lease has the
+/// same worker, job and attempt number.
 async fn a_given_back_receipt_is_stale(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -161,7 +169,8 @@ async fn a_second_ack_is_lost(store: &Store) {
 }
 
 case!(a_receipt_counts_once_in_a_call: R7);
-/// Of two dispositions for one receipt in one call, one is carried out.
+/// If one call names the same receipt with two dispositions, one of them is carried
+/// out.
 async fn a_receipt_counts_once_in_a_call(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -179,7 +188,8 @@ async fn a_receipt_counts_once_in_a_call(store: &Store) {
 }
 
 case!(a_stale_receipt_spoils_no_other: R7);
-/// One lost lease in a call does not affect the others, at any position.
+/// If one settlement of a call has a lost lease, at any position, the other settlements
+/// are carried out.
 async fn a_stale_receipt_spoils_no_other(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(6)).await;
@@ -224,7 +234,8 @@ async fn one_call_carries_every_disposition(store: &Store) {
 }
 
 case!(forged_receipts_are_lost: R7);
-/// Forged receipts are refused without an error, and change nothing.
+/// A settlement with a forged receipt returns `LeaseLost`, not an error, and changes
+/// nothing.
 async fn forged_receipts_are_lost(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -272,7 +283,8 @@ async fn a_held_job_holds_up_nobody(store: &Store) {
 }
 
 case!(racing_workers_share_the_jobs: R6, real_time);
-/// Concurrent workers get each job exactly once between them.
+/// Several workers claim at the same time, and each job is delivered to exactly one of
+/// them.
 async fn racing_workers_share_the_jobs(store: &Store) {
     store.actor("producer").await.store(numbered(600)).await;
     let mut workers = Vec::new();
@@ -329,7 +341,8 @@ async fn tasks_may_share_a_connection(store: &Store) {
 }
 
 case!(racing_acks_of_a_receipt_count_once: R6);
-/// Of concurrent settlements with one receipt, one is carried out.
+/// Several settlements with the same receipt run at the same time, and one of them is
+/// carried out.
 async fn racing_acks_of_a_receipt_count_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -353,8 +366,8 @@ async fn racing_acks_of_a_receipt_count_once(store: &Store) {
 }
 
 case!(an_overdue_ack_is_applied_or_lost: R7);
-/// An ack that comes after the lease has expired and before a recovery is either
-/// applied or lost, never both.
+/// An ack that comes after the lease has expired and before a recovery either ends the
+/// job or returns `LeaseLost` and changes nothing.
 async fn an_overdue_ack_is_applied_or_lost(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -371,7 +384,8 @@ async fn an_overdue_ack_is_applied_or_lost(store: &Store) {
 }
 
 case!(acks_racing_recovery_split_cleanly: R7);
-/// Each ack that races with the recovery of its job is either applied or lost.
+/// Each ack that races with the recovery of its job either ends the job or returns
+/// `LeaseLost`.
 async fn acks_racing_recovery_split_cleanly(store: &Store) {
     let (worker, reaper) = (store.actor("worker").await, store.actor("reaper").await);
     worker.store(numbered(100)).await;
@@ -389,7 +403,8 @@ async fn acks_racing_recovery_split_cleanly(store: &Store) {
 }
 
 case!(a_finished_job_stays_gone: R8);
-/// An acked job does not return, whichever worker recovers.
+/// A finished job does not return when its lease would have expired and a recovery
+/// runs.
 async fn a_finished_job_stays_gone(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -407,7 +422,7 @@ async fn a_finished_job_stays_gone(store: &Store) {
 }
 
 case!(another_handle_shares_the_queue: R7);
-/// Another handle of the same queue can settle its jobs.
+/// A second handle of the same queue can settle jobs that the first claimed.
 async fn another_handle_shares_the_queue(store: &Store) {
     let actor = store.actor("worker").await;
     let another = actor.open_another().await.expect("another handle opens");

@@ -1,9 +1,10 @@
-//! The calls of an operator: pause, cancel, peek (R6, R23).
+//! Tests of the calls that an operator makes, such as pause, cancel and peek (R6, R23).
 
 use std::time::Duration;
 
 use relq_core::{
     Delivery, Disposition, JobId, NewJob,
+    capabilities::Order,
     operator::{Cancelled, JobState, PeekRequest, StateDetail},
     outcome::{Extended, Settled},
 };
@@ -39,7 +40,7 @@ async fn a_paused_queue_gives_nothing(store: &Store) {
 }
 
 case!(settle_and_claim_respects_the_pause: R23);
-/// Settle_and_claim on a paused queue applies its settlement and claims no job.
+/// On a paused queue, `settle_and_claim` carries out its settlement and claims no job.
 async fn settle_and_claim_respects_the_pause(store: &Store) {
     let actor = store.actor("w").await;
     actor.store(numbered(2)).await;
@@ -81,7 +82,7 @@ async fn pausing_twice_is_pausing_once(store: &Store) {
 }
 
 case!(a_paused_queue_works_otherwise: R23);
-/// On a paused queue every call except claims works.
+/// On a paused queue every call except a claim works as usual.
 async fn a_paused_queue_works_otherwise(store: &Store) {
     let (actor, dying) = (store.actor("w1").await, store.actor("w2").await);
     actor.store(numbered(4)).await;
@@ -131,7 +132,7 @@ async fn a_scheduled_job_is_cancelled(store: &Store) {
 }
 
 case!(a_ready_job_is_cancelled: R23);
-/// A ready job can be cancelled, one among many, at any priority.
+/// An operator can cancel one of many ready jobs, whatever its priority.
 async fn a_ready_job_is_cancelled(store: &Store) {
     let actor = store.actor("o").await;
     let mut jobs = actor.store(numbered(10)).await;
@@ -150,7 +151,8 @@ async fn a_ready_job_is_cancelled(store: &Store) {
 }
 
 case!(a_cancel_takes_no_twin: R23);
-/// Of several jobs with equal payloads, a cancel removes the one that it names.
+/// If several jobs have equal payloads, a cancel removes only the job with the given
+/// id.
 async fn a_cancel_takes_no_twin(store: &Store) {
     let actor = store.actor("o").await;
     let jobs = actor.store(["same", "same", "same"]).await;
@@ -242,7 +244,7 @@ async fn a_second_cancel_finds_nothing(store: &Store) {
 }
 
 case!(a_cancel_finds_retried_jobs: R23 => Unique);
-/// A cancel also finds jobs that were delivered and retried since their push.
+/// A cancel also finds a job that was delivered and then retried.
 async fn a_cancel_finds_retried_jobs(store: &Store) {
     let actor = store.actor("o").await;
     let job = actor.store_one(NewJob::new("job").unique(key("k"))).await;
@@ -255,7 +257,7 @@ async fn a_cancel_finds_retried_jobs(store: &Store) {
 }
 
 case!(a_peek_shows_each_state: R23 => Delay);
-/// A peek shows one job in each state, each in its own state and in no other.
+/// A peek at a state shows the jobs in that state and no others.
 async fn a_peek_shows_each_state(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("dead").await;
@@ -322,12 +324,21 @@ async fn a_peek_shows_the_whole_job(store: &Store) {
 }
 
 case!(a_peek_shows_the_soonest_first: R23 => Delay);
-/// A peek lists scheduled jobs in the order in which they fall due.
+/// A peek lists scheduled jobs in the order in which they fall due. A queue of several
+/// parts has an order within each part, and one call stores its jobs in one part.
 async fn a_peek_shows_the_soonest_first(store: &Store) {
     let actor = store.actor("operator").await;
-    for minutes in [30, 10, 20] {
+    let delayed = |minutes: u64| {
         let delay = Duration::from_secs(minutes * 60);
-        actor.store_one(NewJob::new(minutes.to_string()).delay(delay)).await;
+        NewJob::new(minutes.to_string()).delay(delay)
+    };
+    let jobs = [30, 10, 20].map(delayed);
+    if actor.capabilities().order == Order::ByPart {
+        actor.store(jobs).await;
+    } else {
+        for job in jobs {
+            actor.store_one(job).await;
+        }
     }
 
     let seen = listed(&actor.list(JobState::Scheduled, 2).await);
@@ -369,7 +380,7 @@ async fn pages_show_every_other_job(store: &Store) {
 }
 
 case!(pages_split_no_moment: R23 => Delay);
-/// Pages show all jobs that fall due in the same millisecond.
+/// If many jobs fall due in the same millisecond, the pages list each of them once.
 async fn pages_split_no_moment(store: &Store) {
     let actor = store.actor("operator").await;
     let jobs = numbered(200).into_iter().map(|one| NewJob::new(one).delay(HELD));
@@ -381,7 +392,8 @@ async fn pages_split_no_moment(store: &Store) {
 }
 
 case!(pages_show_thousands: R23);
-/// A peek shows more jobs than any one step can hold, each once.
+/// A peek lists each job once, even if there are more than the backend reads in one
+/// step.
 async fn pages_show_thousands(store: &Store) {
     let actor = store.actor("operator").await;
     let many = 8_500;
@@ -395,7 +407,7 @@ async fn pages_show_thousands(store: &Store) {
 }
 
 case!(a_peek_at_nothing_is_empty: R23);
-/// An empty state has one empty page.
+/// A peek at a state without jobs returns one empty page.
 async fn a_peek_at_nothing_is_empty(store: &Store) {
     let actor = store.actor("operator").await;
 
@@ -407,7 +419,7 @@ async fn a_peek_at_nothing_is_empty(store: &Store) {
 }
 
 case!(looking_changes_nothing: R23);
-/// Reading calls change nothing.
+/// Calls that only read, such as stats and peek, change nothing in the queue.
 async fn looking_changes_nothing(store: &Store) {
     let actor = store.actor("operator").await;
     actor.store(numbered(5)).await;

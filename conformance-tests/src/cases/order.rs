@@ -24,13 +24,13 @@ fn urgent(payload: &'static str, level: u8) -> NewJob {
     NewJob::new(payload).priority(Priority::new(level).expect("a valid level"))
 }
 
-/// Returns the jobs whose priorities the backend distinguishes.
+/// Returns only those jobs whose priorities the backend distinguishes.
 fn told_apart<const N: usize>(actor: &Actor, jobs: [NewJob; N]) -> Vec<NewJob> {
     let class = actor.class();
     jobs.into_iter().filter(|job| class.takes(job)).collect()
 }
 
-/// Drains the queue, and checks the order of the deliveries.
+/// Drains the queue, and asserts that the deliveries come in the order of `line`.
 async fn serves(actor: &Actor, line: Line) {
     assert_in_line(actor, &drain(actor).await, &line);
 }
@@ -45,7 +45,8 @@ async fn a_batch_keeps_its_order(store: &Store) {
 }
 
 case!(batches_keep_their_order: R13 => Order);
-/// Jobs of several pushes keep their order, also those of several producers.
+/// Jobs of several pushes are delivered in the order of the pushes, even if different
+/// producers made them.
 async fn batches_keep_their_order(store: &Store) {
     let producers = [store.actor("p1").await, store.actor("p2").await];
     for (index, batch) in numbered(100).chunks(7).enumerate() {
@@ -63,8 +64,8 @@ async fn batches_keep_their_order(store: &Store) {
 }
 
 case!(a_given_back_job_is_next: R13 => Order);
-/// A job that was given back is delivered next, or in its original position, and
-/// not behind jobs that were pushed later.
+/// A job that was given back is delivered next, or at its original position. It does
+/// not move behind jobs that were pushed later.
 async fn a_given_back_job_is_next(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
@@ -77,7 +78,8 @@ async fn a_given_back_job_is_next(store: &Store) {
     serves(&actor, line).await;
 }
 
-/// The expected order of eight jobs of which the first five were claimed and returned.
+/// Eight jobs were pushed, and the first five were claimed and then came back. Returns
+/// the order in which the eight must be delivered.
 fn five_of_eight_back(actor: &Actor) -> Line {
     let (first, rest) = (numbered(8), numbered(8).split_off(5));
     Line::of(rest).and_back(&actor.class(), first.into_iter().take(5))
@@ -140,7 +142,8 @@ async fn pages_of_recovery_keep_the_order(store: &Store) {
 }
 
 case!(a_retried_job_goes_to_the_back: R13 => Order);
-/// A job that failed is delivered after those that did not fail.
+/// A job that failed and is retried is delivered after the ready jobs that did not
+/// fail.
 async fn a_retried_job_goes_to_the_back(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
@@ -153,7 +156,7 @@ async fn a_retried_job_goes_to_the_back(store: &Store) {
 }
 
 case!(a_redriven_job_goes_to_the_back: R13 => Order);
-/// A redriven job is delivered after those that are ready.
+/// A redriven job is delivered after the jobs that were already ready.
 async fn a_redriven_job_goes_to_the_back(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
@@ -222,7 +225,7 @@ async fn a_peek_shows_the_order(store: &Store) {
 }
 
 case!(the_more_urgent_is_first: R15 => Order Priority);
-/// A higher priority is delivered first, whenever the job was pushed.
+/// A job of higher priority is delivered first, even if it was pushed last.
 async fn the_more_urgent_is_first(store: &Store) {
     let actor = store.actor("worker").await;
     let names = ["5", "0", "9", "3", "7", "1", "8", "2", "6", "4"];
@@ -236,8 +239,8 @@ async fn the_more_urgent_is_first(store: &Store) {
 }
 
 case!(one_claim_spans_levels: R15 => Order Priority);
-/// One claim of many jobs takes from several priorities, and each delivery has its
-/// own.
+/// One claim of many jobs takes jobs of several priorities, and each delivery shows the
+/// priority of its job.
 async fn one_claim_spans_levels(store: &Store) {
     let actor = store.actor("worker").await;
     let [least, most] = [actor.class().least_urgent(), actor.class().most_urgent()];
@@ -254,7 +257,7 @@ async fn one_claim_spans_levels(store: &Store) {
 }
 
 case!(silence_means_normal: R15 => Order Priority);
-/// A job without a priority gets the middle one.
+/// A job that was pushed without a priority has the normal priority.
 async fn silence_means_normal(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = [NewJob::new("silent"), urgent("six", 6), urgent("four", 4)];
@@ -303,12 +306,12 @@ async fn a_level_survives_every_way_back(store: &Store) {
     serves(&actor, left).await;
 }
 
-/// Claims the urgent job and the normal one, in the declared order, and gives the
-/// normal one back.
+/// Claims the urgent job and the normal job, and asserts that they come in the declared
+/// order. Gives the normal job back, and returns the delivery of the urgent one.
 async fn take_the_urgent(actor: &Actor, urgent: Line) -> Delivery {
     let both = actor.take(2).await;
-    // Here the normal job was given back or never claimed: its priority decides its
-    // position, and not its age.
+    // The normal job was given back or never claimed before. So its priority, and not
+    // its age, decides when it is delivered.
     assert_in_line(actor, &both, &urgent.and_then(["normal"]));
     let [urgent, normal] = ["urgent", "normal"]
         .map(|name| both.iter().find(|one| one.payload == name).expect("claimed"));
@@ -318,7 +321,8 @@ async fn take_the_urgent(actor: &Actor, urgent: Line) -> Delivery {
 }
 
 case!(a_recovered_job_jumps_no_level: R15 R9 => Order Priority);
-/// A recovered job goes to the front of its own priority, not of another.
+/// A recovered job comes first among the jobs of its own priority, but not before more
+/// urgent jobs.
 async fn a_recovered_job_jumps_no_level(store: &Store) {
     let actor = store.actor("worker").await;
     let low = actor.class().least_urgent();
@@ -336,7 +340,8 @@ async fn a_recovered_job_jumps_no_level(store: &Store) {
 }
 
 case!(a_peek_goes_through_the_levels: R15 => Order Priority);
-/// A peek lists higher priorities first, across the borders of pages.
+/// A peek lists jobs of higher priority first, also where a page ends between two
+/// priorities.
 async fn a_peek_goes_through_the_levels(store: &Store) {
     let actor = store.actor("worker").await;
     let levels: Vec<_> = actor.class().levels().collect();

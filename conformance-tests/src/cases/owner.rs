@@ -1,4 +1,5 @@
-//! A queue has one owner (R25): on Redis, the backend that its marker names.
+//! Only one backend may use a queue (R25). On Redis, a key of the queue, the marker,
+//! names that backend.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -18,7 +19,7 @@ use crate::{
     },
 };
 
-/// A marker of a backend that does not exist.
+/// The value of a marker that names a backend which does not exist.
 const ANOTHERS: &[u8] = b"relq 1 another mode=odd";
 
 case!(the_first_write_marks_the_queue: R25 @ redis);
@@ -36,7 +37,7 @@ async fn the_first_write_marks_the_queue(store: &Store) {
 }
 
 case!(each_kind_of_write_marks_the_queue: R25 @ redis);
-/// Each kind of call creates the marker if it is the first write.
+/// Each kind of writing call creates the marker if it is the first write of the queue.
 async fn each_kind_of_write_marks_the_queue(store: &Store) {
     for number in 0..WRITES {
         store.tell(&[b"FLUSHALL"]).await;
@@ -49,7 +50,8 @@ async fn each_kind_of_write_marks_the_queue(store: &Store) {
 }
 
 case!(a_queue_of_another_backend_is_refused: R25 @ redis);
-/// A queue of another backend is refused by its name, and nothing is changed.
+/// A queue whose marker names another backend is refused, the error names that backend,
+/// and nothing is changed.
 async fn a_queue_of_another_backend_is_refused(store: &Store) {
     let owner = store.actor("owner").await;
     owner.store(["1", "2"]).await;
@@ -86,7 +88,7 @@ async fn the_second_of_two_first_writers_is_refused(store: &Store) {
 }
 
 case!(a_reconnect_looks_again: R25 @ redis);
-/// A connection that was reopened reads the marker again, before any call.
+/// After a client has reconnected, it reads the marker again before its first call.
 async fn a_reconnect_looks_again(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -125,12 +127,14 @@ async fn a_waiting_claim_looks_again(store: &Store) {
 
     let claimed = claimed.expect("the claim ends").unwrap_or_default();
     assert!(claimed.is_empty(), "{claimed:?}");
+    // What the claim started in the background must not meet the right marker.
+    store.settled().await;
     assert_eq!(store.contents().await, before, "something was changed");
     store.mark(own.as_bytes()).await;
 }
 
 case!(recovery_looks_before_it_touches: R25 @ redis);
-/// Recovery compares the marker before it changes anything.
+/// Recovery reads the marker before it changes anything.
 async fn recovery_looks_before_it_touches(store: &Store) {
     let actor = store.actor("reaper").await;
     actor.store(["1", "2"]).await;
@@ -152,7 +156,7 @@ async fn recovery_looks_before_it_touches(store: &Store) {
 }
 
 case!(another_handle_looks_too: R25 @ redis);
-/// Another handle reads the marker when it is opened, as the first one did.
+/// When a second handle of a queue is opened, it also reads the marker.
 async fn another_handle_looks_too(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -173,7 +177,8 @@ async fn a_flush_stops_no_running_client(store: &Store) {
     actor.store_one("gone").await;
     let own = store.marker().await;
     store.tell(&[b"FLUSHALL"]).await;
-    // The job's id leaves a key besides the list that any client may push to.
+    // The client-made id leaves a key of relq. The list of jobs alone would be no such
+    // key, because any client may push to it (R20).
     actor.store_one(NewJob::new("kept").id(id("kept"))).await;
     cut_connections(store).await;
     after_the_cut(&actor).await.expect("the client knows the queue");
@@ -185,8 +190,8 @@ async fn a_flush_stops_no_running_client(store: &Store) {
 }
 
 case!(keys_without_a_marker_are_refused: R25 @ redis);
-/// Keys without a marker are refused until a marker is set. Either the keys are
-/// older than markers, or the marker was lost.
+/// Keys of relq without a marker are refused until an operator marks the queue. Either
+/// they were written before markers existed, or the marker was deleted.
 async fn keys_without_a_marker_are_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["1", "2"]).await;
@@ -213,7 +218,7 @@ async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
     let newer = own.replacen("relq 1 ", "relq 2 ", 1);
     for (marker, words) in [
         (newer, "newer relq"),
-        (format!("{own} partitions=4"), "newer relq"),
+        (format!("{own} tenants=4"), "newer relq"),
         ("nonsense".to_owned(), "no marker"),
     ] {
         store.mark(marker.as_bytes()).await;
@@ -242,7 +247,7 @@ async fn a_purge_keeps_the_marker(store: &Store) {
 }
 
 case!(plain_pushes_need_no_marker: R25 R20 @ redis);
-/// Pushes of other clients set no owner.
+/// A push of a client without relq writes no marker, so no backend owns the queue yet.
 async fn plain_pushes_need_no_marker(store: &Store) {
     store.push_raw(b"123").await;
     let actor = store.actor("worker").await;
@@ -299,7 +304,7 @@ fn many(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).expect("not zero")
 }
 
-/// Makes every call that only reads.
+/// Makes each call that reads the queue and writes nothing.
 async fn look(queue: &dyn Queue) {
     queue.stats().await.expect("answered");
     for state in
@@ -313,11 +318,12 @@ async fn look(queue: &dyn Queue) {
     }
 }
 
-/// How many kinds of calls write.
+/// The number of kinds of writing calls. The function [`write`] makes the one with a
+/// given number.
 const WRITES: usize = 10;
 
-/// Makes the call of that number. Each of them writes, or would write if it were
-/// allowed.
+/// Makes one of the calls that write, chosen by `number`, which is less than [`WRITES`].
+/// Returns the error if the call is refused.
 async fn write(actor: &Actor, number: usize) -> Result<(), Error> {
     let ask = ClaimRequest::new(actor.worker().clone(), HELD);
     match number {
@@ -337,12 +343,13 @@ async fn write(actor: &Actor, number: usize) -> Result<(), Error> {
     }
 }
 
-/// Closes every connection to the server.
+/// Closes every client's connection to the server.
 async fn cut_connections(store: &Store) {
     store.tell(&[b"CLIENT", b"KILL", b"TYPE", b"normal"]).await;
 }
 
-/// Returns the actor's first result on a new connection, after it has lost its old one.
+/// Waits until the actor, whose connection was closed, has a new one. Returns the
+/// result of its first call on the new connection.
 async fn after_the_cut(actor: &Actor) -> Result<(), Error> {
     eventually("an answer on a new connection", || async {
         match actor.stats().await {

@@ -1,4 +1,5 @@
-//! Calls that race for one job: one of them wins, and nothing is lost (R6, R8, R12).
+//! Two calls about one job run at the same time: one of them takes effect, and no job
+//! is lost (R6, R8, R12).
 
 use relq_core::{
     Delivery, Disposition, NewJob,
@@ -16,7 +17,8 @@ use crate::{
     },
 };
 
-/// Two actors, and jobs that the first holds.
+/// Opens two actors, of which the first claims `jobs` jobs. Returns both actors and the
+/// deliveries.
 async fn rivals(store: &Store, jobs: usize) -> (Actor, Actor, Vec<Delivery>) {
     let (holder, rival) = (store.actor("w1").await, store.actor("w2").await);
     holder.store(numbered(jobs)).await;
@@ -25,7 +27,8 @@ async fn rivals(store: &Store, jobs: usize) -> (Actor, Actor, Vec<Delivery>) {
 }
 
 case!(a_cancel_races_an_ack: R23);
-/// Of a cancel and an ack of one job, one wins, and one is counted.
+/// A cancel and an ack of one job run at the same time. One of them takes effect and is
+/// counted.
 async fn a_cancel_races_an_ack(store: &Store) {
     let (holder, rival, held) = rivals(store, 50).await;
     let jobs: Vec<_> = held.iter().rev().map(|one| one.job().clone()).collect();
@@ -52,7 +55,8 @@ async fn a_cancel_races_an_ack(store: &Store) {
 }
 
 case!(a_release_races_acks: R7 R24);
-/// Of an ack and a worker's release, one wins for each job.
+/// An ack of a job and a release of its worker run at the same time. One of them takes
+/// effect.
 async fn a_release_races_acks(store: &Store) {
     let (holder, rival, held) = rivals(store, 200).await;
     let leaver = holder.worker().clone();
@@ -70,7 +74,8 @@ async fn a_release_races_acks(store: &Store) {
 }
 
 case!(a_redrive_races_a_purge: R23);
-/// Of a redrive and a purge of dead letters, one wins for each job.
+/// A redrive and a purge of a dead letter run at the same time. One of them takes
+/// effect.
 async fn a_redrive_races_a_purge(store: &Store) {
     let (holder, rival, held) = rivals(store, 300).await;
     settle_all(&holder, &held, &dead("no")).await;
@@ -109,13 +114,15 @@ async fn reapers_at_once_promote_once(store: &Store) {
 }
 
 case!(stats_miss_no_job: R23);
-/// Stats that are read while jobs go from hand to hand count each job in one state.
+/// A client reads the stats while jobs are claimed and given back. The stats count each
+/// job in exactly one state.
 async fn stats_miss_no_job(store: &Store) {
     let (worker, reader) = (store.actor("worker").await, store.actor("reader").await);
     worker.store(numbered(3)).await;
     let working = tokio::spawn(async move {
         for number in 0..60 {
-            // A worker of a new name leaves new traces in the store.
+            // Each round uses a new worker id, because a backend may store keys for
+            // each worker.
             let worker = worker.acting_as(&format!("w{number}"));
             let held = worker.take(2).await;
             settle_all(&worker, &held, &Disposition::GiveBack).await;

@@ -57,7 +57,7 @@ async fn recovery_spares_the_living(store: &Store) {
 }
 
 case!(recovery_pages_and_says_more: R9);
-/// Recovery handles one page and reports whether there is more.
+/// One recovery handles one page of jobs, and its result says whether more are left.
 async fn recovery_pages_and_says_more(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(25)).await;
@@ -75,7 +75,8 @@ async fn recovery_pages_and_says_more(store: &Store) {
 }
 
 case!(recovery_of_thousands_loses_none: R9);
-/// Recovery returns all of more overdue leases than any one step can hold.
+/// Recovery makes all jobs with expired leases ready, even if there are more than one
+/// step of the backend can handle.
 async fn recovery_of_thousands_loses_none(store: &Store) {
     let actor = store.actor("worker").await;
     let many = 8_500;
@@ -95,7 +96,7 @@ async fn recovery_of_thousands_loses_none(store: &Store) {
 }
 
 case!(recovery_says_when_the_next_lease_ends: R9);
-/// Recovery reports when the next lease expires.
+/// The result of a recovery says how long it takes until the next lease expires.
 async fn recovery_says_when_the_next_lease_ends(store: &Store) {
     let actor = store.actor("worker").await;
     assert_eq!(actor.recover_all().await.next_in, None);
@@ -107,13 +108,13 @@ async fn recovery_says_when_the_next_lease_ends(store: &Store) {
     assert!(next_in <= HELD && next_in > HELD / 2, "{next_in:?}");
     actor.finish(&held).await;
     let idle = actor.recover_all().await.next_in;
-    // With a shared heartbeat, recovery may watch the worker's lease until its original
-    // end.
+    // A backend whose workers have one heartbeat for all leases may still report the
+    // end of the worker's own lease, although the worker holds no job any more.
     assert!(idle.is_none() || actor.class().shares_heartbeat(), "{idle:?}");
 }
 
 case!(recovery_says_when_the_next_job_is_due: R9 R14 => Delay);
-/// Recovery reports when the next delay ends.
+/// The result of a recovery says how long it takes until the next delayed job is due.
 async fn recovery_says_when_the_next_job_is_due(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").delay(HELD)).await;
@@ -124,7 +125,7 @@ async fn recovery_says_when_the_next_job_is_due(store: &Store) {
 }
 
 case!(reapers_at_once_requeue_once: R12, real_time);
-/// Reapers that run in parallel requeue each job once.
+/// Several reapers run at the same time, and each expired job becomes ready once.
 async fn reapers_at_once_requeue_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(200)).await;
@@ -167,7 +168,7 @@ async fn an_idle_reaper_changes_nothing(store: &Store) {
 }
 
 case!(attempts_are_counted: R11);
-/// Each way to end a delivery counts as an attempt, except giving the job back.
+/// A delivery counts as an attempt however it ends, unless the job is given back.
 async fn attempts_are_counted(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -189,7 +190,7 @@ async fn attempts_are_counted(store: &Store) {
 }
 
 case!(poison_is_buried: R11);
-/// A job that kills its worker every time is buried.
+/// A job whose worker dies at each attempt is buried after the last attempt.
 async fn poison_is_buried(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("poison").max_attempts(attempts(3))).await;
@@ -209,7 +210,7 @@ async fn poison_is_buried(store: &Store) {
 }
 
 case!(recovery_counts_burials: R11);
-/// Recovery counts buried jobs apart from requeued ones.
+/// The result of a recovery counts buried jobs and jobs that became ready separately.
 async fn recovery_counts_burials(store: &Store) {
     let actor = store.actor("worker").await;
     let last = NewJob::new("last").max_attempts(attempts(1));
@@ -241,7 +242,8 @@ async fn the_last_retry_buries(store: &Store) {
 }
 
 case!(a_crash_keeps_the_last_error: R11);
-/// The last error is kept when the last attempt ends by a crash.
+/// A dead letter keeps the error of an earlier attempt when the last attempt ended by a
+/// crash.
 async fn a_crash_keeps_the_last_error(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").max_attempts(attempts(2))).await;
@@ -294,7 +296,7 @@ async fn the_last_attempt_can_be_given_back(store: &Store) {
 }
 
 case!(attempts_belong_to_the_job: R11);
-/// Several jobs held under one worker's lease each count their own attempts.
+/// Each of several jobs that one worker holds has its own count of attempts.
 async fn attempts_belong_to_the_job(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b"]).await;
@@ -323,8 +325,8 @@ async fn the_shortest_lease_ends(store: &Store) {
 }
 
 case!(a_reaper_forgets_what_it_saw: R8 R12);
-/// A reaper that saw a job's lease does not bring the job back after it was
-/// finished.
+/// A recovery sees a job's lease, and the job is then finished. The next recovery,
+/// after the end of that lease, does not bring the job back.
 async fn a_reaper_forgets_what_it_saw(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -339,8 +341,8 @@ async fn a_reaper_forgets_what_it_saw(store: &Store) {
 }
 
 case!(a_late_ack_stops_no_recovery: R7 R9);
-/// A late ack leaves no mark that keeps the job from coming back when its next
-/// holder dies as well.
+/// A late ack of a job is refused. When the job's next holder dies too, the job is
+/// still recovered.
 async fn a_late_ack_stops_no_recovery(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;

@@ -1,4 +1,5 @@
-//! Settling and claiming in one call (R7, R8).
+//! Tests of `settle_and_claim`, which settles jobs and claims others in one call (R7,
+//! R8).
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::{
 };
 
 case!(one_call_does_both: R7 R8);
-/// Settling and claiming in one call does both.
+/// `settle_and_claim` settles the named job and claims a new one.
 async fn one_call_does_both(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(5)).await;
@@ -36,7 +37,7 @@ async fn one_call_does_both(store: &Store) {
 }
 
 case!(a_stale_receipt_stops_no_claim: R7);
-/// A lost lease in settle_and_claim affects neither the other settlements nor the
+/// A lost lease in `settle_and_claim` affects neither the other settlements nor the
 /// claim.
 async fn a_stale_receipt_stops_no_claim(store: &Store) {
     let Lost { actor, stale, current } = lose_and_retake(store).await;
@@ -51,7 +52,7 @@ async fn a_stale_receipt_stops_no_claim(store: &Store) {
 }
 
 case!(the_settlement_comes_first: R7);
-/// Settle_and_claim may claim a job that it gave back.
+/// `settle_and_claim` settles first: it may claim a job that it just gave back.
 async fn the_settlement_comes_first(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -67,7 +68,7 @@ async fn the_settlement_comes_first(store: &Store) {
 }
 
 case!(the_claim_never_waits: R21);
-/// Settle_and_claim never waits.
+/// `settle_and_claim` returns at once if no job is ready, even if its claim may wait.
 async fn the_claim_never_waits(store: &Store) {
     let actor = store.actor("worker").await;
     let patient = actor.ask(1).wait(Duration::from_secs(60));

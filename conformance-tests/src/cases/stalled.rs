@@ -1,6 +1,6 @@
-//! Futures that are polled once and then not again, as `select!` or `buffered` may do,
-//! and a runtime that is not run. Neither may block the calls of other futures (R21,
-//! R22).
+//! Tests with futures that are polled once and then not again, as `select!` or
+//! `buffered` may do, and with a runtime that stops running. Neither may block the
+//! calls of other futures (R21, R22).
 
 use std::{
     future::{Future, poll_fn},
@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// The longest time that a call takes on a machine that is busy with other cases, if
-/// nothing blocks it.
+/// The time limit of a call that nothing blocks. It is long enough for a machine that
+/// also runs other cases.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 async fn poll_once(call: &mut (impl Future + Unpin + ?Sized)) {
@@ -31,7 +31,8 @@ async fn poll_once(call: &mut (impl Future + Unpin + ?Sized)) {
     let _is_ready = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
 }
 
-/// Checks that every call returns while `stalled` is not polled.
+/// Makes every call, and asserts that each returns although another call is not polled.
+/// `stalled` describes that other call in the failure message.
 async fn expect_all_answered(actor: &Actor, known: &Known, stalled: &str) {
     for (name, call) in calls(actor, known) {
         let answered = timeout(AT_ONCE, call).await;
@@ -40,8 +41,9 @@ async fn expect_all_answered(actor: &Actor, known: &Known, stalled: &str) {
 }
 
 case!(a_stalled_call_holds_up_no_other: R21 R22);
-/// A call that is polled once and kept blocks no other call of its actor,
-/// even if it is the actor's first call. The same holds for all calls at once.
+/// A call that is polled once and then not again blocks no other call of its actor,
+/// even if it is the actor's first call. The same holds if every kind of call is
+/// stopped in this way.
 async fn a_stalled_call_holds_up_no_other(store: &Store) {
     let actor = store.actor("actor").await;
     let known = Known::prepare(&actor).await;

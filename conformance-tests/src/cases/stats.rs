@@ -1,4 +1,4 @@
-//! The statistics of a queue are correct (R23).
+//! The statistics of a queue count every job exactly once (R23).
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use crate::{
     },
 };
 
-/// Longer than any record is kept, and than any lease of these cases.
+/// A time after which all leases of these cases have expired, and no id or token is
+/// remembered any more.
 const PAST_MEMORY: Duration = Duration::from_secs(20 * 60);
 
 case!(a_new_queue_is_empty: R23);
@@ -32,7 +33,7 @@ async fn a_new_queue_is_empty(store: &Store) {
 }
 
 case!(every_state_is_counted: R23);
-/// Each state and each way to end is counted in its own field.
+/// The stats have a count for each state, and for each way in which a job ends.
 async fn every_state_is_counted(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(28)).await;
@@ -135,7 +136,8 @@ async fn nothing_is_kept_for_ever(store: &Store) {
     assert_eq!(sizes[1], sizes[2], "{sizes:?}");
 }
 
-/// Runs jobs with every option that leaves a record, to their ends.
+/// Pushes jobs with every option that leaves a record in the store, and ends all of
+/// them.
 async fn a_whole_life(actor: &Actor, round: usize) {
     let class = actor.class();
     let jobs = (0..6).map(|number| {
@@ -186,7 +188,7 @@ async fn stats_add_up_after_anything(store: &Store) {
     }
 }
 
-/// A sequence of random operations, and the counts that it should produce.
+/// Makes random calls, and keeps the counts that the stats must show after them.
 struct RandomCalls {
     actor: Actor,
     state: u64,
@@ -205,7 +207,8 @@ impl RandomCalls {
         Self { actor, state, held, stored, purged, cancelled, finished, discarded }
     }
 
-    /// The next number below `below` of a fixed sequence (splitmix64).
+    /// The next number of a reproducible pseudo-random sequence (SplitMix64), below
+    /// `below`.
     fn draw(&mut self, below: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -285,9 +288,14 @@ impl RandomCalls {
     async fn adds_up(&self) {
         let stats = self.actor.figures().await;
         let ended = stats.finished + stats.discarded + stats.cancelled + self.purged;
-        assert_eq!(stats.unfinished() + stats.dead + ended, self.stored, "{stats:?}");
-        assert_eq!(stats.finished, self.finished);
-        assert_eq!(stats.discarded, self.discarded);
-        assert_eq!(stats.cancelled, self.cancelled);
+        assert_eq!(
+            stats.unfinished() + stats.dead + ended,
+            self.stored,
+            "R23: each stored job is in one state or has ended; {} were purged; {stats:?}",
+            self.purged,
+        );
+        assert_eq!(stats.finished, self.finished, "R23: the finished jobs");
+        assert_eq!(stats.discarded, self.discarded, "R23: the discarded jobs");
+        assert_eq!(stats.cancelled, self.cancelled, "R23: the cancelled jobs");
     }
 }

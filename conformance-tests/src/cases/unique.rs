@@ -38,7 +38,8 @@ pub(crate) async fn is_free(actor: &Actor) {
 }
 
 case!(a_held_key_answers_its_holder: R16 => Unique);
-/// The second push returns the id of the job that holds the key.
+/// A push whose key is held is a duplicate, and returns the id of the job that holds
+/// the key.
 async fn a_held_key_answers_its_holder(store: &Store) {
     let actor = store.actor("producer").await;
     let holder = actor.store_one(bound("first")).await;
@@ -50,7 +51,8 @@ async fn a_held_key_answers_its_holder(store: &Store) {
 }
 
 case!(keys_that_begin_alike_are_two: R16 => Unique);
-/// Keys are compared as a whole.
+/// Two unique keys are different if one begins with the other, or if only their case
+/// differs.
 async fn keys_that_begin_alike_are_two(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -62,8 +64,8 @@ async fn keys_that_begin_alike_are_two(store: &Store) {
 }
 
 case!(the_first_of_a_key_in_a_call_wins: R16 => Unique);
-/// Of several jobs with one key in a call, the first is stored, and the others
-/// return its id.
+/// If one push contains several jobs with the same unique key, the first is stored. The
+/// others are duplicates, and their results contain the id of the first.
 async fn the_first_of_a_key_in_a_call_wins(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs = [NewJob::new("plain"), bound("first"), bound("second"), bound("third")];
@@ -76,7 +78,7 @@ async fn the_first_of_a_key_in_a_call_wins(store: &Store) {
 }
 
 case!(a_scheduled_job_holds_its_key: R16 => Unique Delay);
-/// A scheduled job holds its key.
+/// A scheduled job holds its unique key.
 async fn a_scheduled_job_holds_its_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first").delay(HELD)).await;
@@ -85,7 +87,7 @@ async fn a_scheduled_job_holds_its_key(store: &Store) {
 }
 
 case!(a_leased_job_holds_its_key: R16 => Unique);
-/// A leased job holds its key.
+/// A leased job holds its unique key.
 async fn a_leased_job_holds_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -95,8 +97,8 @@ async fn a_leased_job_holds_its_key(store: &Store) {
 }
 
 case!(a_retry_keeps_the_key: R16 => Unique);
-/// A job keeps its key through a retry, and the retry is not refused because of that
-/// key.
+/// A job that waits for its retry still holds its unique key, and this key does not
+/// prevent the retry.
 async fn a_retry_keeps_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -165,7 +167,7 @@ async fn a_release_keeps_the_key(store: &Store) {
 }
 
 case!(an_ack_frees_the_key: R16 => Unique);
-/// An ack frees the key.
+/// An ack of the holder frees its unique key.
 async fn an_ack_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -175,7 +177,7 @@ async fn an_ack_frees_the_key(store: &Store) {
 }
 
 case!(a_discard_frees_the_key: R16 => Unique);
-/// A discard frees the key.
+/// A discard of the holder frees its unique key.
 async fn a_discard_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -186,7 +188,7 @@ async fn a_discard_frees_the_key(store: &Store) {
 }
 
 case!(a_burial_frees_the_key: R16 => Unique);
-/// A burial frees the key.
+/// The burial of the holder frees its unique key.
 async fn a_burial_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -197,7 +199,7 @@ async fn a_burial_frees_the_key(store: &Store) {
 }
 
 case!(the_last_retry_frees_the_key: R16 R11 => Unique);
-/// The failure of the last attempt frees the key.
+/// A failure on the last attempt buries the holder and frees its unique key.
 async fn the_last_retry_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").max_attempts(NonZeroU16::MIN)).await;
@@ -208,7 +210,7 @@ async fn the_last_retry_frees_the_key(store: &Store) {
 }
 
 case!(the_last_lost_lease_frees_the_key: R16 R11 => Unique);
-/// The lease end of the last attempt frees the key.
+/// A lease that expires on the last attempt buries the holder and frees its unique key.
 async fn the_last_lost_lease_frees_the_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").max_attempts(NonZeroU16::MIN)).await;
@@ -243,8 +245,8 @@ async fn cancelling_a_ready_job_frees_its_key(store: &Store) {
 }
 
 case!(cancelling_a_leased_job_frees_its_key: R16 => Unique);
-/// Cancelling a leased job frees its key, and its worker's settlement frees no
-/// other.
+/// A cancel of a leased job frees its unique key. If another job then takes the key,
+/// the worker's late settlement does not free it.
 async fn cancelling_a_leased_job_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     let first = actor.store_one(bound("first")).await;
@@ -260,7 +262,7 @@ async fn cancelling_a_leased_job_frees_its_key(store: &Store) {
 }
 
 case!(a_purge_frees_the_key: R16 => Unique);
-/// A purge frees the key.
+/// A purge of the queue frees the unique keys of its jobs.
 async fn a_purge_frees_the_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first")).await;
@@ -270,7 +272,7 @@ async fn a_purge_frees_the_key(store: &Store) {
 }
 
 case!(a_stale_ack_frees_no_key: R16 R7 => Unique);
-/// A stale settlement does not free the key.
+/// A settlement with a stale receipt does not free the job's unique key.
 async fn a_stale_ack_frees_no_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -284,7 +286,8 @@ async fn a_stale_ack_frees_no_key(store: &Store) {
 }
 
 case!(a_known_id_comes_before_the_key: R16 R4 => ClientIds Unique);
-/// A push with a known id is a duplicate by id, whatever its key.
+/// If a push has a known id and a unique key, it is reported as a duplicate by id,
+/// whether or not another job holds the key.
 async fn a_known_id_comes_before_the_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first").id(id("a"))).await;
@@ -320,7 +323,7 @@ async fn a_duplicate_by_key_uses_no_id_up(store: &Store) {
 }
 
 case!(racing_pushes_of_a_key_store_one: R16 R12 => Unique);
-/// Of many parallel pushes with one key, only one is stored.
+/// Many pushes with one unique key run at the same time, and only one is stored.
 async fn racing_pushes_of_a_key_store_one(store: &Store) {
     let mut pushes = Vec::new();
     for index in 0..16 {
@@ -339,8 +342,8 @@ async fn racing_pushes_of_a_key_store_one(store: &Store) {
 }
 
 case!(a_delayed_unique_job_runs_once: R16 R14 => Unique Delay);
-/// A delayed job holds its key from its push on, and frees it when it has
-/// run.
+/// A delayed job holds its unique key from its push on. The key becomes free when the
+/// job has run.
 async fn a_delayed_unique_job_runs_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(BRIEF)).await;

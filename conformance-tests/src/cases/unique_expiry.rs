@@ -1,4 +1,4 @@
-//! Unique keys of jobs that expire (R16, R17).
+//! Jobs that expire, and the unique keys that they held (R16, R17).
 
 use relq_core::Disposition;
 
@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// Makes a ready holder expire, and pushes a successor that takes its key.
+/// Lets a ready job with a unique key expire, and pushes a second job that takes the
+/// key. Returns the actor and the id of the expired job.
 async fn succeeded(store: &Store) -> (Actor, relq_core::JobId) {
     let actor = store.actor("worker").await;
     let first = actor.store_one(bound("first").expires_in(BRIEF)).await;
@@ -23,7 +24,7 @@ async fn succeeded(store: &Store) -> (Actor, relq_core::JobId) {
 }
 
 case!(an_expired_holder_frees_its_key: R16 R17 => Unique Expiry);
-/// A push treats a ready holder that has expired as gone.
+/// After a ready job has expired, a new push can take its unique key.
 async fn an_expired_holder_frees_its_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first").expires_in(BRIEF)).await;
@@ -35,7 +36,7 @@ async fn an_expired_holder_frees_its_key(store: &Store) {
 }
 
 case!(an_expired_scheduled_holder_frees_its_key: R16 R17 => Unique Delay Expiry);
-/// A push treats a scheduled holder that has expired as gone.
+/// After a scheduled job has expired, a new push can take its unique key.
 async fn an_expired_scheduled_holder_frees_its_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first").delay(HELD).expires_in(BRIEF)).await;
@@ -47,7 +48,8 @@ async fn an_expired_scheduled_holder_frees_its_key(store: &Store) {
 }
 
 case!(burying_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry);
-/// The burial of an expired holder does not free its successor's key.
+/// A job has expired, and a newer job holds its unique key. The burial of the expired
+/// job does not free that key.
 async fn burying_an_expired_job_leaves_its_successor(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(BRIEF)).await;
@@ -62,7 +64,7 @@ async fn burying_an_expired_job_leaves_its_successor(store: &Store) {
 }
 
 case!(a_leased_holder_does_not_expire: R16 R17 => Unique Expiry);
-/// A leased holder keeps its key past its expiry.
+/// A leased job keeps its unique key after its expiry has passed.
 async fn a_leased_holder_does_not_expire(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;
@@ -76,7 +78,8 @@ async fn a_leased_holder_does_not_expire(store: &Store) {
 }
 
 case!(promoting_an_expired_job_leaves_its_successor: R16 R17 => Unique Delay Expiry);
-/// Promoting an expired scheduled holder does not free its successor's key.
+/// A scheduled job has expired, and a newer job holds its unique key. When the expired
+/// job falls due, the newer job keeps the key.
 async fn promoting_an_expired_job_leaves_its_successor(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(BRIEF).expires_in(BRIEF / 2)).await;
@@ -91,7 +94,8 @@ async fn promoting_an_expired_job_leaves_its_successor(store: &Store) {
 }
 
 case!(cancelling_an_expired_job_leaves_its_successor: R16 R17 => Unique Expiry);
-/// Cancelling an expired holder does not free its successor's key.
+/// A job has expired, and a newer job holds its unique key. A cancel of the expired job
+/// does not free that key.
 async fn cancelling_an_expired_job_leaves_its_successor(store: &Store) {
     let (actor, first) = succeeded(store).await;
 
@@ -102,7 +106,7 @@ async fn cancelling_an_expired_job_leaves_its_successor(store: &Store) {
 }
 
 case!(an_expired_retry_frees_its_key: R16 R17 => Unique Expiry);
-/// An expired holder that failed frees the key.
+/// If a job fails after its expiry, a new push can take its unique key.
 async fn an_expired_retry_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;
@@ -116,8 +120,8 @@ async fn an_expired_retry_frees_its_key(store: &Store) {
 }
 
 case!(an_expired_give_back_frees_its_key: R16 R17 => Unique Expiry);
-/// An expired holder that was given back frees the key, and its burial does
-/// not free its successor's key.
+/// If a job is given back after its expiry, a new push can take its unique key. The
+/// burial of the expired job then does not free the key of the newer job.
 async fn an_expired_give_back_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;
@@ -133,7 +137,7 @@ async fn an_expired_give_back_frees_its_key(store: &Store) {
 }
 
 case!(an_expired_release_frees_its_key: R16 R17 R24 => Unique Expiry);
-/// An expired holder whose worker is released frees the key at once.
+/// When a worker is released, an expired job that it held frees its unique key at once.
 async fn an_expired_release_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;
@@ -147,7 +151,8 @@ async fn an_expired_release_frees_its_key(store: &Store) {
 }
 
 case!(an_expired_lost_lease_frees_its_key: R16 R17 => Unique Expiry);
-/// An expired holder that lost its lease frees the key once recovered.
+/// A job is expired when its lease ends. A recovery finds it, and its unique key is
+/// then free.
 async fn an_expired_lost_lease_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;

@@ -19,7 +19,8 @@ use crate::{
 };
 
 case!(reschedule_moves_a_scheduled_holder: R16 => Unique Delay);
-/// A reschedule gives a scheduled holder a new due time and keeps its payload.
+/// A push with `Reschedule` gives the scheduled holder of its key a new due time, and
+/// the holder keeps its payload.
 async fn reschedule_moves_a_scheduled_holder(store: &Store) {
     let actor = store.actor("worker").await;
     let holder = actor.store_one(bound("first").delay(HELD)).await;
@@ -34,12 +35,13 @@ async fn reschedule_moves_a_scheduled_holder(store: &Store) {
 }
 
 case!(reschedule_can_put_a_holder_off: R16 R14 => Unique Delay);
-/// A rescheduled holder is not delivered at its old, earlier due time.
+/// A rescheduled holder is not delivered at its old, earlier due time. The holder may be
+/// a job of the same call.
 async fn reschedule_can_put_a_holder_off(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(bound("first").delay(BRIEF * 5)).await;
     let later = NewJob::new("second").unique_or(key("k"), OnDuplicate::Reschedule);
-    actor.offer(later.delay(HELD)).await;
+    let call = [bound("first").delay(BRIEF * 5), later.delay(HELD)];
+    actor.push(&call, None).await.expect("the push is taken");
     store.advance(BRIEF * 6).await;
 
     actor.recover_all().await;
@@ -49,7 +51,8 @@ async fn reschedule_can_put_a_holder_off(store: &Store) {
 }
 
 case!(reschedule_to_now_makes_ready: R16 => Unique Delay);
-/// A reschedule without a delay makes a scheduled holder due at once.
+/// A push with `Reschedule` and without a delay makes the scheduled holder of its key
+/// due at once.
 async fn reschedule_to_now_makes_ready(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(HELD)).await;
@@ -61,7 +64,7 @@ async fn reschedule_to_now_makes_ready(store: &Store) {
 }
 
 case!(reschedule_leaves_a_ready_holder: R16 => Unique Delay);
-/// A reschedule does not change a ready holder.
+/// A push with `Reschedule` does not change a ready holder of its key.
 async fn reschedule_leaves_a_ready_holder(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -73,7 +76,7 @@ async fn reschedule_leaves_a_ready_holder(store: &Store) {
 }
 
 case!(reschedule_leaves_a_leased_holder: R16 => Unique Delay);
-/// A reschedule does not change a leased holder.
+/// A push with `Reschedule` does not change a leased holder of its key.
 async fn reschedule_leaves_a_leased_holder(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -87,7 +90,7 @@ async fn reschedule_leaves_a_leased_holder(store: &Store) {
 }
 
 case!(keep_leaves_a_scheduled_holder: R16 => Unique Delay);
-/// `Keep` does not change the due time of a scheduled holder.
+/// A push with `Keep` does not change the due time of the scheduled holder of its key.
 async fn keep_leaves_a_scheduled_holder(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").delay(HELD)).await;
@@ -103,7 +106,7 @@ async fn due(actor: &Actor) -> StateDetail {
 }
 
 case!(a_redriven_job_holds_its_key: R16 => Unique);
-/// A redriven job holds its key again.
+/// A redriven job holds its unique key again.
 async fn a_redriven_job_holds_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -117,7 +120,8 @@ async fn a_redriven_job_holds_its_key(store: &Store) {
 }
 
 case!(a_redrive_answers_duplicates: R16 => Unique);
-/// A redrive leaves a job dead if another job holds its key, and reports this.
+/// A redrive leaves a job dead if another job holds its unique key, and counts it as a
+/// duplicate.
 async fn a_redrive_answers_duplicates(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;
@@ -133,7 +137,7 @@ async fn a_redrive_answers_duplicates(store: &Store) {
 }
 
 case!(a_redrive_of_two_moves_one: R16 => Unique);
-/// Of two dead jobs with one key, a redrive of both moves only one.
+/// Two dead jobs have the same unique key. A redrive of both moves only one.
 async fn a_redrive_of_two_moves_one(store: &Store) {
     let actor = store.actor("worker").await;
     for payload in ["first", "second"] {
@@ -149,7 +153,7 @@ async fn a_redrive_of_two_moves_one(store: &Store) {
 }
 
 case!(purging_a_dead_job_leaves_its_successor: R16 => Unique);
-/// Purging a dead job does not free the key of its successor.
+/// A purge of a dead job does not free its unique key, which another job holds.
 async fn purging_a_dead_job_leaves_its_successor(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first")).await;

@@ -1,4 +1,4 @@
-//! Claims that wait (R14, R21, R24).
+//! Tests of claims that wait until a job is ready (R14, R21, R24).
 
 use std::time::Duration;
 
@@ -15,14 +15,17 @@ use crate::{
     },
 };
 
-/// How long a job of these cases is delayed.
+/// The delay of the delayed jobs in these cases.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// Times are cut to milliseconds, and a real clock is read at different moments.
+/// By how much a measured time may be too short. Times are cut to milliseconds, and a
+/// real clock is read at slightly different moments.
 const ROUNDING: Duration = Duration::from_millis(5);
 
 impl Waiter {
-    /// Returns the jobs once a job pushed at `pushed` with the delay `DELAY` fell due.
+    /// Waits for the claim and returns its jobs. Asserts that the claim returns when a
+    /// job falls due, which was pushed at the time `pushed` with the delay [`DELAY`]:
+    /// neither earlier nor much later.
     async fn woken_when_due(self, store: &Store, pushed: Duration) -> Vec<Delivery> {
         let limit = DELAY + self.lateness + WOKEN;
         let (taken, _) = store.within(limit, self.claim).await;
@@ -68,8 +71,8 @@ async fn a_push_of_any_level_wakes(store: &Store) {
 }
 
 case!(a_due_job_wakes: R14 => Delay BlockingWait);
-/// A job that falls due wakes a claim, even if it was pushed while the claim
-/// waited.
+/// A job that falls due wakes a waiting claim, even if it was pushed after the claim
+/// began to wait.
 async fn a_due_job_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     let waiter = Waiter::start(store, &worker, 1).await;
@@ -81,7 +84,8 @@ async fn a_due_job_wakes(store: &Store) {
 }
 
 case!(a_sooner_due_job_wakes: R14 => Delay BlockingWait, real_time);
-/// A job wakes a claim if it falls due before the one that the claim waits for.
+/// A claim waits for a delayed job. Then a job that is due sooner is pushed, and wakes
+/// the claim when it falls due.
 async fn a_sooner_due_job_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     producer.store_one(NewJob::new("far").delay(HELD)).await;
@@ -162,7 +166,7 @@ async fn a_redrive_wakes(store: &Store) {
 }
 
 case!(a_resume_wakes: R21 => BlockingWait);
-/// A resume wakes a waiting claim.
+/// A resume of a paused queue wakes a waiting claim.
 async fn a_resume_wakes(store: &Store) {
     let (worker, operator) = (store.actor("w").await, store.actor("o").await);
     operator.store_one("job").await;
@@ -176,8 +180,8 @@ async fn a_resume_wakes(store: &Store) {
 }
 
 case!(a_plain_push_wakes: R21 => BlockingWait @ redis, real_time);
-/// A plain push wakes a waiting claim, or the claim finds the job within the
-/// declared lateness.
+/// A plain push wakes a waiting claim. If the subject declares that it does not, the
+/// claim finds the job within the declared lateness.
 async fn a_plain_push_wakes(store: &Store) {
     let worker = store.actor("w").await;
     let waiter = Waiter::start(store, &worker, 1).await;
@@ -216,8 +220,8 @@ async fn one_push_wakes_as_many_as_it_feeds(store: &Store) {
 }
 
 case!(the_dropped_take_no_wake_up: R21 R22 => BlockingWait);
-/// A dropped claim takes no wake-up from one that still waits, whatever
-/// caused the wake-up.
+/// Two claims wait on a queue, and one of them is dropped. A push of any priority still
+/// wakes the other claim.
 async fn the_dropped_take_no_wake_up(store: &Store) {
     let (gone, worker) = (store.actor("w1").await, store.actor("w2").await);
     let producer = store.actor("p").await;
@@ -256,7 +260,7 @@ async fn waiters_may_share_a_connection(store: &Store) {
 }
 
 case!(a_waiting_claim_blocks_no_other_call: R21 => BlockingWait);
-/// A waiting claim does not delay other calls of its connection.
+/// While a claim waits, other calls on its connection are not delayed.
 async fn a_waiting_claim_blocks_no_other_call(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     let waiter = Waiter::start(store, &worker, 1).await;
@@ -269,7 +273,7 @@ async fn a_waiting_claim_blocks_no_other_call(store: &Store) {
 }
 
 case!(a_wait_ends_empty_in_time: R21, real_time);
-/// A claim that gets no job returns when its wait has ended.
+/// A waiting claim that gets no job returns empty when its wait has ended.
 async fn a_wait_ends_empty_in_time(store: &Store) {
     let actor = store.actor("worker").await;
     let (wait, since) = (Duration::from_millis(600), store.elapsed());
@@ -293,7 +297,8 @@ async fn a_wait_of_zero_answers_at_once(store: &Store) {
 }
 
 case!(the_shortest_wait_ends: R21);
-/// A claim whose wait rounds down to zero returns as well.
+/// A claim whose wait is shorter than a millisecond returns, and does not wait for
+/// ever.
 async fn the_shortest_wait_ends(store: &Store) {
     let actor = store.actor("worker").await;
 
@@ -330,7 +335,7 @@ async fn no_wake_up_is_missed(store: &Store) {
         }
         got
     };
-    // These pushes may come at any moment while the worker begins to wait.
+    // A push may arrive at any moment, also just while the worker begins to wait.
     let pushing = async {
         for (index, payload) in numbered(200).into_iter().enumerate() {
             producer.store_one(payload).await;

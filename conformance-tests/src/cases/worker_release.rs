@@ -32,7 +32,8 @@ async fn release_gives_back_at_once(store: &Store) {
 }
 
 case!(release_gives_back_the_unseen: R24 R22);
-/// A release gives back jobs whose delivery never reached the worker.
+/// A worker claims jobs, and the reply to the claim is lost. A release of the worker
+/// gives back these jobs too.
 async fn release_gives_back_the_unseen(store: &Store) {
     let actor = store.actor("w1").await;
     actor.store(numbered(40)).await;
@@ -50,8 +51,8 @@ async fn release_gives_back_the_unseen(store: &Store) {
 }
 
 case!(release_touches_no_namesake: R24);
-/// If a worker's id is a prefix of another's, its release gives back only its own
-/// jobs.
+/// A release gives back only the jobs of its own worker, even if the worker's id is the
+/// beginning of another worker's id.
 async fn release_touches_no_namesake(store: &Store) {
     let leaver = store.actor("w").await;
     let others =
@@ -84,7 +85,8 @@ async fn release_touches_no_longer_name(store: &Store) {
 }
 
 case!(a_second_release_is_fine: R24);
-/// A release of a worker without jobs, or a second release, changes nothing.
+/// A release of a worker that holds no jobs changes nothing. So a second release is
+/// harmless.
 async fn a_second_release_is_fine(store: &Store) {
     let actor = store.actor("worker").await;
     assert_eq!(release_worker(&actor).await, 0);
@@ -97,7 +99,8 @@ async fn a_second_release_is_fine(store: &Store) {
 }
 
 case!(release_takes_nothing_from_a_successor: R24 R7);
-/// Jobs that another worker has taken over stay with that worker.
+/// A worker lost the lease of a job, and another worker holds the job now. A release of
+/// the first worker does not give that job back.
 async fn release_takes_nothing_from_a_successor(store: &Store) {
     let (late, successor) = (store.actor("w1").await, store.actor("w2").await);
     late.store_one("job").await;
@@ -112,7 +115,7 @@ async fn release_takes_nothing_from_a_successor(store: &Store) {
 }
 
 case!(release_gives_back_nothing_settled: R24);
-/// Settled jobs are not given back.
+/// A release does not give back jobs that the worker has settled.
 async fn release_gives_back_nothing_settled(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(3)).await;
@@ -126,7 +129,8 @@ async fn release_gives_back_nothing_settled(store: &Store) {
 }
 
 case!(release_gives_back_thousands: R24);
-/// A release gives back more jobs than one step can hold.
+/// A release gives back all jobs of the worker, even if there are more than one step of
+/// the backend can handle.
 async fn release_gives_back_thousands(store: &Store) {
     let actor = store.actor("worker").await;
     let many = 8_500;

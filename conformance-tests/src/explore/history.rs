@@ -5,58 +5,74 @@
 //! before those that began after it had ended: linearizability (Herlihy and Wing, 1990),
 //! found by the search of Wing and Gong (1993).
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use relq_core::capabilities::Capabilities;
 
-use crate::{
-    Subject,
-    spec::{
-        operation::{Act, Operation, Who},
-        tape::{Judge, RecordedCall, Reply},
-    },
+use crate::spec::{
+    operation::{Act, Operation, Who},
+    tape::{Judge, Look, RecordedCall, Reply},
 };
 
 /// A call that ran while others did.
 #[derive(Debug, Clone)]
 pub(super) struct Overlapping {
     pub(super) call: RecordedCall,
-    /// The moment at which it began.
+    /// The actor that makes the call. If the call releases a worker, the call itself
+    /// names the actor of that worker, which may be another.
+    pub(super) actor: Who,
+    /// When the call began. Moments are numbers that increase with each event of the
+    /// run.
     pub(super) began: usize,
-    /// The moment at which it ended, if it did.
+    /// The moment when the call ended. `None` if it has not ended.
     pub(super) ended: Option<usize>,
-    /// Whether its actor died before its first command.
-    was_never_sent: bool,
+    /// Whether the actor died before it sent the first command of the call.
+    pub(super) was_never_sent: bool,
+    /// Whether a command of the call may still run, although the actor is dead.
+    pub(super) is_late: bool,
 }
 
-/// The calls of a run in three parts. Only those of the second overlap.
+/// The calls of a run: those of the setup, those of the actors, which may overlap, and
+/// those after them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     pub(super) setup: Vec<RecordedCall>,
     pub(super) overlapping: Vec<Overlapping>,
     pub(super) after: Vec<Recorded>,
-    /// Counts the beginnings and ends of calls.
+    /// The time of the clock when the setup began.
+    pub(super) start: Duration,
+    /// The last moment, which counts the beginnings and ends of calls.
     moments: usize,
 }
 
-/// A call at the end of a run, or a look at a queue that nobody uses.
+/// A call at the end of a run, or the stats that were read while no call was running.
 #[derive(Debug, Clone)]
 pub(super) enum Recorded {
     Call(RecordedCall),
-    Look([Reply; 2]),
+    Look(Look),
 }
 
 impl History {
     /// Records that a call begins. Returns its number.
-    pub(super) fn begins(&mut self, operation: Operation, payloads: usize) -> usize {
-        let call =
-            RecordedCall { operation, payloads, replies: Vec::new(), is_lost: true };
+    pub(super) fn begins(
+        &mut self,
+        actor: Who,
+        (operation, payloads): (Operation, usize),
+        now: Duration,
+    ) -> usize {
+        let call = RecordedCall {
+            is_lost: true,
+            began_at: now.saturating_sub(self.start),
+            ..RecordedCall::alone(operation, payloads, Vec::new())
+        };
         let began = self.next_moment();
         self.overlapping.push(Overlapping {
             call,
+            actor,
             began,
             ended: None,
             was_never_sent: false,
+            is_late: false,
         });
         self.overlapping.len() - 1
     }
@@ -69,32 +85,71 @@ impl History {
         one.call.is_lost = false;
     }
 
-    /// Records that an actor died. A call that it had begun may have happened until now,
-    /// if it had sent a command.
+    /// Records that an actor died. If its current call had sent a command, the call may
+    /// have taken effect until now.
     pub(super) fn dies(&mut self, who: Who, has_sent: bool) {
         let ended = self.next_moment();
-        let is_open =
-            |one: &Overlapping| one.call.operation.who == who && one.ended.is_none();
+        let is_open = |one: &Overlapping| one.actor == who && one.ended.is_none();
         for one in self.overlapping.iter_mut().filter(|one| is_open(one)) {
             one.ended = Some(ended);
             one.was_never_sent = !has_sent;
         }
     }
 
-    /// The calls that have not ended.
+    /// Records that an actor died while a command of its current call was on its way.
+    /// The rest of the call may take effect until that command has run. The commands
+    /// before it have taken effect by now, so they are judged as a call of their own
+    /// without a reply.
+    pub(super) fn dies_late(&mut self, who: Who, has_sent: bool) {
+        let ended = self.next_moment();
+        let Some(at) = self.call_of(who) else { return };
+        let mut late = Overlapping { is_late: true, ..self.overlapping[at].clone() };
+        if has_sent {
+            self.overlapping[at].ended = Some(ended);
+            late.began = ended;
+            self.overlapping.push(late);
+        } else {
+            self.overlapping[at] = late;
+        }
+    }
+
+    /// Records that the delayed commands of dead actors have run.
+    pub(super) fn late_arrives(&mut self) {
+        let ended = self.next_moment();
+        let is_due = |one: &&mut Overlapping| one.is_late && one.ended.is_none();
+        for one in self.overlapping.iter_mut().filter(is_due) {
+            one.ended = Some(ended);
+        }
+    }
+
+    /// Records that a connection of an actor broke during its current call.
+    pub(super) fn is_hit(&mut self, who: Who) {
+        if let Some(at) = self.call_of(who) {
+            self.overlapping[at].call.is_hit = true;
+        }
+    }
+
+    /// Returns the number of the actor's current call. `None` if it has none.
+    pub(super) fn call_of(&self, who: Who) -> Option<usize> {
+        let is_open =
+            |one: &Overlapping| one.actor == who && one.ended.is_none() && !one.is_late;
+        self.overlapping.iter().position(is_open)
+    }
+
+    /// Returns the numbers of the calls that have not ended.
     pub(super) fn open(&self) -> Vec<usize> {
         let all = self.overlapping.iter().enumerate();
         all.filter(|(_, one)| one.ended.is_none()).map(|(at, _)| at).collect()
     }
 
-    /// Those of these calls that have ended since: their actor, and the call and its
-    /// replies as text.
+    /// Of the calls in `open`, returns those that have ended now: the actor, and the
+    /// call with its replies as text.
     pub(super) fn returned(&self, open: &[usize]) -> Vec<(Who, String)> {
         let ended = open.iter().map(|at| &self.overlapping[*at]);
         let ended = ended.filter(|one| one.ended.is_some() && !one.call.is_lost);
         let text = |one: &Overlapping| {
             let RecordedCall { operation, replies, .. } = &one.call;
-            (operation.who, format!("`{operation}` {replies:?}"))
+            (one.actor, format!("`{operation}` {replies:?}"))
         };
         ended.map(text).collect()
     }
@@ -104,7 +159,8 @@ impl History {
         self.moments
     }
 
-    /// The pairs of calls of which the first ended before the second began.
+    /// Returns the pairs of calls in which the first call ended before the second
+    /// began.
     pub(super) fn precedence(&self) -> Vec<(usize, usize)> {
         let all = || self.overlapping.iter().enumerate();
         let later = |ended: usize| all().filter(move |(_, one)| ended < one.began);
@@ -117,49 +173,56 @@ impl History {
     /// Searches an order that the reference accepts.
     ///
     /// A recovery goes from job to job, so calls that overlap with it may take effect
-    /// between two of its jobs. If no order is accepted, such a recovery is judged as
-    /// one whose answer was lost: what it did is judged by the stats that follow.
+    /// between two of its jobs. A claim that waits may hold a job before it returns, as
+    /// on `processing-list`. A release of its worker gives that job back and counts it,
+    /// and the claim looks again. If no order is accepted, such a recovery or release is
+    /// judged as one whose answer was lost: what it did is judged by the stats that
+    /// follow.
     ///
     /// # Errors
     /// What is wrong with the order in which the calls ended, if no order is accepted.
-    pub(super) async fn judge(
-        &self,
-        subject: &Arc<dyn Subject>,
-        can: &Capabilities,
-    ) -> Result<(), String> {
-        let Err(wrong) = self.judge_all(subject, can).await else { return Ok(()) };
+    pub(super) async fn judge(&self, can: &Capabilities) -> Result<(), String> {
+        let Err(wrong) = self.judge_all(can).await else { return Ok(()) };
         let mut in_steps = self.clone();
-        for at in 0..in_steps.overlapping.len() {
-            let overlaps = self.overlaps(at);
-            let one = &mut in_steps.overlapping[at].call;
-            if overlaps && matches!(one.operation.act, Act::Recover { .. }) {
-                one.replies.clear();
-                one.is_lost = true;
-            }
+        for at in (0..self.overlapping.len()).filter(|at| self.goes_in_steps(*at)) {
+            let call = &mut in_steps.overlapping[at].call;
+            call.replies.clear();
+            call.is_lost = true;
         }
-        in_steps.judge_all(subject, can).await.map_err(|_| wrong)
+        in_steps.judge_all(can).await.map_err(|_| wrong)
     }
 
-    /// Whether another call was under way during this one.
-    fn overlaps(&self, at: usize) -> bool {
+    /// Whether other calls may take effect between the steps of this one.
+    fn goes_in_steps(&self, at: usize) -> bool {
+        let Operation { who, act, .. } = &self.overlapping[at].call.operation;
+        let waits_for_it = |other: &Overlapping| {
+            let Operation { who: waiter, act, .. } = &other.call.operation;
+            waiter == who && matches!(act, Act::Claim { wait, .. } if *wait > 0)
+        };
+        match act {
+            Act::Recover { .. } => self.beside(at).next().is_some(),
+            Act::ReleaseWorker => self.beside(at).any(waits_for_it),
+            _ => false,
+        }
+    }
+
+    /// The other calls that were under way during this one.
+    fn beside(&self, at: usize) -> impl Iterator<Item = &Overlapping> {
         let is_before = |one: &Overlapping, other: &Overlapping| {
             one.ended.is_some_and(|ended| ended < other.began)
         };
         let one = &self.overlapping[at];
-        let mut others = self.overlapping.iter().enumerate();
-        others.any(|(other_at, other)| {
-            other_at != at && !is_before(one, other) && !is_before(other, one)
-        })
+        let others = self.overlapping.iter().enumerate();
+        let others = others.filter(move |(other, _)| *other != at);
+        others
+            .map(|(_, other)| other)
+            .filter(move |other| !is_before(one, other) && !is_before(other, one))
     }
 
-    async fn judge_all(
-        &self,
-        subject: &Arc<dyn Subject>,
-        can: &Capabilities,
-    ) -> Result<(), String> {
+    async fn judge_all(&self, can: &Capabilities) -> Result<(), String> {
         let mut order: Vec<usize> = (0..self.overlapping.len()).collect();
         order.sort_by_key(|at| self.overlapping[*at].ended.unwrap_or(usize::MAX));
-        let Err((accepted, wrong)) = self.try_order(&order, subject, can).await else {
+        let Err((accepted, wrong)) = self.try_order(&order, can).await else {
             return Ok(());
         };
         // The calls that the reference accepted may still stand in a wrong order.
@@ -172,7 +235,7 @@ impl History {
             }
             if prefix.len() == self.overlapping.len() {
                 tried += 1;
-                match self.try_order(&prefix, subject, can).await {
+                match self.try_order(&prefix, can).await {
                     Ok(()) => return Ok(()),
                     Err((accepted, _)) if accepted < prefix.len() => {
                         refused.push(prefix[..=accepted].to_vec());
@@ -188,7 +251,8 @@ impl History {
         Err(format!("{wrong}\n(and so in each of the {tried} orders that were tried)"))
     }
 
-    /// The calls that may follow in an order: those before which no other call ended.
+    /// Returns the calls that may follow `prefix` in an order: those that began before
+    /// any other call of the rest ended.
     fn may_be_next(
         &self,
         prefix: &[usize],
@@ -200,15 +264,14 @@ impl History {
         left.into_iter().filter(move |at| self.overlapping[*at].began < first_end)
     }
 
-    /// Judges all calls, the overlapping ones in this order. The error has the number of
-    /// overlapping calls that were accepted.
+    /// Judges all calls, with the overlapping ones in this order. The error contains
+    /// the number of overlapping calls that were accepted before the first wrong one.
     async fn try_order(
         &self,
         order: &[usize],
-        subject: &Arc<dyn Subject>,
         can: &Capabilities,
     ) -> Result<(), (usize, String)> {
-        let mut judge = Judge::new(Arc::clone(subject), can);
+        let mut judge = Judge::new(can);
         for call in &self.setup {
             judge.call(call).await.map_err(|wrong| {
                 (0, format!("in the setup, `{}`: {wrong}", call.operation))

@@ -1,10 +1,11 @@
-//! Every order of the commands of a few actors, on a real server (depth 3).
+//! Every order of the commands of a few actors, on a real store (depth 3).
 //!
 //! A scene has a few actors with a few calls each, such as a worker that settles, a
 //! reaper that recovers, and time that passes. The real client makes the calls. Each of
-//! its commands waits at the fault proxy, and the search decides which of them runs
-//! next, when time passes, and at which of them an actor dies, before the command ran or
-//! after it. The search begins each run anew on an empty server, repeats the decisions
+//! its commands waits: at the fault proxy for a backend on Redis, and in a hook before
+//! each statement for an [embedded](Transactions) one. The search decides which of them
+//! runs next, when time passes, and at which of them an actor dies, before the command
+//! ran or after it. The search begins each run anew on an empty store, repeats the decisions
 //! up to a point, and decides differently there, until every decision was made at every
 //! point. At the end of a run all leases end, and the queue is recovered and drained.
 //!
@@ -15,39 +16,109 @@
 //! *ACM TOPLAS* 12(3), 1990; the search is that of Wing and Gong, 1993). Stats and the
 //! audit are compared when no call is under way.
 //!
-//! **Complete** for its scenes: for these calls, with at most one death in a run, no
-//! order of the commands is left out. A run ends early only where it reaches a known
-//! state: the same data on the server and the same time, and the same for each actor:
-//! every byte that it was sent, the command that waits, and which calls ended before
-//! which began. What follows is decided by these, and what the model has to judge is equal. A
-//! test compares the search with one that prunes nothing.
+//! **Complete** for its scenes: for these calls, and for at most as many faults and
+//! draws in a run as [`Limits`] says, no order of the commands is left out. A run ends
+//! early only where it reaches a known state. The state is all that decides what can
+//! follow:
 //!
-//! **Deaths.** An actor dies before a command of its own. A death after a command, whose
-//! reply nobody gets, is the death before the actor's next command: the store is the same,
-//! and the judge, who knows the reply, knows more.
+//! - the data in the store, and the time;
+//! - for each actor, every byte that it was sent and the time at which it was sent (or
+//!   the result of each of its statements and readings of the clock), and the commands
+//!   that wait. Its client computes from nothing else: its random numbers
+//!   come from a seed, its clock is the virtual one;
+//! - the ends of all sleeps;
+//! - the commands that the server holds, in the order in which it will serve them, and
+//!   the commands of dead actors that are still to arrive;
+//! - which calls ended before which began, with their replies, for the judge;
+//! - the steps of time and the faults that are left.
 //!
-//! **Not explored**: claims that wait, batches, two deaths in one run, broken
-//! connections of living actors, and commands of dead ones that arrive late. The other
-//! depths have these, without every order. The server's order of equal keys in `SCAN` and
-//! its other choices are those of the server at hand. Scripts that run at the same time
-//! of the clock see the same microsecond, and the ids of a stream's entries are of that
-//! time.
+//! So two runs that reach equal states go on equally and are judged equally, and the
+//! search continues one of them. This pruning is the only reduction for a server: the
+//! search uses neither sleep sets nor dynamic partial-order reduction. Two orders of
+//! commands that do not affect each other end in the same state, and the search
+//! continues it once. Sleep sets would save the last command before such a state, and
+//! nothing behind it. Together with pruning by state they miss behaviours, unless each
+//! known state also keeps its sleep set (Godefroid, *LNCS* 1032, 1996), and they need to
+//! know which keys each script read and wrote. A test compares the final states of small
+//! scenes with those of a search that prunes nothing. A collision of two 64-bit digests
+//! would hide a state; with a million states its chance is below 1 in 30 million.
+//!
+//! **Deterministic.** The same decisions lead to the same state. Each run repeats the
+//! decisions of the one before it up to its first new decision, and compares the state
+//! there with that of the run before. Clients, proxy and timers run on one thread, so
+//! only the server is concurrent. One command may serve two commands that the server
+//! holds, whose replies arrive in any order. The proxy therefore passes such replies on
+//! one after the other, in the order in which the server held the commands, and each of
+//! them only when all clients wait. Other orders of replies at one client are not
+//! tried.
+//!
+//! **Statements inside of a transaction** of an embedded store are independent of all
+//! that other actors do: they read what was committed when the transaction began, and no
+//! other connection sees what they write before the commit. The search runs them at once,
+//! and decides only about the begin and the end of each transaction. A death at such a
+//! statement leaves what a death at the transaction's end leaves. A statement that would
+//! wait for the lock of another transaction cannot run before that one has ended, so no
+//! real time passes.
+//!
+//! **Time** passes in the steps that the scene names, at any moment. When all that is
+//! left is to wait, it passes until the next sleep ends.
+//!
+//! **Claims that wait** have commands that the server holds, on connections that an
+//! earlier claim of the actor has opened. The actor of such a command is served, times
+//! out, or dies: the server sees its connections end, or does not notice. A claim may
+//! only return without a job if there was none at the end of its wait, less the
+//! backend's lateness.
+//!
+//! **Faults.** An actor dies before a command of its own. A death after a command, whose
+//! reply nobody gets, is the death before the actor's next command: the store is the
+//! same, and the judge, who knows the reply, knows more. The command of a dead actor may
+//! run later, at any moment before the end. A connection of a living actor breaks before
+//! a command ran or after it.
+//!
+//! **The server's chance** is a decision of the search, as often in a run as
+//! [`Faults::draws`] says. `RANDOMKEY`, `SRANDMEMBER`, `ZRANDMEMBER`, `SCAN` and
+//! `SSCAN` answer from a sorted list of the keys or members, also inside scripts.
+//! Without a decision they answer in its order, `RANDOMKEY` with one key after the
+//! other. Otherwise the decision names the places of up to four draws. `RANDOMKEY`
+//! returns the keys at these places, and then the last of them again and again. From
+//! another list, each draw moves a member to the front. All draws of a script use the
+//! same places. A script or command that only reads is tried on the server, in the same
+//! state, with all draws, and the search decides between those that lead to different
+//! replies. So the bookkeeping keys of keyspace do not multiply its runs. For a script
+//! that writes, the search decides between all orders of three members and any one
+//! member first. Not tried are the draws of scripts in a transaction, of commands that
+//! run late or lose their reply, and of the calls after the scene; the pages into which
+//! SCAN divides a larger data set; and lists of more than five members in every order,
+//! of which about 150 are tried. Scripts that run at the same time of the clock see the
+//! same microsecond, and the ids of a stream's entries are of that time.
+//!
+//! **Random orders.** A scene of [`large_scenes`] has too many orders to try them all.
+//! [`explore_random`] plays it in orders that are drawn from a seed.
 //!
 //! **Replay.** A failure prints its scene and its decisions, one letter for each, as
-//! `a a r!dies -`: worker a's command runs, its next one does, the reaper dies before its
-//! command runs, time passes.
+//! `a a2 r!dies -`: worker a's command runs, the second of its two waiting ones does, the
+//! reaper dies before its command runs, time passes. `a!freezes` is a death that the
+//! server does not notice, `a!late` one whose command runs at `+`, `a!cut` and `a!lost`
+//! are breaks of the connection before the command and after it. `a~2.0` is a command
+//! whose draws are of the places 2 and 0, counted from 0. A failure is shrunk before it is
+//! shown: no decision can be left out or made earlier to make it simpler.
 
-mod caller;
 mod choice;
+mod faults;
 mod history;
 mod picture;
+mod random;
+mod saved;
 mod scene;
 mod search;
+mod shrink;
+mod store;
 mod world;
 
 use std::{
     collections::BTreeSet,
     fmt,
+    path::PathBuf,
     str::FromStr,
     sync::Arc,
     time::{Duration, Instant},
@@ -57,10 +128,16 @@ use relq_core::capabilities::Capability;
 
 use self::{
     choice::Choice,
+    saved::SavedSearch,
     scene::Scene,
-    search::{Pruning, Search},
+    search::{Found, Progress, Pruning, Replayed, Search},
+    store::Place,
 };
-use crate::{Subject, server::Server};
+pub use self::{
+    faults::Faults,
+    store::{Bound, Digest, Transactions},
+};
+use crate::{Profile, Subject};
 
 /// The result of exploring one scene.
 #[derive(Debug, Clone)]
@@ -73,16 +150,60 @@ pub struct Explored {
     pub states: u64,
     /// The number of decisions of the longest run.
     pub longest: usize,
-    /// How long it took.
+    /// How long the search took.
     pub took: Duration,
-    /// What is wrong, with a picture of the run and the words that replay it. `None`
-    /// when every run went by the rules: then the scene was explored completely.
+    /// Whether the search ended early because it reached its limit of known states.
+    pub is_bounded: bool,
+    /// A description of the first run that broke a rule: what is wrong, a picture of
+    /// the run, and the command line that replays it. `None` if no run broke a rule.
+    /// Then the scene was explored completely, unless the search was bounded.
     pub failure: Option<String>,
+    /// The picture of the failed run, as SVG.
+    pub picture: Option<String>,
 }
 
-/// The names of the scenes.
+/// The limits of a search.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The most faults in one run.
+    pub faults: Faults,
+    /// The number of known states at which the search ends. Each state takes about 20
+    /// bytes of memory.
+    pub states: usize,
+    /// The file in which the search saves its progress every few seconds, and from
+    /// which it continues. The file is removed when the search has ended.
+    pub resume: Option<PathBuf>,
+}
+
+/// The default of [`Limits::states`]. The states take 20 MB.
+pub const DEFAULT_STATES: usize = 1_000_000;
+
+impl Limits {
+    /// Limits the faults of a run to `faults`, and the states to [`DEFAULT_STATES`].
+    pub fn of(faults: Faults) -> Self {
+        Self { faults, states: DEFAULT_STATES, resume: None }
+    }
+}
+
+/// The names of the scenes that are explored completely.
 pub fn scenes() -> impl Iterator<Item = &'static str> {
     scene::SCENES.iter().map(|scene| scene.name)
+}
+
+/// The names of the scenes for that kind of store. An embedded store has no scenes with
+/// waiting claims, because no server holds a command there.
+pub(crate) fn scenes_on(profile: Profile) -> impl Iterator<Item = &'static str> {
+    let is_for = move |scene: &&scene::SceneText| {
+        profile == Profile::Redis || !scene.has_waiting_claims()
+    };
+    scene::SCENES.iter().filter(is_for).map(|scene| scene.name)
+}
+
+/// The names of the scenes that have too many orders to try them all. They are for
+/// [`explore_random`].
+pub fn large_scenes() -> impl Iterator<Item = &'static str> {
+    scene::LARGE_SCENES.iter().map(|scene| scene.name)
 }
 
 /// The options that the scene of that name needs.
@@ -91,54 +212,120 @@ pub(crate) fn needs(name: &str) -> &'static [Capability] {
     scene.map_or(&[], |scene| scene.needs)
 }
 
-/// Explores the scene of that name, with at most `deaths` deaths in a run.
+/// Whether the search can stop each actor of the backend at each of its steps.
+pub(crate) fn can_explore(subject: &dyn Subject, profile: Profile) -> bool {
+    match profile {
+        Profile::Redis => true,
+        Profile::Embedded => subject.processes().is_some(),
+        Profile::Bare => false,
+    }
+}
+
+/// Explores the scene of that name, or the one that the text describes, with at most
+/// `deaths` deaths in a run. The text of a scene is a setup, then the calls of each actor:
+/// `p push j | a claim 1 l0; a settle 0D | r recover 5 | - advance 3`.
 ///
 /// A scene that needs an option that the backend does not support is not played:
 /// `None`.
 ///
 /// # Errors
-/// When no scene has that name.
+/// When no scene has that name, or the text is wrong.
 pub fn explore(
     subject: &Arc<dyn Subject>,
     name: &str,
     deaths: usize,
 ) -> Result<Option<Explored>, String> {
+    explore_within(subject, name, &Limits::of(Faults::deaths(deaths)))
+}
+
+/// Explores a scene as [`explore`] does, within these limits.
+///
+/// # Errors
+/// When no scene has that name, or when the file of the search cannot be used.
+pub fn explore_within(
+    subject: &Arc<dyn Subject>,
+    name: &str,
+    limits: &Limits,
+) -> Result<Option<Explored>, String> {
     let scene = Scene::named(name)?;
-    let server = Server::start();
+    let place = Place::of(&**subject);
     let search = Search {
-        server: &server,
-        subject: Arc::clone(subject),
-        scene: &scene,
-        deaths,
-        pruning: Pruning::KnownStates,
+        most_states: limits.states,
+        ..Search::new(&place, subject, &scene, limits.faults)
     };
-    if !search.is_supported()? {
+    if !search.can_play()? {
         return Ok(None);
     }
     let start = Instant::now();
-    let found = search.all();
-    let failure = found.failure.as_ref().map(|failure| search.picture(failure));
-    Ok(Some(Explored {
-        scene: scene.name,
+    let found = match &limits.resume {
+        None => search.all(Progress::default(), |_| Ok(()))?,
+        Some(path) => {
+            let (version, can) = (env!("CARGO_PKG_VERSION"), search.capabilities()?);
+            let what = format!("{} {version} {name} {:?}", can.backend, limits.faults);
+            resumed(&search, path.clone(), what)?
+        }
+    };
+    Ok(Some(explored(&search, found, start)))
+}
+
+/// Plays a scene `runs` times in random orders of its commands, which depend only on
+/// `seed`.
+///
+/// # Errors
+/// When no scene has that name.
+pub fn explore_random(
+    subject: &Arc<dyn Subject>,
+    name: &str,
+    faults: Faults,
+    (seed, runs): (u64, u64),
+) -> Result<Option<Explored>, String> {
+    let scene = Scene::named(name)?;
+    let place = Place::of(&**subject);
+    let search = Search::new(&place, subject, &scene, faults);
+    if !search.can_play()? {
+        return Ok(None);
+    }
+    let start = Instant::now();
+    let found = Found { is_bounded: true, ..search.random(seed, runs) };
+    Ok(Some(explored(&search, found, start)))
+}
+
+fn resumed(search: &Search<'_>, path: PathBuf, what: String) -> Result<Found, String> {
+    let mut saved = SavedSearch::new(path, what);
+    let progress = saved.load()?;
+    let found = search.all(progress, |progress| saved.save(progress))?;
+    saved.remove()?;
+    Ok(found)
+}
+
+fn explored(search: &Search<'_>, mut found: Found, start: Instant) -> Explored {
+    let failure = found.failure.take().map(|failure| search.shrunk(failure));
+    let told = failure.map(|failure| search.tell(&failure));
+    let (failure, picture) = told.unzip();
+    Explored {
+        scene: search.scene.name.clone(),
         runs: found.runs,
         states: found.states,
         longest: found.longest,
         took: start.elapsed(),
+        is_bounded: found.is_bounded,
         failure,
-    }))
+        picture,
+    }
 }
 
-/// The ends of a scene that a search found.
+/// The states in which the runs of a scene ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Ends {
     /// How often the scene was played.
     pub runs: u64,
-    /// The digests of the states in which it ended.
+    /// The digests of these states.
     pub ends: BTreeSet<u64>,
 }
 
-/// The ends of a scene: of the usual search, and of one that prunes nothing.
+/// Returns the final states of a scene, once found by the usual search and once by a
+/// search that prunes nothing. A test compares the two.
 ///
 /// # Errors
 /// When no scene has that name, or a run breaks a rule.
@@ -146,15 +333,13 @@ pub struct Ends {
 pub fn ends(
     subject: &Arc<dyn Subject>,
     name: &str,
-    deaths: usize,
+    faults: Faults,
 ) -> Result<[Ends; 2], String> {
     let scene = Scene::named(name)?;
-    let server = Server::start();
+    let place = Place::of(&**subject);
     let found = [Pruning::KnownStates, Pruning::Nothing].map(|pruning| {
-        let subject = Arc::clone(subject);
-        let search =
-            Search { server: &server, subject, scene: &scene, deaths, pruning };
-        let found = search.all();
+        let search = Search { pruning, ..Search::new(&place, subject, &scene, faults) };
+        let found = search.all(Progress::default(), |_| Ok(()))?;
         match found.failure {
             Some(failure) => Err(failure.wrong),
             None => Ok(Ends { runs: found.runs, ends: found.ends }),
@@ -167,36 +352,53 @@ pub fn ends(
 /// Plays a scene with these decisions, and returns its picture.
 ///
 /// # Errors
-/// When the scene or a decision is unknown, and when the run breaks a rule: with the
-/// picture.
+/// When the scene or a decision is unknown. When the run breaks a rule, the error has
+/// the picture, too.
 pub fn replay(
     subject: &Arc<dyn Subject>,
     name: &str,
     decisions: &str,
 ) -> Result<String, String> {
-    let scene = Scene::named(name)?;
-    let schedule = decisions.split_whitespace().map(Choice::from_str);
-    let schedule: Vec<Choice> = schedule.collect::<Result<_, _>>()?;
-    let server = Server::start();
-    let deaths = schedule.iter().filter(|choice| choice.is_death()).count();
-    let search = Search {
-        server: &server,
-        subject: Arc::clone(subject),
-        scene: &scene,
-        deaths,
-        pruning: Pruning::KnownStates,
-    };
-    let (picture, judged) = search.replay(&schedule);
+    let Replayed { picture, judged, .. } = replayed(subject, name, decisions)?;
     match judged {
         Ok(()) => Ok(picture),
         Err(wrong) => Err(format!("{wrong}\n\n{picture}")),
     }
 }
 
-/// Explores a scene, for a test. [`Tests`](crate::Tests) calls this.
+/// Plays a scene with these decisions, and returns its picture as SVG, whether or not
+/// the run breaks a rule.
+///
+/// # Errors
+/// When the scene or a decision is unknown.
+pub fn picture(
+    subject: &Arc<dyn Subject>,
+    name: &str,
+    decisions: &str,
+) -> Result<String, String> {
+    replayed(subject, name, decisions).map(|replayed| replayed.svg)
+}
+
+fn replayed(
+    subject: &Arc<dyn Subject>,
+    name: &str,
+    decisions: &str,
+) -> Result<Replayed, String> {
+    let scene = Scene::named(name)?;
+    let schedule = decisions.split_whitespace().map(Choice::from_str);
+    let schedule: Vec<Choice> = schedule.collect::<Result<_, _>>()?;
+    let place = Place::of(&**subject);
+    let search = Search::new(&place, subject, &scene, Faults::of(&schedule));
+    if !search.can_play()? {
+        return Err(format!("the backend lacks an option that {name} needs"));
+    }
+    Ok(search.replay(&schedule))
+}
+
+/// Explores a scene as a test, which [`Tests`](crate::Tests) calls.
 ///
 /// # Panics
-/// When a run breaks a rule. The message says which and has a picture of the run.
+/// When a run breaks a rule. The message says which one, and has a picture of the run.
 pub fn run<S: Subject + Default>(name: &str, deaths: usize) {
     let subject: Arc<dyn Subject> = Arc::new(S::default());
     match explore(&subject, name, deaths) {
@@ -208,8 +410,13 @@ pub fn run<S: Subject + Default>(name: &str, deaths: usize) {
 
 impl fmt::Display for Explored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scene, runs, states, longest, took, failure } = self;
-        let result = if failure.is_some() { "FAILED" } else { "complete" };
+        let Self { scene, runs, states, longest, took, is_bounded, failure, .. } = self;
+        let result = match (failure, is_bounded) {
+            (Some(_), _) => "FAILED",
+            (None, true) if *states == 0 => "random",
+            (None, true) => "bounded by states",
+            (None, false) => "complete",
+        };
         let seconds = took.as_secs_f64();
         write!(
             f,

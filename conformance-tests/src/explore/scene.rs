@@ -1,24 +1,28 @@
-//! The scenes: a few actors with a few calls each.
+//! The scenes: each has a few actors that make a few calls at the same time.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use relq_core::capabilities::Capability;
 
-use crate::spec::operation::{Act, Operation, Who};
+use crate::spec::operation::{Act, Operation, Who, payloads_before};
 
 /// What some actors do at the same time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Scene {
     pub(super) name: String,
-    /// One call after the other, before the others begin.
+    /// The calls of the setup. They are made one after the other, before the programs
+    /// begin.
     pub(super) setup: Vec<Operation>,
-    /// The calls of each actor. Those of [`Who::Nobody`] let time pass.
+    /// The calls of each actor. The program of [`Who::Nobody`] lets time pass.
     pub(super) programs: BTreeMap<Who, Vec<Operation>>,
-    /// The options without which the scene is another one.
+    /// The options that the backend must support for the scene.
     pub(super) needs: &'static [Capability],
 }
 
-/// A scene as text.
+/// A scene in the form of text.
 pub(super) struct SceneText {
     pub(super) name: &'static str,
     /// Lines of the model's language: the setup, then the program of each actor.
@@ -26,7 +30,14 @@ pub(super) struct SceneText {
     pub(super) needs: &'static [Capability],
 }
 
-/// All scenes.
+impl SceneText {
+    /// Whether a claim of the scene waits for jobs.
+    pub(super) fn has_waiting_claims(&self) -> bool {
+        Scene::named(self.name).is_ok_and(|scene| scene.has_waiting_claims())
+    }
+}
+
+/// The scenes of which every order is tried.
 pub(super) const SCENES: &[SceneText] = &[
     SceneText {
         name: "settle_against_recover",
@@ -85,11 +96,26 @@ pub(super) const SCENES: &[SceneText] = &[
         needs: &[Capability::Unique],
     },
     SceneText {
+        name: "a_freed_key_against_two_pushes",
+        lines: "p push jk1; a claim 1 l0 | \
+                a settle 0D | \
+                p push jk1; p push jk1",
+        needs: &[Capability::Unique],
+    },
+    SceneText {
         name: "a_repeated_push",
         lines: "p push j t1 | \
                 p repeat t1 | \
                 o repeat t1 | \
                 a claim 2 l0; a settle 0D",
+        needs: &[Capability::PushTokens],
+    },
+    SceneText {
+        name: "a_push_by_two_at_once",
+        lines: "p push j | \
+                p push j t1 | \
+                o push j t1 | \
+                a claim 3 l0",
         needs: &[Capability::PushTokens],
     },
     SceneText {
@@ -143,6 +169,60 @@ pub(super) const SCENES: &[SceneText] = &[
         needs: &[],
     },
     SceneText {
+        name: "waiting_claim_against_release",
+        lines: "p push j; p cancel 0 | \
+                a claim 1 l0 w1; a settle 0D | \
+                o release-worker a | \
+                p push j",
+        needs: &[],
+    },
+    SceneText {
+        name: "waiting_claim_against_anothers_release",
+        lines: "p push j; a claim 1 l0 | \
+                a release-worker | \
+                b claim 1 l0 w1; b settle 0D",
+        needs: &[],
+    },
+    SceneText {
+        name: "two_waiting_claims",
+        lines: "p push j; p cancel 0 | \
+                a claim 1 l0 w1 | \
+                b claim 1 l0 w1 | \
+                p push j",
+        needs: &[],
+    },
+    SceneText {
+        name: "end_of_a_wait_against_push",
+        lines: "p push j; p cancel 0 | \
+                a claim 1 l0 w1 | \
+                p push j | \
+                - advance 2",
+        needs: &[],
+    },
+    SceneText {
+        name: "a_limited_batch",
+        lines: "p create 0 p0s1; p add 0 j,j | \
+                a claim 1 l0; a settle 0D | \
+                b claim 1 l0; b settle 0D",
+        needs: &[Capability::Batches],
+    },
+    SceneText {
+        name: "the_end_of_a_batch",
+        lines: "p create 0 p0s0; p add 0 j; a claim 1 l0 | \
+                a settle 0D | \
+                p seal 0 | \
+                o cancel-batch 0",
+        needs: &[Capability::Batches],
+    },
+    SceneText {
+        name: "the_last_two_jobs_of_a_batch",
+        lines: "p create 0 p0s0; p add 0 j,j; p seal 0; a claim 1 l0; b claim 1 l0 | \
+                a settle 0D | \
+                b settle 0R0; b claim 1 l0; b settle 0D | \
+                o batch 0",
+        needs: &[Capability::Batches],
+    },
+    SceneText {
         name: "two_workers_share_two_jobs",
         lines: "p push j,j | \
                 a claim 1 l0; a settle 0D | \
@@ -151,13 +231,42 @@ pub(super) const SCENES: &[SceneText] = &[
     },
 ];
 
+/// Scenes with so many orders that only random ones are tried.
+pub(super) const LARGE_SCENES: &[SceneText] = &[
+    SceneText {
+        name: "a_busy_queue",
+        lines: "p push j,j,j | \
+                p push jk1 t1; p repeat t1; p push jd1; p push jk1 | \
+                a claim 2 l0; a settle 0D; a claim 1 l0; a settle 0R0 | \
+                b claim 1 l0; b extend 0 l0; b settle 0D; b claim 2 l0; b settle 0D | \
+                o stats; o cancel 0; o pause; o resume; o redrive | \
+                r recover 1; r recover 5; r recover 5 | \
+                - advance 3; - advance 2",
+        needs: &[Capability::Delay, Capability::Unique, Capability::PushTokens],
+    },
+    SceneText {
+        name: "three_workers_come_and_go",
+        lines: "p push j,j,jm1,j | \
+                a claim 2 l0; a settle 0D; a release-worker; a claim 1 l0 | \
+                b claim 1 l0; b settle 0R0; b claim 2 l0; b settle 0D | \
+                o claim 1 l0; o extend 0 l0; o settle 0B; o redrive | \
+                p push j; p push j,j | \
+                r recover 1; r recover 5; r purge-dead | \
+                - advance 3; - advance 3",
+        needs: &[],
+    },
+];
+
 impl Scene {
-    /// The scene of that name.
+    /// Returns the scene of that name, or reads the scene from the text.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no scene has that name, or the text is not a scene.
     pub(super) fn named(name: &str) -> Result<Self, String> {
-        let text = SCENES.iter().find(|text| text.name == name);
+        if name.contains('|') {
+            return Self::read(name, name);
+        }
+        let text = SCENES.iter().chain(LARGE_SCENES).find(|text| text.name == name);
         let SceneText { lines, needs, .. } =
             text.ok_or_else(|| format!("there is no scene {name}"))?;
         let mut scene = Self::read(name, lines)?;
@@ -167,34 +276,63 @@ impl Scene {
 
     /// Reads a scene: the setup, then the actors' programs, separated by `|`.
     pub(super) fn read(name: &str, text: &str) -> Result<Self, String> {
-        let mut parts = text.split('|').map(operations);
+        let mut parts = text.split('|').map(calls);
         let setup = parts.next().ok_or("a scene has a setup")??;
+        let setup = setup.into_iter().map(|(_, operation)| operation).collect();
         let mut programs = BTreeMap::new();
         for program in parts {
-            let program = program?;
-            let who = program.first().ok_or("a program has a call")?.who;
-            if program.iter().any(|one| one.who != who) {
+            let (actors, program): (Vec<_>, Vec<_>) = program?.into_iter().unzip();
+            let who = *actors.first().ok_or("a program has a call")?;
+            if actors.iter().any(|actor| *actor != who) {
                 return Err(format!("the program of {who:?} has a call of another"));
             }
             if programs.insert(who, program).is_some() {
                 return Err(format!("{who:?} has two programs"));
             }
         }
-        Ok(Self { name: name.to_owned(), setup, programs, needs: &[] })
+        let mut scene = Self { name: name.to_owned(), setup, programs, needs: &[] };
+        if !scene.batches().is_empty() {
+            scene.needs = &[Capability::Batches];
+        }
+        Ok(scene)
     }
 
-    /// How many jobs are pushed by calls that the scene names before each call: of the
-    /// setup, then of each program.
+    /// Whether a claim of the scene waits for jobs.
+    pub(super) fn has_waiting_claims(&self) -> bool {
+        self.setup.iter().any(waits) || self.waiters().next().is_some()
+    }
+
+    /// The actors whose claims wait for jobs.
+    pub(super) fn waiters(&self) -> impl Iterator<Item = Who> {
+        let waiters = self.programs.iter().filter(|(_, calls)| calls.iter().any(waits));
+        waiters.map(|(who, _)| *who)
+    }
+
+    /// The numbers of the batches that the scene creates.
+    pub(super) fn batches(&self) -> BTreeSet<u8> {
+        let calls = self.programs.values().flatten().chain(&self.setup);
+        let batch = |one: &Operation| match one.act {
+            Act::CreateBatch { batch, .. } => Some(batch),
+            _ => None,
+        };
+        calls.filter_map(batch).collect()
+    }
+
+    /// Counts, before each call of the scene, the jobs that earlier calls of the scene
+    /// push. A push numbers its payloads from that count on, so no two jobs have the
+    /// same payload. Two pushes with one token are the same call, and have the same
+    /// payloads. Returns the counts of the setup, and those of each actor.
     pub(super) fn payloads_before(&self) -> (Vec<usize>, BTreeMap<Who, Vec<usize>>) {
-        let mut pushed = 0;
+        let (mut used, mut with_token) = (0, BTreeMap::new());
         let mut count = |operations: &[Operation]| {
-            let counts = operations.iter().map(|one| {
-                let before = pushed;
-                if let Act::Push { jobs, .. } = &one.act {
-                    pushed += jobs.len();
-                }
-                before
-            });
+            let counts = payloads_before(operations, &mut used).into_iter();
+            let counts =
+                operations.iter().zip(counts).map(|(one, before)| match one.act {
+                    Act::Push { token, .. } if token > 0 => {
+                        *with_token.entry(token).or_insert(before)
+                    }
+                    _ => before,
+                });
             counts.collect::<Vec<_>>()
         };
         let setup = count(&self.setup);
@@ -203,8 +341,24 @@ impl Scene {
     }
 }
 
-fn operations(text: &str) -> Result<Vec<Operation>, String> {
-    text.split(';').map(|one| Operation::from_str(one.trim())).collect()
+fn waits(call: &Operation) -> bool {
+    matches!(call.act, Act::Claim { wait, .. } if wait > 0)
+}
+
+/// Reads calls, each with the actor that makes it.
+fn calls(text: &str) -> Result<Vec<(Who, Operation)>, String> {
+    text.split(';').map(|one| call(one.trim())).collect()
+}
+
+/// Reads a call. In `o release-worker a`, the operator releases the worker of actor a.
+fn call(text: &str) -> Result<(Who, Operation), String> {
+    const RELEASE: &str = "release-worker";
+    if let Some((actor, worker)) = text.split_once(&format!(" {RELEASE} ")) {
+        let by = Operation::from_str(&format!("{actor} {RELEASE}"))?.who;
+        return Ok((by, Operation::from_str(&format!("{worker} {RELEASE}"))?));
+    }
+    let operation = Operation::from_str(text)?;
+    Ok((operation.who, operation))
 }
 
 #[cfg(test)]
@@ -214,10 +368,19 @@ mod tests {
     #[test]
     fn each_scene_can_be_read() {
         assert!(SCENES.len() >= 10);
-        for SceneText { name, .. } in SCENES {
+        for SceneText { name, .. } in SCENES.iter().chain(LARGE_SCENES) {
             let scene = Scene::named(name).unwrap();
             assert!(scene.programs.len() >= 2, "{name}");
         }
+    }
+
+    #[test]
+    fn an_actor_releases_the_worker_of_another() {
+        let scene = Scene::read("x", "p push j | o release-worker a").unwrap();
+
+        let [call] = &scene.programs[&Who::Operator][..] else { panic!("{scene:?}") };
+
+        assert_eq!(call.who, Who::WorkerA);
     }
 
     #[test]

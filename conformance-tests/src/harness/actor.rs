@@ -11,6 +11,8 @@ use relq_core::{
 };
 
 use super::{
+    call_log::CallLog,
+    checks::listed,
     store_site::StoreSite,
     times::{BRIEF, HELD, WOKEN},
 };
@@ -22,6 +24,7 @@ pub(crate) struct Actor {
     queue: Arc<dyn Queue>,
     worker: WorkerId,
     site: Arc<StoreSite>,
+    calls: CallLog,
 }
 
 impl Deref for Actor {
@@ -37,11 +40,12 @@ impl Actor {
         queue: Arc<dyn Queue>,
         worker_id: &str,
         site: Arc<StoreSite>,
+        calls: CallLog,
     ) -> Self {
-        Self { queue, worker: worker(worker_id), site }
+        Self { queue, worker: worker(worker_id), site, calls }
     }
 
-    /// Its queue, for a worker.
+    /// Returns the actor's queue, on which a case can run a worker.
     pub(crate) fn queue(&self) -> Arc<dyn Queue> {
         Arc::clone(&self.queue)
     }
@@ -54,7 +58,8 @@ impl Actor {
         &self.capabilities().limits
     }
 
-    /// The promises of the backend, by its classes.
+    /// Returns what the backend promises by the capabilities that it declares, such as
+    /// its order of delivery.
     pub(crate) fn class(&self) -> Class {
         Class::of(self.capabilities())
     }
@@ -79,18 +84,20 @@ impl Actor {
         self.store([job.into()]).await.remove(0)
     }
 
-    /// Pushes one job; returns the result.
+    /// Pushes one job. Returns whether it was stored or is a duplicate.
     pub(crate) async fn offer(&self, job: impl Into<NewJob>) -> Pushed {
         let pushed = self.push(&[job.into()], None).await;
         pushed.expect("the push is taken").remove(0)
     }
 
-    /// Requests `max` jobs by a lease that outlives the case, without waiting.
+    /// Returns a request that claims up to `max` jobs without waiting, by a lease that
+    /// outlives the case.
     pub(crate) fn ask(&self, max: u32) -> ClaimRequest {
         self.ask_by(max, HELD)
     }
 
-    /// Requests `max` jobs by a lease of that length, without waiting.
+    /// Returns a request that claims up to `max` jobs without waiting, by a lease of
+    /// the length `lease`.
     pub(crate) fn ask_by(&self, max: u32, lease: Duration) -> ClaimRequest {
         let max = NonZeroU32::new(max).expect("a claim asks for one at least");
         ClaimRequest::new(self.worker.clone(), lease).max(max)
@@ -104,7 +111,7 @@ impl Actor {
     /// Claims one job, which must be ready.
     pub(crate) async fn take_one(&self) -> Delivery {
         let mut taken = self.take(1).await;
-        assert_eq!(taken.len(), 1, "one job is ready");
+        assert_eq!(taken.len(), 1, "R1: a claim gets a job: one job is ready");
         taken.remove(0)
     }
 
@@ -116,12 +123,13 @@ impl Actor {
     /// Claims one job, which must be ready, by a lease that the case lets expire.
     pub(crate) async fn take_one_briefly(&self) -> Delivery {
         let mut taken = self.take_briefly(1).await;
-        assert_eq!(taken.len(), 1, "one job is ready");
+        assert_eq!(taken.len(), 1, "R1: a claim gets a job: one job is ready");
         taken.remove(0)
     }
 
-    /// Claims without waiting until it has as many jobs as requested, or none can be
-    /// ready: after one empty claim, or after as many as the class allows (R9).
+    /// Repeats the claim, without waiting, until it has as many jobs as requested. For
+    /// most backends it stops after one claim, because that finds all ready jobs. For
+    /// the others it repeats the claim as often as the class allows (R9).
     async fn take_all_round(&self, mut ask: ClaimRequest) -> Vec<Delivery> {
         let (wanted, class) = (ask.max.get() as usize, self.class());
         let mut taken = Vec::new();
@@ -130,7 +138,7 @@ impl Actor {
             taken.extend(self.claim(&ask).await.expect("the claim is answered"));
             let rest = u32::try_from(wanted.saturating_sub(taken.len()));
             let Some(rest) = rest.ok().and_then(NonZeroU32::new) else { return taken };
-            // Most backends promise that one claim finds all ready jobs.
+            // For most backends one claim finds all ready jobs (`patience` is zero).
             if class.patience(u64::MAX) == 0
                 || in_vain >= class.patience(self.figures().await.unfinished())
             {
@@ -141,30 +149,46 @@ impl Actor {
         }
     }
 
-    /// Claims up to `max` jobs and waits for them up to `wait`; time passes meanwhile.
-    pub(crate) async fn take_within(&self, max: u32, wait: Duration) -> Vec<Delivery> {
-        self.site.within(wait + WOKEN, self.take_waiting(max, wait)).await.0
+    /// Claims up to `max` jobs and waits up to `wait` for the first. Advances the clock
+    /// while it waits.
+    #[track_caller]
+    pub(crate) fn take_within(
+        &self,
+        max: u32,
+        wait: Duration,
+    ) -> impl Future<Output = Vec<Delivery>> {
+        let limit = wait + WOKEN;
+        let taking = self.take_waiting(max, wait);
+        let taking = self.site.within(limit, &self.calls, taking);
+        async move { taking.await.0 }
     }
 
-    /// Claims up to `max` jobs and waits for them up to `wait`. Another task may let
-    /// time pass meanwhile.
+    /// Claims up to `max` jobs and waits up to `wait` for the first. It does not
+    /// advance the clock: another task has to.
     pub(crate) async fn take_waiting(&self, max: u32, wait: Duration) -> Vec<Delivery> {
         self.claim(&self.ask(max).wait(wait)).await.expect("the claim is answered")
     }
 
-    /// Settles a job with `disposition`.
+    /// Settles one job with `disposition`. Returns whether the settlement was applied
+    /// or the lease was lost.
     pub(crate) async fn say(&self, of: &Delivery, disposition: Disposition) -> Settled {
         let settlement = Settlement::new(of.receipt.clone(), disposition);
         let settled = self.settle(&[settlement]).await;
         settled.expect("the settlement is answered").remove(0)
     }
 
-    /// Settles a job that this worker holds as done.
+    /// Acks a job, and asserts that the ack is applied.
     pub(crate) async fn finish(&self, held: &Delivery) {
-        assert_eq!(self.say(held, Disposition::Done).await, Settled::Applied);
+        let settled = self.say(held, Disposition::Done).await;
+        let (job, attempt) = (held.job(), held.attempt());
+        assert_eq!(
+            settled,
+            Settled::Applied,
+            "R8: the holder's ack of job {job} on attempt {attempt}"
+        );
     }
 
-    /// Extends the lease of one job, as a worker does that holds no other.
+    /// Extends the lease of one job by a heartbeat that names no other job.
     pub(crate) async fn keep(
         &self,
         held: &Delivery,
@@ -174,7 +198,8 @@ impl Actor {
         Ok(self.extend(&self.worker, named, lease).await?.remove(0))
     }
 
-    /// Recovers until there is no more; returns the sums of all pages.
+    /// Runs recoveries until there is nothing left to recover. Returns the sums of all
+    /// their counts, and `next_in` of the last.
     pub(crate) async fn recover_all(&self) -> Recovered {
         let page = NonZeroU32::new(1000).expect("not zero");
         let mut sum = Recovered::default();
@@ -194,14 +219,16 @@ impl Actor {
         self.stats().await.expect("the stats are answered")
     }
 
-    /// All jobs in a state, page by page of at most `limit`.
+    /// Lists all jobs in a state. Each peek reads a page of at most `limit` jobs.
     pub(crate) async fn list(&self, state: JobState, limit: u32) -> Vec<JobView> {
         let limit = NonZeroU32::new(limit).expect("not zero");
         let mut ask = PeekRequest::new(state, limit);
         let mut jobs = Vec::new();
         loop {
             let page = self.peek(&ask).await.expect("the peek is answered");
-            assert!(page.jobs.len() <= limit.get() as usize, "a page keeps its limit");
+            let most = limit.get() as usize;
+            let count = page.jobs.len();
+            assert!(count <= most, "R23: a page of {most} jobs at most has {count}");
             jobs.extend(page.jobs);
             match page.next {
                 Some(next) => ask = ask.after(next),
@@ -210,16 +237,25 @@ impl Actor {
         }
     }
 
-    /// The only dead job.
+    /// Returns the dead job of the queue. Panics if there is not exactly one.
     pub(crate) async fn the_dead_one(&self) -> JobView {
         let mut dead = self.list(JobState::Dead, 10).await;
-        assert_eq!(dead.len(), 1, "one job is dead");
+        assert_eq!(
+            dead.len(),
+            1,
+            "R11: one job is dead, of these: {:?}",
+            listed(&dead)
+        );
         dead.remove(0)
     }
 
     pub(super) async fn assert_audit_counts(&self, audited: u64) {
         let stats = self.figures().await;
-        assert_eq!(audited, stats.unfinished() + stats.dead, "the audit saw every job");
+        assert_eq!(
+            audited,
+            stats.unfinished() + stats.dead,
+            "R23: the audit saw every job"
+        );
     }
 }
 

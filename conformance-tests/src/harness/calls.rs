@@ -1,4 +1,4 @@
-//! Every call of the traits, by its name.
+//! Makes each call of the queue traits once. Each call has a name for failure messages.
 
 use std::{future::Future, num::NonZeroU32, pin::Pin, time::Duration};
 
@@ -10,10 +10,10 @@ use relq_core::{
 
 use super::{actor::Actor, checks::dead, times::HELD};
 
-/// A call that was not polled yet.
+/// The future of one call, which runs only when it is polled.
 pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
-/// Jobs for the calls about a job.
+/// The stored jobs and the batch that the [`calls`] name in their arguments.
 #[derive(Clone)]
 pub(crate) struct Known {
     held: Delivery,
@@ -22,8 +22,8 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Stores a job that `actor` holds, a dead one, a ready one, and an open batch of one
-    /// piece if the backend has batches.
+    /// Stores what the calls need: a job that `actor` holds, a dead job, a ready job,
+    /// and, if the backend has batches, an open batch with one piece.
     pub(crate) async fn prepare(actor: &Actor) -> Self {
         actor.store(["held", "buried"]).await;
         let mut taken = actor.take(2).await;
@@ -43,8 +43,9 @@ impl Known {
     }
 }
 
-/// Every call of the traits, by its name. None of them waits for a job. A settlement
-/// with a claim fails if both fail.
+/// Returns one future for each call of the queue traits, with the name of the call. The
+/// claims return at once if no job is ready. `settle_and_claim` counts as failed only
+/// if both of its parts fail.
 pub(crate) fn calls<'a>(
     actor: &'a Actor,
     known: &'a Known,

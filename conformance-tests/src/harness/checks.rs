@@ -18,7 +18,8 @@ use crate::{harness::actor::Actor, spec::line::Line};
 /// How long `eventually` waits for an effect that should come at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits until `look` finds something, for a limited time.
+/// Calls `look` again and again until it returns a value, and returns that value.
+/// Panics after [`PATIENCE`] with a message that names `what`.
 pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     mut look: impl FnMut() -> F,
@@ -33,7 +34,8 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
     }
 }
 
-/// The number of leased jobs once the commands of dropped calls have run.
+/// Waits until the number of leased jobs no longer changes, and returns that number.
+/// The wait is needed because commands of dropped calls may still run.
 pub(crate) async fn leased_at_rest(actor: &Actor) -> u64 {
     let mut last = actor.figures().await.leased;
     loop {
@@ -68,7 +70,7 @@ pub(crate) async fn delivers<P: Into<Bytes>>(
     expect_exactly(got, wanted.into_iter().map(Into::into));
 }
 
-/// Settles many jobs with the same disposition in one call.
+/// Settles many jobs with the same disposition in one call. Returns a result for each.
 pub(crate) async fn settle_all(
     actor: &Actor,
     held: &[Delivery],
@@ -83,7 +85,8 @@ pub(crate) async fn settle_all(
 
 /// Asserts that every settlement was carried out.
 pub(crate) fn assert_applied(settled: &[Settled]) {
-    assert!(settled.iter().all(|one| *one == Settled::Applied), "{settled:?}");
+    let are_applied = settled.iter().all(|one| *one == Settled::Applied);
+    assert!(are_applied, "R7: a settlement by its holder is not applied: {settled:?}");
 }
 
 /// Asserts that both lists contain the same items, each equally often, in any order.
@@ -95,7 +98,8 @@ pub(crate) fn expect_exactly<T: Ord + Debug>(
     assert!(counts.is_empty(), "too many (+) or missing (-): {counts:?}");
 }
 
-/// The items that occur too often or too rarely, with the difference.
+/// Counts how often each item of `got` is too many (a positive number) or missing (a
+/// negative number), compared with `wanted`. Items with the right count are left out.
 pub(crate) fn counts<T: Ord>(
     got: impl IntoIterator<Item = T>,
     wanted: impl IntoIterator<Item = T>,
@@ -114,22 +118,22 @@ pub(crate) fn assert_in_line(actor: &Actor, served: &[Delivery], line: &Line) {
     }
 }
 
-/// The delivered payloads, in the order of delivery.
+/// Returns the payloads of the deliveries, in the same order.
 pub(crate) fn payloads(delivered: &[Delivery]) -> Vec<Bytes> {
     delivered.iter().map(|one| one.payload.clone()).collect()
 }
 
-/// The listed payloads, in the order of the list.
+/// Returns the payloads of listed jobs, in the order of the list.
 pub(crate) fn listed(jobs: &[JobView]) -> Vec<Bytes> {
     jobs.iter().map(|one| one.payload.clone()).collect()
 }
 
-/// `count` payloads, each with its own number.
+/// Returns `count` different payloads: `job 0`, `job 1` and so on.
 pub(crate) fn numbered(count: usize) -> Vec<Bytes> {
     (0..count).map(|index| Bytes::from(format!("job {index}"))).collect()
 }
 
-/// The reason why a job was buried.
+/// Returns the recorded reason why a job was buried.
 pub(crate) fn reason(view: &JobView) -> &str {
     match &view.detail {
         StateDetail::Dead { reason, .. } => reason,
@@ -161,7 +165,7 @@ pub(crate) fn retry_now() -> Disposition {
     retry_after(Duration::ZERO)
 }
 
-/// The number of attempts before a job is buried.
+/// Returns the option `max_attempts` with the value `most`, which must not be 0.
 pub(crate) fn attempts(most: u16) -> NonZeroU16 {
     NonZeroU16::new(most).expect("cases allow one attempt at least")
 }

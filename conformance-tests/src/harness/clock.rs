@@ -11,10 +11,10 @@ use std::{
 use relq_core::environment::{Clock, SystemClock, Timestamp};
 use tokio::sync::watch;
 
-/// The machine's clock plus the time by which the suite has moved it.
+/// The machine's clock plus the time by which the suite has advanced it.
 ///
-/// It keeps running between moves, so a waiting call ends by itself. Sleeping tasks
-/// notice a move at once. A case can stop the wall clock, so that several calls run in
+/// It runs on between advances, so a waiting call ends by itself. An advance wakes
+/// sleeping tasks at once. A case can stop the wall clock, so that several calls run in
 /// the same millisecond.
 #[derive(Debug, Clone)]
 pub(crate) struct MovableClock {
@@ -27,7 +27,8 @@ impl MovableClock {
         Self { moved: watch::Sender::new(Duration::ZERO), stopped_at: Arc::default() }
     }
 
-    /// Stops the wall clock until the end. Only moves change it from now on.
+    /// Stops the wall clock for the rest of the case. From now on only advances change
+    /// it.
     pub(crate) fn stop_wall_clock(&self) {
         self.stopped_at.get_or_init(|| SystemClock.now());
     }
@@ -55,14 +56,14 @@ impl Clock for MovableClock {
             while let Some(left) = wake_at.checked_sub(clock.elapsed())
                 && !left.is_zero()
             {
-                // An error means that the sender is gone, but `clock` keeps it alive.
+                // The channel cannot be closed here, because `clock` holds its sender.
                 let _ = tokio::time::timeout(left, moves.changed()).await;
             }
         })
     }
 }
 
-/// The direction in which a clock is wrong.
+/// Whether a wrong clock is ahead or behind, and by how much.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Skew {
     /// The clock shows a later time.

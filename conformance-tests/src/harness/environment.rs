@@ -1,4 +1,5 @@
-//! The environment of reproducible runs.
+//! Gives a backend a clock and random bytes that are the same in every run, so that a
+//! run can be repeated exactly.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,13 +7,14 @@ use relq_core::environment::{Environment, Randomness};
 
 use crate::proxy::VirtualClock;
 
-/// An environment in which everything depends on the clock and the seed.
+/// Returns an environment that takes times from `clock`, and derives ids and nonces
+/// from `seed`.
 pub(crate) fn seeded(clock: &VirtualClock, seed: u64) -> Environment {
     let random = Arc::new(SeededRandomness::new(seed));
     Environment::new(Arc::new(clock.clone()), random)
 }
 
-/// A pseudo-random sequence of bytes that depends only on the seed (SplitMix64).
+/// A source of pseudo-random bytes, which are the same for the same seed (SplitMix64).
 #[derive(Debug)]
 struct SeededRandomness(Mutex<u64>);
 

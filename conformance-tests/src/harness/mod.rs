@@ -1,10 +1,12 @@
-//! The common base of cases, scenarios and sequences: stores, actors, clocks, checks.
+//! Code that all kinds of tests share: the stores, clients (actors), clocks and checks.
 
 pub(crate) mod actor;
+pub(crate) mod call_log;
 pub(crate) mod calls;
 pub(crate) mod checks;
 pub(crate) mod clock;
 pub(crate) mod environment;
+pub(crate) mod logged_queue;
 pub mod overrides;
 pub(crate) mod parallel;
 pub(crate) mod probe;

@@ -1,4 +1,4 @@
-//! Judges many tasks in parallel.
+//! Runs many tasks on several threads.
 
 use std::{
     num::NonZeroUsize,
@@ -9,11 +9,12 @@ use std::{
     thread,
 };
 
-/// How many cases run per processor. Most cases wait for servers and clocks, so more
-/// can run than there are processors.
+/// How many cases run at the same time per processor. Most cases wait for servers and
+/// clocks, so more can run than there are processors.
 const CASES_A_PROCESSOR: usize = 2;
 
-/// Returns the result of `judge` for each task, in the order of the tasks.
+/// Calls `judge` for each task, on several threads. Returns the results in the order of
+/// the tasks.
 pub(crate) fn in_parallel<T: Sync, U: Send>(
     tasks: &[T],
     judge: impl Fn(&T) -> U + Sync,

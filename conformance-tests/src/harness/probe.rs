@@ -22,20 +22,28 @@ use crate::harness::{
 pub enum Need {
     /// The backend supports the option.
     Option(Capability),
-    /// The backend declares an order.
+    /// The backend declares an order of delivery: any order, not only first in, first
+    /// out.
     Order,
-    /// The backend declares first in, first out.
+    /// The backend declares [`Order::Fifo`]: first in, first out.
     Fifo,
-    /// The backend declares one lease per job.
+    /// The backend declares that each job has a lease of its own.
     JobLease,
 }
 
 impl Need {
-    /// Whether the case applies to a backend with these capabilities.
+    /// Returns whether a backend with these capabilities has what the case needs.
     pub fn is_met_by(self, capabilities: &Capabilities) -> bool {
         match self {
+            // If priorities hold only within each part, two jobs may come in any order.
+            Self::Option(Capability::Priority) => {
+                capabilities.supports(Capability::Priority)
+                    && capabilities.order != Order::ByPart
+            }
             Self::Option(option) => capabilities.supports(option),
-            Self::Order => capabilities.order != Order::Unordered,
+            Self::Order => {
+                !matches!(capabilities.order, Order::Unordered | Order::ByPart)
+            }
             Self::Fifo => capabilities.order == Order::Fifo,
             Self::JobLease => capabilities.lease_scope == LeaseScope::Job,
         }
@@ -60,17 +68,25 @@ impl Need {
     }
 }
 
-/// Runs the probe in place of a case that has this need.
+/// Runs the probe that replaces a case whose need the backend does not meet.
 pub(crate) async fn instead(store: &Store, need: Need) {
     match need {
         Need::Option(Capability::BlockingWait) => polls(store).await,
         Need::Order | Need::Fifo => comes_once(store).await,
+        Need::Option(Capability::Priority) if is_by_part(store).await => {
+            comes_once(store).await;
+        }
         Need::Option(Capability::Batches) => has_none(store).await,
         _ => is_refused(store, need).await,
     }
 }
 
-/// A claim that no notification wakes still finds the job before its wait ends.
+async fn is_by_part(store: &Store) -> bool {
+    store.actor("prober").await.capabilities().order == Order::ByPart
+}
+
+/// R21: without `BlockingWait`, a waiting claim still finds a pushed job before its
+/// wait ends.
 async fn polls(store: &Store) {
     let (actor, producer) = (store.actor("worker").await, store.actor("p").await);
     let wait = Duration::from_secs(30);
@@ -83,7 +99,8 @@ async fn polls(store: &Store) {
     assert_eq!(taken.expect("the claim ends"), 1);
 }
 
-/// In any order, each job is delivered once, whether it was given back or not.
+/// R6: without a declared order, each job is delivered once, whether it was given back
+/// or not.
 async fn comes_once(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(20)).await;
@@ -93,14 +110,15 @@ async fn comes_once(store: &Store) {
     delivers(&actor, numbered(20)).await;
 }
 
-/// The backend offers no batches.
+/// If the backend does not support batches, `batch_queue` returns `None`.
 async fn has_none(store: &Store) {
     let actor = store.actor("prober").await;
 
     assert!(actor.batch_queue().is_none(), "batches that are not supported");
 }
 
-/// The option is refused with a clear error before anything is written.
+/// R5: a push with an unsupported option is refused with an error that names the
+/// option, and nothing is stored.
 async fn is_refused(store: &Store, need: Need) {
     let actor = store.actor("prober").await;
     let (job, token) = need.forbidden_push();

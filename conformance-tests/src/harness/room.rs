@@ -1,4 +1,5 @@
-//! Which keys of a server belong to which queue (R19).
+//! Assigns each queue of a case to a database of the Redis server, and finds keys that
+//! belong to none of the queues (R19).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,16 +13,16 @@ use crate::{Subject, harness::store_site::StoreSite};
 /// How many queues can live in one database of a Redis server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// Any number: each queue has keys of its own.
+    /// Any number of queues: each has keys of its own.
     ManyQueues,
-    /// One: all keys of the database belong to it.
+    /// One queue: all keys of the database belong to it.
     OneQueue,
 }
 
 /// The number of databases of a Redis server by default.
 pub(crate) const DATABASES: usize = 16;
 
-/// The database of each queue of a case. The first queue that is asked for gets 0.
+/// The database that each queue of a case uses. The first queue uses database 0.
 #[derive(Debug)]
 pub(crate) struct Rooms {
     room: Room,
@@ -33,7 +34,8 @@ impl Rooms {
         Self { room, taken: Mutex::default() }
     }
 
-    /// The database of that queue. It is fixed by the first call.
+    /// Returns the number of the database that the queue uses. The first call for a
+    /// queue assigns it.
     pub(crate) fn of(&self, queue: &QueueName) -> usize {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let next = match self.room {
@@ -43,12 +45,13 @@ impl Rooms {
         *taken.entry(queue.clone()).or_insert(next)
     }
 
-    /// Every queue that was asked for, with its database.
+    /// Returns every queue that uses a database so far, with the database's number.
     pub(crate) fn all(&self) -> BTreeMap<QueueName, usize> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The keys on the server that belong to none of the queues. A message lists them.
+    /// Lists the keys on the server that belong to none of the queues, as text for a
+    /// failure message.
     pub(crate) async fn foreign_keys(
         &self,
         site: &StoreSite,
@@ -70,8 +73,8 @@ impl Rooms {
         foreign
     }
 
-    /// Returns the first names, as many as the server has room for beside one queue of
-    /// another name.
+    /// Returns the first of `names`. If each queue needs a database of its own, these
+    /// are as many as the server has databases, less one for another queue.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         match self.room {
             Room::ManyQueues => names,
@@ -80,7 +83,7 @@ impl Rooms {
     }
 }
 
-/// Returns the endpoint with another database.
+/// Returns the URL `endpoint` with the number of another database of the same server.
 pub(crate) fn in_database(endpoint: &str, database: usize) -> String {
     if database == 0 {
         return endpoint.to_owned();
@@ -91,19 +94,20 @@ pub(crate) fn in_database(endpoint: &str, database: usize) -> String {
     format!("{}/{database}", endpoint.trim_end_matches("/0"))
 }
 
-/// The first line of each script of the suite's own, so that its commands are not
-/// mistaken for a backend's.
+/// The first line of each script that the suite itself runs. By this line, a record of
+/// the backend's commands leaves out the suite's scripts.
 pub(crate) const SUITES_SCRIPT: &str = "-- the suite's own\n";
 
-/// The command that returns all keys of a database.
+/// Returns the command that lists all keys of a database.
 fn keys_of(database: usize) -> [Vec<u8>; 4] {
     let script = "redis.call('SELECT', ARGV[1]) return redis.call('KEYS', '*')";
     let script = format!("{SUITES_SCRIPT}{script}");
     ["EVAL", &script, "0", &database.to_string()].map(|word| word.as_bytes().to_vec())
 }
 
-/// The command that returns how many elements, fields, members and strings all keys
-/// hold.
+/// Returns the command that counts what is stored in the selected database. Its reply
+/// is the number of all list elements, hash fields, set members, stream entries and
+/// strings.
 pub(crate) fn size() -> [Vec<u8>; 3] {
     let script = "local size, commands = 0, {list = 'LLEN', hash = 'HLEN', \
                   zset = 'ZCARD', set = 'SCARD', stream = 'XLEN'} \

@@ -1,9 +1,9 @@
 //! The runtimes that cases run on, and the panics on their threads.
 //!
-//! If a task that a backend spawned and never joins panics, nothing reports it. Its
-//! work is not done, and the case may still pass because another call does the work
-//! later. So the suite collects all panics on the threads of a case, and each of them
-//! is a failure. It does not see threads that a backend starts itself.
+//! If a task that a backend spawned and never joins panics, nothing reports it. The
+//! task's work is not done, and the case may still pass because another call does the
+//! work later. So the suite collects all panics on the threads of a case, and each of
+//! them fails the case. It does not see panics on threads that a backend starts itself.
 
 use std::{
     cell::RefCell,
@@ -15,7 +15,7 @@ use std::{
 use tokio::runtime::{Builder, Runtime};
 
 thread_local! {
-    /// The collector that receives the panics of this thread.
+    /// The list that collects the panics of this thread, if there is one.
     static LISTENING: RefCell<Option<Panics>> = const { RefCell::new(None) };
 }
 
@@ -24,10 +24,11 @@ thread_local! {
 pub(crate) struct Panics(Arc<Mutex<Vec<String>>>);
 
 impl Panics {
-    /// The collector of this thread. Without one, it returns a new collector that only
-    /// the caller reads.
+    /// Returns the list that collects this thread's panics. If there is none, returns a
+    /// new list, which only the caller reads.
     pub(crate) fn here() -> Self {
-        // A thread may panic while it ends, after its thread-local storage is gone.
+        // There may be no list: a thread may panic while it ends, when its thread-local
+        // storage is already gone.
         LISTENING.try_with(|it| it.borrow().clone()).ok().flatten().unwrap_or_default()
     }
 
@@ -49,7 +50,7 @@ impl Panics {
         Ok(self.during(|| finish(runtime, work)))
     }
 
-    /// Like [`Self::on_this_thread`], but the runtime has two more threads.
+    /// Does the same as [`Self::on_this_thread`], but tasks run on two more threads.
     ///
     /// # Errors
     /// When the operating system gives no runtime.
@@ -88,7 +89,7 @@ impl Panics {
     }
 }
 
-/// The collector that was active before.
+/// When it is dropped, the thread's panics go to the previous list again.
 struct Listening(Option<Panics>);
 
 impl Drop for Listening {
@@ -101,14 +102,15 @@ fn listen(to: Option<Panics>) {
     LISTENING.set(to);
 }
 
-/// Drops the runtime here, so that panics of tasks that are dropped are collected too.
+/// Runs `work` and then drops the runtime, so that panics of tasks that are dropped
+/// with it are collected too.
 fn finish<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     let done = runtime.block_on(work);
     drop(runtime);
     done
 }
 
-/// Runs a test's work on threads of its own.
+/// Runs the work of one of the suite's own tests on a runtime with several threads.
 ///
 /// # Panics
 /// When the operating system gives no runtime, and when something panicked in the
@@ -142,7 +144,7 @@ mod tests {
         assert_eq!(panics.take(), [""; 0]);
     }
 
-    /// A task may panic when it notices that its runtime is gone.
+    /// If a task panics when it is dropped with its runtime, the panic is collected.
     #[test]
     fn a_task_that_panics_when_it_is_dropped_is_heard() {
         struct Fragile;

@@ -11,7 +11,9 @@ use crate::{
     Profile, Subject,
     harness::{
         actor::Actor,
+        call_log::CallLog,
         clock::{Skew, WrongClock},
+        logged_queue::LoggedQueue,
         room::{Rooms, in_database, size},
         store_site::StoreSite,
         times::{PAST_BRIEF, WOKEN},
@@ -19,21 +21,23 @@ use crate::{
     proxy::{Fault, FaultProxy},
 };
 
-/// The most jobs of a step of an actor that goes in small steps.
+/// The most jobs that one step handles for an actor that [`Store::actor_in_steps`]
+/// opens.
 pub(crate) const STEP: NonZeroU32 = NonZeroU32::new(7).expect("not zero");
 
-/// The default queue of a case.
+/// The name of the queue that a case uses unless it names another.
 const QUEUE: &str = "jobs";
 
 fn on_clock(clock: Arc<dyn Clock>) -> Environment {
     Environment::new(clock, Arc::new(OsRandomness))
 }
 
-/// A private store for one case.
+/// A private store for one case, with its clock and its actors.
 pub(crate) struct Store {
     subject: Box<dyn Subject>,
     site: Arc<StoreSite>,
     rooms: Rooms,
+    calls: CallLog,
 }
 
 impl Store {
@@ -41,10 +45,15 @@ impl Store {
         let rooms = Rooms::new(subject.room());
         rooms.of(&queue_named(QUEUE));
         let site = Arc::new(StoreSite::start(profile));
-        Self { subject: Box::new(subject), site, rooms }
+        Self { subject: Box::new(subject), site, rooms, calls: CallLog::default() }
     }
 
-    /// Lets the subject prepare the proxy, if there is one.
+    /// Notes the calls of all actors in `calls`.
+    pub(crate) fn noting_calls_in(self, calls: &CallLog) -> Self {
+        Self { calls: calls.clone(), ..self }
+    }
+
+    /// Calls [`Subject::prepare`] if the store is behind the proxy.
     pub(crate) async fn prepare(&self) {
         if let StoreSite::Proxied { proxy, .. } = &*self.site {
             self.subject.prepare(proxy).await.expect("the proxy can be prepared");
@@ -62,14 +71,14 @@ impl Store {
         self.connect(name, queue, &right).await
     }
 
-    /// Opens an actor of that name whose backend takes steps of at most [`STEP`] jobs, so
-    /// that few jobs take several steps.
+    /// Opens an actor of that name whose backend takes steps of at most [`STEP`] jobs,
+    /// so that few jobs take several steps.
     pub(crate) async fn actor_in_steps(&self, name: &str) -> Actor {
         let right = on_clock(self.site.clock()).with_max_jobs_per_step(STEP);
         self.connect(name, QUEUE, &right).await
     }
 
-    /// Opens an actor whose wall clock is wrong.
+    /// Opens an actor whose wall clock is wrong by `skew`.
     pub(crate) async fn actor_with_clock(&self, name: &str, skew: Skew) -> Actor {
         let clock = Arc::new(WrongClock::new(self.site.clock(), skew));
         let wrong = on_clock(clock);
@@ -96,7 +105,8 @@ impl Store {
         let queue = queue_named(queue);
         let endpoint = in_database(&self.site.endpoint(name), self.rooms.of(&queue));
         let queue = self.subject.connect(&endpoint, &queue, with).await?;
-        Ok(Actor::new(queue, name, Arc::clone(&self.site)))
+        let queue = Arc::new(LoggedQueue::new(queue, name, self.calls.clone()));
+        Ok(Actor::new(queue, name, Arc::clone(&self.site), self.calls.clone()))
     }
 
     /// Advances the store's clock.
@@ -104,34 +114,40 @@ impl Store {
         self.site.advance(duration).await;
     }
 
-    /// Stops the store's clock between advances, so that times of several calls are
-    /// equal. The clock of a bare server keeps running.
+    /// Makes the store's clock stand still until the case advances it, so that several
+    /// calls have equal times. The clock of a server without the proxy runs on.
     pub(crate) fn stop_clock(&self) {
         self.site.stop_clock();
     }
 
-    /// The sources of time and randomness of actors whose clock is right.
+    /// The environment of actors whose clock is right.
     pub(crate) fn environment(&self) -> Environment {
         on_clock(self.site.clock())
     }
 
-    /// The time since some fixed moment, by the store's clock.
+    /// The time since a fixed moment of the past, by the store's clock.
     pub(crate) fn elapsed(&self) -> Duration {
         self.site.clock().elapsed()
     }
 
-    /// Lets time pass while `call` waits, up to `limit`. Returns the call's result and
-    /// how long it took by the store's clock.
-    pub(crate) async fn within<T>(
+    /// Waits for `call`, and advances the clock meanwhile by up to `limit`. Returns the
+    /// call's result, and how long it took by the store's clock.
+    #[track_caller]
+    pub(crate) fn within<T>(
         &self,
         limit: Duration,
         call: impl Future<Output = T>,
-    ) -> (T, Duration) {
-        self.site.within(limit, call).await
+    ) -> impl Future<Output = (T, Duration)> {
+        self.site.within(limit, &self.calls, call)
     }
 
-    /// The time within which a woken claim must return. Behind the proxy it is exact:
-    /// less than the lateness after which the backend polls by itself.
+    /// The calls of the store's actors.
+    pub(crate) fn calls(&self) -> &CallLog {
+        &self.calls
+    }
+
+    /// The time limit for a woken claim. Behind the proxy it is below `lateness`, after
+    /// which a backend polls, so that a claim that only polled exceeds the limit.
     pub(crate) fn wake_limit(&self, lateness: Duration) -> Duration {
         match &*self.site {
             StoreSite::Proxied { .. } if !lateness.is_zero() => lateness.min(WOKEN),
@@ -139,8 +155,8 @@ impl Store {
         }
     }
 
-    /// Completes when calls that are about to wait do wait, as far as this is visible
-    /// from outside. If it completes too soon, the case is weaker, but not wrong.
+    /// Completes when the calls in progress have begun to wait, as far as the suite can
+    /// see that. If it completes too early, the case detects less, but does not fail.
     pub(crate) async fn settled(&self) {
         self.site.settled().await;
     }
@@ -150,7 +166,7 @@ impl Store {
         self.advance(PAST_BRIEF).await;
     }
 
-    /// Pushes like a client that does not use relq.
+    /// Pushes `payload` by the command of a client that does not use relq.
     pub(crate) async fn push_raw(&self, payload: &[u8]) {
         let words = self.subject.plain_push(&queue_named(QUEUE), payload);
         self.site.tell(&words).await;
@@ -161,7 +177,8 @@ impl Store {
         self.subject.plain_pushes_wake()
     }
 
-    /// Sends a client's command to the server, in the database of the case's queue.
+    /// Sends a command to the server, past the backend, in the database of the case's
+    /// queue. Returns the raw reply.
     pub(crate) async fn tell(&self, words: &[&[u8]]) -> Vec<u8> {
         let words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();
         self.site.tell(&words).await
@@ -172,13 +189,14 @@ impl Store {
         self.subject.owns(&queue_named(QUEUE), key)
     }
 
-    /// Returns the first names, as many queues as the case's server has room for.
+    /// Returns the first of `names`: as many as the case's server has room for, if each
+    /// is the name of a queue.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         self.rooms.fit(names)
     }
 
-    /// How many elements, fields and members all keys hold in the database of the
-    /// case's queue.
+    /// The number of elements, fields, members and strings of all keys in the database
+    /// of the case's queue.
     pub(crate) async fn size(&self) -> u64 {
         let reply = self.site.tell(&size()).await;
         let text = String::from_utf8_lossy(&reply);
@@ -186,7 +204,8 @@ impl Store {
         number.expect("the reply is a number")
     }
 
-    /// The first words of the commands sent through the proxy, if there is one.
+    /// The names of the commands that were sent through the proxy. Empty without a
+    /// proxy.
     pub(crate) fn commands(&self) -> BTreeSet<String> {
         let StoreSite::Proxied { proxy, .. } = &*self.site else {
             return BTreeSet::new();
@@ -195,13 +214,16 @@ impl Store {
         labels.filter_map(|it| it.split(' ').next().map(str::to_owned)).collect()
     }
 
-    /// Lets the server refuse the actor's next commands, as many as `steps`, with this
-    /// error. Returns how many it has sent so far.
+    /// Lets the server refuse the actor's next `steps` commands with this error.
+    /// Returns how many commands the actor has sent before.
     pub(crate) fn refuse(&self, actor: &str, steps: u32, error: &str) -> u32 {
+        // The actor may send commands meanwhile. If the number were read again for each
+        // step, one of the next steps would have no fault.
+        let before = self.steps_of(actor);
         for step in 1..=steps {
-            self.inject(actor, step, Fault::Error(error.to_owned()));
+            self.proxy().plan(actor, before + step, Fault::Error(error.to_owned()));
         }
-        self.steps_of(actor)
+        before
     }
 
     /// Plans a fault for one of the actor's next commands, counted from 1.
@@ -214,7 +236,7 @@ impl Store {
         self.proxy().actor(actor).expect("the system gives a socket").steps()
     }
 
-    /// Forgets the faults that were planned and have not fired.
+    /// Removes the planned faults that have not fired.
     pub(crate) async fn heal(&self) {
         self.proxy().heal().await.expect("the proxy heals");
     }
@@ -226,17 +248,17 @@ impl Store {
         }
     }
 
-    /// Checks what each case leaves behind: every job is in exactly one place (R23),
-    /// and every key belongs to some queue (R19).
+    /// Checks the store after a case: every job is in exactly one place (R23), and
+    /// every key belongs to a queue of the case (R19).
     pub(crate) async fn audit_all_queues(&self) {
         for queue in self.rooms.all().keys() {
             let auditor = self.actor_on("auditor", queue.as_str()).await;
             let audit = auditor.audit().await.expect("an audit of a healthy store");
-            assert_eq!(audit.problems, [""; 0], "the audit of queue {queue}");
+            assert_eq!(audit.problems, [""; 0], "R23: the audit of queue {queue}");
             auditor.assert_audit_counts(audit.jobs).await;
         }
         let foreign = self.rooms.foreign_keys(&self.site, &*self.subject).await;
-        assert!(foreign.is_empty(), "NO-FOREIGN-KEYS: {}", foreign.join(" "));
+        assert!(foreign.is_empty(), "R19, NO-FOREIGN-KEYS: {}", foreign.join(" "));
     }
 }
 

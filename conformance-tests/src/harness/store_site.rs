@@ -1,6 +1,6 @@
 //! The store of one case, and the clock that it uses.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, panic::Location, pin::pin, sync::Arc, time::Duration};
 
 use relq_core::environment::Clock;
 use tempfile::TempDir;
@@ -8,25 +8,27 @@ use tokio::time::sleep;
 
 use crate::{
     Profile,
-    harness::clock::MovableClock,
+    harness::{call_log::CallLog, clock::MovableClock},
     proxy::{FaultProxy, VirtualClock},
     server::Server,
 };
 
-/// How long the proxy must receive nothing before the clock is advanced.
+/// How long no command may reach the proxy before the clock is advanced.
 const QUIET: Duration = Duration::from_millis(25);
 
-/// How long to wait until a claim surely waits, if the suite cannot observe it.
+/// How long the suite sleeps to let a call begin its wait, where it cannot observe
+/// that.
 const ASLEEP: Duration = Duration::from_millis(150);
 
 /// The time limit of a waiting call is divided into at least this many parts, so that
 /// one moment in which the machine is busy elsewhere does not use up the whole limit.
 const PARTS: u32 = 24;
 
-/// A private server or directory, which is removed when this is dropped.
+/// The private server or directory of a case. It is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) enum StoreSite {
-    /// The fields are dropped in order: the proxy must end before the server does.
+    /// A server behind the proxy. The fields are dropped in order, because the proxy
+    /// must end before the server does.
     Proxied {
         proxy: FaultProxy,
         clock: VirtualClock,
@@ -89,29 +91,44 @@ impl StoreSite {
     pub(crate) async fn advance(&self, duration: Duration) {
         match self {
             Self::Proxied { clock, .. } => clock.advance(duration),
-            // A server's own clock cannot be advanced, so wait.
+            // The clock of a server without the proxy cannot be advanced.
             Self::Bare { .. } => sleep(duration).await,
             Self::Embedded { clock, .. } => clock.advance(duration),
         }
     }
 
-    /// Stops the store's clock between advances, where the suite controls it. Behind
-    /// the proxy it stands still anyway.
+    /// Makes the clock of an embedded store stand still until it is advanced. Behind
+    /// the proxy it stands still anyway, and a server without the proxy runs on.
     pub(crate) fn stop_clock(&self) {
         if let Self::Embedded { clock, .. } = self {
             clock.stop_wall_clock();
         }
     }
 
-    /// Lets time pass while `call` waits, up to `limit`. Returns the call's result and
-    /// how long it took by the store's clock.
+    /// Waits for `call`, and advances the clock meanwhile by up to `limit`. Returns the
+    /// call's result, and how long it took by the store's clock.
     ///
     /// Behind the proxy the clock stands still while anything is sent. It jumps from
     /// the end of one sleep to the end of the next, and only when all actors are idle.
-    pub(crate) async fn within<T>(
+    ///
+    /// If the limit passes, the message names the place of the test that waits, and the
+    /// calls in `calls`.
+    #[track_caller]
+    pub(crate) fn within<T>(
         &self,
         limit: Duration,
+        calls: &CallLog,
         call: impl Future<Output = T>,
+    ) -> impl Future<Output = (T, Duration)> {
+        self.until(limit, calls, call, Location::caller())
+    }
+
+    async fn until<T>(
+        &self,
+        limit: Duration,
+        calls: &CallLog,
+        call: impl Future<Output = T>,
+        test: &Location<'_>,
     ) -> (T, Duration) {
         let (clock, mut call) = (self.clock(), pin!(call));
         let start = clock.elapsed();
@@ -124,13 +141,18 @@ impl StoreSite {
                 () = self.quiet() => {}
             }
             let passed = clock.elapsed().saturating_sub(start);
-            assert!(passed < limit, "the call waits for more than {limit:?}");
+            assert!(
+                passed < limit,
+                "HANG, R21: the call waits for more than {limit:?} of the store's time, in \
+                 the test at {test}; {}",
+                calls.in_progress(),
+            );
             self.pass_at_most(limit / PARTS);
         }
     }
 
-    /// Completes when calls that are about to wait are waiting, as far as the suite can
-    /// see it.
+    /// Completes when the calls in progress have begun to wait, as far as the suite can
+    /// see that.
     pub(crate) async fn settled(&self) {
         match self {
             Self::Proxied { .. } => self.quiet().await,
@@ -155,22 +177,16 @@ impl StoreSite {
         }
     }
 
-    /// Completes once nothing was sent for a while.
+    /// Completes once nothing was sent through the proxy for [`QUIET`].
     async fn quiet(&self) {
-        let Self::Proxied { proxy, .. } = self else { return sleep(QUIET).await };
-        let mut seen = None;
-        loop {
-            let steps = proxy.step_count();
-            if seen == Some(steps) {
-                return;
-            }
-            seen = Some(steps);
-            sleep(QUIET).await;
+        match self {
+            Self::Proxied { proxy, .. } => proxy.quiet(QUIET).await,
+            Self::Bare { .. } | Self::Embedded { .. } => sleep(QUIET).await,
         }
     }
 
     fn pass_at_most(&self, longest: Duration) {
-        // Only behind the proxy is the time virtual. Elsewhere real time passes.
+        // The time is virtual only behind the proxy. Elsewhere real time passes.
         if let Self::Proxied { clock, .. } = self
             && let Some(next) = clock.next_in()
         {

@@ -1,4 +1,4 @@
-//! The leases, expiries and time limits of cases.
+//! The lengths of the leases, expiries and time limits that cases use.
 
 use std::time::Duration;
 
@@ -8,13 +8,15 @@ pub(crate) const HELD: Duration = Duration::from_secs(600);
 /// A lease that a case lets expire. No case may rely on it being live.
 pub(crate) const BRIEF: Duration = Duration::from_millis(200);
 
-/// How far the store's clock is advanced for a `BRIEF` lease to expire.
+/// How far a case advances the store's clock so that a `BRIEF` lease expires.
 pub(crate) const PAST_BRIEF: Duration = Duration::from_millis(230);
 
-/// An expiry: a case delivers the job before it, or lets it pass.
+/// The expiry (`expires_in`) of jobs that a case either delivers in time or lets
+/// expire.
 pub(crate) const LIFE: Duration = Duration::from_secs(1);
 
-/// How far the store's clock is advanced for a `LIFE` to pass.
+/// How far a case advances the store's clock so that a job with the expiry `LIFE`
+/// expires.
 pub(crate) const PAST_LIFE: Duration = Duration::from_millis(1030);
 
 /// The longest time in which a claim counts as woken, or a call as returning at once,

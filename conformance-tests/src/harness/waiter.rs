@@ -1,23 +1,24 @@
-//! Claims that wait in the background.
+//! Claims that wait for jobs in the background.
 
-use std::time::Duration;
+use std::{panic::Location, time::Duration};
 
 use relq_core::Delivery;
 use tokio::task::JoinHandle;
 
 use super::{actor::Actor, store::Store, times::WOKEN};
 
-/// Longer than any wake-up takes. A claim that is not woken waits this long.
+/// How long a claim waits if nothing wakes it: longer than any wake-up takes.
 pub(crate) const WAIT: Duration = Duration::from_secs(30);
 
-/// A claim that waits for jobs.
+/// A claim that waits for jobs in a task of its own.
 pub(crate) struct Waiter {
     pub(crate) claim: JoinHandle<Vec<Delivery>>,
     pub(crate) lateness: Duration,
 }
 
 impl Waiter {
-    /// Starts a claim that waits. Time does not pass for it yet.
+    /// Starts a claim of up to `max` jobs in a task, and returns once the claim waits.
+    /// Does not advance the clock.
     pub(crate) async fn start(store: &Store, actor: &Actor, max: u32) -> Self {
         let (actor, lateness) = (actor.clone(), actor.capabilities().lateness);
         let claim = tokio::spawn(async move { actor.take_waiting(max, WAIT).await });
@@ -25,20 +26,33 @@ impl Waiter {
         Self { claim, lateness }
     }
 
-    /// Returns the jobs; the claim must have been woken, and not have polled by itself.
-    pub(crate) async fn woken(self, store: &Store) -> Vec<Delivery> {
+    /// Returns the claimed jobs. Panics if no notification woke the claim, so that it
+    /// found the jobs only when it polled by itself.
+    #[track_caller]
+    pub(crate) fn woken(self, store: &Store) -> impl Future<Output = Vec<Delivery>> {
         let limit = store.wake_limit(self.lateness);
-        let (taken, took) = store.within(limit, self.claim).await;
-        let taken = taken.expect("the claim ends");
-        assert!(took < limit, "it was not woken, and polled after {took:?}");
-        assert_ne!(taken, [], "it was not woken");
-        taken
+        let (test, woken) = (Location::caller(), store.within(limit, self.claim));
+        async move {
+            let (taken, took) = woken.await;
+            let taken = taken.expect("the claim ends");
+            let late = "R21: a waiting claim found its jobs late: it was not woken";
+            assert!(took < limit, "{late}, and polled after {took:?} (at {test})");
+            assert_ne!(
+                taken,
+                [],
+                "R21: a claim found no job: it was not woken (at {test})"
+            );
+            taken
+        }
     }
 
-    /// Returns the jobs, which the claim may have found by polling by itself.
-    pub(crate) async fn looked_again(self, store: &Store) -> Vec<Delivery> {
-        let limit = self.lateness + WOKEN;
-        let (taken, _) = store.within(limit, self.claim).await;
-        taken.expect("the claim ends")
+    /// Returns the claimed jobs, whether the claim was woken or polled by itself.
+    #[track_caller]
+    pub(crate) fn looked_again(
+        self,
+        store: &Store,
+    ) -> impl Future<Output = Vec<Delivery>> {
+        let found = store.within(self.lateness + WOKEN, self.claim);
+        async move { found.await.0.expect("the claim ends") }
     }
 }

@@ -1,4 +1,4 @@
-//! relq's own backends, as subjects that the suite tests.
+//! Connects relq's own backends to the suite, so that it can test them.
 
 pub mod sqlite;
 
@@ -43,31 +43,33 @@ macro_rules! on_redis {
 }
 
 on_redis!(
-    /// A list of ready jobs and a sorted set of leased ones.
+    /// The zset backend: a list of ready jobs and a sorted set of leased ones.
     Zset, "zset", "", relq::zset::testing::script_names()
 );
 on_redis!(
-    /// One list that rotates.
+    /// The circular backend: one list that rotates. Finished jobs leave the list when a
+    /// claim passes them.
     Circular, "circular", "", relq::circular::testing::script_names()
 );
 on_redis!(
-    /// One list that rotates, from which jobs are removed as soon as they are done.
+    /// The circular backend with `finish=lrem`, which removes a job from the list as
+    /// soon as it is done.
     CircularLrem, "circular", "finish=lrem", relq::circular::testing::script_names()
 );
 on_redis!(
-    /// A list for each worker.
+    /// The processing-list backend with one processing list for each worker.
     ProcessingList, "processing-list", "", {
         relq::processing_list::testing::script_names(relq::processing_list::Mode::PerWorker)
     }
 );
 on_redis!(
-    /// One processing list for all workers.
+    /// The processing-list backend with one processing list for all workers.
     ProcessingListShared, "processing-list", "mode=shared", {
         relq::processing_list::testing::script_names(relq::processing_list::Mode::Shared)
     }
 );
 
-/// A backend that uses a whole database, with one key per job.
+/// The keyspace backend: one key per job, in a database of its own for each queue.
 #[derive(Debug, Default)]
 pub struct Keyspace {
     plain_pushes: AtomicU64,
@@ -107,7 +109,7 @@ impl Subject for Keyspace {
     }
 }
 
-/// The backend on Redis Streams.
+/// The stream backend: Redis Streams with a consumer group.
 #[derive(Debug, Default)]
 pub struct Stream;
 
@@ -132,7 +134,7 @@ impl Subject for Stream {
     }
 }
 
-/// The embedded backend.
+/// The SQLite backend, which is embedded.
 #[derive(Debug, Default)]
 pub struct Sqlite;
 
@@ -144,7 +146,7 @@ impl Subject for Sqlite {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        // No test here cuts the power, so no write has to wait for the disk.
+        // Power cuts are not tested here, so no write has to wait for the disk.
         let url = format!("sqlite:{endpoint}/jobs.db?synchronous=normal");
         open("sqlite", &url, queue, environment).await
     }
@@ -154,7 +156,8 @@ impl Subject for Sqlite {
     }
 }
 
-/// The URL of a backend on that endpoint, with one more option.
+/// Returns the URL by which a client opens a queue of that backend on that endpoint.
+/// `option` is a query part such as `mode=shared`, or empty.
 fn url(backend: &str, endpoint: &str, option: &str) -> String {
     let sign = match option {
         "" => "",

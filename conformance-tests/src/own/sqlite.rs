@@ -1,5 +1,5 @@
-//! The setup of relq's embedded backend for tests that kill processes: how to open it,
-//! and which errors a file can cause.
+//! The setup of the SQLite backend for tests that kill processes: how to open a queue,
+//! and which errors a database file can cause.
 
 use std::{
     collections::BTreeMap,
@@ -11,24 +11,32 @@ use std::{
 
 use relq::sqlite::{
     Durability, SqliteConfig, SqliteQueue,
-    testing::{Side as Here, at_each_step},
+    testing::{Contents, Side as Here, at_each_step, result},
 };
 use relq_core::{Error, Queue, QueueName, environment::Environment};
 
-use crate::sweep::processes::{Child, Embedded, Refusal, Side, Watch};
+use crate::{
+    explore::{Bound, Digest, Transactions},
+    sweep::processes::{Child, Embedded, Refusal, Side, Watch},
+};
 
-/// Result codes of SQLite (`sqlite3.h`).
+/// Result codes of SQLite (from `sqlite3.h`) with which the suite makes statements
+/// fail.
 const BUSY: i32 = 5;
 const FULL: i32 = 13;
 const IOERR_WRITE: i32 = 778;
 
-/// How long a call waits for a lock that another actor of the suite may never release.
+/// The name of the database file in a case's folder.
+const FILE: &str = "jobs.db";
+
+/// How long a call waits for a lock of the database file. An actor that the suite
+/// stopped may never release that lock.
 const BRIEFLY: Duration = Duration::from_millis(20);
 
-/// The arguments with which the program `conformance` becomes a child.
+/// The arguments with which the program `conformance` runs as a child process.
 pub const CHILD: &[&str] = &["sqlite-child"];
 
-/// SQLite, with the program `conformance` as the child.
+/// The SQLite backend, with the program `conformance` as its child process.
 pub const SQLITE: Embedded = Embedded {
     child: Child::Program(CHILD),
     open: |folder, queue, environment, watch| {
@@ -58,14 +66,16 @@ pub const SQLITE: Embedded = Embedded {
         },
     ],
     chosen: |_| true,
+    transactions: Transactions { bound, result, digest },
 };
 
-/// The names of all statements, which COVERAGE checks.
+/// Returns the names of all SQL statements of the backend. The check COVERAGE fails if
+/// none of the tested calls executes one of them.
 pub fn statements() -> impl Iterator<Item = &'static String> {
     STATEMENTS.values()
 }
 
-/// Opens a queue in a folder.
+/// Opens a queue in the file `jobs.db` of a folder.
 ///
 /// # Errors
 /// As for [`SqliteQueue::open`].
@@ -75,9 +85,9 @@ pub async fn open(
     environment: Environment,
     watch: Option<Watch>,
 ) -> Result<SqliteQueue, Error> {
-    // No test here cuts the power, and data that a killed process has passed to the
-    // operating system is kept.
-    let config = SqliteConfig::file(folder.join("jobs.db"))
+    // Power cuts are not tested here. A killed process loses no data that it has passed
+    // to the operating system.
+    let config = SqliteConfig::file(folder.join(FILE))
         .durability(Durability::Normal)
         .busy_timeout(BRIEFLY)
         .poll_interval(Duration::from_millis(250))
@@ -91,8 +101,26 @@ pub async fn open(
     SqliteQueue::open(watched, queue).await
 }
 
-/// The file names of the statements, by their texts. It is empty if the sources are not
-/// available, and a statement is then named by its text.
+/// Returns whether a statement begins or ends a transaction, or `None` if it does
+/// neither.
+fn bound(sql: &str) -> Option<Bound> {
+    match sql {
+        "BEGIN" => Some(Bound::BeginsToRead),
+        "BEGIN IMMEDIATE" => Some(Bound::BeginsToWrite),
+        "COMMIT" | "ROLLBACK" => Some(Bound::Ends),
+        _ => None,
+    }
+}
+
+fn digest(folder: &Path) -> Result<Digest, String> {
+    let failed = |error| format!("the digest: {error}");
+    let contents = Contents::open(&folder.join(FILE)).map_err(failed)?;
+    Ok(Box::new(move || contents.digest().map_err(failed)))
+}
+
+/// The name of each SQL statement by the statement's text. The name is that of the
+/// statement's source file. If the sources are not available, the map is empty, and
+/// reports show the statement's text instead.
 static STATEMENTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../backend-sqlite/sql");
     let Ok(files) = fs::read_dir(folder) else { return BTreeMap::new() };

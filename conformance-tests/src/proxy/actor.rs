@@ -1,6 +1,14 @@
-//! The proxy's view of one actor: alive or dead, its connections, its steps.
+//! What the proxy knows about one actor: alive or dead, its connections, its steps.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::sync::watch;
 
@@ -8,7 +16,7 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     Alive,
-    /// Dead, with its connections closed.
+    /// Dead, with its connections closed at the server.
     Closed,
     /// Dead, but its connections stay open, so the server does not notice.
     Silent,
@@ -21,12 +29,20 @@ pub(crate) struct Actor {
     /// The number of connections that are not fully closed, including the server's
     /// side.
     open: watch::Sender<usize>,
-    /// The number of commands that the server holds.
+    /// The number of the actor's blocking commands that the server holds.
     held: watch::Sender<usize>,
     connections: AtomicU32,
     steps: AtomicU32,
-    /// A digest of all bytes that it was sent.
-    replies: AtomicU64,
+    replies: Mutex<Replies>,
+}
+
+/// A digest of all replies that an actor was sent.
+#[derive(Debug, Default)]
+struct Replies {
+    /// The digest of all replies before the last call of [`Actor::replies`].
+    closed: u64,
+    /// The digest of the replies since then, for each connection.
+    current: BTreeMap<u32, u64>,
 }
 
 impl Actor {
@@ -38,7 +54,7 @@ impl Actor {
             held: watch::Sender::new(0),
             connections: AtomicU32::new(0),
             steps: AtomicU32::new(0),
-            replies: AtomicU64::new(0),
+            replies: Mutex::default(),
         }
     }
 
@@ -46,7 +62,7 @@ impl Actor {
         self.life.subscribe()
     }
 
-    /// Kills the actor, or begins a new life.
+    /// Kills the actor, or revives it.
     pub(crate) fn set_life(&self, life: Life) {
         self.life.send_replace(life);
     }
@@ -54,12 +70,12 @@ impl Actor {
     /// Completes once the actor is dead and all of its connections are closed.
     pub(crate) async fn gone(&self) {
         let mut life = self.life.subscribe();
-        // The senders live as long as the actor.
+        // The channels stay open, because their senders live as long as the actor.
         let _ = life.wait_for(|life| *life != Life::Alive).await;
         let _ = self.open.subscribe().wait_for(|open| *open == 0).await;
     }
 
-    /// Completes once the server holds a command of this actor.
+    /// Completes once the server holds a blocking command of this actor.
     pub(crate) async fn held(&self) {
         let _ = self.held.subscribe().wait_for(|held| *held > 0).await;
     }
@@ -76,23 +92,39 @@ impl Actor {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// Adds bytes to the digest of what the actor was sent (FNV-1a).
-    pub(crate) fn is_sent(&self, bytes: &[u8]) {
+    /// Adds a reply on a connection to the digest of what the actor was sent (FNV-1a).
+    pub(crate) fn is_sent(&self, connection: u32, bytes: &[u8]) {
         const PRIME: u64 = 0x0100_0000_01b3;
-        let mut digest = self.replies.load(Ordering::Relaxed);
+        let mut replies = self.lock_replies();
+        let digest = replies.current.entry(connection).or_default();
         for byte in bytes {
-            digest = (digest ^ u64::from(*byte)).wrapping_mul(PRIME);
+            *digest = (*digest ^ u64::from(*byte)).wrapping_mul(PRIME);
         }
-        self.replies.store(digest, Ordering::Relaxed);
     }
 
-    pub(crate) fn replies(&self) -> u64 {
-        self.replies.load(Ordering::Relaxed)
+    /// Returns a digest of all replies. The replies since the previous call count as
+    /// sent at the moment `now`. Among these, only the order on each connection counts,
+    /// because replies on two connections arrive at the client in any order.
+    pub(crate) fn replies(&self, now: Duration) -> u64 {
+        let mut replies = self.lock_replies();
+        let mut current: Vec<u64> =
+            std::mem::take(&mut replies.current).into_values().collect();
+        current.sort_unstable();
+        if !current.is_empty() {
+            let mut hasher = DefaultHasher::new();
+            (replies.closed, now, current).hash(&mut hasher);
+            replies.closed = hasher.finish();
+        }
+        replies.closed
     }
 
-    /// Begins the digest of what the actor is sent anew.
+    /// Starts the digest of the actor's replies again from its initial value.
     pub(crate) fn forget_replies(&self) {
-        self.replies.store(0, Ordering::Relaxed);
+        *self.lock_replies() = Replies::default();
+    }
+
+    fn lock_replies(&self) -> MutexGuard<'_, Replies> {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn opens(&self) -> Counted<'_> {
@@ -104,7 +136,7 @@ impl Actor {
     }
 }
 
-/// Adds one to a counter, and subtracts it when this value is dropped.
+/// Adds one to a counter when it is created, and subtracts one when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted<'a>(&'a watch::Sender<usize>);
 

@@ -1,5 +1,5 @@
-//! Effects of dead actors: commands that run late, and connections that the server
-//! still takes for alive.
+//! What dead actors leave behind: commands that run late, and connections that the
+//! server still considers alive.
 
 use std::{
     io,
@@ -20,7 +20,7 @@ pub(crate) struct Afterlife {
     frozen: Mutex<Vec<Upstream>>,
 }
 
-/// A dead actor's connection with commands that have yet to run.
+/// The connection of a dead actor, with the commands on it that are to run late.
 pub(crate) struct Ghost {
     pub(crate) upstream: Upstream,
     pub(crate) session: Session,
@@ -33,7 +33,7 @@ impl Afterlife {
         self.ghosts.lock().unwrap_or_else(PoisonError::into_inner).push(ghost);
     }
 
-    /// Keeps a connection open and unread until [`Self::thaw`].
+    /// Keeps a connection open without reading from it, until [`Self::thaw`].
     pub(crate) fn freeze(&self, upstream: Upstream) {
         self.frozen.lock().unwrap_or_else(PoisonError::into_inner).push(upstream);
     }
@@ -60,8 +60,9 @@ impl Afterlife {
 }
 
 impl Ghost {
-    /// Runs the commands that were under way, and closes the connection. The server
-    /// sees the same as when the last bytes of a dead client arrive.
+    /// Sends the kept commands to the server and closes the connection. For the server
+    /// it is as if the last bytes of a dead client arrived. Returns the number of
+    /// commands.
     async fn run(mut self, shared: &Shared) -> io::Result<usize> {
         for request in &self.requests {
             let kind = Kind::of(request);

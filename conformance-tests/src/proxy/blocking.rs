@@ -1,4 +1,4 @@
-//! Commands that the server may hold until data arrives or a time limit passes.
+//! Commands that the server may hold until data arrives or their time limit passes.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::request::Request;
 
-/// A blocking command, and the position of its time limit.
+/// A blocking command: the position of its time limit among the arguments, the limit,
+/// and the reply when the limit has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Blocking {
     limit_at: usize,
@@ -14,7 +15,7 @@ pub(crate) struct Blocking {
     answer: TimeOutAnswer,
 }
 
-/// The server's reply when the time limit has passed.
+/// What the server replies to a blocking command when the time limit has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeOutAnswer {
     Null,
@@ -28,8 +29,8 @@ enum Unit {
 }
 
 impl Blocking {
-    /// Recognises a blocking command with a well-formed limit. Any other command passes
-    /// unchanged, and the server refuses a malformed one.
+    /// The blocking command in a request. `None` for any other command, and for a
+    /// malformed limit, which the server refuses itself.
     pub(crate) fn of(request: &Request) -> Option<Self> {
         let last = request.len() - 1;
         let (limit_at, unit) = match request.word(0).as_str() {
@@ -50,12 +51,13 @@ impl Blocking {
         Some(Self { limit_at, limit, answer })
     }
 
-    /// How long the server would hold the command. `None` means without limit.
+    /// How long the server may hold the command. `None` means without limit.
     pub(crate) fn limit(self) -> Option<Duration> {
         self.limit
     }
 
-    /// The request without a limit for the server, in pieces. The proxy keeps the time.
+    /// The request with its time limit removed, as pieces to send in order. The proxy
+    /// applies the limit by its own clock.
     pub(crate) fn without_limit(self, request: &Request) -> Vec<Bytes> {
         match self.limit {
             Some(_) => request.with_arg(self.limit_at, b"0"),
@@ -63,7 +65,8 @@ impl Blocking {
         }
     }
 
-    /// The reply of Redis 7.0 when the time limit has passed.
+    /// The bytes that Redis 7.0 replies when the time limit has passed, in RESP2 or
+    /// RESP3.
     pub(crate) fn time_out(self, protocol: u8) -> &'static [u8] {
         match (self.answer, protocol) {
             (TimeOutAnswer::Zero, _) => b":0\r\n",
@@ -73,7 +76,8 @@ impl Blocking {
     }
 }
 
-/// The index of the milliseconds after `BLOCK`. The words after `STREAMS` are names.
+/// The index of the argument after `BLOCK`, a limit in milliseconds. Words after
+/// `STREAMS` are names of keys.
 fn after_block(request: &Request) -> Option<usize> {
     let words = (1..request.len()).map(|at| (at, request.word(at)));
     let (at, _) = words

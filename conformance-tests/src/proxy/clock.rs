@@ -13,9 +13,10 @@ use std::{
 use relq_core::environment::{Clock, Timestamp};
 use tokio::sync::watch;
 
-/// The first of January 2100. A fixed start makes runs reproducible. A start in the
-/// future matters because the server deletes keys with a time to live by its own clock:
-/// no expiry time set by this clock has passed there.
+/// The time at which the clock starts: the first of January 2100. A fixed start makes
+/// runs reproducible. It is in the future because the server deletes keys with a time
+/// to live by its own clock: no expiry time that was set by this clock has passed
+/// there.
 const START: Timestamp = Timestamp::from_unix_ms(4_102_444_800_000);
 
 /// A clock that stands still until it is advanced. Clones share one clock.
@@ -33,9 +34,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     elapsed: Duration,
-    /// The time of the last script.
+    /// The time that the last script saw. `None` before the first script.
     last_script: Option<Duration>,
-    /// Whether scripts see the same time, as other commands do.
+    /// Whether two scripts may see the same time, as two other commands do.
     is_still_in_scripts: bool,
     last_sleeper: u64,
     sleepers: BTreeMap<(Duration, u64), Waker>,
@@ -68,7 +69,7 @@ impl VirtualClock {
         Some(by)
     }
 
-    /// The time until the end of the sleep that ends first.
+    /// The time until the end of the sleep that ends first. `None` when nothing sleeps.
     pub fn next_in(&self) -> Option<Duration> {
         let state = self.state();
         let ((end, _), _) = state.sleepers.first_key_value()?;
@@ -83,28 +84,29 @@ impl VirtualClock {
         state.sleepers.keys().map(left).collect()
     }
 
-    /// Completes once `count` tasks sleep at the same time, for example when an actor
-    /// can only wait.
+    /// Completes once `count` tasks sleep at the same time. That shows, for example,
+    /// that an actor can only wait.
     pub async fn asleep(&self, count: usize) {
         let mut asleep = self.0.asleep.subscribe();
-        // The sender lives as long as the clock.
+        // The channel stays open, because its sender lives as long as the clock.
         let _ = asleep.wait_for(|asleep| *asleep >= count).await;
     }
 
-    /// The reply to `TIME`: seconds and microseconds.
+    /// The proxy's reply to `TIME`: seconds and microseconds.
     pub(crate) fn time(&self) -> [String; 2] {
         reply(self.elapsed())
     }
 
-    /// From now on the time also stands still between two scripts. Then the data of two
-    /// runs are equal if the same scripts ran in another order.
+    /// From now on two scripts see the same time unless the clock is advanced between
+    /// them. Then two runs that execute the same scripts in different orders can leave
+    /// equal data.
     pub(crate) fn hold_still_in_scripts(&self) {
         self.state().is_still_in_scripts = true;
     }
 
     /// The reply to `TIME` in the next script. No server runs two scripts in the same
-    /// microsecond, so it is later than in the last one, by one microsecond at least. It
-    /// stays within a millisecond of the clock.
+    /// microsecond, so it is later than in the last one, by one microsecond at least.
+    /// It stays within a millisecond of the clock.
     pub(crate) fn time_of_next_script(&self) -> [String; 2] {
         let mut state = self.state();
         if state.is_still_in_scripts {
@@ -138,7 +140,7 @@ impl fmt::Debug for VirtualClock {
     }
 }
 
-/// Seconds and microseconds of the clock's time, in the form of a server's reply.
+/// The clock's time as a server replies it to `TIME`: seconds and microseconds.
 fn reply(elapsed: Duration) -> [String; 2] {
     let since_start = Duration::from_millis(START.unix_ms().unsigned_abs());
     let now = since_start.saturating_add(elapsed);

@@ -1,4 +1,4 @@
-//! The proxy's classification of commands.
+//! How the proxy treats each command, by its name.
 
 use super::{blocking::Blocking, request::Request};
 
@@ -7,31 +7,33 @@ use super::{blocking::Blocking, request::Request};
 pub(crate) enum Kind {
     /// An empty array. Redis ignores it and sends no reply.
     Nothing,
-    /// Passes and is not a step, because it touches no key.
+    /// Touches no key: the proxy passes it on, and it is not a step.
     Free,
-    /// TIME. The server may refuse it. Otherwise the proxy replies with its own time.
+    /// `TIME`. The server may refuse it. Otherwise the proxy replies with its own time.
     Time,
-    /// Begins a transaction. The commands in it are not steps. Their EXEC is one.
+    /// `MULTI` begins a transaction. The commands in it are not steps. Their `EXEC` is
+    /// one.
     Multi,
-    /// Ends a transaction without running it.
+    /// `DISCARD` ends a transaction without running it.
     Discard,
-    /// Ends a transaction and runs it as one step.
+    /// `EXEC` ends a transaction and runs it as one step.
     Exec,
-    /// Passes. Later replies use the protocol version that it names.
+    /// `HELLO`. Later replies use the protocol version that it names.
     Hello,
     /// Runs a script: `EVAL` and `EVAL_RO`.
     Eval,
     /// Runs a script by its digest: `EVALSHA` and `EVALSHA_RO`.
     EvalSha,
-    /// `SCRIPT LOAD`.
+    /// `SCRIPT LOAD`, which stores a script at the server.
     ScriptLoad,
-    /// `SCRIPT EXISTS`.
+    /// `SCRIPT EXISTS`, which asks for scripts by their digests.
     ScriptExists,
     /// Subscribes or unsubscribes. The server confirms it once for each channel.
     Subscription,
-    /// The server may hold this command.
+    /// A command that the server may hold until data arrives or a time limit passes.
     Blocking(Blocking),
-    /// Any other command. It is a step.
+    /// Any other command. The proxy counts it as a step, at which a fault can be
+    /// injected.
     Plain,
     /// The proxy cannot carry this command. The text is the reason.
     Refused(&'static str),
@@ -82,7 +84,7 @@ impl Kind {
         }
     }
 
-    /// Whether faults can be injected at the command.
+    /// Whether the command is a step, so that a fault can be injected at it.
     pub(crate) fn is_step(self) -> bool {
         matches!(
             self,

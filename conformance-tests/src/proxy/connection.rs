@@ -1,4 +1,5 @@
-//! An actor's connection to the proxy, and the proxy's connection to the server for it.
+//! An actor's connection to the proxy, and the connection from the proxy to the server
+//! that belongs to it.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -17,7 +18,7 @@ use super::{
     wire::Wire,
 };
 
-/// The time limit for sending a final error to a client.
+/// The time limit for sending a last error to a client before its connection is closed.
 const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The reason why a connection ended.
@@ -34,19 +35,23 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
     if *life.borrow_and_update() != Life::Alive {
         return;
     }
+    let begins = shared.traffic.begins();
     let _open = actor.opens();
     let number = actor.next_connection();
-    // When the server is down, the client sees a closed connection.
+    // If the server is down, the proxy closes the client's connection.
     let Ok(mut upstream) = Upstream::open(&shared.server.address).await else { return };
     let Ok(id) = id_at_server(&mut upstream).await else { return };
-    let mut connection = Connection::new(client, upstream, Session::new(id));
+    let wire = Wire::new(&shared.traffic);
+    let mut connection = Connection::new(client, upstream, wire, Session::new(id));
+    drop(begins);
     let end = connection.run(&shared, &actor, number, &mut life).await;
+    let _ends = shared.traffic.begins();
     say_goodbye(&shared, &actor, &end, &mut connection.client).await;
     connection.end(&shared, &actor, end).await;
 }
 
-/// The server's id of this connection. The proxy asks for it before the client can
-/// authenticate, because only the proxy's own user is certain to have the right.
+/// The server's id of this connection. The proxy asks for it before the client
+/// authenticates, because the client's user may not have the right to ask.
 async fn id_at_server(upstream: &mut Upstream) -> io::Result<String> {
     let reply = upstream.ask(&["CLIENT", "ID"]).await?;
     Ok(String::from_utf8_lossy(&reply).trim_start_matches(':').trim().to_owned())
@@ -61,10 +66,10 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(client: Stream, upstream: Upstream, session: Session) -> Self {
+    fn new(client: Stream, upstream: Upstream, wire: Wire, session: Session) -> Self {
         let (reader, client) = client.split();
         let requests = Requests::new(reader);
-        Self { requests, client, upstream, wire: Wire::new(), session }
+        Self { requests, client, upstream, wire, session }
     }
 
     async fn run(
@@ -75,7 +80,9 @@ impl Connection {
         life: &mut watch::Receiver<Life>,
     ) -> End {
         let Upstream { replies, writer: server } = &mut self.upstream;
-        let outbound = Outbound::new(replies, &mut self.client, &self.wire, actor);
+        let at = (actor, connection);
+        let client = &mut self.client;
+        let outbound = Outbound::new(replies, client, &self.wire, at, &shared.traffic);
         let (requests, session) = (&mut self.requests, &mut self.session);
         let wire = &self.wire;
         let inbound =
@@ -91,7 +98,8 @@ impl Connection {
                 return actor.set_life(life);
             }
             End::Inbound(Ended::Cut) => {
-                // When the client comes back, its old connection is already closed.
+                // The old connection is closed at the server first, so that it is gone
+                // when the client connects again.
                 close(shared, actor, upstream, Life::Closed).await;
                 return client.reset();
             }
@@ -122,21 +130,22 @@ async fn both_ways(
     if !matches!(ended, Ended::ClientLeft) {
         return End::Inbound(ended);
     }
-    // The client still gets the replies to requests that it sent before it closed its
-    // side.
+    // A client that has closed its side for sending still gets the replies to the
+    // requests that it sent before.
     tokio::select! {
         () = death(life) => End::Killed(*life.borrow()),
         stopped = back => End::Outbound(stopped),
     }
 }
 
-/// Completes when the actor's life changes. A new life also ends the old one.
+/// Completes when the actor dies or is revived. A revived actor has new connections
+/// only.
 async fn death(life: &mut watch::Receiver<Life>) {
-    // The sender lives as long as the actor.
+    // The channel stays open, because its sender lives as long as the actor.
     let _ = life.changed().await;
 }
 
-/// Sends a final error to a living client.
+/// Sends a client that is still connected the error that ended its connection.
 async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Writer) {
     let last_words = match end {
         End::Inbound(Ended::Malformed(Malformed(why))) => {
@@ -150,7 +159,7 @@ async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Wri
         End::Outbound(Stopped::ServerLeft) => String::new(),
         End::Inbound(_) | End::Outbound(_) | End::Killed(_) => return,
     };
-    // A client that is gone or does not read does not get the final error.
+    // A client that is gone, or that does not read, does not get the error.
     drop(timeout(GOODBYE_LIMIT, say(client, last_words)).await);
 }
 
@@ -159,7 +168,8 @@ async fn say(client: &mut Writer, words: String) -> io::Result<()> {
     client.flush().await
 }
 
-/// Closes the server's side, or leaves it open if the server must not notice.
+/// Closes the connection to the server, or keeps it open if the server must not notice
+/// that the actor is dead.
 async fn close(shared: &Shared, actor: &Actor, upstream: Upstream, shown: Life) {
     if shown == Life::Silent {
         shared.afterlife.freeze(upstream);

@@ -1,15 +1,18 @@
-//! The lines and numbers that requests and replies have in common.
+//! The lines and numbers of the Redis protocol, which requests and replies both
+//! contain.
 
 use std::ops::Range;
 
-/// The longest header of a frame: a sign, digits, and some spare room.
+/// The largest header in bytes: the type byte of RESP, such as `$` or `*`, and a
+/// length, with spare room.
 const MAX_HEADER: usize = 64;
 
-/// Bytes that do not follow the protocol, and the reason.
+/// The reason why some bytes do not follow the Redis protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// The header that begins at `from`, without its line end, once it is complete.
+/// The position of the header that begins at `from`, without its line end. `None` while
+/// it is incomplete.
 pub(crate) fn line(
     buffer: &[u8],
     from: usize,

@@ -1,7 +1,7 @@
 //! A server that requires encryption, a password or a database number.
 //!
-//! The proxy sends these at the start of each of its connections, so actors need not
-//! know them.
+//! The proxy fulfils these requirements at the start of each of its connections, so
+//! actors need not know them.
 
 use std::{
     fmt, io,
@@ -16,13 +16,14 @@ use super::{
     tls::Tls,
 };
 
-/// The port of a server whose URL has none.
+/// The port of a server whose URL names none.
 const PORT: u16 = 6379;
 
-/// The connection time-out for each address of a host.
+/// How long a connection to each address of a host may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The address of such a server and its requirements. Clones share them.
+/// The address of a server that requires encryption, a password or a database number,
+/// and what it requires. Clones share both.
 #[derive(Clone)]
 pub struct Guarded(Arc<Guard>);
 
@@ -66,7 +67,7 @@ impl Guarded {
         }
     }
 
-    /// The commands that must succeed before any other command.
+    /// The commands that the proxy sends first on each connection: login and database.
     pub(crate) fn greeting(&self) -> &[Vec<String>] {
         &self.0.greeting
     }
@@ -87,7 +88,7 @@ impl PartialEq for Guarded {
 impl Eq for Guarded {}
 
 impl fmt::Debug for Guarded {
-    /// Prints the address without secrets.
+    /// Prints the address without the password and without the user.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Guarded({:?})", self.0.place)
     }
@@ -117,7 +118,7 @@ fn tcp(rest: &str) -> io::Result<Guard> {
     let (host, port) = host_and_port(place);
     let addresses: Vec<_> =
         (host.trim_matches(['[', ']']), port).to_socket_addrs()?.collect();
-    // A host may have more addresses than its server listens on.
+    // A host may have several addresses, and its server may listen on only one.
     let is_open = |address: &&_| TcpStream::connect_timeout(address, PATIENCE).is_ok();
     let address = addresses.iter().find(is_open).or(addresses.first());
     let address = *address.ok_or_else(|| invalid("the host has no address"))?;

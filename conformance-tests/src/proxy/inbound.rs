@@ -1,4 +1,4 @@
-//! The direction from the client to the server, step by step.
+//! Passes a client's requests on to the server, and injects faults at its steps.
 
 use std::{io, sync::Arc};
 
@@ -17,21 +17,21 @@ use super::{
     wire::{Reply, Wire},
 };
 
-/// A reply that the client does not get.
+/// The server's reply to a request of the proxy itself, which the client does not get.
 pub(super) type Answer = oneshot::Receiver<Bytes>;
 
-/// The reason why this direction ended.
+/// The reason why no more requests are passed on.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The client sends no more, and the server was informed.
+    /// The client sends no more, and the server was told so.
     ClientLeft,
-    /// The client or the server is gone.
+    /// The connection to the client or to the server is broken.
     Broken,
     /// The client sent bytes that do not follow the protocol.
     Malformed(Malformed),
     /// A fault breaks this connection.
     Cut,
-    /// A fault kills the actor. These commands run late.
+    /// A fault kills the actor. These of its commands run late.
     Dies(Life, Vec<Request>),
 }
 
@@ -41,7 +41,7 @@ impl From<io::Error> for Ended {
     }
 }
 
-/// The requests that the client sends.
+/// Reads the client's requests from its connection.
 pub(crate) struct Requests {
     reader: Reader,
     buffer: BytesMut,
@@ -61,7 +61,7 @@ impl Requests {
         self.reader.read(&mut self.buffer).await
     }
 
-    /// Completes when the client sends no more. Requests that arrive before are kept.
+    /// Completes when the client sends no more. Keeps the requests that arrive before.
     pub(super) async fn end(&mut self) {
         while matches!(self.read().await, Ok(bytes) if bytes > 0) {}
     }
@@ -95,7 +95,10 @@ impl Inbound<'_> {
     async fn wait_for_more(&mut self) -> Result<(), Ended> {
         self.server.flush().await?;
         match self.requests.read().await {
-            Ok(bytes) if bytes > 0 => Ok(()),
+            Ok(bytes) if bytes > 0 => {
+                self.shared.traffic.moves();
+                Ok(())
+            }
             Ok(_) | Err(_) => Err(self.release_worker().await),
         }
     }
@@ -120,11 +123,11 @@ impl Inbound<'_> {
         let step = self.describe(kind, &request);
         let can_wait = matches!(kind, Kind::Blocking(_));
         if self.shared.ledger.is_parking() {
-            // Earlier requests must not wait together with this one, and no step of
-            // another actor may pass while the server has not run them.
+            // The server must have run all earlier requests of this client before this
+            // step waits, because a step of another actor may pass meanwhile.
             self.hand_on_what_came_before().await?;
         }
-        match self.shared.ledger.arrives(step, can_wait).await {
+        match self.shared.ledger.arrives(step, &request, can_wait).await {
             None => self.go_through(kind, &request).await,
             Some(fault) => self.inject(fault, kind, request).await,
         }
@@ -135,6 +138,11 @@ impl Inbound<'_> {
             Kind::Exec => self.session.contents().to_vec(),
             _ => Vec::new(),
         };
+        let arguments = match kind {
+            Kind::Exec => self.session.arguments(),
+            _ => request.digest(),
+        };
+        let arguments = self.shared.ledger.is_parking().then_some(arguments);
         StepRecord {
             actor: self.actor.name.clone(),
             connection: self.connection,
@@ -142,6 +150,7 @@ impl Inbound<'_> {
             command: request.word(0),
             script: rewrite::script_label(&self.shared.scripts(), kind, request),
             contents,
+            arguments,
             fate: Fate::Passed,
         }
     }
@@ -161,7 +170,7 @@ impl Inbound<'_> {
         }
     }
 
-    /// Passes a request on, with the proxy's time in it if the request asks for time.
+    /// Passes a request on to the server. A script also gets the proxy's time.
     pub(super) async fn pass(
         &mut self,
         kind: Kind,
@@ -173,7 +182,8 @@ impl Inbound<'_> {
         Ok(self.server.send(&pieces).await?)
     }
 
-    /// Sends a request whose reply the client must not see.
+    /// Sends a request whose reply the client does not get. Returns a receiver of the
+    /// reply.
     pub(super) async fn send_keeping(
         &mut self,
         pieces: &[Bytes],
@@ -186,7 +196,7 @@ impl Inbound<'_> {
     }
 }
 
-/// The other direction has ended, so the reply will not come.
+/// The error when the task that reads replies has ended, so that the reply cannot come.
 pub(super) fn gone(_: RecvError) -> Ended {
     Ended::Broken
 }

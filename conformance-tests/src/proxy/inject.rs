@@ -1,4 +1,4 @@
-//! Injection of faults at steps on their way to the server.
+//! Injects faults at steps on their way to the server.
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -14,7 +14,7 @@ use super::{
 };
 
 impl Inbound<'_> {
-    /// Injects a fault at a step.
+    /// Carries out a fault at a step. An error says how the connection ends.
     pub(super) async fn inject(
         &mut self,
         fault: Fault,
@@ -55,8 +55,8 @@ impl Inbound<'_> {
         }
     }
 
-    /// Completes once the client has all replies to its earlier requests. Then the same
-    /// fault leaves the client with the same knowledge in each run.
+    /// Completes once the client has the replies to all its earlier requests. So a
+    /// fault hits a client that knows the same in each run.
     pub(super) async fn hand_on_what_came_before(&mut self) -> Result<(), Ended> {
         let (told, reached) = oneshot::channel();
         self.wire.expect(Reply::Mark(told));
@@ -64,7 +64,8 @@ impl Inbound<'_> {
         reached.await.map_err(gone)
     }
 
-    /// The requests that the client sent behind the current one.
+    /// The requests that the client has sent after the current one and that run late.
+    /// Empty if they are to be dropped.
     fn left_behind(&mut self, behind: Behind) -> Result<Vec<Request>, Ended> {
         let mut left = Vec::new();
         let mut is_queueing = false;
@@ -89,7 +90,7 @@ impl Inbound<'_> {
     }
 
     /// Lets the server run the request, and sends the client nothing more. The
-    /// connection ends after this.
+    /// connection must end after this.
     async fn run_unheard(
         &mut self,
         kind: Kind,
@@ -106,7 +107,7 @@ impl Inbound<'_> {
         self.hand_on_what_came_before().await
     }
 
-    /// Sends an error to the client in place of the server's reply.
+    /// Sends the client an error in place of the server's reply.
     async fn refuse(&mut self, kind: Kind, error: &str) -> Result<(), Ended> {
         if kind == Kind::Exec {
             self.session.end_transaction();
@@ -116,7 +117,8 @@ impl Inbound<'_> {
         Ok(())
     }
 
-    /// Sends the server a command that comes from another client.
+    /// Sends the server the command of [`Fault::Meanwhile`], on the proxy's own
+    /// connection.
     async fn tell_server(&mut self, command: &[String]) -> Result<(), Ended> {
         let words: Vec<_> = command.iter().map(String::as_str).collect();
         let told = self.shared.server.ask(&words).await;

@@ -1,8 +1,8 @@
 //! The plan of faults, the record of steps, and the steps that wait for a decision.
 //!
-//! Without parking, the plan decides on a step when the step arrives. With parking, a
-//! step waits until the suite lets it go on or injects a fault. The suite then controls
-//! the order of steps and can try every interleaving.
+//! Usually the plan decides on a step when it arrives. After [`Ledger::park`] each step
+//! waits until the suite lets it go on or injects a fault. The suite then controls the
+//! order of steps and can try every interleaving.
 
 use std::{
     collections::BTreeMap,
@@ -11,23 +11,26 @@ use std::{
 
 use tokio::sync::{oneshot, watch};
 
-use super::record::{Fate, Fault, StepRecord};
+use super::{
+    record::{Fate, Fault, StepRecord},
+    request::Request,
+};
 
-/// A step: the actor's name and the step's number.
+/// The name of an actor and the number of one of its steps.
 type StepOfActor = (String, u32);
 
-/// The fault that fires at a step, if any.
+/// The fault that fires at a step. `None` if the step passes.
 type PlannedFault = Option<Fault>;
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
     entries: Mutex<Entries>,
     parked: watch::Sender<usize>,
-    /// How many commands of [`Fault::Meanwhile`] were decided and have no reply yet.
+    /// How many commands of [`Fault::Meanwhile`] were decided on and have no reply yet.
     unfinished: watch::Sender<usize>,
 }
 
-/// A command of [`Fault::Meanwhile`] until it is dropped.
+/// Counts as an unfinished command of [`Fault::Meanwhile`] until it is dropped.
 #[derive(Debug)]
 pub(super) struct Unfinished<'a>(&'a Ledger);
 
@@ -48,9 +51,10 @@ struct Entries {
 
 #[derive(Debug)]
 struct Parked {
-    /// The index of the step in the record.
+    /// The index of the step in the record of steps.
     at: usize,
     can_wait: bool,
+    request: Request,
     decide: oneshot::Sender<PlannedFault>,
 }
 
@@ -79,10 +83,6 @@ impl Ledger {
         self.entries().steps.clone()
     }
 
-    pub(crate) fn step_count(&self) -> usize {
-        self.entries().steps.len()
-    }
-
     pub(crate) fn trouble(&self, what: &str) {
         self.entries().troubles.push(what.to_owned());
     }
@@ -91,16 +91,17 @@ impl Ledger {
         self.entries().troubles.clone()
     }
 
-    /// Records a step that needs no decision.
+    /// Adds a step that needs no decision to the record.
     pub(crate) fn write(&self, step: StepRecord) {
         self.entries().steps.push(step);
     }
 
-    /// Records a step and returns the fault for it, at once or when the suite has
-    /// decided.
+    /// Adds a step to the record. Returns the fault for it, at once or when the suite
+    /// has decided.
     pub(crate) async fn arrives(
         &self,
         step: StepRecord,
+        request: &Request,
         can_wait: bool,
     ) -> PlannedFault {
         let at_step = (step.actor.clone(), step.step);
@@ -112,7 +113,9 @@ impl Ledger {
                 return self.begun(entries.inject_as_planned(&at_step, at, can_wait));
             }
             let (decide, decision) = oneshot::channel();
-            entries.parked.insert(at_step.clone(), Parked { at, can_wait, decide });
+            let request = request.clone();
+            let parked = Parked { at, can_wait, request, decide };
+            entries.parked.insert(at_step.clone(), parked);
             self.parked.send_replace(entries.parked.len());
             decision
         };
@@ -120,8 +123,8 @@ impl Ledger {
         decision.await.unwrap_or(None)
     }
 
-    /// Counts the command of a decided fault, while the plan is locked. So after
-    /// [`heal`](Self::heal) no command is left that is neither counted nor finished.
+    /// Counts a fault's command as unfinished while the plan is locked. So
+    /// [`heal`](Self::heal) cannot miss a command that was decided on and not yet sent.
     fn begun(&self, planned: PlannedFault) -> PlannedFault {
         if let Some(Fault::Meanwhile(_)) = &planned {
             self.unfinished.send_modify(|unfinished| *unfinished += 1);
@@ -129,15 +132,16 @@ impl Ledger {
         planned
     }
 
-    /// The command of a decided fault, to be dropped once the server has run it.
+    /// The guard of a fault's command, which the caller drops once the server has run
+    /// the command. `None` if the fault has no command.
     pub(super) fn unfinished(&self, fault: &Fault) -> Option<Unfinished<'_>> {
         matches!(fault, Fault::Meanwhile(_)).then(|| Unfinished(self))
     }
 
-    /// Completes once the server has run the command of each decided fault.
+    /// Completes once the server has run the commands of all faults decided on so far.
     pub(crate) async fn finished(&self) {
         let mut unfinished = self.unfinished.subscribe();
-        // The sender lives as long as the ledger.
+        // The channel stays open, because its sender lives as long as the ledger.
         let _ = unfinished.wait_for(|unfinished| *unfinished == 0).await;
     }
 
@@ -152,13 +156,20 @@ impl Ledger {
 
     pub(crate) async fn parked(&self, count: usize) -> Vec<StepRecord> {
         let mut parked = self.parked.subscribe();
-        // The sender lives as long as the ledger.
+        // The channel stays open, because its sender lives as long as the ledger.
         let _ = parked.wait_for(|parked| *parked >= count).await;
         let entries = self.entries();
         entries.parked.values().map(|parked| entries.steps[parked.at].clone()).collect()
     }
 
-    /// Lets a parked step go on. Returns whether the step was parked.
+    /// The request of a parked step. `None` if the step is not parked.
+    pub(crate) fn request(&self, actor: &str, step: u32) -> Option<Request> {
+        let entries = self.entries();
+        Some(entries.parked.get(&(actor.to_owned(), step))?.request.clone())
+    }
+
+    /// Decides on a parked step: it passes, or the fault is injected. Returns whether
+    /// the step was parked.
     pub(crate) fn decide(&self, actor: &str, step: u32, fault: PlannedFault) -> bool {
         let at_step = (actor.to_owned(), step);
         let mut entries = self.entries();
@@ -175,7 +186,7 @@ impl Ledger {
             }
             None => None,
         };
-        // If the step's connection has ended meanwhile, the decision has no effect.
+        // The step does not exist any more if its connection has ended meanwhile.
         match parked.decide.send(planned) {
             Ok(()) => true,
             Err(planned) => {
@@ -185,7 +196,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets the plan and lets all parked steps go on.
+    /// Removes all planned faults and lets all parked steps go on.
     pub(crate) fn heal(&self) {
         let mut entries = self.entries();
         entries.plan.clear();
@@ -200,8 +211,8 @@ impl Ledger {
 }
 
 impl Entries {
-    /// A time-out applies only to a command that can wait. At another command it stays
-    /// planned.
+    /// Takes the fault that is planned for a step. A time-out is taken only at a
+    /// command that the server can hold, and stays planned at any other.
     fn inject_as_planned(
         &mut self,
         at_step: &StepOfActor,
@@ -217,7 +228,7 @@ impl Entries {
     }
 }
 
-/// Removes a parked step when its connection ends.
+/// Removes a parked step when it is dropped, because the step's connection has ended.
 struct Leaves<'a> {
     ledger: &'a Ledger,
     at_step: StepOfActor,

@@ -36,11 +36,13 @@
 mod actor;
 mod afterlife;
 mod blocking;
+mod chance;
 mod clock;
 mod command;
 mod connection;
 mod fault_proxy;
 mod frame;
+mod gate;
 mod guarded;
 mod inbound;
 mod inject;
@@ -56,11 +58,14 @@ mod server;
 mod stream;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
+mod traffic;
 mod upstream;
 mod waiting;
 mod wire;
 
+pub(crate) use chance::Draws;
 pub use clock::VirtualClock;
+pub(crate) use fault_proxy::HeldCommand;
 pub use fault_proxy::{Endpoint, FaultProxy, Transport};
 pub use guarded::Guarded;
 pub use patch::Fitted;

@@ -1,4 +1,4 @@
-//! The direction from the server to the client.
+//! Passes the server's replies on to the client.
 
 use std::io;
 
@@ -10,10 +10,11 @@ use super::{
     frame::Malformed,
     reply::{Announcement, ReplyParser, is_error},
     stream::{Reader, Writer},
+    traffic::Traffic,
     wire::{Reply, Wire},
 };
 
-/// The reason why this direction ended.
+/// The reason why no more replies are passed on.
 #[derive(Debug)]
 pub(crate) enum Stopped {
     /// The server closed the connection.
@@ -24,7 +25,7 @@ pub(crate) enum Stopped {
     Malformed(Malformed),
 }
 
-/// The replies that the server sends.
+/// Reads the server's replies from its connection.
 pub(crate) struct Replies {
     pub(crate) reader: Reader,
     buffer: BytesMut,
@@ -58,7 +59,7 @@ impl Replies {
         }
     }
 
-    /// Reads and ignores everything until the server has closed its side.
+    /// Reads and drops everything until the server has closed its side.
     pub(crate) async fn drain(&mut self) -> io::Result<()> {
         while self.read().await? > 0 {
             self.buffer.clear();
@@ -72,7 +73,10 @@ pub(crate) struct Outbound<'a> {
     pub(crate) client: &'a mut Writer,
     pub(crate) wire: &'a Wire,
     pub(crate) actor: &'a Actor,
-    /// In RESP2, only a client with subscriptions gets announcements.
+    connection: u32,
+    traffic: &'a Traffic,
+    /// Whether the client has subscriptions. In RESP2 only such a client gets messages
+    /// without a request.
     is_subscribed: bool,
 }
 
@@ -81,9 +85,11 @@ impl<'a> Outbound<'a> {
         replies: &'a mut Replies,
         client: &'a mut Writer,
         wire: &'a Wire,
-        actor: &'a Actor,
+        (actor, connection): (&'a Actor, u32),
+        traffic: &'a Traffic,
     ) -> Self {
-        Self { replies, client, wire, actor, is_subscribed: false }
+        let is_subscribed = false;
+        Self { replies, client, wire, actor, connection, traffic, is_subscribed }
     }
 
     /// Passes replies on until one side ends.
@@ -103,7 +109,7 @@ impl<'a> Outbound<'a> {
                     self.client.flush().await?;
                     tokio::select! {
                         read = self.replies.read() => match read {
-                            Ok(bytes) if bytes > 0 => {}
+                            Ok(bytes) if bytes > 0 => self.traffic.moves(),
                             Ok(_) | Err(_) => return Ok(Stopped::ServerLeft),
                         },
                         () = self.wire.stirred() => {}
@@ -143,9 +149,10 @@ impl<'a> Outbound<'a> {
                 if !is_error(&reply) {
                     self.wire.set_protocol(version);
                 }
-                self.send(reply).await
+                self.send_unlisted(reply).await
             }
-            // An unexpected reply states why the server closes the connection.
+            Some(Reply::Unlisted) => self.send_unlisted(reply).await,
+            // A reply that no request expects is an error before the server closes.
             _ => self.send(reply).await,
         }
     }
@@ -154,7 +161,14 @@ impl<'a> Outbound<'a> {
         if self.wire.is_muted() {
             return Ok(());
         }
-        self.actor.is_sent(&reply);
+        self.actor.is_sent(self.connection, &reply);
+        self.client.send(&[reply]).await
+    }
+
+    async fn send_unlisted(&mut self, reply: Bytes) -> io::Result<()> {
+        if self.wire.is_muted() {
+            return Ok(());
+        }
         self.client.send(&[reply]).await
     }
 
@@ -175,7 +189,7 @@ impl<'a> Outbound<'a> {
     }
 }
 
-/// The receiver is gone if the connection is already closing.
+/// Sends a reply to its receiver, which is gone if the connection is already closing.
 fn tell<T>(told: oneshot::Sender<T>, reply: T) {
     drop(told.send(reply));
 }

@@ -1,5 +1,4 @@
-//! Changes scripts on their way to the server. This turns a correct backend into a
-//! mutant.
+//! Changes scripts on their way to the server, to turn a correct backend into a mutant.
 
 use std::sync::{
     Arc,
@@ -11,14 +10,15 @@ use bytes::Bytes;
 /// A change of one script, or of a text that several scripts contain.
 #[derive(Debug)]
 pub(crate) struct Patch {
-    /// `None` for every script that contains the text.
+    /// The name of the script to change. `None` for every script that contains the
+    /// text.
     script: Option<String>,
     from: String,
     to: String,
     fitted: Fitted,
 }
 
-/// Whether a patch has changed a script yet. Clones share the flags.
+/// Whether a patch has changed a script so far. Clones share the answer.
 #[derive(Debug, Clone, Default)]
 pub struct Fitted {
     fits: Arc<AtomicBool>,
@@ -26,12 +26,13 @@ pub struct Fitted {
 }
 
 impl Fitted {
-    /// Whether the patch has changed a script.
+    /// Whether the patch has changed a script so far.
     pub fn get(&self) -> bool {
         self.fits.load(Ordering::Relaxed)
     }
 
-    /// Whether the script has passed the proxy, and the patch does not fit it.
+    /// Whether the script passed the proxy and the patch did not fit it, because the
+    /// text to replace does not occur exactly once.
     pub fn is_misfit(&self) -> bool {
         self.is_misfit.load(Ordering::Relaxed)
     }
@@ -48,13 +49,14 @@ impl Patch {
         Self { script: None, from, to, fitted: Fitted::default() }
     }
 
-    /// Whether the patch has changed a script.
+    /// The handle by which the suite learns whether the patch has changed a script.
     pub(crate) fn fitted(&self) -> Fitted {
         self.fitted.clone()
     }
 
-    /// A script's name is the comment of its first line. The line with the flags may
-    /// stand before it, and the shim may stand before it in the same line.
+    /// Whether the patch is for this script. The script's name is the comment in its
+    /// first line, or in its second line if the first has the flags. The proxy's shim
+    /// may stand before the comment in the same line.
     fn is_for(&self, source: &str) -> bool {
         let Some(script) = &self.script else { return source.contains(&self.from) };
         let mut lines = source.lines().skip_while(|line| line.starts_with("#!"));
@@ -62,9 +64,8 @@ impl Patch {
         lines.next().is_some_and(|line| line.ends_with(&name))
     }
 
-    /// Replaces the text if it occurs exactly once. Otherwise the patch was written for
-    /// another version of the script, and the script must not run as if it were
-    /// patched.
+    /// Replaces the text if it occurs exactly once. Otherwise returns `None`: the patch
+    /// was written for another version of the script, which must not run unpatched.
     fn apply(&self, source: &str) -> Option<String> {
         if source.matches(&self.from).count() != 1 {
             self.fitted.is_misfit.store(true, Ordering::Relaxed);
@@ -75,7 +76,7 @@ impl Patch {
     }
 }
 
-/// Applies all patches for the script. If one does not fit, the result is a script that
+/// The script with all patches that are for it. If one does not fit, a script that
 /// fails at each call.
 pub(crate) fn patched(patches: &[Patch], source: &[u8]) -> Bytes {
     let original = || Bytes::copy_from_slice(source);

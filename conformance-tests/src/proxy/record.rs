@@ -1,8 +1,8 @@
-//! Faults, and the record of each step.
+//! The kinds of faults, and the record of each step.
 
 use std::fmt;
 
-/// A fault at a step.
+/// A fault that the proxy can inject at a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -34,7 +34,7 @@ pub enum Fault {
     TimeOut,
 }
 
-/// The fate of the commands that an actor sent after the command that a fault hit.
+/// What happens to the commands that an actor sent after the command that a fault hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
     /// The commands are never sent.
@@ -52,14 +52,15 @@ pub enum When {
     After,
 }
 
-/// The fate of a step.
+/// What happened to a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// The step went through.
+    /// The step reached the server without a fault.
     Passed,
     /// This fault fired at the step.
     Injected(Fault),
-    /// The step's command was sent on the same connection after one that a fault hit.
+    /// The actor sent the step's command after one that a fault hit, on the same
+    /// connection.
     LeftBehind(Behind),
 }
 
@@ -74,11 +75,15 @@ pub struct StepRecord {
     pub step: u32,
     /// The command's name, in upper case.
     pub command: String,
-    /// The name of the script that the step runs.
+    /// The name of the script that the step runs. `None` if it runs no script.
     pub script: Option<String>,
-    /// The labels of the commands that a transaction runs.
+    /// The labels of the commands in the transaction that the step runs. Empty for any
+    /// other step.
     pub contents: Vec<String>,
-    /// The fate of the step.
+    /// A digest of the command's arguments, or of those of all commands in the
+    /// transaction. `None` for a step that arrived while steps did not park.
+    pub arguments: Option<u64>,
+    /// What happened to the step.
     pub fate: Fate,
 }
 

@@ -1,5 +1,5 @@
-//! The server's output: replies and announcements of RESP2 and RESP3, cut out of the
-//! stream unchanged.
+//! Splits the bytes that a server sends into replies and announcements of RESP2 and
+//! RESP3, without changing them.
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,18 +12,18 @@ pub fn replies_in(sent: &[u8]) -> usize {
     std::iter::from_fn(|| parser.next(&mut buffer).ok().flatten()).count()
 }
 
-/// The parser's position in the reply at the head of the buffer.
+/// The state of parsing the reply at the head of the buffer.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyParser {
     at: usize,
-    /// How far an incomplete line was already searched for its end.
+    /// How many bytes of an incomplete line were already searched for the line end.
     searched: usize,
-    /// The number of values still to come. `None` before the first byte.
+    /// How many values of the reply are still to come. `None` before its first byte.
     missing: Option<usize>,
 }
 
 impl ReplyParser {
-    /// Takes the next complete reply off the buffer, if there is one.
+    /// Removes the next complete reply from the buffer. `None` if it is incomplete.
     pub(crate) fn next(
         &mut self,
         buffer: &mut BytesMut,
@@ -40,8 +40,8 @@ impl ReplyParser {
         Ok(Some(buffer.split_to(whole).freeze()))
     }
 
-    /// Skips one value, or the header of an aggregate. Returns the number of values in
-    /// the aggregate.
+    /// Skips one value, or the header of an aggregate. Returns how many values the
+    /// aggregate has (0 for a single value). `None` if the bytes are incomplete.
     fn value(&mut self, buffer: &mut BytesMut) -> Result<Option<usize>, Malformed> {
         let Some(kind) = buffer.get(self.at).copied() else { return Ok(None) };
         if matches!(kind, b'+' | b'-' | b':' | b',' | b'#' | b'_' | b'(') {
@@ -56,7 +56,8 @@ impl ReplyParser {
             }
             b'*' | b'~' | b'>' => count.unwrap_or(0),
             b'%' => 2 * count.unwrap_or(0),
-            // An attribute precedes the value that it describes.
+            // An attribute comes before the value that it describes, so one more
+            // follows.
             b'|' => 2 * count.unwrap_or(0) + 1,
             _ => return Err(Malformed("unknown reply type")),
         };
@@ -93,17 +94,19 @@ pub(crate) fn is_error(reply: &[u8]) -> bool {
     matches!(reply.first(), Some(b'-' | b'!'))
 }
 
-/// A message that the server sends unasked, or as the reply to a subscription.
+/// A message that the server sends without a request, or as the reply to a
+/// subscription.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Announcement<'a> {
-    /// `message`, `subscribe`, `invalidate` and so on.
+    /// The kind: `message`, `subscribe`, `invalidate` and so on.
     pub(crate) kind: &'a [u8],
-    /// The integer at its end: the current number of subscriptions.
+    /// The integer at the message's end, which is the current number of subscriptions.
+    /// `None` if it does not end with an integer.
     pub(crate) count: Option<i64>,
 }
 
 impl<'a> Announcement<'a> {
-    /// Reads a reply as an announcement, in the form of RESP2 or RESP3.
+    /// Parses an announcement of RESP2 or RESP3. `None` for an ordinary reply.
     pub(crate) fn read(reply: &'a [u8]) -> Option<Self> {
         if !matches!(reply.first(), Some(b'*' | b'>')) {
             return None;

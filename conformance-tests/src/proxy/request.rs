@@ -1,16 +1,22 @@
-//! The clients' output: arrays of bulk strings, cut out of the stream unchanged.
+//! Splits the bytes that a client sends into requests, without changing them. A request
+//! is an array of bulk strings.
 
-use std::ops::Range;
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    ops::Range,
+};
 
 use bytes::{Bytes, BytesMut};
 
 use super::frame::{Malformed, line, number};
 
-/// The limit of Redis itself.
+/// The largest number of arguments of a command. It and [`MAX_ARG_BYTES`] are limits of
+/// Redis itself.
 const MAX_ARGS: i64 = 1024 * 1024;
 const MAX_ARG_BYTES: usize = 512 * 1024 * 1024;
 
-/// The maximum space reserved in advance. A client may announce more than it sends.
+/// The most bytes that are reserved for an argument before it has arrived, because a
+/// client may announce more bytes than it sends.
 const MAX_RESERVED: usize = 32 * 1024 * 1024;
 
 /// One command as the client sent it.
@@ -39,12 +45,20 @@ impl Request {
         self.args.iter().map(|range| &self.bytes[range.clone()])
     }
 
-    /// An argument as upper-case text, for command names and keywords.
+    /// The argument at that index in upper case, for command names and keywords. Empty
+    /// if there is none.
     pub(crate) fn word(&self, at: usize) -> String {
         String::from_utf8_lossy(self.arg(at).unwrap_or_default()).to_ascii_uppercase()
     }
 
-    /// The request with another argument at that position, in pieces.
+    /// A digest of the command and its arguments.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.bytes.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The request with another argument at that index, as pieces to send in order.
     pub(crate) fn with_arg(&self, at: usize, arg: &[u8]) -> Vec<Bytes> {
         vec![
             self.bytes.slice(..self.start_of(at)),
@@ -53,8 +67,8 @@ impl Request {
         ]
     }
 
-    /// The request with another argument at that position and more arguments at its
-    /// end.
+    /// The request with another argument at that index and more arguments at its end,
+    /// as pieces to send in order.
     pub(crate) fn with_arg_and(
         &self,
         at: usize,
@@ -76,14 +90,14 @@ impl Request {
     }
 }
 
-/// The command of these arguments, as a client would send it.
+/// The bytes of a command with these arguments, as a client sends them.
 pub(crate) fn encode<'a>(args: impl ExactSizeIterator<Item = &'a [u8]>) -> Bytes {
     let mut bytes = BytesMut::from(format!("*{}\r\n", args.len()).as_bytes());
     args.for_each(|arg| bytes.extend_from_slice(&bulk(arg)));
     bytes.freeze()
 }
 
-/// A bulk string.
+/// The bytes of a bulk string with this text.
 pub(crate) fn bulk(text: &[u8]) -> Bytes {
     let mut bytes = format!("${}\r\n", text.len()).into_bytes();
     bytes.extend_from_slice(text);
@@ -98,20 +112,20 @@ pub fn requests_in(sent: &[u8]) -> usize {
     std::iter::from_fn(|| parser.next(&mut buffer).ok().flatten()).count()
 }
 
-/// The parser's position in the request at the head of the buffer. It makes sure that
-/// no byte is parsed twice, even when a request arrives in small pieces.
+/// The state of parsing the request at the head of the buffer. It remembers its
+/// position, so that no byte is parsed twice even if a request arrives in small pieces.
 #[derive(Debug, Default)]
 pub(crate) struct RequestParser {
     at: usize,
     head: usize,
     wanted: Option<usize>,
-    /// The length of the argument whose header has been read.
+    /// The length of the argument whose header was read. `None` before that.
     arg_bytes: Option<usize>,
     args: Vec<Range<usize>>,
 }
 
 impl RequestParser {
-    /// Takes the next complete request off the buffer, if there is one.
+    /// Removes the next complete request from the buffer. `None` if it is incomplete.
     pub(crate) fn next(
         &mut self,
         buffer: &mut BytesMut,

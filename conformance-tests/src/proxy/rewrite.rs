@@ -1,12 +1,16 @@
-//! Translates a request for the server, and determines what happens to its reply.
-//! Requests pass unchanged, except for those that ask for the time or name a script.
+//! Translates each request for the server, and decides what happens to its reply.
+//! A request passes unchanged unless it asks for the time or names a script.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use bytes::Bytes;
 use relq_core::environment::Clock as _;
 
 use super::{
+    chance::{AS_SCRIPT, DrawsFrom},
     command::Kind,
     fault_proxy::Shared,
     request::{Request, bulk, encode},
@@ -14,18 +18,26 @@ use super::{
     wire::Reply,
 };
 
-/// A digest that no script has.
+/// A valid digest that belongs to no script.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000";
 
-/// The state of one connection, derived from the client's requests.
+/// What the proxy knows about one connection from the client's requests.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The server's id of the connection.
+    /// The id that the server gave to the connection.
     id: String,
-    /// The labels of the queued commands, between MULTI and EXEC.
-    transaction: Option<Vec<String>>,
-    /// The connection's subscriptions, by kind.
+    /// `None` outside of a transaction.
+    transaction: Option<Transaction>,
+    /// The names that the connection is subscribed to, by the kind of subscription.
     subscriptions: BTreeMap<String, BTreeSet<Bytes>>,
+}
+
+/// The commands that a connection has queued since `MULTI`.
+#[derive(Debug, Default)]
+struct Transaction {
+    labels: Vec<String>,
+    /// A digest of all commands with their arguments.
+    arguments: u64,
 }
 
 impl Session {
@@ -38,7 +50,12 @@ impl Session {
     }
 
     pub(crate) fn contents(&self) -> &[String] {
-        self.transaction.as_deref().unwrap_or_default()
+        self.transaction.as_ref().map_or(&[], |it| &it.labels)
+    }
+
+    /// A digest of the commands in the transaction.
+    pub(crate) fn arguments(&self) -> u64 {
+        self.transaction.as_ref().map_or(0, |it| it.arguments)
     }
 
     pub(crate) fn end_transaction(&mut self) {
@@ -49,14 +66,15 @@ impl Session {
         &self.id
     }
 
-    /// Updates the state of the connection for a request. Returns the expected reply.
+    /// Updates what is known about the connection. Returns what to do with the reply.
     fn follow(&mut self, kind: Kind, request: &Request) -> Reply {
         match kind {
-            Kind::Multi => self.transaction = Some(Vec::new()),
+            Kind::Multi => self.transaction = Some(Transaction::default()),
             Kind::Exec | Kind::Discard => self.transaction = None,
             _ => {}
         }
         match (kind, request.arg(1)) {
+            (Kind::Free, _) => Reply::Unlisted,
             (Kind::Hello, Some(b"3")) => Reply::Hello(3),
             (Kind::Hello, Some(_)) => Reply::Hello(2),
             (Kind::Discard, _) if request.word(0) == "RESET" => Reply::Hello(2),
@@ -65,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Updates the subscriptions. Returns the number of confirmations to expect.
+    /// Updates the subscriptions. Returns how many confirmations the server will send.
     fn subscribe(&mut self, request: &Request) -> usize {
         let word = request.word(0);
         let named = request.args().skip(1).map(Bytes::copy_from_slice);
@@ -85,7 +103,8 @@ impl Session {
     }
 }
 
-/// The bytes to send for a request, and the expected reply, if there is one.
+/// The bytes to send to the server for a request, and what to do with the reply. `None`
+/// if the server sends no reply.
 pub(crate) fn for_server(
     shared: &Shared,
     session: &mut Session,
@@ -97,7 +116,7 @@ pub(crate) fn for_server(
     }
     match kind {
         Kind::Nothing => (vec![request.bytes().clone()], None),
-        // The server decides whether the user may run TIME.
+        // `TIME` goes to the server too, which decides whether the user may run it.
         Kind::Time => {
             (vec![request.bytes().clone()], Some(Reply::Replace(time(shared))))
         }
@@ -111,7 +130,8 @@ pub(crate) fn for_server(
     }
 }
 
-/// The bytes to send between MULTI and EXEC. Time is taken when a command is queued.
+/// The bytes to send for a command in a transaction. Its time is that of the moment
+/// when it is queued.
 fn queued(
     shared: &Shared,
     session: &mut Session,
@@ -119,8 +139,11 @@ fn queued(
     request: &Request,
 ) -> Vec<Bytes> {
     let label = script_label(&shared.scripts(), kind, request);
-    if let Some(contents) = &mut session.transaction {
-        contents.push(label.unwrap_or_else(|| request.word(0)));
+    if let Some(Transaction { labels, arguments }) = &mut session.transaction {
+        labels.push(label.unwrap_or_else(|| request.word(0)));
+        let mut hasher = DefaultHasher::new();
+        (*arguments, request.digest()).hash(&mut hasher);
+        *arguments = hasher.finish();
     }
     match kind {
         Kind::Time => {
@@ -132,9 +155,32 @@ fn queued(
     }
 }
 
-/// The commands to send to the server instead of `request`. If `request` runs a script,
-/// the proxy's time is added to its arguments.
-fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
+/// What the answer of a request is drawn from.
+pub(super) fn draws_from(shared: &Shared, kind: Kind, request: &Request) -> DrawsFrom {
+    let mut scripts = shared.scripts();
+    let script = request.arg(1).unwrap_or_default();
+    match kind {
+        Kind::Plain => DrawsFrom::command(&request.word(0)),
+        Kind::Eval if is_well_formed(request) => {
+            let (digest, _) = scripts.learn(script);
+            scripts.draws_from(digest.as_bytes())
+        }
+        Kind::EvalSha if is_well_formed(request) => scripts.draws_from(script),
+        _ => DrawsFrom::default(),
+    }
+}
+
+/// Whether the reply depends on the server's chance or its clock: XPENDING returns for how
+/// long an entry was idle.
+fn varies(request: &Request) -> bool {
+    let name = request.word(0);
+    DrawsFrom::command(&name).is_random() || name == "XPENDING"
+}
+
+/// The bytes to send to the server in place of `request`. If it runs a script, the
+/// proxy's time is added to its arguments, and the draws that were set. A command
+/// whose reply varies becomes a script.
+pub(super) fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
     let mut scripts = shared.scripts();
     match kind {
         Kind::Eval => {
@@ -145,7 +191,8 @@ fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
             }
         }
         Kind::EvalSha if is_well_formed(request) => {
-            if let Some(shimmed) = scripts.shimmed(request.arg(1).unwrap_or_default()) {
+            let shimmed = scripts.shimmed(request.arg(1).unwrap_or_default());
+            if let Some(shimmed) = shimmed.map(str::to_owned) {
                 let time = scripts.for_shim(shared.clock.time_of_next_script());
                 return request.with_arg_and(1, shimmed.as_bytes(), &time);
             }
@@ -154,13 +201,21 @@ fn timed(shared: &Shared, kind: Kind, request: &Request) -> Vec<Bytes> {
         Kind::Plain if scripts.names_entries() && request.word(0) == "XADD" => {
             return with_named_entry(shared, request);
         }
+        Kind::Plain if scripts.names_entries() && varies(request) => {
+            let time = scripts.for_shim(shared.clock.time_of_next_script());
+            let (_, shimmed) = scripts.learn(AS_SCRIPT.as_bytes());
+            let words = [b"EVAL".as_slice(), &shimmed, b"0"].into_iter();
+            let words = words.chain(request.args());
+            let words = words.chain(time.iter().map(String::as_bytes));
+            return vec![encode(words.collect::<Vec<_>>().into_iter())];
+        }
         _ => {}
     }
     vec![request.bytes().clone()]
 }
 
-/// A request that adds an entry to a stream, with an id of the proxy's time where the
-/// server was to choose one.
+/// A request that adds an entry to a stream. If the client left the choice of the id to
+/// the server, the proxy writes an id made from its own time.
 fn with_named_entry(shared: &Shared, request: &Request) -> Vec<Bytes> {
     const KEY: usize = 1;
     let chosen = (KEY + 1..request.len()).find(|at| request.arg(*at) == Some(b"*"));
@@ -173,17 +228,18 @@ fn with_named_entry(shared: &Shared, request: &Request) -> Vec<Bytes> {
     }
 }
 
-/// Whether the number of keys fits the arguments. If not, the server must refuse the
-/// request; the arguments that the proxy adds must not make it valid.
+/// Whether the call of a script has as many keys as it announces. If not, the proxy
+/// adds no arguments, because they could make a call valid that the server must refuse.
 fn is_well_formed(request: &Request) -> bool {
     let keys = request.arg(2).and_then(|keys| std::str::from_utf8(keys).ok());
     let keys = keys.and_then(|keys| keys.parse::<usize>().ok());
     keys.is_some_and(|keys| keys <= request.len() - 3)
 }
 
-/// Asks for the scripts that the server got in place of the client's. A script that has
-/// not passed the proxy does not exist for the client, even if the server has it from
-/// elsewhere: called by its digest, it would run without the shim and without patches.
+/// `SCRIPT EXISTS` for the scripts that the server got in place of the client's. A
+/// script that has not passed the proxy does not exist for the client, even if the
+/// server has it: called by its digest, it would run without the shim and without
+/// patches.
 fn script_exists(scripts: &Scripts, request: &Request) -> Vec<Bytes> {
     const COMMAND: usize = 2;
     let words = request.args().take(COMMAND);
@@ -193,7 +249,7 @@ fn script_exists(scripts: &Scripts, request: &Request) -> Vec<Bytes> {
     vec![encode(words.chain(digests).collect::<Vec<_>>().into_iter())]
 }
 
-/// The name of the script that a request runs.
+/// The name of the script that a request runs. `None` if it runs no script.
 pub(crate) fn script_label(
     scripts: &Scripts,
     kind: Kind,

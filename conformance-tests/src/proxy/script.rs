@@ -1,28 +1,35 @@
-//! Scripts that read the proxy's clock.
+//! Lets scripts read the proxy's clock in place of the server's.
 //!
 //! ```text
-//!  client   EVALSHA a1… 1 key arg                     TIME in a1… is the server's
-//!  server   EVALSHA b2… 1 key arg 41024448 0 unnamed  b2… is a1… behind a shim
+//! client   EVALSHA a1… 1 key arg                       TIME would be the server's
+//! server   EVALSHA b2… 1 key arg 41024448 0 named 2.0  b2… is a1… with a shim
 //! ```
 //!
-//! The shim takes the time off the end of `ARGV` and shadows `redis` with a table. The
-//! table's `call` and `pcall` reply to `TIME` with that time, and everything else is
-//! the real `redis`. After the word `named` the entries that the script adds to streams
-//! get ids of that time too, and not of the server's. The shim is one line before the script's first line (after
-//! `#!lua …`), so line numbers stay the same. `KEYS`, `ARGV` and the flags are those
+//! The shim is Lua code that the proxy inserts before the script. It removes the
+//! proxy's words from the end of `ARGV`, and hides `redis` behind a table. The table's
+//! `call` and `pcall` reply to `TIME` with the proxy's time, and pass everything else to
+//! the real `redis`. If the word after the time is `named`, entries that the script adds
+//! to streams get ids made from that time. Commands with random results (`RANDOMKEY`,
+//! `SRANDMEMBER`, `ZRANDMEMBER`, `SCAN`) then reply as the suite's [`Draws`] say, and
+//! the idle times in the reply to `XPENDING` are 0, because the server measures them by
+//! its own clock. The shim is in the same line as the script's first line after
+//! `#!lua …`, so that line numbers stay the same. `KEYS`, `ARGV` and the flags are those
 //! of the client.
 //!
 //! A digest that the proxy does not know passes unchanged, and so does one that the
-//! server forgot. Both give NOSCRIPT, as they would without the proxy.
+//! server forgot. The server replies NOSCRIPT to both, as it would without the proxy.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use bytes::{Bytes, BytesMut};
 use sha1_smol::Sha1;
 
-use super::patch::{Patch, patched};
+use super::{
+    chance::{Draws, DrawsFrom},
+    patch::{Patch, patched},
+};
 
-/// The shim as one line, so that the script after it keeps its line numbers.
+/// The shim in one line, so that the script after it keeps its line numbers.
 static SHIM: LazyLock<String> = LazyLock::new(|| {
     include_str!("time_shim.lua").lines().flat_map(|line| [line.trim(), " "]).collect()
 });
@@ -30,29 +37,32 @@ static SHIM: LazyLock<String> = LazyLock::new(|| {
 /// The scripts that passed the proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
-    /// Keyed by the client's digest, and also by the digest of the script with the
-    /// shim.
+    /// The scripts, by the client's digest and also by the digest of the script with
+    /// the shim.
     known: HashMap<String, Known>,
     labels: HashMap<String, String>,
     patches: Vec<Patch>,
     names_entries: bool,
+    /// The draws of the script that the server runs next.
+    draws: Draws,
 }
 
 #[derive(Debug, Clone)]
 struct Known {
-    /// The script that the server gets in its place, and its digest.
+    /// The script with the shim, which the server gets. `shimmed` is its digest.
     source: Bytes,
     shimmed: String,
     label: String,
+    draws_from: DrawsFrom,
 }
 
 impl Scripts {
-    /// Sets a script's name in the record of steps.
+    /// Sets the name of the script with that digest in the record of steps.
     pub(crate) fn name(&mut self, digest: &str, label: &str) {
         self.labels.insert(digest.to_ascii_lowercase(), label.to_owned());
     }
 
-    /// From now on the entries of streams get ids of the proxy's time.
+    /// From now on new entries of streams get ids made from the proxy's time.
     pub(crate) fn name_entries(&mut self) {
         self.names_entries = true;
     }
@@ -61,11 +71,24 @@ impl Scripts {
         self.names_entries
     }
 
-    /// The arguments to append to a script's `ARGV`. The shim removes them before the
-    /// script itself runs.
-    pub(crate) fn for_shim(&self, [seconds, micros]: [String; 2]) -> [String; 3] {
+    /// The arguments that the proxy appends to a script's `ARGV` for the shim, which
+    /// removes them before the script itself runs.
+    pub(crate) fn for_shim(&mut self, [seconds, micros]: [String; 2]) -> [String; 4] {
         let word = if self.names_entries { "named" } else { "unnamed" };
-        [seconds, micros, word.to_owned()]
+        let draws = std::mem::take(&mut self.draws);
+        [seconds, micros, word.to_owned(), draws.to_string()]
+    }
+
+    /// Sets the draws of the script that the server runs next. The scripts after it run
+    /// without draws.
+    pub(super) fn draw(&mut self, draws: Draws) {
+        self.draws = draws;
+    }
+
+    /// What the script with that digest draws from.
+    pub(super) fn draws_from(&self, digest: &[u8]) -> DrawsFrom {
+        let digest = String::from_utf8_lossy(digest).to_ascii_lowercase();
+        self.known.get(&digest).map(|known| known.draws_from).unwrap_or_default()
     }
 
     /// Applies `patch` to each script that it is meant for and that a client sends from
@@ -74,16 +97,19 @@ impl Scripts {
         self.patches.push(patch);
     }
 
-    /// Stores a script. Returns its digest and the script to send in its place.
+    /// Stores a script. Returns its digest, and the script to send to the server in its
+    /// place.
     pub(crate) fn learn(&mut self, source: &[u8]) -> (String, Bytes) {
         let digest = digest(source);
         if let Some(known) = self.known.get(&digest) {
             return (digest, known.source.clone());
         }
-        let shimmed = shim(&patched(&self.patches, source));
+        let patched = patched(&self.patches, source);
+        let shimmed = shim(&patched);
         let known = Known {
             shimmed: self::digest(&shimmed),
             label: label(source, &digest),
+            draws_from: DrawsFrom::script(&patched),
             source: shimmed.clone(),
         };
         self.known.insert(known.shimmed.clone(), known.clone());
@@ -91,7 +117,8 @@ impl Scripts {
         (digest, shimmed)
     }
 
-    /// The digest to send in place of the client's, if the proxy knows the script.
+    /// The digest of the script with the shim, given the client's digest. `None` if the
+    /// proxy does not know the script.
     pub(crate) fn shimmed(&self, digest: &[u8]) -> Option<&str> {
         let digest = String::from_utf8_lossy(digest).to_ascii_lowercase();
         self.known.get(&digest).map(|known| known.shimmed.as_str())
@@ -103,7 +130,7 @@ impl Scripts {
         self.known.keys().map(named).collect()
     }
 
-    /// The name of this script.
+    /// The name of the script with this text.
     pub(crate) fn label_of_source(&self, source: &[u8]) -> String {
         let digest = digest(source);
         let given = self.labels.get(&digest);
@@ -127,7 +154,7 @@ pub(crate) fn digest(source: &[u8]) -> String {
 }
 
 fn shim(source: &[u8]) -> Bytes {
-    // The server refuses an incomplete first line with its own error.
+    // A script whose first line `#!…` is incomplete is left to the server to refuse.
     let flags = match source.iter().position(|byte| *byte == b'\n') {
         Some(end) if source.starts_with(b"#!") => end + 1,
         None if source.starts_with(b"#!") => return Bytes::copy_from_slice(source),
@@ -140,7 +167,7 @@ fn shim(source: &[u8]) -> Bytes {
     shimmed.freeze()
 }
 
-/// The script's first comment, which describes it, and the beginning of its digest,
+/// The default name of a script: its first comment, and the beginning of its digest,
 /// which distinguishes scripts with the same comment.
 fn label(source: &[u8], digest: &str) -> String {
     let text = String::from_utf8_lossy(source);

@@ -1,4 +1,5 @@
-//! The proxy's own connection to the server, beside those for clients.
+//! The proxy's own connection to the server, apart from those that it makes for
+//! clients.
 
 use std::io;
 
@@ -6,7 +7,7 @@ use bytes::Bytes;
 
 use super::{reply::is_error, stream::Address, upstream::Upstream};
 
-/// The server behind the proxy.
+/// The server behind the proxy, with the proxy's own connection to it.
 pub(crate) struct Server {
     pub(crate) address: Address,
     own: tokio::sync::Mutex<Option<Upstream>>,
@@ -17,7 +18,7 @@ impl Server {
         Self { address, own: tokio::sync::Mutex::new(None) }
     }
 
-    /// Completes once the server holds a command of that client.
+    /// Completes once the server holds a blocking command of the client with that id.
     pub(crate) async fn holds(&self, client: &str) -> io::Result<()> {
         loop {
             let list = self.ask(&["CLIENT", "LIST", "ID", client]).await?;
@@ -30,9 +31,26 @@ impl Server {
         }
     }
 
-    /// Unblocks a held client, as if its time limit had passed.
+    /// Makes the server reply to a held command as if its time limit had passed.
     pub(crate) async fn let_go(&self, client: &str) -> io::Result<()> {
         self.ask(&["CLIENT", "UNBLOCK", client, "TIMEOUT"]).await.map(drop)
+    }
+
+    /// Sends `count` commands to the server, and returns their replies, among which may
+    /// be errors.
+    pub(crate) async fn ask_all(
+        &self,
+        pieces: &[Bytes],
+        count: usize,
+    ) -> io::Result<Vec<Bytes>> {
+        let mut own = self.own.lock().await;
+        let mut upstream = match own.take() {
+            Some(kept) => kept,
+            None => Upstream::open(&self.address).await?,
+        };
+        let replies = upstream.ask_all(pieces, count).await?;
+        *own = Some(upstream);
+        Ok(replies)
     }
 
     /// Sends a command to the server and returns its reply.
@@ -53,8 +71,8 @@ impl Server {
                 (new, reply)
             }
         };
-        // The connection is put back only after the reply, so a dropped call cannot
-        // leave an unread reply behind.
+        // The connection is put back only after the reply was read. So a dropped future
+        // leaves no unread reply for the next command.
         *own = Some(upstream);
         if is_error(&reply) {
             return Err(io::Error::other(String::from_utf8_lossy(&reply).into_owned()));

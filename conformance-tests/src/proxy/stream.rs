@@ -14,8 +14,8 @@ use tokio_rustls::client::TlsStream;
 
 use super::guarded::Guarded;
 
-/// Smaller pieces are copied into one buffer of up to this many bytes. A longer piece
-/// is sent without a copy.
+/// The size in bytes of the buffer into which short pieces are copied before they are
+/// sent. A longer piece is sent without a copy.
 const GATHERED: usize = 16 * 1024;
 
 /// Where a Redis server listens.
@@ -26,12 +26,12 @@ pub enum Address {
     Unix(PathBuf),
     /// An address and port.
     Tcp(SocketAddr),
-    /// A server that requires more than a connection.
+    /// A server that requires encryption, a password or a database number.
     Guarded(Guarded),
 }
 
 impl Address {
-    /// The commands to send first on each connection.
+    /// The commands that the proxy sends first on each connection to the server.
     pub(crate) fn greeting(&self) -> &[Vec<String>] {
         match self {
             Self::Unix(_) | Self::Tcp(_) => &[],
@@ -106,7 +106,7 @@ impl Reader {
     /// Reads the available bytes. Returns their number, which is 0 at the end of the
     /// stream. Dropping the future loses no bytes.
     pub(crate) async fn read(&mut self, into: &mut BytesMut) -> io::Result<usize> {
-        // Space reserved for a large frame is used up first.
+        // If space was reserved for a large frame, the bytes go there first.
         if into.capacity() == into.len() {
             into.reserve(GATHERED);
         }
@@ -153,7 +153,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells the peer that no more bytes come.
+    /// Flushes, and tells the peer that no more bytes come.
     pub(crate) async fn finish(&mut self) -> io::Result<()> {
         self.flush().await?;
         match &mut self.half {
@@ -164,13 +164,13 @@ impl Writer {
         }
     }
 
-    /// Turns the coming close into a reset on TCP. The reader must be dropped after
-    /// this.
+    /// Makes the connection end with a reset, on TCP. The caller must drop the reader
+    /// after this.
     pub(crate) fn reset(self) {
         if let Half::Tcp(half) = self.half
             && half.as_ref().set_zero_linger().is_ok()
         {
-            // Dropping the write half would first close the stream cleanly.
+            // Dropping this half would close the connection cleanly, without a reset.
             half.forget();
         }
     }

@@ -1,4 +1,4 @@
-//! TLS connections to the server.
+//! TLS connections from the proxy to the server.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use tokio_rustls::{
 
 use super::stream::Stream;
 
-/// The trusted certificate authorities.
+/// The host name of a server, and the certificate authorities that are trusted for it.
 #[derive(Clone)]
 pub(crate) struct Tls {
     connector: TlsConnector,

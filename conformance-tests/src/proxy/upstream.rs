@@ -1,4 +1,4 @@
-//! The proxy's connection to the server for one client.
+//! The proxy's connection to the server on behalf of one client.
 
 use std::{io, time::Duration};
 
@@ -34,7 +34,8 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// Sends one command and returns its reply. No other command may be under way.
+    /// Sends one command and returns its reply. No other command on this connection may
+    /// be without a reply.
     pub(crate) async fn ask<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
@@ -45,10 +46,25 @@ impl Upstream {
         self.replies.next().await
     }
 
+    /// Sends `count` commands at once, and returns their replies.
+    pub(crate) async fn ask_all(
+        &mut self,
+        pieces: &[Bytes],
+        count: usize,
+    ) -> io::Result<Vec<Bytes>> {
+        self.writer.send(pieces).await?;
+        self.writer.flush().await?;
+        let mut replies = Vec::with_capacity(count);
+        while replies.len() < count {
+            replies.push(self.replies.next().await?);
+        }
+        Ok(replies)
+    }
+
     /// Closes the connection and waits until the server has seen it. After this, each
     /// command that was sent has run or will never run.
     pub(crate) async fn close(mut self) -> io::Result<()> {
-        // A server that is gone has already closed the connection.
+        // If this fails, the server has already closed the connection.
         if self.writer.finish().await.is_err() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Blocking commands that the server holds. The proxy keeps their time limits.
+//! Blocking commands that the server holds, with their time limits kept by the proxy.
 
 use std::{io, time::Duration};
 
@@ -27,10 +27,16 @@ impl Inbound<'_> {
             answered = &mut reply => return answered.map_err(gone),
             held = self.held_at_server(&id) => held?,
         }
-        self.wait_held(&id, reply, deadline).await
+        let holds = self.shared.holds(&self.actor.name, request, &id);
+        let answer = self.wait_held(&id, reply, deadline).await?;
+        let number = holds.number;
+        drop(holds);
+        self.shared.gate.passes(number).await;
+        Ok(answer)
     }
 
-    /// When this returns, the wait has left no visible effect.
+    /// Waits until the server replies, the time limit passes or the client leaves.
+    /// After that the server does not hold the command any more.
     async fn wait_held(
         &mut self,
         id: &str,
@@ -44,19 +50,22 @@ impl Inbound<'_> {
             () = self.requests.end() => return Err(self.release_worker().await),
             () = sleep_until(self.shared, deadline) => {}
         }
+        let _under_way = self.shared.traffic.begins();
         let let_go = self.shared.server.let_go(id).await;
         let_go.map_err(|error| self.not_listened_to(&error))?;
         reply.await.map_err(gone)
     }
 
-    /// Completes once the server holds a command of the connection with that id.
+    /// Completes once the server holds a blocking command of the connection with that
+    /// id.
     pub(super) async fn held_at_server(&self, id: &str) -> Result<(), Ended> {
         let held = self.shared.server.holds(id).await;
         held.map_err(|error| self.not_listened_to(&error))
     }
 
-    /// A server that is down counts as an ordinary fault. A server that refuses the
-    /// proxy's own command makes the run worthless.
+    /// How a connection ends when the proxy's own command fails. If the server is down,
+    /// the connection is broken. If the server refuses the command, the error is
+    /// recorded, because the run then tests nothing.
     pub(super) fn not_listened_to(&self, error: &io::Error) -> Ended {
         if error.kind() == io::ErrorKind::Other {
             self.shared.ledger.trouble(&format!("the server refused: {error}"));

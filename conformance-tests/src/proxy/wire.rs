@@ -1,10 +1,10 @@
-//! The state shared by the two directions of a connection: the replies still to come,
-//! and what to do with each.
+//! The state that both directions of a connection share: the replies that are still to
+//! come, and what to do with each of them.
 
 use std::{
     collections::VecDeque,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
 };
@@ -12,20 +12,26 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{Notify, oneshot};
 
-/// One reply to come.
+use super::traffic::Traffic;
+
+/// What to do with one reply that is still to come.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The client gets the reply unchanged.
     Pass,
     /// The client gets this in place of the reply, unless the reply is an error.
     Replace(Bytes),
-    /// The client does not get the reply.
+    /// The proxy keeps the reply, and the client does not get it.
     Keep(oneshot::Sender<Bytes>),
-    /// The reply decides whether later replies use that protocol version.
+    /// The reply to `HELLO`. Unless it is an error, later replies use that protocol
+    /// version.
     Hello(u8),
+    /// The client gets the reply unchanged. The reply has numbers and times of the
+    /// server itself, so it does not count when the states of two runs are compared.
+    Unlisted,
     /// The next replies are this many confirmations of subscriptions.
     Confirmations(usize),
-    /// The proxy made this reply without the server.
+    /// The proxy made this reply itself, and the server sends none.
     Made(Bytes),
     /// Not a reply. The receiver is notified when all earlier replies were passed on.
     Mark(oneshot::Sender<()>),
@@ -37,49 +43,59 @@ pub(crate) struct Wire {
     replies: Mutex<VecDeque<Reply>>,
     protocol: AtomicU8,
     is_muted: AtomicBool,
-    /// Notified when the proxy makes a reply that may be the next one.
+    /// Notified when the proxy adds a reply of its own, which may be the next to send.
     stirred: Notify,
+    traffic: Arc<Traffic>,
 }
 
 impl Wire {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(traffic: &Arc<Traffic>) -> Self {
         Self {
             replies: Mutex::default(),
             protocol: AtomicU8::new(2),
             is_muted: AtomicBool::new(false),
             stirred: Notify::new(),
+            traffic: Arc::clone(traffic),
         }
     }
 
     pub(crate) fn expect(&self, reply: Reply) {
         let is_made_here = is_made_here(&reply);
         self.replies().push_back(reply);
+        self.traffic.adds(1);
         if is_made_here {
             self.stirred.notify_one();
         }
     }
 
-    /// The next reply that comes from the server.
+    /// Removes and returns what to do with the next reply that the server sends.
     pub(crate) fn next(&self) -> Option<Reply> {
-        self.replies().pop_front()
+        let next = self.replies().pop_front();
+        self.traffic.ends(isize::from(next.is_some()));
+        next
     }
 
-    /// The next reply, if the proxy made it.
+    /// Removes and returns the next reply if the proxy made it or marked its place.
+    /// `None` if the next reply comes from the server.
     pub(crate) fn next_made_here(&self) -> Option<Reply> {
         let mut replies = self.replies();
         if replies.front().is_some_and(is_made_here) {
+            self.traffic.ends(1);
             replies.pop_front()
         } else {
             None
         }
     }
 
-    /// Counts one confirmation, if the next expected reply is one.
+    /// Counts one confirmation of a subscription, if the next expected reply is one.
     pub(crate) fn confirm(&self) {
         let mut replies = self.replies();
         match replies.front_mut() {
             Some(Reply::Confirmations(left)) if *left > 1 => *left -= 1,
-            Some(Reply::Confirmations(_)) => drop(replies.pop_front()),
+            Some(Reply::Confirmations(_)) => {
+                drop(replies.pop_front());
+                self.traffic.ends(1);
+            }
             _ => {}
         }
     }
@@ -92,7 +108,7 @@ impl Wire {
         self.stirred.notified().await;
     }
 
-    /// From now on the client gets no replies.
+    /// From now on the client gets no more replies.
     pub(crate) fn mute(&self) {
         self.is_muted.store(true, Ordering::Relaxed);
     }
@@ -101,7 +117,7 @@ impl Wire {
         self.is_muted.load(Ordering::Relaxed)
     }
 
-    /// The protocol version of replies, 2 or 3.
+    /// The version of the Redis protocol that replies use: 2 or 3.
     pub(crate) fn protocol(&self) -> u8 {
         self.protocol.load(Ordering::Relaxed)
     }
@@ -112,6 +128,13 @@ impl Wire {
 
     fn replies(&self) -> MutexGuard<'_, VecDeque<Reply>> {
         self.replies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let left = self.replies().len();
+        self.traffic.ends(isize::try_from(left).unwrap_or(isize::MAX));
     }
 }
 

@@ -1,4 +1,5 @@
-//! A Markdown table with named rows and columns, one of which can be replaced.
+//! Edits a Markdown table with named rows and columns: it can replace one row or one
+//! column and keep the others.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ struct Row {
 }
 
 impl Grid {
-    /// A table without rows.
+    /// Creates a table that has no rows yet.
     pub(super) fn new<const COLUMNS: usize>(
         corner: &str,
         heads: [&str; COLUMNS],
@@ -26,13 +27,13 @@ impl Grid {
         Self { corner: corner.to_owned(), heads, rows: Vec::new() }
     }
 
-    /// Parses the table at the start of a text. Returns an empty table if there is
-    /// none.
+    /// Parses the table at the start of a text. Returns an empty table if the text does
+    /// not begin with one. `corner` is the heading of the first column.
     pub(super) fn parse(text: &str, corner: &str) -> Self {
         let mut lines = text.lines().filter_map(words);
         let mut grid = Self::new(corner, []);
         grid.heads = lines.next().map(|(_, heads)| heads).unwrap_or_default();
-        // Skip the line between the head and the rows.
+        // This is the line `|---|---|` between the headings and the rows.
         lines.next();
         for (name, mut cells) in lines {
             cells.resize(grid.heads.len(), String::new());
@@ -41,7 +42,7 @@ impl Grid {
         grid
     }
 
-    /// Replaces the names of the columns.
+    /// Replaces the headings of the columns, apart from the first column.
     pub(super) fn set_heads<const COLUMNS: usize>(&mut self, heads: [&str; COLUMNS]) {
         self.heads = heads.map(str::to_owned).into();
     }
@@ -101,7 +102,8 @@ impl fmt::Display for Grid {
     }
 }
 
-/// Splits a line into its first cell and the others.
+/// Splits a line of a table into its first cell and the other cells. Returns `None` if
+/// the line does not belong to a table.
 fn words(line: &str) -> Option<(String, Vec<String>)> {
     let line = line.trim().strip_prefix('|')?;
     let mut cells = line.strip_suffix('|').unwrap_or(line).split('|');

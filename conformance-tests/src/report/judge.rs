@@ -1,4 +1,4 @@
-//! Runs the suite and keeps the messages of panics.
+//! Runs the suite on a backend, and turns each panic into a failed result.
 
 use std::{
     any::Any,
@@ -17,7 +17,7 @@ use crate::{
     sweep::{self, Injection, Tally},
 };
 
-/// The cases to judge.
+/// Which cases a report runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chosen {
     /// All cases that apply to the kind of store.
@@ -36,7 +36,7 @@ impl Chosen {
 }
 
 /// Judges the backend by all chosen cases that apply to it, by every act that supports
-/// faults, by the model, and on Redis by every order of the commands of each scene.
+/// faults, by the model, and by every order of the commands of each scene.
 ///
 /// # Panics
 /// When the backend cannot be opened at all, or the operating system gives no runtime.
@@ -48,8 +48,8 @@ pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report 
     Report { backend: capabilities.backend, cases: in_parallel(&tasks, run) }
 }
 
-/// The report of the backend if it keeps all its promises. Only its capabilities are
-/// asked for, and nothing is judged. Whoever has run the tests already can check with it
+/// The report that the backend gets if it keeps all its promises. It reads the
+/// backend's capabilities and runs no case. After the tests have passed, it shows
 /// whether a document is up to date.
 ///
 /// # Panics
@@ -68,8 +68,8 @@ fn tasks<S: Subject + Default>(profile: Profile) -> Vec<Task> {
         tasks.extend(sweep::names().map(|name| Task::Act(name, injection)));
     }
     tasks.push(Task::Model);
-    if profile == Profile::Redis {
-        tasks.extend(explore::scenes().map(Task::Scene));
+    if explore::can_explore(&S::default(), profile) {
+        tasks.extend(explore::scenes_on(profile).map(Task::Scene));
     }
     tasks
 }
@@ -82,7 +82,8 @@ fn concerns(case: &Case, profile: Profile) -> bool {
     }
 }
 
-/// How faults are injected into the backend's acts, if the backend supports it.
+/// How faults are injected into the backend's acts. `None` if the backend does not
+/// support that.
 fn injection<S: Subject + Default>(profile: Profile) -> Option<Injection> {
     match profile {
         Profile::Redis => Some(Injection::AtTheProxy),
@@ -99,7 +100,7 @@ fn capabilities<S: Subject + Default>(profile: Profile) -> Capabilities {
     })
 }
 
-/// A case, an act, the model or a scene, to be judged.
+/// One part of a report: a case, an act, the reference model or a scene.
 enum Task {
     Case(&'static Case),
     Act(&'static str, Injection),
@@ -154,7 +155,7 @@ impl Task {
         }
     }
 
-    /// The result if the promise is kept.
+    /// The result that a backend with these capabilities gets if it keeps the promise.
     fn expected(&self, capabilities: &Capabilities) -> Judged {
         let are_met =
             |needs: &[Need]| needs.iter().all(|need| need.is_met_by(capabilities));
@@ -196,7 +197,7 @@ fn of_tally(tally: &Tally) -> CaseResult {
     } else if !tally.unsupported.is_empty() {
         CaseResult::Unsupported
     } else if tally.faults_fired == 0 {
-        // FAULT-FIRED: an act that no fault hit was not judged.
+        // FAULT-FIRED: an act that no fault hit was not tested.
         CaseResult::Failed("no fault fired".to_owned())
     } else {
         CaseResult::Passed
@@ -213,7 +214,7 @@ fn of_scene(explored: Result<Result<Option<Explored>, String>, String>) -> CaseR
     }
 }
 
-/// Returns the result, or the message of the panic.
+/// The result of `run`. If it panics, the error is the message of the panic.
 fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| words(&*panic))
 }

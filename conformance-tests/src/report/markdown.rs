@@ -18,7 +18,7 @@ use std::{
 
 use super::{Counts, Report, grid::Grid};
 
-/// The row with the totals of the whole report.
+/// The name of the table row that holds the totals of the report.
 const ALL: &str = "**all**";
 
 const MATRIX: &str = "matrix";
@@ -27,8 +27,9 @@ const SUMMARY_HEADS: [&str; 5] =
     ["backend", "cases", "passed", "failed", "unsupported"];
 
 impl Report {
-    /// Returns a Markdown table with the columns that are equal in each run. The number
-    /// of steps is left out, because a waiting claim takes more or fewer of them.
+    /// Returns this report as a Markdown table. It contains only columns that are the
+    /// same in each run. The number of steps is left out, because a waiting claim takes
+    /// more steps in some runs.
     pub fn markdown(&self) -> String {
         let [_, heads @ ..] = SUMMARY_HEADS;
         let mut grid = Grid::new(self.backend, heads);
@@ -49,8 +50,8 @@ impl Report {
         let mut options = File::options();
         let mut open =
             options.read(true).write(true).create(true).truncate(false).open(file)?;
-        // Without the lock, what another process writes between our read and our write
-        // would be lost.
+        // The lock keeps another process from writing between the read and the write
+        // here, because its change would then be lost.
         open.lock()?;
         let mut text = String::new();
         open.read_to_string(&mut text)?;
@@ -107,7 +108,8 @@ impl Report {
         grid.to_string()
     }
 
-    /// One row per topic, and the row of totals.
+    /// Returns one row for each topic, with its name and counts, and then the row of
+    /// totals.
     fn rows(&self) -> Vec<(String, Counts)> {
         let topics = self.topics().into_iter();
         let topics = topics.map(|(topic, counts)| (topic.to_owned(), counts));
@@ -120,7 +122,8 @@ fn cells(counts: &Counts) -> [String; 4] {
     [cases, passed, failed, unsupported].map(|count| count.to_string())
 }
 
-/// The promises kept, out of how many if some were not kept, and how many were broken.
+/// Returns the text that the matrix shows for a topic: `12` if all promises were kept,
+/// otherwise `10 of 12` or `10 of 12, 1 failed`.
 fn matrix_cell(counts: &Counts) -> String {
     let Counts { cases, passed, failed, .. } = *counts;
     match (passed == cases, failed) {
@@ -138,7 +141,8 @@ fn end(section: &str) -> String {
     format!("<!-- conformance {section}: end -->\n")
 }
 
-/// The offsets at which the section's table begins and ends.
+/// Returns the offsets at which the table of a section begins and ends, or `None` if
+/// the text does not have the marks of that section.
 fn between_marks(text: &str, section: &str) -> Option<(usize, usize)> {
     let begin = begin(section);
     let from = text.find(&begin)? + begin.len();

@@ -1,10 +1,11 @@
 //! The results of the whole suite for one backend.
 //!
-//! [`judge`] runs every case that applies to a kind of store and the
-//! [model](crate::spec). It runs every act of [depth 1](crate::sweep) for a backend on
-//! Redis, and for an embedded one that declares how its [processes](crate::sweep::processes)
-//! are killed, and every [scene](crate::explore) for a backend on Redis. It returns a
-//! result for each.
+//! [`judge`] returns one result for each test of the suite. It runs every case that
+//! applies to the kind of store, and the [model](crate::spec). If the backend is on
+//! Redis, or is embedded and declares how its [processes](crate::sweep::processes) are
+//! killed, it also runs every [scene](crate::explore) and every act. An act is a call
+//! or a worker that is tested with one fault at each of its steps ([depth
+//! 1](crate::sweep)).
 
 mod grid;
 mod judge;
@@ -17,75 +18,78 @@ pub use judge::{Chosen, expected, judge};
 
 use crate::spec::Summary;
 
-/// The result of one case.
+/// How a case or an act (a call that is tested with faults) ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseResult {
-    /// The promise was kept.
+    /// The backend kept the promise.
     Passed,
-    /// The backend does not support the option that the case needs, and refuses it
-    /// cleanly.
+    /// The backend does not support the option that the case needs, and refuses the
+    /// option before anything is stored.
     Unsupported,
-    /// The promise was broken; the message says how.
+    /// The backend broke the promise. The text is the message of the failed check.
     Failed(String),
 }
 
-/// The result of one case or act.
+/// A case, or an act (a call that is tested with faults), and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
-    /// `topic::name`.
+    /// The id of the case or act: `topic::name`.
     pub id: String,
-    /// The rules that the case judges.
+    /// The numbers of the contract's rules that the case tests, such as `R7`.
     pub rules: &'static [&'static str],
-    /// The result of the case.
+    /// Whether the backend kept the promise.
     pub result: CaseResult,
-    /// Steps of the act.
+    /// The number of steps (commands or SQL statements) of the act in a run without
+    /// faults. Zero for a case.
     pub steps: u64,
-    /// Faults that fired at these steps.
+    /// The number of injected faults that took effect.
     pub faults_fired: u64,
-    /// The summary of the model's runs, if this is the model's result.
+    /// How much the reference model has tested, if this is the result of the model.
+    /// `None` for a case or an act.
     pub played: Option<Summary>,
 }
 
 impl Judged {
-    /// The part of the id before the colons.
+    /// Returns the topic, which is the part of the id before the colons.
     pub fn topic(&self) -> &str {
         self.id.split_once("::").map_or(&self.id, |(topic, _)| topic)
     }
 }
 
-/// All results of one backend.
+/// The results of all tests of the suite for one backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The backend's name.
+    /// The name of the backend.
     pub backend: &'static str,
-    /// All results, in the order of the suite.
+    /// The result of each case and act, in the order in which the suite runs them.
     pub cases: Vec<Judged>,
 }
 
-/// Counts of a report, or of one topic of it.
+/// How many cases of a report, or of one topic of it, ended in each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Cases and acts that were judged.
+    /// The number of cases and acts in the report.
     pub cases: usize,
-    /// Promises kept.
+    /// The number of promises that the backend kept.
     pub passed: usize,
-    /// Promises broken.
+    /// The number of promises that the backend broke.
     pub failed: usize,
-    /// Options that are not supported, and that the backend refuses.
+    /// The number of cases and acts that need an option which the backend does not
+    /// support and refuses.
     pub unsupported: usize,
-    /// Steps of all acts.
+    /// The number of steps that all acts take when no fault is injected.
     pub steps: u64,
-    /// Faults that fired.
+    /// The number of injected faults that took effect.
     pub faults_fired: u64,
 }
 
 impl Report {
-    /// The counts of the whole report.
+    /// Adds up the results of the whole report.
     pub fn counts(&self) -> Counts {
         Counts::of(self.cases.iter())
     }
 
-    /// The counts of each topic, in the order of the suite.
+    /// Adds up the results of each topic. The topics are in the order of the suite.
     pub fn topics(&self) -> Vec<(&str, Counts)> {
         let mut seen = BTreeSet::new();
         let topics = self.cases.iter().map(Judged::topic);
@@ -96,12 +100,12 @@ impl Report {
             .collect()
     }
 
-    /// The summary of the model's runs, if the model was judged.
+    /// Returns how much the reference model has tested, or `None` if it did not run.
     pub fn played(&self) -> Option<Summary> {
         self.cases.iter().find_map(|case| case.played)
     }
 
-    /// Whether nothing failed and at least one case was judged.
+    /// Returns whether at least one case was tested and no promise was broken.
     pub fn is_clean(&self) -> bool {
         let Counts { failed, passed, .. } = self.counts();
         failed == 0 && passed > 0

@@ -1,11 +1,12 @@
-//! A report as text for people.
+//! Prints the report as text for a terminal.
 
 use std::fmt;
 
 use super::{CaseResult, Counts, Judged, Report};
 use crate::spec::Summary;
 
-/// The counts of each topic, then the totals, then each failure with its message.
+/// Prints the counts of each topic, then the totals, then each failure with its
+/// message.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -41,7 +42,7 @@ fn line(f: &mut fmt::Formatter<'_>, topic: &str, counts: &Counts) -> fmt::Result
 }
 
 impl Report {
-    /// The cases that failed, each with its message.
+    /// Returns the cases and acts that failed, each with its failure message.
     pub fn failures(&self) -> impl Iterator<Item = (&Judged, &str)> {
         self.cases.iter().filter_map(|case| match &case.result {
             CaseResult::Failed(words) => Some((case, words.as_str())),
@@ -49,7 +50,7 @@ impl Report {
         })
     }
 
-    /// The command that runs one case again.
+    /// Returns the command line that runs one case or act of the report again.
     pub fn replay(&self, case: &Judged) -> String {
         format!("conformance report --backend {} --only {}", self.backend, case.id)
     }

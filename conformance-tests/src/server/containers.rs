@@ -17,16 +17,16 @@ use testcontainers::{
     runners::AsyncRunner,
 };
 
-/// The image when the environment names none.
+/// The image and the tag of the container, if the environment names none.
 const DEFAULT_IMAGE: &str = "redis";
 const DEFAULT_TAG: &str = "8";
 
-/// The server's port within its container.
+/// The port on which the server listens inside its container.
 const PORT: ContainerPort = ContainerPort::Tcp(6379);
 
 type SuiteResult<T> = Result<T, BoxError>;
 
-/// An order to the container's thread.
+/// An instruction to the thread that controls the container.
 enum Order {
     Kill,
     Restart,
@@ -39,7 +39,8 @@ enum Order {
 #[derive(Debug)]
 pub(crate) struct Container {
     address: SocketAddr,
-    /// Closing this channel removes the container.
+    /// The channel to the thread that controls the container. When the channel is
+    /// closed, the thread removes the container.
     orders: Option<mpsc::Sender<(Order, mpsc::Sender<SuiteResult<()>>)>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -65,7 +66,7 @@ impl Container {
         Ok(Self { address, orders: Some(orders), thread: Some(thread) })
     }
 
-    /// The server's address on this machine. It stays the same after a restart.
+    /// Returns the server's address on this machine, which a restart does not change.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -116,7 +117,8 @@ async fn live(
         }
         Err(error) => return drop(started.send(Err(error))),
     };
-    // The loop blocks only the container's own thread.
+    // This blocks the thread until an order arrives. That harms nothing, because the
+    // thread serves only this container.
     while let Ok((order, answer)) = inbox.recv() {
         let done = match order {
             Order::Kill => container.stop_with_timeout(Some(0)).await,
@@ -134,7 +136,7 @@ async fn launch(
     let chosen = |name, default: &str| env::var(name).unwrap_or(default.to_owned());
     let image = chosen("RELQ_TEST_IMAGE", DEFAULT_IMAGE);
     let tag = chosen("RELQ_TEST_TAG", DEFAULT_TAG);
-    // A port chosen here stays the same when the container is started again.
+    // A port that is chosen here, and not by Docker, stays the same after a restart.
     let container = GenericImage::new(image, tag)
         .with_mapped_port(host_port, PORT.as_u16().tcp())
         .with_cmd(command)

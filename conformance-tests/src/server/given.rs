@@ -1,4 +1,4 @@
-//! A server of the user's, which the tests use one after the other.
+//! A server that the user of the suite provides. The tests use it one after the other.
 
 use std::{
     env, io,
@@ -10,7 +10,8 @@ use std::{
 use super::talk;
 use crate::proxy::{Address, Guarded};
 
-/// The variable for the PEM file of the authority that signed the server's certificate.
+/// The environment variable that names a PEM file with the authority that signed the
+/// server's certificate.
 const CA: &str = "RELQ_TEST_CACERT";
 
 /// A Redis server whose data the suite may delete.
@@ -18,7 +19,7 @@ const CA: &str = "RELQ_TEST_CACERT";
 pub struct GivenServer(Guarded);
 
 impl GivenServer {
-    /// The server at a URL, as [`Guarded::parse`] reads it.
+    /// Reads which server a URL names, as [`Guarded::parse`] does.
     ///
     /// # Errors
     /// As for [`Guarded::parse`].
@@ -52,8 +53,7 @@ static IS_TAKEN: Mutex<bool> = Mutex::new(false);
 static IS_FREE: Condvar = Condvar::new();
 
 impl GivenServer {
-    /// Waits until no other test uses the server: a test must not empty it under
-    /// another.
+    /// Waits until no other test uses the server, because each test empties it.
     pub(super) fn take(self) -> Given {
         let taken = IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = IS_FREE
@@ -64,7 +64,7 @@ impl GivenServer {
     }
 }
 
-/// The user's server, while one test uses it.
+/// The server that the user provided, reserved for one test.
 #[derive(Debug)]
 pub(super) struct Given(Guarded);
 

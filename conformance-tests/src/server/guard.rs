@@ -22,16 +22,18 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// Waits for a line, then becomes the server. Without the line it ends.
+/// A shell script that waits for a line and then becomes the server. If no line comes,
+/// it ends.
 const SERVER: &str = r#"read -r go && exec "$@" </dev/null"#;
 
-/// `$1` is the server, `$2` its folder.
+/// A shell script that waits for the end of its input and then kills the process `$1`,
+/// which is the server, and removes the folder `$2`.
 const GUARD: &str = r#"read -r end; kill -9 "$1"; rm -rf -- "$2""#;
 
-/// The exit code of a shell that does not find the program.
+/// The exit code of a shell when it does not find the program that it is to run.
 const NOT_FOUND: i32 = 127;
 
-/// A running server and its guard.
+/// A running server, and the process that kills it when this process ends.
 #[derive(Debug)]
 pub(super) struct GuardedProcess {
     server: Child,
@@ -39,7 +41,8 @@ pub(super) struct GuardedProcess {
 }
 
 impl GuardedProcess {
-    /// Starts the server. The folder is removed if this process is killed.
+    /// Starts the server and its guard. The guard removes the folder if this process is
+    /// killed.
     pub(super) fn start(server: &Command, folder: &Path) -> io::Result<Self> {
         let mut server =
             shell(SERVER).arg(server.get_program()).args(server.get_args()).spawn()?;
@@ -47,7 +50,8 @@ impl GuardedProcess {
             .arg(server.id().to_string())
             .arg(folder)
             .stderr(Stdio::null())
-            // Ctrl-C ends the group of the test, and the guard must live longer.
+            // The guard gets a process group of its own, because Ctrl-C ends every
+            // process of the test's group.
             .process_group(0)
             .spawn();
         let guard = match guard {
@@ -66,21 +70,27 @@ impl GuardedProcess {
 
     /// Kills the server with SIGKILL.
     pub(super) fn kill(&mut self) -> io::Result<()> {
-        // The guard ends first, because it would remove the folder. The server is
-        // waited for last, so that the guard never sees its id on another process.
+        // The guard is killed first, because it would remove the folder. The server's
+        // exit is collected last, so that no other process can have its id while the
+        // guard runs.
         self.guard.kill()?;
         self.guard.wait()?;
         self.server.kill()?;
         self.server.wait().map(drop)
     }
 
-    /// How the server ended, if it has ended.
+    /// Returns the process id of the server.
+    pub(super) fn id(&self) -> u32 {
+        self.server.id()
+    }
+
+    /// Returns the exit status of the server, or `None` while the server runs.
     pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.server.try_wait()
     }
 }
 
-/// Whether a server ended because its program does not exist.
+/// Returns whether the server ended because `redis-server` is not installed.
 pub(super) fn is_not_found(status: ExitStatus) -> bool {
     status.code() == Some(NOT_FOUND)
 }
@@ -108,7 +118,8 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// A program of its own, which the test below kills.
+    /// A test program that starts a server and waits. The test below starts this
+    /// program and kills it.
     #[test]
     #[ignore = "a_killed_test_leaves_no_server starts it"]
     fn waits_with_a_server() {

@@ -4,22 +4,25 @@
 //!
 //! | value | server |
 //! |---|---|
-//! | not set | the `redis-server` of this machine, on a unix socket |
+//! | not set | the `redis-server` of this machine, on a unix socket. `RELQ_TEST_PROGRAM` names another program, such as a newer Redis or a Valkey |
+//! | `cluster` | the same, each as the only node of a cluster, with all 16,384 slots: a script that uses keys of several slots fails |
 //! | `docker` | a container of the image `RELQ_TEST_IMAGE:RELQ_TEST_TAG`, by default `redis:8`; needs the feature `containers` |
 //! | a URL, or `HOST:PORT` | that server, by one test at a time, **emptied before each**; `RELQ_TEST_CACERT` names the authority that issued its certificate, and TLS needs the feature `tls` |
 //!
-//! In the last two cases the suite starts, kills and configures what it can. A test
+//! With a container or a URL, the suite starts, kills and configures what it can. A test
 //! that needs more than the server allows fails and says so.
 
 #[cfg(feature = "containers")]
 mod containers;
 mod given;
 mod guard;
+mod node;
 mod process;
 mod talk;
 
 use std::{
-    net::TcpListener, ops::Range, path::PathBuf, sync::OnceLock, time::Duration,
+    ffi::OsString, net::TcpListener, ops::Range, path::PathBuf, sync::OnceLock,
+    time::Duration,
 };
 
 use crate::proxy::Address;
@@ -27,17 +30,26 @@ use crate::proxy::Address;
 use containers::Container;
 use given::Given;
 pub use given::GivenServer;
+pub use node::Node;
 use process::Process;
 
 /// How long a server may take to answer its first PING. Longer than any start that
 /// succeeds, also on a machine that starts many containers at once.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Ports below those that Linux and macOS choose for outgoing connections. A port of
-/// theirs could be taken between its choice and the start of the server.
+/// The environment variable that names the server program.
+const PROGRAM: &str = "RELQ_TEST_PROGRAM";
+
+/// The ports from which a server's port is chosen. Linux and macOS take higher ones for
+/// outgoing connections, and could take such a port before the server starts.
 const PORTS: Range<u16> = 20_000..32_000;
 
-/// A server that ends when this is dropped.
+/// The server program of this machine that tests start.
+fn program() -> OsString {
+    std::env::var_os(PROGRAM).unwrap_or_else(|| "redis-server".into())
+}
+
+/// A Redis server, which is stopped when this value is dropped.
 #[derive(Debug)]
 pub struct Server(Kind);
 
@@ -49,14 +61,16 @@ enum Kind {
     Given(Given),
 }
 
-/// The server that the tests of this process use.
+/// The kind of server that the tests of this process use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// A local `redis-server` for each test.
+    /// A `redis-server` of this machine, a new one for each test.
     Local,
-    /// A container for each test.
+    /// The same, in cluster mode: each is the only node of its cluster.
+    Cluster,
+    /// Each test starts a container of its own.
     Docker,
-    /// This server for all tests, one after the other.
+    /// The server that the user provided. All tests use it, one after the other.
     Given(GivenServer),
 }
 
@@ -77,10 +91,12 @@ impl Choice {
         let chosen = std::env::var("RELQ_TEST_SERVER").unwrap_or_default();
         match chosen.as_str() {
             "" => Self::Local,
+            "cluster" => Self::Cluster,
             "docker" => Self::Docker,
             address => Self::Given(address.parse().unwrap_or_else(|error| {
                 panic!(
-                    "RELQ_TEST_SERVER={address} is neither docker nor a server: {error}"
+                    "RELQ_TEST_SERVER={address} is neither cluster, nor docker, nor a \
+                     server: {error}"
                 )
             })),
         }
@@ -117,6 +133,10 @@ impl Server {
     fn choose(options: &[&str], port: Option<u16>) -> Self {
         match Choice::get() {
             Choice::Local => Self(Kind::Process(Process::start(options, port))),
+            Choice::Cluster => {
+                let process = Process::start_in_cluster(options, port);
+                Self(Kind::Process(process))
+            }
             Choice::Docker => Self::in_container(options),
             Choice::Given(server) => {
                 assert!(options.is_empty(), "a server that is given gets no options");
@@ -145,7 +165,7 @@ impl Server {
         panic!("RELQ_TEST_SERVER=docker needs --features relq-conformance/containers");
     }
 
-    /// The URL to connect to.
+    /// Returns the URL by which a client connects to the server.
     pub fn url(&self) -> String {
         match self.address() {
             Address::Tcp(address) => format!("redis://{address}/0"),
@@ -154,7 +174,7 @@ impl Server {
         }
     }
 
-    /// The address that the server listens on.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> Address {
         match &self.0 {
             Kind::Process(process) => process.address(),
@@ -164,7 +184,7 @@ impl Server {
         }
     }
 
-    /// The path of its socket.
+    /// Returns the path of the server's unix socket.
     ///
     /// # Panics
     /// When the server has no socket, because it is not a process of this machine.
@@ -208,8 +228,8 @@ impl Server {
         }
     }
 
-    /// Sends one command of plain words and returns the raw reply, as a client in any
-    /// language might get it.
+    /// Sends one command with these words, and returns the raw reply in the Redis
+    /// protocol.
     ///
     /// # Panics
     /// When the server does not answer.
@@ -228,13 +248,13 @@ impl Server {
     }
 }
 
-/// The options of the suite's servers, wherever they run: no snapshots, and the
-/// commands by which a test reads the whole state.
+/// Returns the options of each server that the suite starts. They turn snapshots off,
+/// and allow the debug commands by which a test reads the whole state.
 fn own_options() -> impl Iterator<Item = &'static str> {
     ["--save", "", "--enable-debug-command", "yes", "--loglevel", "warning"].into_iter()
 }
 
-/// A port of 127.0.0.1 for a server that is about to start.
+/// Returns a free port of 127.0.0.1 for a server that is about to start.
 ///
 /// # Panics
 /// When no port is free.

@@ -1,43 +1,86 @@
-//! A local `redis-server` on a socket of its own.
+//! A `redis-server` process of this machine, on a unix socket of its own.
 
 use std::{
     path::PathBuf,
-    process::Command,
+    process::{Command, ExitStatus},
     time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
 
 use super::{
-    START_LIMIT,
+    PROGRAM, START_LIMIT, free_port,
     guard::{GuardedProcess, is_not_found},
-    own_options, talk,
+    own_options, program, talk,
 };
 use crate::proxy::Address;
 
-/// A process that ends when this is dropped, or when this process is killed.
+/// How many times the node of a cluster is started before the test fails.
+const START_ATTEMPTS: u32 = 5;
+
+/// A `redis-server` process that ends when this is dropped, or when this program is
+/// killed.
 #[derive(Debug)]
 pub(super) struct Process {
     dir: TempDir,
     port: Option<u16>,
     options: Vec<String>,
+    is_in_cluster: bool,
     guarded: Option<GuardedProcess>,
 }
 
 impl Process {
     pub(super) fn start(options: &[&str], port: Option<u16>) -> Self {
+        Self::start_as(options, port, false)
+    }
+
+    /// Starts a server that is the only node of a cluster, and has all slots.
+    pub(super) fn start_in_cluster(options: &[&str], port: Option<u16>) -> Self {
+        let process = Self::start_as(options, port, true);
+        let added = process.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+        assert_eq!(added, "+OK\r\n", "the node takes all slots");
+        process.wait_until_serving();
+        process
+    }
+
+    fn start_as(options: &[&str], port: Option<u16>, is_in_cluster: bool) -> Self {
         let dir = tempfile::Builder::new().prefix("relq-").tempdir();
         let options = options.iter().map(ToString::to_string).collect();
-        let mut process =
-            Self { dir: dir.expect("a temp dir"), port, options, guarded: None };
+        let dir = dir.expect("a temp dir");
+        let mut process = Self { dir, port, options, is_in_cluster, guarded: None };
         process.spawn();
         process
+    }
+
+    fn ask(&self, words: &[&str]) -> String {
+        let args: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+        let reply = talk::ask(&self.address(), &args).expect("the server answers");
+        String::from_utf8_lossy(&reply).into_owned()
+    }
+
+    /// Waits until the node of a cluster serves its slots.
+    fn wait_until_serving(&self) {
+        let start = Instant::now();
+        while !self.ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+            assert!(start.elapsed() < START_LIMIT, "the cluster does not form");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(super) fn address(&self) -> Address {
         match self.port {
             Some(port) => Address::Tcp(([127, 0, 0, 1], port).into()),
             None => Address::Unix(self.socket()),
+        }
+    }
+
+    /// The port on which the server listens besides its socket, or 0. A node of a
+    /// cluster needs one even if all its clients use the socket.
+    fn tcp_port(&self) -> u16 {
+        match self.port {
+            Some(port) => port,
+            None if self.is_in_cluster => free_port(),
+            None => 0,
         }
     }
 
@@ -55,12 +98,33 @@ impl Process {
             self.kill();
         }
         self.spawn();
+        if self.is_in_cluster {
+            self.wait_until_serving();
+        }
     }
 
+    /// Starts the process. The port of a cluster's node was free when it was chosen. If
+    /// another process has taken it since, other ports are tried.
     fn spawn(&mut self) {
-        let mut server = Command::new("redis-server");
+        let attempts = if self.is_in_cluster { START_ATTEMPTS } else { 1 };
+        for _ in 0..attempts {
+            let guarded = GuardedProcess::start(&self.command(), self.dir.path());
+            self.guarded = Some(guarded.expect("a shell starts"));
+            match self.wait_until_ready() {
+                None => return,
+                Some(status) => assert!(
+                    !is_not_found(status),
+                    "install redis-server 7.0 or later, or name a program in {PROGRAM}"
+                ),
+            }
+        }
+        panic!("redis-server ended at once, {attempts} times");
+    }
+
+    fn command(&self) -> Command {
+        let mut server = Command::new(program());
         server
-            .args(["--port", &self.port.unwrap_or(0).to_string()])
+            .args(["--port", &self.tcp_port().to_string()])
             .args(["--bind", "127.0.0.1"])
             .arg("--unixsocket")
             .arg(self.socket())
@@ -68,29 +132,34 @@ impl Process {
             .arg(self.dir.path())
             .args(own_options())
             .args(&self.options);
-        let guarded = GuardedProcess::start(&server, self.dir.path());
-        self.guarded = Some(guarded.expect("a shell starts"));
-        self.wait_until_ready();
+        if self.is_in_cluster {
+            server.args(["--cluster-enabled", "yes"]);
+            server.args(["--cluster-port", &free_port().to_string()]);
+        }
+        server
     }
 
-    fn wait_until_ready(&mut self) {
+    /// Waits until the server answers. Returns its exit status if it has ended.
+    fn wait_until_ready(&mut self) -> Option<ExitStatus> {
         let (start, address) = (Instant::now(), self.address());
         while !talk::is_ready(&address) {
             let guarded = self.guarded.as_mut().expect("the server was started");
-            if let Some(status) = guarded.try_wait().expect("the server can be asked") {
-                assert!(!is_not_found(status), "install redis-server 7.0 or later");
-                panic!("redis-server ended at once: {status}");
+            let ended = guarded.try_wait().expect("the server can be asked");
+            if ended.is_some() {
+                return ended;
             }
             assert!(start.elapsed() < START_LIMIT, "redis-server does not answer");
             std::thread::sleep(Duration::from_millis(1));
         }
+        None
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if let Some(guarded) = &mut self.guarded {
-            // The process may have ended by itself, and a drop cannot report an error.
+            // An error is ignored: the process may have ended, and a drop reports
+            // nothing.
             drop(guarded.kill());
         }
     }

@@ -1,4 +1,4 @@
-//! Sends one command to a server, over the simplest connection possible.
+//! Sends one command to a server on a new connection, without a Redis client library.
 
 use std::{
     io::{self, Read, Write},
@@ -40,7 +40,9 @@ fn ask_within(limit: Duration, to: &Address, args: &[&[u8]]) -> io::Result<Vec<u
     }
 }
 
-/// Runs on a thread and a runtime of its own, so that any caller may use it.
+/// Sends one command on a connection that needs TLS, a password or a database number.
+/// Runs on a thread and a runtime of its own, so that a caller with or without a
+/// runtime may use it.
 fn ask_with_a_greeting(
     limit: Duration,
     to: &Address,
@@ -61,7 +63,8 @@ fn ask_with_a_greeting(
     answer.map(Vec::from)
 }
 
-/// A server with a password is ready when it asks for the password.
+/// Returns whether the server answers a PING. A server that asks for a password is
+/// ready too.
 pub(super) fn is_ready(server: &Address) -> bool {
     let answer = ask_within(PING_LIMIT, server, &[b"PING"]).unwrap_or_default();
     answer == b"+PONG\r\n" || answer.starts_with(b"-NOAUTH")

@@ -28,21 +28,26 @@ use crate::{
 /// The time limit for every call, with any fault (R21).
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The fault at a call whose actor died: it may have happened.
+/// The fault that is assumed when [`Actors::next_is_lost`] says that an actor died: its
+/// call may have happened.
 const DEATH: InjectedFault = InjectedFault { how: How::After, step: 1 };
 
-/// The location of the store: one server for all sequences, with a queue for each, or
+/// The fault at a call during which a connection broke.
+const BREAK: InjectedFault = InjectedFault { how: How::CutAfter, step: 1 };
+
+/// Where the store is: one server for all sequences, with a queue for each sequence, or
 /// one directory for each sequence.
 pub(crate) enum Site {
     Redis(Server),
     Embedded(TempDir),
 }
 
-/// The store, its clock, and the actors that use it.
+/// The store of one sequence, its clock, and the actors that use it.
 pub(crate) struct Actors {
-    subject: Arc<dyn Subject>,
+    /// Opens the queue. `None` if all actors have recorded replies.
+    subject: Option<Arc<dyn Subject>>,
     proxy: Option<FaultProxy>,
-    /// The endpoint of the actors when there is no proxy.
+    /// The endpoint that all actors connect to when there is no proxy.
     endpoint: String,
     clock: VirtualClock,
     environment: Environment,
@@ -50,8 +55,10 @@ pub(crate) struct Actors {
     actors: BTreeMap<Who, Actor>,
     born: u32,
     pub(crate) faults_fired: u64,
-    /// Whether the actor of the next call dies before it gets an answer.
+    /// Whether the actor of the next call dies before it gets the reply.
     pub(crate) next_is_lost: bool,
+    /// Whether a connection of the next call's actor breaks during the call.
+    pub(crate) next_is_hit: bool,
 }
 
 struct Actor {
@@ -60,23 +67,24 @@ struct Actor {
     endpoint: Option<Endpoint>,
 }
 
-/// The outcome of a call, as its caller observed it.
+/// What the caller of a call knows about its effect.
 #[derive(Debug)]
 pub(crate) enum Observed<T> {
     Answer(T),
     /// The call certainly did not happen.
     Undone,
-    /// The call may have happened.
+    /// The reply was lost: the call may have happened.
     Lost,
-    /// The call happens later, if at all.
+    /// The call did not happen yet. It may happen later, because its command is
+    /// delayed.
     Late,
-    /// The call may have happened, and the rest of it may happen later.
+    /// Some steps of the call may have happened, and the others may happen later.
     LostAndLate,
 }
 
-/// The end of a call, before its answer is evaluated.
+/// A call that has ended, and the fault that hit it.
 pub(crate) struct Ended<T> {
-    /// `None` when the actor died.
+    /// The result of the call. `None` when the actor died.
     pub(crate) answer: Option<T>,
     fault: Option<InjectedFault>,
 }
@@ -95,7 +103,8 @@ impl Actors {
                 (Some(proxy.map_err(at_the_proxy)?), String::new())
             }
             Site::Embedded(directory) => {
-                // All sequences draw the same ids, so each needs a file of its own.
+                // The ids of all sequences are equal, so each sequence has its own
+                // file.
                 let directory = directory.path().join(queue.as_str());
                 let made = std::fs::create_dir(&directory);
                 made.map_err(|error| format!("{}: {error}", directory.display()))?;
@@ -104,7 +113,7 @@ impl Actors {
         };
         let environment = seeded(&clock, 1).with_max_jobs_per_step(steps.max_jobs());
         let mut actors = Self {
-            subject,
+            subject: Some(subject),
             proxy,
             endpoint,
             clock,
@@ -114,24 +123,21 @@ impl Actors {
             born: 0,
             faults_fired: 0,
             next_is_lost: false,
+            next_is_hit: false,
         };
         actors.actor(Who::Nobody).await?;
         Ok(actors)
     }
 
-    /// Actors whose calls get recorded replies from `queue`.
-    pub(super) fn of_recorded(
-        subject: Arc<dyn Subject>,
-        name: QueueName,
-        queue: &Arc<dyn Queue>,
-    ) -> Self {
+    /// Actors whose calls go to `queue`, which returns recorded replies.
+    pub(super) fn of_recorded(name: QueueName, queue: &Arc<dyn Queue>) -> Self {
         let clock = VirtualClock::new();
         let actor = |(who, _)| {
             let queue = Arc::clone(queue);
             (who, Actor { queue, name: format!("{who:?}"), endpoint: None })
         };
         Self {
-            subject,
+            subject: None,
             proxy: None,
             endpoint: String::new(),
             environment: seeded(&clock, 1),
@@ -141,10 +147,11 @@ impl Actors {
             born: 0,
             faults_fired: 0,
             next_is_lost: false,
+            next_is_hit: false,
         }
     }
 
-    /// The actor that no fault hits.
+    /// The queue of the actor that no fault hits, for reading the stats and the audit.
     pub(crate) fn witness(&self) -> &dyn Queue {
         &*self.actors[&Who::Nobody].queue
     }
@@ -153,12 +160,13 @@ impl Actors {
         self.witness().capabilities()
     }
 
-    /// Removes the files of an embedded store.
+    /// Removes the files of an embedded store, or does nothing on Redis.
     pub(crate) fn take_down(self) {
         let Self { proxy, endpoint, actors, .. } = self;
         drop(actors);
         if proxy.is_none() {
-            // A directory that cannot be removed now goes with its parent directory.
+            // If this directory cannot be removed now, the temporary directory that
+            // contains it is removed later.
             let _ = std::fs::remove_dir_all(endpoint);
         }
     }
@@ -167,14 +175,14 @@ impl Actors {
         self.clock.advance(by);
     }
 
-    /// The milliseconds from the clock's start to a time.
+    /// The milliseconds from the clock's start to the time `at`.
     pub(crate) fn since_start(&self, at: relq_core::environment::Timestamp) -> u64 {
         let elapsed = i64::try_from(self.clock.elapsed().as_millis());
         let start = self.clock.now().unix_ms() - elapsed.unwrap_or(i64::MAX);
         at.unix_ms().saturating_sub(start).unsigned_abs()
     }
 
-    /// Lets an actor make a call, with the fault that is given.
+    /// Lets an actor make one call, while the given fault hits one of its steps.
     pub(crate) async fn call<T: Send + 'static>(
         &mut self,
         who: Who,
@@ -190,7 +198,8 @@ impl Actors {
             }
             let answer = timeout(LIMIT, act(queue)).await;
             let answer = Some(answer.map_err(|_| hangs(who))?);
-            return Ok(Ended { answer, fault: None });
+            let fault = std::mem::take(&mut self.next_is_hit).then_some(BREAK);
+            return Ok(Ended { answer, fault });
         };
         if let Some(InjectedFault { how, step }) = fault {
             proxy.plan(&name, endpoint.steps() + u32::from(step), how.fault());
@@ -206,20 +215,20 @@ impl Actors {
         if fault.is_none_or(|fault| !fault.how.kills()) {
             return Ok(Ended { answer: observed_answer, fault });
         }
-        // The client of a dead actor gets no reply.
+        // Close the dead actor's connection, so that it gets no more replies.
         endpoint.gone().await;
         self.actors.remove(&who);
         Ok(Ended { answer: None, fault })
     }
 
-    /// Runs all commands that are still on their way.
+    /// Lets the server execute all commands of dead actors that were held back.
     pub(crate) async fn release(&self) -> Result<(), String> {
         let Some(proxy) = &self.proxy else { return Ok(()) };
         let released = proxy.release_ghosts().await;
         released.map(drop).map_err(at_the_proxy)
     }
 
-    /// The proxy's own errors.
+    /// The errors of the proxy itself, which are not the backend's.
     pub(crate) fn troubles(&self) -> Vec<String> {
         self.proxy.as_ref().map(FaultProxy::troubles).unwrap_or_default()
     }
@@ -233,8 +242,8 @@ impl Actors {
             let endpoint = endpoint.map_err(at_the_proxy)?;
             let url = endpoint.as_ref().map(|it| it.url().to_owned());
             let url = url.as_ref().unwrap_or(&self.endpoint);
-            let opened =
-                self.subject.connect(url, &self.queue, &self.environment).await;
+            let subject = self.subject.as_ref().ok_or("a record opens no queue")?;
+            let opened = subject.connect(url, &self.queue, &self.environment).await;
             let queue = opened.map_err(|error| error.full_message())?;
             self.actors.insert(who, Actor { queue, name, endpoint });
         }
@@ -243,7 +252,8 @@ impl Actors {
 }
 
 impl<T> Ended<T> {
-    /// Returns the same end of a call with only a part of its answer.
+    /// Replaces the result of the call by `part`, one half of it, and keeps the fault.
+    /// `settle_and_claim` has two results, which are checked one by one.
     pub(crate) fn part<U>(&self, part: Option<U>) -> Ended<U> {
         Ended { answer: part, fault: self.fault }
     }
@@ -299,7 +309,8 @@ impl How {
     }
 }
 
-/// A prepared proxy, before a server that has room for one more queue.
+/// Starts a proxy, prepared by the subject, before the server. If the server has room
+/// for one queue only, it is emptied first.
 async fn proxy(
     server: &Server,
     subject: &dyn Subject,
@@ -319,5 +330,5 @@ fn at_the_proxy(error: std::io::Error) -> String {
 }
 
 fn hangs(who: Who) -> String {
-    format!("R21: a call of {who:?} hangs")
+    format!("HANG, R21: a call of {who:?} does not end")
 }

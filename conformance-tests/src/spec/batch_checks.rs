@@ -1,4 +1,4 @@
-//! The rules for batches (B1 to B8): what answers show.
+//! The rules for batches (B1 to B8): checks of what calls return about batches.
 
 use relq_core::batch::{BatchId, BatchOutcome, BatchState, BatchStatus};
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Reference {
-    /// The batches of the queue, read while no call is running.
+    /// Checks a list of all batches that was read while no call was running.
     pub(crate) fn batches_seen(&mut self, listed: &[BatchStatus]) -> CheckResult {
         if !listed.is_sorted_by(|one, other| one.id < other.id) {
             return Err(format!("B6: batches are not listed by id: {listed:?}"));
@@ -28,7 +28,7 @@ impl Reference {
         Ok(())
     }
 
-    /// The status of a batch, read while no call that changes it is running.
+    /// Checks a batch's status that was read while no call changed the batch.
     pub(crate) fn batch_seen(
         &mut self,
         number: u8,
@@ -54,7 +54,7 @@ impl Reference {
         self.completion_seen(number, status)
     }
 
-    /// B2: each piece is counted once.
+    /// B2: checks that the status counts each piece once, and in the right state.
     fn add_up(&mut self, number: u8, status: &BatchStatus) -> CheckResult {
         let BatchStatus { total, done, failed, dropped, leased, waiting, .. } = *status;
         if total != status.ended() + leased + waiting {
@@ -74,8 +74,8 @@ impl Reference {
         Ok(())
     }
 
-    /// B5: the batch has completed if and only if it is closed and its pieces have
-    /// ended, and then its completion job was pushed.
+    /// B5: checks that the batch has completed if and only if it is closed and its
+    /// pieces have ended, and that its completion job was pushed exactly then.
     fn completion_seen(&mut self, number: u8, status: &BatchStatus) -> CheckResult {
         let is_over =
             status.state != BatchState::Open && status.leased + status.waiting == 0;
@@ -101,7 +101,8 @@ impl Reference {
         self.keep(at, "B5: the completion job", |it| it.is_absent() != is_over)
     }
 
-    /// All batches have completed once all jobs have ended and no client adds any.
+    /// Checks at the end of a sequence, when all batches are sealed and all jobs have
+    /// ended, that every batch has completed.
     pub(crate) fn batches_have_ended(&self) -> CheckResult {
         let runs = |batch: &&Batch| batch.record.is_none() && !batch.is(Phase::Absent);
         match self.batches.values().find(runs) {
@@ -110,14 +111,16 @@ impl Reference {
         }
     }
 
-    /// B3: the slots in use, of which some may be uncertain.
+    /// B3: returns how many slots of the batch are certainly in use, and how many may
+    /// be in use.
     fn slots_in_use(&self, number: u8) -> (u64, u64) {
         self.count(|job, possible| {
             job.batch == Some(number) && possible.in_batch() == Some(InBatch::Leased)
         })
     }
 
-    /// B3: after a claim of pieces of that batch, no more are leased than its limit.
+    /// B3: checks after a claim of pieces of that batch that no more pieces are leased
+    /// than its limit allows.
     pub(crate) fn limit_holds(&self, number: u8) -> CheckResult {
         let (used, _) = self.slots_in_use(number);
         let Some(batch) = self.batches.get(&number) else { return Ok(()) };
@@ -133,8 +136,8 @@ impl Reference {
         Ok(())
     }
 
-    /// The batches whose ready pieces a claim may leave: no slot may be free, or the
-    /// batch may be cancelled (B3, B7).
+    /// Returns the numbers of the batches whose ready pieces a claim may leave behind,
+    /// because all slots may be in use or the batch may be cancelled (B3, B7).
     pub(crate) fn withheld(&self) -> Vec<u8> {
         let may_be_withheld = |(number, batch): (&u8, &Batch)| {
             let (_, used) = self.slots_in_use(*number);

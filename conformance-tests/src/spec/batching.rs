@@ -1,5 +1,5 @@
-//! The rules for batches (B1 to B8): what calls change. `batch_checks.rs` compares the
-//! answers.
+//! The rules for batches (B1 to B8): how calls change the possible states of a batch.
+//! `batch_checks.rs` checks what calls return.
 
 use std::num::NonZeroU32;
 
@@ -14,13 +14,15 @@ use super::{
 };
 use crate::spec::ready_order::{BatchRank, ReadyPosition};
 
-/// A batch with all of its possible states.
+/// A batch in the reference model, with every state that the batch may be in.
 pub(crate) struct Batch {
     pub(crate) id: BatchId,
     pub(crate) possible_states: Vec<PossibleBatch>,
-    /// The operation that created the batch, for its age (B4).
+    /// The number of the operation that created the batch: older batches come first
+    /// (B4).
     born: u32,
-    /// The status of the completed batch, once it was read (B6).
+    /// The status that a call returned after the batch had completed. Later calls must
+    /// return the same status (B6). `None` until then.
     pub(super) record: Option<BatchStatus>,
     /// Whether a client that cancelled the batch may have died before it dropped all
     /// waiting pieces.
@@ -33,7 +35,7 @@ pub(crate) struct PossibleBatch {
     pub(crate) phase: Phase,
     pub(crate) priority: BatchPriority,
     pub(crate) limit: Option<NonZeroU32>,
-    /// The index of the job that the completion pushes.
+    /// The index of the batch's completion job in [`Reference::jobs`].
     pub(crate) completion: usize,
 }
 
@@ -47,7 +49,7 @@ pub(crate) enum Phase {
     Cancelled,
 }
 
-/// The change of a batch by one call.
+/// How one call changes a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchChange {
     Nothing,
@@ -65,7 +67,8 @@ impl Batch {
         self.possible_states.iter().all(|possible| possible.phase == phase)
     }
 
-    /// Whether the batch was cancelled: certainly, perhaps, or `None` if it was not.
+    /// Whether the batch was cancelled, certainly or perhaps. `None` means that it was
+    /// not.
     fn cancelled(&self) -> Option<Knowledge> {
         match (self.is(Phase::Cancelled), self.may_be(Phase::Cancelled)) {
             (true, _) => Some(Knowledge::Done),
@@ -103,7 +106,8 @@ impl PossibleBatch {
 }
 
 impl Reference {
-    /// The state of a new batch. Its completion job is absent until it completes.
+    /// Returns the state of a batch that a call creates, and adds the completion job of
+    /// the batch to the model. That job is absent until the batch completes.
     pub(crate) fn new_batch(
         &mut self,
         (priority, limit): (BatchPriority, Option<NonZeroU32>),
@@ -115,7 +119,8 @@ impl Reference {
         PossibleBatch { phase: Phase::Open, priority, limit, completion: index }
     }
 
-    /// A creation whose answer arrived.
+    /// Records a `create` that returned, and checks whether the batch could exist
+    /// before.
     pub(crate) fn created(
         &mut self,
         number: u8,
@@ -132,7 +137,7 @@ impl Reference {
         Ok(())
     }
 
-    /// A creation whose answer was lost.
+    /// Records a `create` whose reply was lost: the batch may exist now.
     pub(crate) fn maybe_created(&mut self, number: u8, new: PossibleBatch) {
         let step = self.step;
         let batch = self.batch_mut(number, new);
@@ -146,38 +151,59 @@ impl Reference {
         }
     }
 
-    /// A call whose answer reported the batch after the change.
+    /// Applies a change to the possible states of a batch. If the change may not have
+    /// happened, the earlier states stay possible as well. A batch that has completed
+    /// does not change (B6, B7).
     pub(crate) fn batch_changed(
         &mut self,
         number: u8,
         change: BatchChange,
         known: Knowledge,
     ) {
-        let Some(batch) = self.batches.get_mut(&number) else { return };
+        let Some(batch) = self.batches.get(&number) else { return };
         if batch.record.is_some() {
             return;
         }
-        let before = batch.possible_states.clone();
-        batch.possible_states.clear();
-        for possible in before {
-            let kept = (known == Knowledge::Maybe).then_some(possible);
-            for one in [possible.after(change)].into_iter().chain(kept) {
-                if !batch.possible_states.contains(&one) {
-                    batch.possible_states.push(one);
+        let mut after = Vec::new();
+        for possible in &batch.possible_states {
+            let completed = self.has_completed(possible);
+            let changed = possible.after(change);
+            let changed = (completed != Some(Knowledge::Done)).then_some(changed);
+            let is_kept = known == Knowledge::Maybe || completed.is_some();
+            for one in changed.into_iter().chain(is_kept.then_some(*possible)) {
+                if !after.contains(&one) {
+                    after.push(one);
                 }
             }
         }
+        let Some(batch) = self.batches.get_mut(&number) else { return };
+        batch.possible_states = after;
         if change == BatchChange::Cancel {
             batch.lingers = known == Knowledge::Maybe;
         }
     }
 
-    /// No page of recovery is left, so no waiting piece of a cancelled batch is.
+    /// Whether a batch in this state has completed, and so has pushed its completion
+    /// job: certainly, perhaps, or `None` if it has not.
+    fn has_completed(&self, possible: &PossibleBatch) -> Option<Knowledge> {
+        let completion = &self.jobs[possible.completion].possible_states;
+        let is_closed = matches!(possible.phase, Phase::Sealed | Phase::Cancelled);
+        let may_be_absent = completion.iter().any(PossibleState::is_absent);
+        let may_be_pushed = !completion.iter().all(PossibleState::is_absent);
+        match (is_closed && may_be_pushed, may_be_absent) {
+            (false, _) => None,
+            (true, true) => Some(Knowledge::Maybe),
+            (true, false) => Some(Knowledge::Done),
+        }
+    }
+
+    /// Records that a recovery reported that nothing is left to do. So no cancelled
+    /// batch has waiting pieces any more.
     pub(crate) fn cancels_are_over(&mut self) {
         self.batches.values_mut().for_each(|batch| batch.lingers = false);
     }
 
-    /// A purge removed all batches, or may have.
+    /// Records that a purge removed all batches, or may have.
     pub(crate) fn batches_purged(&mut self, known: Knowledge) {
         for batch in self.batches.values_mut() {
             let first = batch.possible_states[0];
@@ -193,7 +219,8 @@ impl Reference {
         }
     }
 
-    /// An answer that pieces are not accepted because of the state of the batch.
+    /// Records that `add` refused pieces because of the reported state of the batch,
+    /// and checks that the batch could be in that state.
     pub(crate) fn is_closed(
         &mut self,
         number: u8,
@@ -207,7 +234,7 @@ impl Reference {
         batch.keep(&rule, |it| it.phase == phase && phase != Phase::Open)
     }
 
-    /// Pieces were stored, so the batch was open.
+    /// Records that `add` stored pieces, and checks that the batch could be open (B1).
     pub(crate) fn is_open(&mut self, number: u8) -> CheckResult {
         let Some(batch) = self.batches.get_mut(&number) else {
             return unknown(number, true);
@@ -215,8 +242,8 @@ impl Reference {
         batch.keep("B1: pieces stored", |it| it.phase == Phase::Open)
     }
 
-    /// The effects of batches on their pieces: no piece waits in a cancelled batch
-    /// (B7), and the end of the last piece completes a closed batch (B5).
+    /// Applies the effects of batches on jobs: waiting pieces of a cancelled batch are
+    /// dropped (B7), and a closed batch without live pieces pushes its completion (B5).
     pub(crate) fn tend_batches(&mut self) {
         let numbers: Vec<_> = self.batches.keys().copied().collect();
         for number in numbers {
@@ -271,8 +298,8 @@ impl Reference {
         }
     }
 
-    /// The ranks that the batch may have in the order in which claims go through the
-    /// batches (B4): one for each possible state.
+    /// Returns the ranks that the batch may have, one for each of its possible states.
+    /// Claims take pieces from the batches in the order of their ranks (B4).
     pub(crate) fn ranks(&self, number: u8) -> Vec<BatchRank> {
         let Some(batch) = self.batches.get(&number) else { return Vec::new() };
         let rank = |it: &PossibleBatch| BatchRank {
@@ -298,13 +325,14 @@ impl Reference {
     }
 }
 
-/// A piece that was dropped with its batch.
+/// The state of a piece after a cancel of its batch has dropped it.
 pub(crate) fn dropped(possible: &PossibleState, now: Ms) -> PossibleState {
     possible.ended(End::Cancelled(None), now)
 }
 
 impl Job {
-    /// Whether the job is a live piece of a batch that was cancelled.
+    /// Whether the job, in this state, is a piece of a cancelled batch: certainly,
+    /// perhaps, or `None` if it is not.
     pub(crate) fn is_cancelled(&self, possible: &PossibleState) -> Option<Knowledge> {
         self.cancelled.filter(|_| !possible.is_detached)
     }
@@ -320,7 +348,7 @@ pub(super) fn phase(state: BatchState) -> Phase {
     }
 }
 
-/// A batch that no call has created must not exist.
+/// Fails if a batch exists that no call has created.
 pub(super) fn unknown(number: u8, exists: bool) -> CheckResult {
     if exists {
         Err(format!("UNEXPECTED, B10: batch {number} was never created"))

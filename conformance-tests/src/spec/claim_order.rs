@@ -1,4 +1,5 @@
-//! The rules for which of the ready jobs a claim returns, and in which order.
+//! The rules for claims: which of the ready jobs a claim must return, and in which
+//! order.
 
 use super::{
     claiming::Asked,
@@ -9,16 +10,17 @@ use super::{
 };
 use crate::spec::class::Class;
 
-/// A delivered job, and the positions from which it may have come.
+/// A delivered job, and the positions that it may have had among the ready jobs before
+/// its delivery.
 pub(super) struct Taken {
     pub(super) job: usize,
     pub(super) places: Vec<Ready>,
 }
 
 impl Reference {
-    /// R13, R15 within one answer: the jobs come in order.
+    /// R13, R15: checks the order of the jobs that one claim returned.
     pub(super) fn answer_is_in_order(&self, taken: &[Taken]) -> CheckResult {
-        // Between two steps of a claim, a due job may become ready.
+        // A claim of several steps may return a job that fell due between two of them.
         let may_come_late =
             |one: &Taken| self.steps == Steps::OfOneJob && one.may_have_been_due();
         for (index, late) in taken.iter().enumerate() {
@@ -38,8 +40,8 @@ impl Reference {
         Ok(())
     }
 
-    /// R13, R15, B4: no job that was ready and came earlier in the order was left
-    /// behind.
+    /// R13, R15, B4: checks that the claim left no ready job behind that comes before
+    /// one of the jobs that it returned.
     pub(super) fn nobody_was_passed(&mut self, taken: &[Taken]) -> CheckResult {
         let (now, withheld) = (self.now, self.withheld());
         let batch_of = |one: &Taken| self.jobs[one.job].batch;
@@ -51,7 +53,9 @@ impl Reference {
                 let may_wait = self.may_wait(at, &withheld)(possible);
                 let left = Taken { job: at, places };
                 let mut passing = taken.iter().zip(&batches).filter(|(_, batch)| {
-                    // Within one batch no slot is missing.
+                    // The claim took another piece of the same batch. So the batch had
+                    // a free slot, and that cannot be the reason why the claim left
+                    // this job behind.
                     !may_wait || **batch == job.batch
                 });
                 !possible.may_be_expired(now)
@@ -71,8 +75,9 @@ impl Reference {
         Ok(())
     }
 
-    /// R9: where a claim may find less than there is, the number of claims that pass
-    /// over a job is limited by the class.
+    /// R9: checks how many consecutive claims have left a ready job behind although
+    /// they returned fewer jobs than they asked for. The class of the backend sets the
+    /// limit.
     pub(super) fn passed_over(&mut self, asked: Asked, taken: &[Taken]) -> CheckResult {
         taken.iter().for_each(|one| self.jobs[one.job].passed_over = 0);
         if taken.len() == asked.max || self.paused.contains(&true) {
@@ -111,7 +116,8 @@ impl Reference {
         Ok(())
     }
 
-    /// An empty answer: no job was ready or due, and expired jobs are buried.
+    /// Records that a claim returned no job. So no job was ready or due, and the claim
+    /// has buried the expired jobs.
     pub(super) fn nothing_was_left(&mut self) -> CheckResult {
         if self.paused.contains(&true) {
             return Ok(());
@@ -131,7 +137,8 @@ impl Reference {
         Ok(())
     }
 
-    /// Whether the batch of the job may withhold it from a claim.
+    /// Whether a claim may leave the ready job behind because its batch may be
+    /// cancelled or have no free slot (B3, B7).
     fn may_wait(
         &self,
         at: usize,
@@ -148,7 +155,7 @@ impl Reference {
 }
 
 impl Taken {
-    /// Whether the job may have become ready during the claim, because it was due.
+    /// Whether the job may have fallen due during the claim.
     fn may_have_been_due(&self) -> bool {
         let was_due = |one: &Ready| {
             matches!(one.position, ReadyPosition::Back { due: Some(_), .. })

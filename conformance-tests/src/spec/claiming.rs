@@ -1,4 +1,4 @@
-//! The rules for claims.
+//! The rules for claims: how they change the possible states of jobs.
 
 use relq_core::Delivery;
 
@@ -13,17 +13,17 @@ use super::{
     sequence::Steps,
 };
 
-/// A worker's request and its limit.
+/// The arguments of a claim, and the worker that makes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
-    /// The index of the worker's run.
+    /// The index of the run of the worker that claims. A restart begins a new run.
     pub(crate) run: usize,
     pub(crate) max: usize,
     pub(crate) lease: Ms,
 }
 
 impl Reference {
-    /// A claim whose answer arrived.
+    /// Records a claim that returned, and checks the jobs that it returned.
     pub(crate) fn claimed(&mut self, asked: Asked, answer: &[Delivery]) -> CheckResult {
         let expired_in_between = self.may_meet_expired();
         let taken = self.taken(asked, answer)?;
@@ -39,9 +39,9 @@ impl Reference {
         Ok(())
     }
 
-    /// A claim whose answer arrived although a fault hit it. The jobs that it had
-    /// leased before the fault are delivered, and it takes no more. Expired jobs that
-    /// it found may still be leased, and so may jobs of a later step whose reply was lost.
+    /// Records a claim that returned although a fault hit it. It returns the jobs that
+    /// it leased before the fault, and takes no more. Expired jobs that it found may
+    /// still be leased, and so may jobs of a later step whose reply was lost.
     pub(crate) fn claimed_despite_fault(
         &mut self,
         asked: Asked,
@@ -60,7 +60,8 @@ impl Reference {
         Ok(())
     }
 
-    /// Applies the rules for each delivered job.
+    /// Checks and records each job that a claim returned. Returns their possible
+    /// positions.
     fn taken(
         &mut self,
         asked: Asked,
@@ -90,7 +91,8 @@ impl Reference {
         Ok(taken)
     }
 
-    /// A claim buries jobs that it takes over and that have no attempts left.
+    /// Records that a claim may have buried jobs that have no attempt left or that have
+    /// expired. Only a backend whose claims take over expired leases does this.
     fn may_bury_overdue(&mut self) {
         let now = self.now;
         if !self.class.claims_take_over() {
@@ -103,13 +105,13 @@ impl Reference {
         });
     }
 
-    /// A claim whose answer was lost. It may also have leased expired jobs and not have
-    /// buried them. They are not delivered even so.
+    /// Records a claim whose reply was lost: any claimable job may be leased. Expired
+    /// jobs may be leased too, if the claim ended before it buried them.
     pub(crate) fn maybe_claimed(&mut self, asked: Asked) {
         self.maybe_leased(asked, |_| true);
     }
 
-    /// Expired jobs that a claim found may still be leased.
+    /// Records that expired jobs which a claim found may still be leased.
     fn maybe_claimed_expired(&mut self, asked: Asked) {
         let now = self.now;
         self.maybe_leased(asked, |possible| possible.may_be_expired(now));
@@ -131,34 +133,7 @@ impl Reference {
                 return Vec::new();
             }
             let is_taken_over = takes_over && possible.overdue(now).is_some();
-            if possible
-                .lease()
-                .is_some_and(|it| it.receipt.is_none() && it.run == asked.run)
-                && possible.may_be_expired(now)
-                && !is_taken_over
-            {
-                // The last step of the claim buries the expired jobs that it found.
-                return vec![possible.at(JobLocation::Dead)];
-            }
-            if !possible.is_up(now) && !is_taken_over {
-                return Vec::new();
-            }
-            if is_taken_over && job.is_last(possible) {
-                return vec![possible.at(JobLocation::Dead)];
-            }
-            let until = now + job.spec.lease.map_or(asked.lease, ms);
-            let (run, claim) = (asked.run, step);
-            let lease = Lease { receipt: None, run, until, claim, index: 0 };
-            let attempt = possible.attempt + 1;
-            let leased = PossibleState {
-                location: JobLocation::Leased(lease),
-                attempt,
-                ..*possible
-            };
-            if is_taken_over && possible.may_be_expired(now) {
-                return vec![leased, possible.at(JobLocation::Dead)];
-            }
-            vec![leased]
+            after_lost_claim((job, possible), asked, (now, step), is_taken_over)
         });
     }
 
@@ -189,24 +164,13 @@ impl Reference {
             claim: self.step,
             index,
         };
-        let job = &mut self.jobs[at];
-        job.id = Some(delivery.job().clone());
-        job.runs += 1;
-        let possible_states = std::mem::take(&mut job.possible_states);
-        for possible in possible_states {
-            let leased = PossibleState {
-                location: JobLocation::Leased(lease),
-                attempt,
-                ..possible
-            };
-            super::reference::add(&mut job.possible_states, leased);
-        }
+        self.jobs[at].deliver(delivery, lease);
         let receipt = delivery.receipt.clone();
         self.observed.push(ObservedLease { receipt, job: at, lease });
         Ok(Taken { job: at, places })
     }
 
-    /// Rules out the possible states in which the job must not be delivered.
+    /// Rules out the possible states in which a claim must not deliver the job.
     fn may_be_delivered(&mut self, job: usize, delivery: &Delivery) -> CheckResult {
         let now = self.now;
         self.may_be_of(job, delivery)?;
@@ -220,8 +184,8 @@ impl Reference {
         })
     }
 
-    /// A live piece is delivered with its batch, unless that was cancelled (B7). Any
-    /// other job is delivered without one (B8).
+    /// B7, B8: checks that a live piece is delivered with its batch and that the batch
+    /// was not cancelled, and that any other job is delivered without a batch.
     fn may_be_of(&mut self, job: usize, delivery: &Delivery) -> CheckResult {
         let Job { batch, cancelled, .. } = self.jobs[job];
         let own = batch.map(Self::batch_id);
@@ -233,8 +197,8 @@ impl Reference {
         })
     }
 
-    /// The positions from which a claimable job may be taken. A due job has both
-    /// possible states, so it has a ready position too.
+    /// Returns the positions that the job may have had among the ready jobs. A due job
+    /// may already be ready, so it has a position as well.
     fn places_of(&self, job: usize) -> Vec<Ready> {
         let job = &self.jobs[job];
         let location = |possible: &PossibleState| match possible.location {
@@ -245,8 +209,9 @@ impl Reference {
         job.possible_states.iter().flat_map(ready).collect()
     }
 
-    /// The possible places among the ready jobs, if the job is at a ready location: one
-    /// for each possible rank of its batch.
+    /// Returns the positions that a job at `location` may have among the ready jobs:
+    /// one for each possible rank of its batch, and none if the location is not
+    /// `Ready`.
     pub(super) fn ready(
         &self,
         job: &Job,
@@ -265,7 +230,8 @@ impl Reference {
         }
     }
 
-    /// R2: the job is as it was pushed. R7: its receipt differs from all others.
+    /// Checks that the job is delivered as it was pushed (R2), with a receipt that no
+    /// other delivery has (R7).
     fn check_delivery(&self, at: usize, asked: Asked, got: &Delivery) -> CheckResult {
         let (job, spec) = (&self.jobs[at], &self.jobs[at].spec);
         let is_known = |observed: &ObservedLease| observed.receipt == got.receipt;
@@ -283,7 +249,8 @@ impl Reference {
         }
     }
 
-    /// Expired jobs take up room in a claim and are not delivered.
+    /// Whether a claim may find an expired job. Such a job counts towards the limit of
+    /// the claim, but the claim does not return it.
     fn may_meet_expired(&self) -> bool {
         let now = self.now;
         let is_expired = |possible: &PossibleState| {
@@ -292,4 +259,51 @@ impl Reference {
         };
         self.jobs.iter().any(|job| job.possible_states.iter().any(is_expired))
     }
+}
+
+impl Job {
+    /// Records that a claim delivered the job with this lease.
+    fn deliver(&mut self, delivery: &Delivery, lease: Lease) {
+        self.id = Some(delivery.job().clone());
+        self.runs += 1;
+        for possible in std::mem::take(&mut self.possible_states) {
+            let leased = PossibleState {
+                location: JobLocation::Leased(lease),
+                attempt: delivery.attempt(),
+                ..possible
+            };
+            super::reference::add(&mut self.possible_states, leased);
+        }
+    }
+}
+
+/// The states that a claim whose reply was lost may have caused, for a job that the claim
+/// may have found in this state. `is_taken_over` says whether the claim may end an
+/// expired lease of the job.
+fn after_lost_claim(
+    (job, possible): (&Job, &PossibleState),
+    asked: Asked,
+    (now, step): (Ms, u32),
+    is_taken_over: bool,
+) -> Vec<PossibleState> {
+    let is_own = |lease: &Lease| lease.receipt.is_none() && lease.run == asked.run;
+    let is_expired = possible.may_be_expired(now);
+    if possible.lease().is_some_and(is_own) && is_expired && !is_taken_over {
+        // The last step of the claim buries the expired jobs that it found.
+        return vec![possible.at(JobLocation::Dead)];
+    }
+    if !possible.is_up(now) && !is_taken_over {
+        return Vec::new();
+    }
+    if is_taken_over && job.is_last(possible) {
+        return vec![possible.at(JobLocation::Dead)];
+    }
+    let until = now + job.spec.lease.map_or(asked.lease, ms);
+    let lease = Lease { receipt: None, run: asked.run, until, claim: step, index: 0 };
+    let attempt = possible.attempt + 1;
+    let leased = PossibleState { attempt, ..possible.at(JobLocation::Leased(lease)) };
+    if is_taken_over && is_expired {
+        return vec![leased, possible.at(JobLocation::Dead)];
+    }
+    vec![leased]
 }

@@ -1,5 +1,6 @@
 //! The promises of a backend that follow from the classes and limits that it declares.
-//! They are defined only here: cases, acts and the model use these functions.
+//! They are defined only here: the test cases, the fault sweeps and the reference model
+//! all use these functions.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use relq_core::{
 
 use crate::spec::ready_order::{Moment, Ready, ReadyPosition};
 
-/// The classes of a backend.
+/// What a backend declares about itself, with methods that say what it promises by
+/// that.
 #[derive(Debug, Clone)]
 pub(crate) struct Class {
     can: Capabilities,
@@ -21,8 +23,12 @@ impl Class {
         Self { can: can.clone() }
     }
 
-    /// Whether `one` is certainly delivered before `other` (R13, R15, B4).
+    /// Whether the ready job `one` is certainly delivered before the ready job `other`
+    /// (R13, R15, B4).
     pub(crate) fn is_first(&self, one: &Ready, other: &Ready) -> bool {
+        if self.can.order == Order::ByPart {
+            return false;
+        }
         if let Some(is_first) = one.is_first_by_batch(other) {
             return is_first;
         }
@@ -36,9 +42,9 @@ impl Class {
         }
     }
 
-    /// Jobs of the upper levels are pushed at the end from which the ring is read, so
-    /// the last one pushed comes first. Jobs that return to these levels may be
-    /// anywhere.
+    /// Whether `one` comes before `other` on the circular backend, whose list is a
+    /// ring. A push adds jobs above the lowest priority at the end from which claims
+    /// read, so the last of them comes first. A job that returned may be anywhere.
     fn is_first_in_ring(&self, one: &Ready, other: &Ready) -> bool {
         let is_upper = |job: &Ready| job.priority > *self.can.priorities.start();
         match (is_upper(one), is_upper(other)) {
@@ -55,8 +61,9 @@ impl Class {
         }
     }
 
-    /// The position in the queue of a job that returned, given the claim that leased it
-    /// and its position until then.
+    /// Returns the position of a job that became ready again at the moment `back`. The
+    /// position depends on the claim that leased the job, on the index of the job in
+    /// that claim, and on the end of its lease.
     pub(crate) fn back(
         &self,
         (claim, index): Moment,
@@ -73,8 +80,9 @@ impl Class {
         }
     }
 
-    /// The number of consecutive claims that may find less than they ask for before one
-    /// finds a ready job, with that many unfinished jobs (R9).
+    /// Returns how many consecutive claims may return fewer jobs than they ask for
+    /// although a job is ready, when the queue has `unfinished` jobs (R9). The number
+    /// is zero on most backends.
     pub(crate) fn patience(&self, unfinished: u64) -> u64 {
         match self.can.recovery {
             RecoveryBound::OneTurn => unfinished,
@@ -82,8 +90,7 @@ impl Class {
         }
     }
 
-    /// Whether a claim may take over a job whose lease has expired without a recovery
-    /// before it.
+    /// Whether a claim may lease a job whose lease has expired before any recovery ran.
     pub(crate) fn claims_take_over(&self) -> bool {
         self.can.recovery == RecoveryBound::OneTurn
     }
@@ -94,7 +101,7 @@ impl Class {
         self.can.lease_scope == LeaseScope::Worker
     }
 
-    /// The levels that the backend tells apart, the least urgent first.
+    /// The priorities that the backend distinguishes, the lowest first.
     pub(crate) fn levels(&self) -> impl Iterator<Item = Priority> {
         let all = (0..=Priority::HIGHEST.level()).filter_map(Priority::new);
         all.filter(|level| self.can.priorities.contains(level))
@@ -118,8 +125,8 @@ impl Class {
         self.can.check_push(std::slice::from_ref(job), false).is_ok()
     }
 
-    /// The job without unsupported options, at the nearest level that the backend tells
-    /// apart.
+    /// The job without the options that the backend does not support, and with the
+    /// nearest priority that it distinguishes.
     pub(crate) fn fit(&self, mut job: NewJob) -> NewJob {
         let lacks = |option| !self.can.supports(option);
         if lacks(Capability::ClientIds) {
@@ -142,8 +149,8 @@ impl Class {
     }
 }
 
-/// The class of a backend for the suite's own tests. It supports every option, apart
-/// from those that `change` modifies.
+/// The class of a backend for the suite's own tests. The backend supports every option,
+/// apart from those that `change` removes.
 #[cfg(test)]
 pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
     use std::num::NonZeroU32;

@@ -5,14 +5,16 @@
 //! fault interactions and implications for software testing" (IEEE Transactions on
 //! Software Engineering 30, 2004).
 
-/// One value of each of some columns.
+/// A choice of values for some of the columns. Each pair is a column and the value in
+/// it.
 type Combination = Vec<(usize, usize)>;
 
-/// Rows in which every combination of the values of every group of columns occurs.
-/// Column `c` has the values from 0 to `values[c] - 1`. The value of a column of no group is 0.
+/// Returns few rows in which, for each group of columns, every combination of the
+/// values of these columns occurs. Column `c` has the values from 0 to `values[c] - 1`.
+/// A column that is in no group has the value 0.
 ///
 /// A row takes the first combination that is missing, and then each further one that
-/// agrees with it. That is not the smallest number of rows, but it is repeatable.
+/// agrees with it. That is not the smallest number of rows, but always the same rows.
 pub(super) fn rows(values: &[usize], groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut missing: Vec<_> =
         groups.iter().flat_map(|group| combinations(values, group)).collect();
@@ -36,7 +38,7 @@ pub(super) fn rows(values: &[usize], groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
     rows
 }
 
-/// All groups of `size` columns.
+/// Returns every set of `size` different columns out of `columns`.
 pub(super) fn groups(columns: &[usize], size: usize) -> Vec<Vec<usize>> {
     if size == 0 {
         return vec![Vec::new()];

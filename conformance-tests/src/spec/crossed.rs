@@ -1,9 +1,10 @@
-//! Sequences in which the options of a job, its state, and the calls about it meet in
-//! every pair; the options with records beside the job meet in every triple.
+//! Sequences in which each option of a job occurs with each other option, each state of
+//! the job and each call about it. The options that leave a record beside the job also
+//! occur in every combination of three.
 //!
 //! Each sequence pushes one job with some options, brings it into a state, makes one
-//! call about it, pushes a job with the same options again, lets time pass, and works on
-//! what is left. The reference judges every answer.
+//! call about it, pushes a job with the same options again, lets time pass, and
+//! finishes the jobs that are left. The reference model checks every answer.
 
 use super::{
     covering::{groups, rows},
@@ -11,9 +12,10 @@ use super::{
     sequence::{Sequence, Steps},
 };
 
-/// The columns that say which options the job has, each with its values as letters of
-/// [`Draft`](super::operation::Draft): delay, expiry, priority, client's id, unique key,
-/// attempts, lease of its own, headers. 9 is as long as allowed.
+/// The columns of the covering array for the options of the job. Each value is the text
+/// of an option in a [`Draft`](super::operation::Draft): delay, expiry, priority,
+/// client's id, unique key, attempts, lease of its own, headers. The number 9 means the
+/// longest allowed value.
 const OPTIONS: [&[&str]; 8] = [
     &["", "d1"],
     &["", "e1", "e2"],
@@ -25,11 +27,11 @@ const OPTIONS: [&[&str]; 8] = [
     &["", "h1", "h9"],
 ];
 
-/// The options with a record of their own beside the job: delay, expiry, client's id
-/// and unique key.
+/// The indexes in [`OPTIONS`] of the options for which a backend stores a record beside
+/// the job: delay, expiry, client's id and unique key.
 const WITH_RECORDS: [usize; 4] = [0, 1, 3, 4];
 
-/// How the job is pushed. `J` is the job.
+/// The operations that push the job. `J` stands for the job with its options.
 const PUSHES: [&str; 5] = [
     "p push J",
     "p push J t1; p repeat t1",
@@ -38,8 +40,9 @@ const PUSHES: [&str; 5] = [
     "p create 1 p0s1; p add 1 J",
 ];
 
-/// The operations that bring the job into a state: scheduled or ready, due, leased,
-/// leased for too long, failed, given back, dead, redriven.
+/// The operations that bring the job into a state, with one text for each state. The
+/// states are, in this order: scheduled or ready, due, leased, lease expired, failed,
+/// given back, dead, redriven.
 const STATES: [&str; 8] = [
     "",
     "- advance 2; r recover 100",
@@ -51,7 +54,7 @@ const STATES: [&str; 8] = [
     "- advance 2; a claim 3 l2; a settle 0B; o redrive-one 0",
 ];
 
-/// The call about the job.
+/// The calls about the job, of which each sequence makes one.
 const CALLS: [&str; 20] = [
     "r recover 100",
     "o cancel 0",
@@ -75,18 +78,20 @@ const CALLS: [&str; 20] = [
     "o cancel-batch 1",
 ];
 
-/// The push that may follow.
+/// The push that follows the call: no push, the first push again, or the first push
+/// again with a token.
 const AGAIN: [&str; 3] = ["", "p push J", "p push J t1"];
 
-/// The time that passes: hardly any, past an expiry, past all leases and delays.
+/// The time that passes after the second push: almost none, enough for a job to expire,
+/// or enough for all leases and delays to end.
 const PASSING: [&str; 3] = ["- advance 1", "- advance 3", "- advance 4"];
 
-/// The work on what is left.
+/// The operations at the end, which recover, retry and finish the jobs that are left.
 const REST: &str = "r recover 100; b claim 3 l1; b settle 0R0; b claim 3 l2; \
      b settle 0D; b release-worker";
 
-/// The sequences, with all combinations of `strength` columns: 2, or more for a long
-/// run.
+/// Returns sequences in which all combinations of `strength` columns occur. `strength`
+/// is 2 in a usual test run, and higher in a longer one.
 pub(super) fn sequences(strength: usize) -> Vec<Sequence> {
     let columns: Vec<&[&str]> = [&CALLS[..], &STATES, &PUSHES, &AGAIN, &PASSING]
         .into_iter()
@@ -121,7 +126,7 @@ fn sequence(words: &[&str]) -> Sequence {
 mod tests {
     use super::*;
 
-    /// All pairs are few enough for every run.
+    /// The sequences for all pairs are few enough for every test run.
     #[test]
     fn pairs_need_a_few_hundred_sequences() {
         let count = sequences(2).len();

@@ -1,4 +1,4 @@
-//! The meaning of the numbers in an operation.
+//! What the numbers in the text of an operation stand for: times, jobs, batches.
 
 use std::{
     num::{NonZeroU16, NonZeroU32},
@@ -6,40 +6,50 @@ use std::{
 };
 
 use relq_core::{
-    Disposition, JobId, NewJob,
-    batch::BatchPriority,
+    Disposition, JobId, NewJob, QueueName,
+    batch::{BatchPriority, NewBatch, OnComplete},
     unique::{OnDuplicate, UniqueKey},
 };
 
-use super::operation::{BatchDraft, DispositionKind, Draft};
+use super::{
+    operation::{BatchDraft, DispositionKind, Draft},
+    reference::Reference,
+};
 use crate::spec::class::Class;
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// The leases of claims and heartbeats.
+/// The lengths of the leases of claims and heartbeats, which an operation names as 1
+/// and 2.
 const LEASES: [Duration; 2] = [ms(3_000), ms(30_000)];
 
-/// The delays of pushes and retries. Zero means at once.
+/// The delays of pushes and retries, which an operation names by number. Zero means no
+/// delay.
 const DELAYS: [Duration; 3] = [ms(0), ms(2_000), ms(10_000)];
 
-/// The expiries of pushes.
-const EXPIRIES: [Duration; 2] = [ms(4_000), ms(20_000)];
+/// How long claims wait: not at all, for less time than the lateness of most backends,
+/// and for more.
+const WAITS: [Duration; 3] = [ms(0), ms(1_500), ms(4_000)];
 
-/// The priorities of batches.
+/// The expiries of pushes, which an operation names by number.
+const EXPIRIES: [Duration; 3] = [ms(4_000), ms(20_000), ms(600_000)];
+
+/// The priorities of batches, which an operation names by number.
 const BATCH_PRIORITIES: [BatchPriority; 3] =
     [BatchPriority::NORMAL, BatchPriority::HIGHEST, BatchPriority::LOWEST];
 
-/// A job's own lease.
+/// The lease of a job that has a lease of its own.
 const OWN_LEASE: Duration = ms(7_000);
 
-/// The number of an id or a key of the greatest length, and of many headers.
+/// The number that stands for an id or a key of the greatest length, or for many
+/// headers.
 const LONGEST: u8 = 9;
 
-/// The steps by which time advances: hardly at all, past the short delays, past the
-/// short leases and expiries, past all of them, and past the window in which ids are
-/// remembered.
+/// By how much `advance 1` to `advance 5` advance the clock: hardly at all, past the
+/// short delays, past the short leases and expiries, past all of them, and past the
+/// time for which ids are remembered.
 const STEPS: [Duration; 5] = [ms(1), ms(2_100), ms(5_003), ms(31_007), ms(301_009)];
 
 fn chosen<T: Copy>(table: &[T], number: u8) -> T {
@@ -58,7 +68,12 @@ pub(crate) fn delay(number: u8) -> Duration {
     chosen(&DELAYS, number)
 }
 
-/// What a worker says of a job, and the delay of a retry.
+/// How long a claim waits.
+pub(crate) fn wait(number: u8) -> Duration {
+    chosen(&WAITS, number)
+}
+
+/// The disposition that a settlement names, and the delay if it is a retry.
 pub(crate) fn disposition(kind: DispositionKind) -> (Disposition, Duration) {
     let error = || "it failed".to_owned();
     match kind {
@@ -73,12 +88,12 @@ pub(crate) fn disposition(kind: DispositionKind) -> (Disposition, Duration) {
     }
 }
 
-/// The length of a time step.
+/// By how much the operation `advance` with that number advances the clock.
 pub(crate) fn step(number: u8) -> Duration {
     chosen(&STEPS, number.wrapping_sub(1))
 }
 
-/// Whether that step is longer than ids are remembered.
+/// Whether `advance` with that number advances the clock so far that ids are forgotten.
 pub(crate) fn outlasts_memory(number: u8) -> bool {
     step(number) > Duration::from_secs(5 * 60)
 }
@@ -121,9 +136,9 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
     class.fit(job)
 }
 
-/// The piece that a draft describes. Other options are those of its batch.
+/// The piece that a draft describes, without options that only a plain job may have.
 pub(crate) fn piece(draft: &Draft, payload: String, class: &Class) -> NewJob {
-    let own = ['m', 'o', 'h'];
+    let own = ['i', 'm', 'o', 'h'];
     let letters = Draft::LETTERS.iter().zip(draft.0);
     let kept = letters.map(|(letter, it)| if own.contains(letter) { it } else { 0 });
     let mut piece = Draft::default();
@@ -137,17 +152,33 @@ pub(crate) fn batch(draft: BatchDraft) -> (BatchPriority, Option<NonZeroU32>) {
     (priority, NonZeroU32::new(u32::from(draft.slots)))
 }
 
+/// A new batch with that number. When it completes, it pushes the job `last`.
+pub(crate) fn new_batch(number: u8, draft: BatchDraft, last: NewJob) -> NewBatch {
+    let (priority, limit) = batch(draft);
+    let mut on_complete = OnComplete::new(last);
+    if draft.is_told_elsewhere {
+        on_complete = on_complete.queue(elsewhere());
+    }
+    let new = NewBatch::new(Reference::batch_id(number));
+    new.priority(priority).limit(limit).on_complete(on_complete)
+}
+
+/// The queue to which some batches push their completion jobs.
+pub(crate) fn elsewhere() -> QueueName {
+    QueueName::new("elsewhere").expect("a valid name")
+}
+
 fn key(number: u8) -> UniqueKey {
     UniqueKey::new(named("key", number, UniqueKey::MAX_BYTES)).expect("a valid key")
 }
 
-/// A name with that number. The longest has as many bytes as a name may have.
+/// The name `word` with that number. With [`LONGEST`] it has as many bytes as allowed.
 fn named(word: &str, number: u8, max_bytes: usize) -> String {
     let width = if number == LONGEST { max_bytes - word.len() - 1 } else { 1 };
     format!("{word}-{number:0>width$}")
 }
 
-/// One header, or many long ones with empty and odd values among them.
+/// One header, or for [`LONGEST`] many long ones, with empty and odd values among them.
 fn headers(number: u8) -> Vec<(String, String)> {
     if number != LONGEST {
         return vec![("name".to_owned(), "value".to_owned())];

@@ -1,4 +1,5 @@
-//! The expected order of the ready jobs of a case.
+//! The order in which a test case expects its ready jobs to be delivered. It depends on
+//! the order that the backend declares.
 
 use bytes::Bytes;
 use relq_core::NewJob;
@@ -16,13 +17,14 @@ use crate::{
 pub(crate) struct Line(Vec<(Bytes, Ready)>);
 
 impl Line {
-    /// Jobs that were never delivered, in the order of their pushes.
+    /// Makes the expected order of jobs that were pushed in this order and never
+    /// delivered.
     pub(crate) fn of<J: Into<NewJob>>(jobs: impl IntoIterator<Item = J>) -> Self {
         Self::default().and(jobs, |index| ReadyPosition::fresh((0, index)))
     }
 
-    /// Adds jobs that were claimed in that order while the earlier ones were already
-    /// ready, and that returned together.
+    /// Adds jobs that became ready again together. An earlier claim had leased them in
+    /// this order, while the jobs that were added before were already ready.
     pub(crate) fn and_back<J: Into<NewJob>>(
         self,
         class: &Class,
@@ -31,7 +33,8 @@ impl Line {
         self.and(jobs, |index| class.back((1, index), 0, (2, 0)))
     }
 
-    /// Adds jobs that became ready after all of the earlier ones, one after the other.
+    /// Adds jobs that became ready one after the other, after all jobs that were added
+    /// before.
     pub(crate) fn and_then<J: Into<NewJob>>(
         self,
         jobs: impl IntoIterator<Item = J>,
@@ -107,7 +110,7 @@ mod tests {
         Line::of(["a", "b", "c"])
     }
 
-    /// `a` was claimed before all others, and returned.
+    /// Four ready jobs, of which `a` was claimed first and has become ready again.
     fn a_is_back(class: &Class) -> Line {
         Line::of(["b", "c"]).and_back(class, ["a"]).and_then(["d"])
     }

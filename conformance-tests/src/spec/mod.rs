@@ -43,13 +43,15 @@
 //! (`operation/text.rs` describes the format). `PROPTEST_CASES` sets the number of
 //! sequences, and `PROPTEST_RNG_SEED` the seed.
 //!
-//! Each run begins with the sequences that once found a bug (`pinned.rs`). A run of its
-//! own lets each option of a job meet each other one, each state and each call
-//! (`crossed.rs`): every pair, or every triple with `RELQ_CROSSED=3`, by hand.
+//! Each run begins with the sequences that once found a bug (`pinned.rs`). A
+//! separate run combines each option of a job with each other option, each state and
+//! each call (`crossed.rs`): every pair or, with `RELQ_CROSSED=3`, every triple. Triples
+//! are only run by hand.
 
 mod actors;
 mod batch_checks;
 mod batching;
+pub(crate) mod caller;
 mod claim_order;
 mod claiming;
 pub(crate) mod class;
@@ -59,6 +61,7 @@ mod classes;
 mod covering;
 mod crossed;
 pub(crate) mod draft;
+pub(crate) mod drained;
 pub(crate) mod line;
 mod operating;
 pub(crate) mod operation;
@@ -66,7 +69,7 @@ mod pinned;
 mod possible_state;
 mod pushing;
 pub(crate) mod ready_order;
-mod reference;
+pub(crate) mod reference;
 mod returning;
 mod run;
 mod runner;
@@ -81,10 +84,12 @@ pub use run::{Summary, judge, judge_crossed, judge_random, run, run_crossed};
 /// The name of the test of random sequences.
 pub(crate) const NAME: &str = "every_sequence_goes_by_the_rules";
 
-/// The name of the test of the sequences in which options meet.
+/// The name of the test of the crossed sequences, which combine options, states and
+/// calls.
 pub(crate) const CROSSED: &str = "every_pair_of_options_goes_by_the_rules";
 
-/// The rules that the model checks: all except those whose operations it does not draw.
+/// The rules that the reference model checks. It checks no rule about operations that
+/// its sequences do not contain.
 pub(crate) const RULES: &[&str] = &[
     "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
     "R15", "R16", "R17", "R21", "R22", "R23", "R24", "B1", "B2", "B3", "B4", "B5",

@@ -1,4 +1,4 @@
-//! The rules for an operator's calls.
+//! The rules for an operator's calls: how they change the possible states of jobs.
 
 use relq_core::{
     JobId,
@@ -13,7 +13,7 @@ use super::{
 use crate::spec::ready_order::ReadyPosition;
 
 impl Reference {
-    /// A cancellation whose answer arrived.
+    /// Records a `cancel` that returned, and checks its result.
     pub(crate) fn cancelled(&mut self, id: &JobId, answer: Cancelled) -> CheckResult {
         let now = self.now;
         let is_there = |possible: &PossibleState| match answer {
@@ -33,8 +33,8 @@ impl Reference {
         let at = match found[..] {
             [] => return Err(format!("{rule}: {id} is not such a job")),
             [at] => at,
-            // A push of the same id lost its answer. The cancel concerned one of the
-            // two jobs.
+            // A second push of the same id may have stored another job, because its
+            // reply was lost. The cancel ended one of the two jobs.
             _ => {
                 self.maybe_cancelled(id);
                 return Ok(());
@@ -51,7 +51,7 @@ impl Reference {
         Ok(())
     }
 
-    /// A cancellation whose answer was lost.
+    /// Records a `cancel` whose reply was lost: the job may be cancelled.
     pub(crate) fn maybe_cancelled(&mut self, id: &JobId) {
         let now = self.now;
         self.maybe(|job, possible| {
@@ -63,7 +63,8 @@ impl Reference {
         });
     }
 
-    /// A redrive whose answer arrived. `which` is `None` for all dead letters.
+    /// Records a redrive that returned, and checks its counts. `which` is the index of
+    /// the one job to redrive, or `None` for all dead letters.
     pub(crate) fn redriven(
         &mut self,
         which: Option<usize>,
@@ -100,7 +101,7 @@ impl Reference {
         Ok(())
     }
 
-    /// A redrive whose answer was lost.
+    /// Records a redrive whose reply was lost: the dead jobs may be ready.
     pub(crate) fn maybe_redriven(&mut self, which: Option<usize>) {
         let step = self.step;
         for at in 0..self.jobs.len() {
@@ -117,7 +118,7 @@ impl Reference {
         }
     }
 
-    /// A purge of dead letters whose answer arrived.
+    /// Records a purge of dead letters that returned, and checks its count.
     pub(crate) fn dead_purged(&mut self, removed: u64) -> CheckResult {
         in_range("R23: dead jobs removed", removed, self.dead_of(None))?;
         let now = self.now;
@@ -127,7 +128,7 @@ impl Reference {
         })
     }
 
-    /// A purge of dead letters whose answer was lost.
+    /// Records a purge of dead letters whose reply was lost: they may be removed.
     pub(crate) fn maybe_dead_purged(&mut self) {
         let now = self.now;
         self.maybe(|_, possible| match possible.location {
@@ -136,8 +137,8 @@ impl Reference {
         });
     }
 
-    /// A purge whose answer arrived. It removes every job, and ids and tokens are
-    /// forgotten.
+    /// Records a purge that returned, and checks its count. Every job is removed, and
+    /// ids and tokens are forgotten.
     pub(crate) fn purged(&mut self, removed: u64) -> CheckResult {
         let is_in = |_: &Job, possible: &PossibleState| {
             matches!(possible.counted(), Counted::In(_))
@@ -149,7 +150,7 @@ impl Reference {
         self.each(Knowledge::Done, "", |_, possible| vec![purge(possible, now)])
     }
 
-    /// A purge whose answer was lost.
+    /// Records a purge whose reply was lost: all jobs may be removed.
     pub(crate) fn maybe_purged(&mut self) {
         self.calls.clear();
         self.batches_purged(Knowledge::Maybe);
@@ -157,7 +158,7 @@ impl Reference {
         self.maybe(|_, possible| vec![purge(possible, now)]);
     }
 
-    /// Claims were paused or resumed, or may have been.
+    /// Records a pause or a resume of claims, which happened or may have happened.
     pub(crate) fn steered(&mut self, paused: bool, known: Knowledge) {
         if known == Knowledge::Done {
             self.paused.clear();
@@ -179,7 +180,8 @@ impl Reference {
         (surely, maybe)
     }
 
-    /// Keys for which more than one dead job competes.
+    /// Returns the unique keys that a redrive could give to more than one dead job.
+    /// Only one of these jobs can get the key.
     fn contested(&self, which: Option<usize>) -> Vec<relq_core::unique::UniqueKey> {
         let wants = |job: &&Job| {
             let may_be_dead =
@@ -229,7 +231,8 @@ impl Reference {
     }
 }
 
-/// The fate of a dead job that is redriven.
+/// Whether a redrive moves a dead job, leaves it because its key is held, or may do
+/// either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Moves,
@@ -247,8 +250,9 @@ fn cancel(possible: &PossibleState, now: u64) -> PossibleState {
     possible.ended(End::Cancelled(lease), now)
 }
 
-/// The job goes to the back, as for a first delivery. Its expiry may be dropped, and
-/// must be if it has passed (R17).
+/// Returns the possible states of a job after a redrive. A dead job becomes ready at
+/// the back of the queue, like a new job. Its expiry may be dropped, and must be
+/// dropped if it has passed (R17).
 fn redrive(possible: &PossibleState, step: u32) -> Vec<PossibleState> {
     if possible.location != JobLocation::Dead {
         return Vec::new();

@@ -2,7 +2,11 @@
 
 mod text;
 
+use std::time::Duration;
+
 use relq_core::operator::JobState;
+
+use super::draft;
 
 /// One operation, by one actor, with at most one fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +16,7 @@ pub(crate) struct Operation {
     pub(crate) fault: Option<InjectedFault>,
 }
 
-/// The actor of an operation.
+/// The actor that makes an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     Producer,
@@ -24,8 +28,8 @@ pub(crate) enum Who {
     Nobody,
 }
 
-/// The action. Numbers are indexes into the tables of [`super::draft`], or count back
-/// from the newest receipt or job.
+/// What an operation does. Numbers are indexes into the tables of [`super::draft`], or
+/// count back from the newest receipt or job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
     Push {
@@ -38,6 +42,7 @@ pub(crate) enum Act {
     Claim {
         max: u8,
         lease: u8,
+        wait: u8,
     },
     Settle(Vec<DraftSettlement>),
     SettleAndClaim {
@@ -54,6 +59,7 @@ pub(crate) enum Act {
         page: u8,
     },
     Advance(u8),
+    AdvanceBy(Duration),
     Cancel {
         job: u8,
     },
@@ -81,8 +87,12 @@ pub(crate) enum Act {
     },
     /// Lists the jobs of a state.
     Peek(JobState),
-    /// Counts the jobs.
+    /// Reads the stats.
     Stats,
+    /// Reads the audit.
+    Audit,
+    /// Lists the batches.
+    ListBatches,
     Release,
 }
 
@@ -91,30 +101,34 @@ pub(crate) enum Act {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Draft(pub(crate) [u8; Draft::LETTERS.len()]);
 
-/// A batch's options. Without slots it has no limit.
+/// The options of a batch. `slots` is its limit, and 0 slots mean no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchDraft {
     pub(crate) priority: u8,
     pub(crate) slots: u8,
+    /// Whether its completion job goes to another queue.
+    pub(crate) is_told_elsewhere: bool,
 }
 
 /// A call that changes or reads a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchWord {
     Read,
+    /// Reads the batch as a call that waits for its end, without a wait.
+    Wait,
     Seal,
     Cancel,
     Alter(BatchDraft),
 }
 
-/// A disposition on one of the actor's receipts.
+/// A settlement: a disposition, and which of the actor's receipts it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DraftSettlement {
     pub(crate) receipt: u8,
     pub(crate) disposition: DispositionKind,
 }
 
-/// A disposition, without its text.
+/// A disposition without its error text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DispositionKind {
     Done,
@@ -124,14 +138,14 @@ pub(crate) enum DispositionKind {
     Retry(u8),
 }
 
-/// A fault at a step of the operation, counted from 1.
+/// A fault at one step of the operation. Steps are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InjectedFault {
     pub(crate) how: How,
     pub(crate) step: u8,
 }
 
-/// The kind of fault.
+/// The kind of a fault. The documentation of the module `spec` describes each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
     Before,
@@ -143,9 +157,45 @@ pub(crate) enum How {
     OutOfMemory,
 }
 
+impl Operation {
+    /// The time that passes, if nothing else happens.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        match self.act {
+            Act::Advance(step) => Some(draft::step(step)),
+            Act::AdvanceBy(time) => Some(time),
+            _ => None,
+        }
+    }
+
+    /// How many payloads the operation uses up. No two jobs of a sequence have the same
+    /// payload.
+    fn payloads(&self) -> usize {
+        match &self.act {
+            Act::Push { jobs, .. } | Act::Add { jobs, .. } => jobs.len(),
+            // The job that the completion of the batch pushes.
+            Act::CreateBatch { .. } => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// Returns, for each operation, how many payloads are used up before it, and adds those
+/// of all operations to `used`.
+pub(crate) fn payloads_before(
+    operations: &[Operation],
+    used: &mut usize,
+) -> Vec<usize> {
+    let counts = operations.iter().map(|one| {
+        let before = *used;
+        *used += one.payloads();
+        before
+    });
+    counts.collect()
+}
+
 impl DispositionKind {
-    /// The dispositions that a call carries out together (R8): backends end, fail and
-    /// give back jobs by a command for each.
+    /// A representative of the dispositions that one command of a settlement carries
+    /// out together (R8): backends end, fail and give back jobs by a command each.
     pub(crate) fn part(self) -> Self {
         match self {
             Self::Bury | Self::Retry(_) => Self::Bury,
@@ -155,17 +205,18 @@ impl DispositionKind {
 }
 
 impl Draft {
-    /// Delay, expiry, priority, client's id, unique key, unique key that reschedules,
-    /// attempts, lease of its own, header.
+    /// The letters of the options in the text of a job: delay, expiry, priority,
+    /// client's id, unique key, unique key that reschedules, attempts, lease of its
+    /// own, header.
     pub(crate) const LETTERS: [char; 9] = ['d', 'e', 'p', 'i', 'k', 'r', 'm', 'o', 'h'];
 
-    /// The number after a letter.
+    /// The number of the option with that letter. Zero if the job does not have it.
     pub(crate) fn option(&self, letter: char) -> u8 {
         let at = Self::LETTERS.iter().position(|known| *known == letter);
         at.map_or(0, |at| self.0[at])
     }
 }
 
-/// The states that `peek` lists.
+/// The states for which the operation `peek` lists jobs.
 pub(crate) const STATES: [JobState; 4] =
     [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead];

@@ -1,14 +1,14 @@
 //! Sequences that once broke a rule. Every backend runs them first, so that a fixed bug
 //! is found if it returns.
 
-/// A replay line, and the bug that it found.
+/// A replay line, and a description of the bug that it found.
 pub(crate) struct Pinned {
     pub(crate) line: &'static str,
     pub(crate) found: &'static str,
 }
 
-/// All pinned sequences, the newest last. Where no faults can be injected, they run
-/// without faults and without the options that a backend does not support.
+/// All pinned sequences, the newest last. Where no faults can be injected they run
+/// without faults, and on each backend without the options that it does not support.
 pub(crate) const PINNED: &[Pinned] = &[
     Pinned {
         line: "p push je1; - advance 3; a claim 1 l1; o redrive !loading3",

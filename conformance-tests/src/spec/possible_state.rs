@@ -1,4 +1,6 @@
-//! One possible state of a job.
+//! One state that a job may be in, as far as the reference model knows.
+
+use std::fmt;
 
 use relq_core::operator::JobState;
 
@@ -7,34 +9,38 @@ use crate::spec::ready_order::ReadyPosition;
 /// Milliseconds since the clock's start.
 pub(crate) type Ms = u64;
 
-/// One possible state of a job. A fully known job has exactly one. A call whose answer
-/// was lost may add some, and each answer rules some out.
+/// One state that a job may be in. If everything is known about the job it has exactly
+/// one. A call whose reply was lost may add states, and each answer rules some out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PossibleState {
     pub(crate) location: JobLocation,
-    /// The number of deliveries that count.
+    /// The number of deliveries that count as attempts.
     pub(crate) attempt: u32,
-    /// The job is not delivered from this time on.
+    /// The time from which on the job is not delivered. `None` if it does not expire.
     pub(crate) expires: Option<Ms>,
-    /// Whether a piece died and was redriven: it is a plain job now (B8).
+    /// Whether the job was a piece that died and was redriven, so that it is a plain
+    /// job now (B8).
     pub(crate) is_detached: bool,
-    /// The last call whose answer was lost and that would have settled the job.
+    /// The last settlement call for the job whose reply was lost. `None` if no reply
+    /// was lost.
     pub(crate) linked: Option<Link>,
 }
 
-/// Whether a call happened whose answer was lost. It is the same for all of its jobs.
+/// A settlement call whose reply was lost, and whether it took effect in this possible
+/// state. It took effect for all jobs of the call or for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) call: u32,
     pub(crate) happened: bool,
 }
 
-/// The location of a job.
+/// Where a job is in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobLocation {
-    /// The push did not happen.
+    /// The push did not happen, so the job does not exist.
     Absent,
-    /// The push happened, and the job was a duplicate.
+    /// The push happened and reported the job as a duplicate, so the job does not
+    /// exist.
     Refused,
     Scheduled {
         due: Ms,
@@ -51,12 +57,13 @@ pub(crate) enum JobLocation {
 /// A worker's lease on a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// The index of the receipt. `None` when the claim's answer was lost.
+    /// The index of the receipt. `None` when the reply to the claim was lost.
     pub(crate) receipt: Option<usize>,
-    /// The index of the worker's run.
+    /// The index of the run of the worker that holds the lease.
     pub(crate) run: usize,
     pub(crate) until: Ms,
-    /// The claim, and the position in its answer.
+    /// The number of the claim. `index` is the position of the job in the claim's
+    /// result.
     pub(crate) claim: u32,
     pub(crate) index: usize,
 }
@@ -66,14 +73,15 @@ pub(crate) struct Lease {
 pub(crate) enum End {
     Finished,
     Discarded,
-    /// With the receipt and the end of its last lease.
+    /// Cancelled. The pair is the receipt and the end of the last lease, if a claim
+    /// returned one.
     Cancelled(Option<(usize, Ms)>),
     PurgedDead,
-    /// The purge also removed its id and its token.
+    /// Removed by a purge of the queue, which also removed its id and its token.
     Purged,
 }
 
-/// The states that the stats count.
+/// The field of the stats that counts a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     In(JobState),
@@ -83,7 +91,7 @@ pub(crate) enum Counted {
     Nowhere,
 }
 
-/// The counts of a batch's status.
+/// The field of a batch's status that counts a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InBatch {
     Waiting,
@@ -111,7 +119,8 @@ impl PossibleState {
         self.at(JobLocation::Gone { end, at })
     }
 
-    /// Certainly expired, or exactly at the moment of expiry, where both are possible.
+    /// Whether the job may have expired. At the exact moment of expiry it may or may
+    /// not.
     pub(crate) fn may_be_expired(&self, now: Ms) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
@@ -120,7 +129,7 @@ impl PossibleState {
         self.expires.is_some_and(|at| at < now)
     }
 
-    /// Whether the job is ready or due.
+    /// Whether the job is ready, or scheduled and due.
     pub(crate) fn is_up(&self, now: Ms) -> bool {
         match self.location {
             JobLocation::Ready(_) => true,
@@ -134,7 +143,8 @@ impl PossibleState {
         self.is_up(now) && !self.is_expired(now)
     }
 
-    /// Whether the job may hold its unique key (R16).
+    /// Whether the job may hold its unique key (R16). An expired job holds it only
+    /// while it is leased.
     pub(crate) fn may_hold_key(&self, now: Ms) -> bool {
         match self.location {
             JobLocation::Leased(_) => true,
@@ -145,9 +155,9 @@ impl PossibleState {
         }
     }
 
-    /// Whether the job certainly holds its unique key. A delivered job had not expired.
-    /// A leased job that no answer named may have expired, and then another job may
-    /// have its key.
+    /// Whether the job certainly holds its unique key. A job that a claim returned had
+    /// not expired. A job that is leased without a known receipt may have expired, and
+    /// then another job may have its key.
     pub(crate) fn holds_key(&self, now: Ms) -> bool {
         let is_out = self.lease().is_some_and(|lease| lease.receipt.is_some());
         self.may_hold_key(now) && (is_out || !self.may_be_expired(now))
@@ -160,12 +170,12 @@ impl PossibleState {
         }
     }
 
-    /// A lease that has expired and was not yet taken back.
+    /// The lease if it has expired and no recovery has ended it yet.
     pub(crate) fn overdue(&self, now: Ms) -> Option<&Lease> {
         self.lease().filter(|lease| lease.until <= now)
     }
 
-    /// Whether the job has been ready since that time.
+    /// Whether the job is ready because its delay ended at the time `at`.
     pub(crate) fn fell_due_at(&self, at: Ms) -> bool {
         matches!(self.location, JobLocation::Ready(ReadyPosition::Back { due: Some(due), .. }) if due == at)
     }
@@ -174,7 +184,7 @@ impl PossibleState {
         self.location == JobLocation::Absent
     }
 
-    /// Where a batch counts the job, if it is a piece of one (B2).
+    /// The field of the batch's status that counts the job, if it is a piece (B2).
     pub(crate) fn in_batch(&self) -> Option<InBatch> {
         match self.location {
             JobLocation::Absent
@@ -205,5 +215,95 @@ impl PossibleState {
             JobLocation::Gone { end: End::Cancelled(_), .. } => Counted::Cancelled,
             JobLocation::Gone { .. } => Counted::Nowhere,
         }
+    }
+}
+
+/// The state in words, such as `leased until 30000 ms, attempt 1`, for a message.
+impl fmt::Display for PossibleState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, attempt {}", self.location, self.attempt)?;
+        if let Some(at) = self.expires {
+            write!(f, ", expires at {at} ms")?;
+        }
+        if self.is_detached {
+            write!(f, ", no piece any more")?;
+        }
+        match self.linked {
+            Some(Link { call, happened: true }) => {
+                write!(f, ", if settlement {call} took effect")
+            }
+            Some(Link { call, happened: false }) => {
+                write!(f, ", if settlement {call} took no effect")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for JobLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("not stored"),
+            Self::Refused => f.write_str("refused as a duplicate"),
+            Self::Scheduled { due } => write!(f, "scheduled for {due} ms"),
+            Self::Ready(ReadyPosition::Front { .. }) => {
+                f.write_str("ready at the front")
+            }
+            Self::Ready(ReadyPosition::Back { .. }) => f.write_str("ready"),
+            Self::Leased(lease) => {
+                write!(f, "leased by worker {} until {} ms", lease.run, lease.until)
+            }
+            Self::Dead => f.write_str("dead"),
+            Self::Gone { end, at } => write!(f, "{} at {at} ms", end.as_str()),
+        }
+    }
+}
+
+impl End {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Discarded => "discarded",
+            Self::Cancelled(_) => "cancelled",
+            Self::PurgedDead => "purged after its death",
+            Self::Purged => "purged with the queue",
+        }
+    }
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::In(state) => state.as_str(),
+            Self::Finished => "finished",
+            Self::Discarded => "discarded",
+            Self::Cancelled => "cancelled",
+            Self::Nowhere => "not counted",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_told_in_words() {
+        let lease =
+            Lease { receipt: Some(0), run: 2, until: 30_000, claim: 1, index: 0 };
+        let linked = Some(Link { call: 3, happened: false });
+        let state = PossibleState {
+            location: JobLocation::Leased(lease),
+            attempt: 1,
+            expires: Some(40_000),
+            is_detached: false,
+            linked,
+        };
+
+        assert_eq!(
+            state.to_string(),
+            "leased by worker 2 until 30000 ms, attempt 1, expires at 40000 ms, if \
+             settlement 3 took no effect"
+        );
     }
 }

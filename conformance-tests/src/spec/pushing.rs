@@ -1,4 +1,4 @@
-//! The rules for pushes.
+//! The rules for pushes: how they change the possible states of jobs.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ use super::{
 };
 use crate::spec::ready_order::ReadyPosition;
 
-/// A duration in milliseconds, rounded as in the stores.
+/// A duration in whole milliseconds, rounded down as the stores do.
 pub(crate) fn ms(duration: Duration) -> Ms {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A push of plain jobs, or of pieces of a batch.
+/// One call of `push`, or of `add` with the pieces of a batch.
 #[derive(Debug, Clone)]
 pub(crate) struct PushCall {
     pub(crate) jobs: Vec<NewJob>,
-    /// The number of its token.
+    /// The number of the push token. `None` if the call has no token.
     pub(crate) token: Option<u8>,
     pub(crate) batch: Option<u8>,
 }
 
 impl Reference {
-    /// A push whose answer arrived.
+    /// Records a push that returned, and checks the result for each job.
     pub(crate) fn added(
         &mut self,
         call: &PushCall,
@@ -89,7 +89,7 @@ impl Reference {
         Ok(())
     }
 
-    /// A push whose answer was lost.
+    /// Records a push whose reply was lost: its jobs may be stored.
     pub(crate) fn maybe_pushed(&mut self, push: &PushCall) {
         if let Some(call) = self.known_call(push) {
             self.maybe_stored_now(call);
@@ -109,7 +109,8 @@ impl Reference {
         self.remember_call(push, None);
     }
 
-    /// A push that is still on its way.
+    /// Records a push whose command was delayed and may run later. Returns the number
+    /// of the call, for [`Self::maybe_stored_now`].
     pub(crate) fn push_is_late(&mut self, push: &PushCall) -> u32 {
         if let Some(call) = self.known_call(push) {
             return call;
@@ -122,18 +123,21 @@ impl Reference {
         self.step
     }
 
-    /// The first call with the token of this one.
+    /// If an earlier push had the token of this push, returns the number of the first
+    /// such call.
     fn known_call(&self, push: &PushCall) -> Option<u32> {
         Some(self.calls.get(&push.token?)?.call)
     }
 
-    /// Whether jobs may be stored: pieces only in an open batch (B1).
+    /// Whether a push may store its jobs. A push of pieces may do so only if their
+    /// batch may be open (B1).
     fn may_take(&self, batch: Option<u8>) -> bool {
         let Some(number) = batch else { return true };
         self.batches.get(&number).is_some_and(|batch| batch.may_be(Phase::Open))
     }
 
-    /// A late push may have run by now, and its jobs may be duplicates.
+    /// Records that a delayed push may have run by now, and that its jobs may have been
+    /// duplicates.
     pub(crate) fn maybe_stored_now(&mut self, call: u32) {
         let mut index = 0;
         for at in 0..self.jobs.len() {
@@ -158,7 +162,7 @@ impl Reference {
         }
     }
 
-    /// R4: a repeated call stores nothing new and returns the first answer.
+    /// R4: checks that a repeated push stored nothing and returned the first result.
     fn repeated(&mut self, number: u8, answers: &[Pushed]) -> CheckResult {
         let Some(call) = self.calls.get(&number) else { return Ok(()) };
         if let Some(first) = &call.answers {
@@ -207,7 +211,8 @@ impl Reference {
         }
     }
 
-    /// The answer for one job: each rule is checked in the order of R16.
+    /// Checks the result that a push returned for one job. If both the id and the
+    /// unique key of the job are in use, the result must name the id (R16).
     fn answered(
         &mut self,
         batch: Option<u8>,
@@ -301,7 +306,8 @@ impl Reference {
         self.jobs[holder].id = Some(existing.clone());
         self.keep(holder, "UNIQUE, R16", |possible| possible.may_hold_key(now))?;
         if moves(spec) {
-            // A delayed holder was moved: its old due time no longer applies.
+            // The push moved the scheduled job that holds the key to the new due time,
+            // so that job no longer has its old one.
             let due = now + ms(spec.delay);
             self.keep(holder, "UNIQUE, R16: not moved", |possible| {
                 match possible.location {
@@ -313,8 +319,8 @@ impl Reference {
         Ok(())
     }
 
-    /// Adds the possible states of jobs that may hold the key of a push that
-    /// reschedules its holder.
+    /// Adds the states that a push with `Reschedule` may cause: each job that may hold
+    /// its key may have the new due time.
     fn maybe_reschedules(&mut self, spec: &NewJob) {
         let Some(unique) = spec.unique.as_ref().filter(|_| moves(spec)) else { return };
         let location = JobLocation::Scheduled { due: self.now + ms(spec.delay) };
@@ -386,8 +392,8 @@ impl Reference {
         self.calls.insert(number, Call { push, first_at, call, answers });
     }
 
-    /// Adds states that a lost call may have caused. Later answers show which of them
-    /// are true.
+    /// Adds the states that a call without a reply may have caused. The states before
+    /// the call stay possible; later results show which are true.
     pub(crate) fn maybe(
         &mut self,
         becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
@@ -402,7 +408,7 @@ fn moves(spec: &NewJob) -> bool {
     on_duplicate == Some(OnDuplicate::Reschedule)
 }
 
-/// Whether a job's id must be known (R4).
+/// Whether a push with the id of this job must be a duplicate (R4).
 fn is_known(possible: &PossibleState, now: Ms) -> bool {
     match possible.location {
         JobLocation::Absent | JobLocation::Refused => false,
@@ -411,7 +417,8 @@ fn is_known(possible: &PossibleState, now: Ms) -> bool {
     }
 }
 
-/// Whether a job's id may be known. After the window it may be forgotten or not.
+/// Whether a push with the id of this job may be a duplicate. After five minutes the
+/// backend may have forgotten the id, or not yet.
 fn may_be_known(possible: &PossibleState, now: Ms) -> bool {
     is_known(possible, now)
         || matches!(possible.location, JobLocation::Gone { end, .. } if end != super::possible_state::End::Purged)

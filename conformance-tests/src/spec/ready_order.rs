@@ -5,15 +5,16 @@ use relq_core::{Priority, batch::BatchPriority};
 /// The moment of an event: the number of the operation, and an index within it.
 pub(crate) type Moment = (u32, usize);
 
-/// Later than every other moment.
+/// A moment that is later than every event of a sequence.
 pub(crate) const LAST: Moment = (u32::MAX, 0);
 
 /// A position among the ready jobs of one priority (R13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadyPosition {
-    /// The job came back. Jobs of one return and one claim keep their order.
+    /// The job returned to the front. Jobs that were claimed and returned together keep
+    /// their order.
     Front { back: Moment, claim: u32, index: usize, until: u64 },
-    /// The job became ready at some moment between `from` and `to`.
+    /// The job became ready at the back, at some moment between `from` and `to`.
     Back { from: Moment, to: Moment, due: Option<u64> },
 }
 
@@ -22,11 +23,11 @@ pub(crate) enum ReadyPosition {
 pub(crate) struct Ready {
     pub(crate) priority: Priority,
     pub(crate) position: ReadyPosition,
-    /// The rank of the batch whose piece the job is.
+    /// The rank of the job's batch. `None` if the job is not a piece of a batch.
     pub(crate) batch: Option<BatchRank>,
 }
 
-/// The rank of a batch among those that a claim takes from (B4).
+/// The values by which a claim orders the batches (B4).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchRank {
     pub(crate) number: u8,
@@ -35,7 +36,8 @@ pub(crate) struct BatchRank {
 }
 
 impl Ready {
-    /// Whether the batches of two jobs decide which of them comes first (B4).
+    /// Whether this job comes first because of the batches of both jobs (B4). `None` if
+    /// the batches do not decide.
     pub(crate) fn is_first_by_batch(&self, other: &Self) -> Option<bool> {
         match (self.batch, other.batch) {
             (None, None) => None,
@@ -50,17 +52,18 @@ impl Ready {
 }
 
 impl ReadyPosition {
-    /// The position of a job that was pushed ready.
+    /// Returns the position of a job that became ready at once when it was pushed at
+    /// the moment `at`.
     pub(crate) fn fresh(at: Moment) -> Self {
         Self::Back { from: at, to: at, due: None }
     }
 
-    /// Whether the job was pushed ready and has never been delivered.
+    /// Whether the job was ready from its push on and was never delivered.
     pub(crate) fn is_fresh(&self) -> bool {
         matches!(self, Self::Back { from, to, due: None } if from == to)
     }
 
-    /// Whether this job must be delivered before the other one.
+    /// Whether a job at this position is certainly delivered before one at the other.
     pub(crate) fn is_before(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Front { .. }, Self::Back { .. }) => true,

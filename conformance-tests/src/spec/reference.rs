@@ -1,4 +1,4 @@
-//! The reference: every job with all of its possible states.
+//! The reference model: every job with all states that it may be in.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ use crate::spec::{
 /// How long ids, tokens and cancelled leases are remembered (R4).
 pub(crate) const WINDOW: Ms = 5 * 60 * 1000;
 
-/// The error names the check and what is wrong.
+/// The result of a check. The error names the rule or check, and what was expected and
+/// seen.
 pub(crate) type CheckResult = Result<(), String>;
 
 /// Whether a call certainly happened.
@@ -29,57 +30,60 @@ pub(crate) enum Knowledge {
     Maybe,
 }
 
-/// A job of a push, including pushes that may not have happened.
+/// A job that was pushed, or that may have been pushed by a call whose reply was lost.
 pub(crate) struct Job {
     pub(crate) spec: NewJob,
     /// The id of the job in the store. `None` as long as no call has returned it.
     pub(crate) id: Option<JobId>,
-    /// The batch whose piece the job is.
+    /// The number of the job's batch. `None` if the job is not a piece of a batch.
     pub(crate) batch: Option<u8>,
     /// Whether that batch was cancelled: certainly, perhaps, or `None` if it was not.
     pub(crate) cancelled: Option<Knowledge>,
-    /// The jobs of one call are stored together or not at all (R5).
+    /// The number of its push. The jobs of one push are all stored or all not (R5).
     pub(crate) call: u32,
     pub(crate) possible_states: Vec<PossibleState>,
-    /// The number of deliveries, and the number of times it returned for a valid reason
-    /// (R6).
+    /// How often the job was delivered. `returns` counts how often it became ready
+    /// again for a valid reason (R6).
     pub(crate) runs: u32,
     pub(crate) returns: u32,
-    /// The number of consecutive claims that found less than they asked for while it
-    /// was ready.
+    /// How many consecutive claims returned fewer jobs than requested while this job
+    /// was ready (R9).
     pub(crate) passed_over: u64,
 }
 
-/// A lease that an answer reported.
+/// A lease that a claim reported.
 pub(crate) struct ObservedLease {
     pub(crate) receipt: Receipt,
     pub(crate) job: usize,
     pub(crate) lease: Lease,
 }
 
-/// A push that carried a token, of plain jobs or of pieces.
+/// The first push with a token, against which the model checks each repetition (R4).
 pub(crate) struct Call {
     pub(crate) push: PushCall,
     pub(crate) first_at: Ms,
     pub(crate) call: u32,
-    /// The first answer that arrived.
+    /// The first result that a client received. `None` if each reply was lost.
     pub(crate) answers: Option<Vec<relq_core::outcome::Pushed>>,
 }
 
-/// The complete knowledge of the reference.
+/// All that the reference model knows about one queue.
 pub(crate) struct Reference {
     pub(crate) now: Ms,
-    /// Counts operations, to order events.
+    /// The number of the current operation, by which events are ordered.
     pub(crate) step: u32,
     pub(crate) jobs: Vec<Job>,
     pub(crate) observed: Vec<ObservedLease>,
     pub(crate) calls: BTreeMap<u8, Call>,
     pub(crate) batches: BTreeMap<u8, Batch>,
-    /// The possible answers to whether claims are paused.
+    /// The possible answers to the question whether claims are paused: both values if
+    /// the answer is not known.
     pub(crate) paused: Vec<bool>,
     pub(crate) class: Class,
     pub(crate) steps: Steps,
-    /// Counts the calls that link the possible states of several jobs.
+    /// The number of settlement calls whose reply was lost. Each such call settled all
+    /// of its jobs or none, so the possible states of these jobs depend on each other
+    /// (R8).
     pub(crate) links: u32,
 }
 
@@ -128,7 +132,8 @@ impl Reference {
         Ok(())
     }
 
-    /// Rules out possible states of one job.
+    /// Rules out the possible states of one job that do not meet the condition. Fails
+    /// with `rule` if none is left.
     pub(crate) fn keep(
         &mut self,
         job: usize,
@@ -149,7 +154,8 @@ impl Reference {
         Ok(())
     }
 
-    /// The number of jobs that must be, and that may be, in a state of that kind.
+    /// Returns how many jobs are certainly in a state that meets the condition, and how
+    /// many may be in one.
     pub(crate) fn count(
         &self,
         is_so: impl Fn(&Job, &PossibleState) -> bool,
@@ -180,8 +186,8 @@ impl Reference {
         self.count(|_, possible| is_unfinished(possible)).1
     }
 
-    /// Ends an operation: applies the effects of time and the consequences for other
-    /// jobs.
+    /// Ends an operation. Adds the states that the passing of time may have caused, and
+    /// rules out the states of a job that contradict what is known about other jobs.
     pub(crate) fn conclude(&mut self) -> CheckResult {
         self.ripen();
         self.tend_batches();
@@ -192,7 +198,8 @@ impl Reference {
         Ok(())
     }
 
-    /// Any call may make due jobs ready and bury expired jobs.
+    /// Adds the states that any call may cause: due jobs may be ready, and expired jobs
+    /// may be buried.
     fn ripen(&mut self) {
         let (now, step) = (self.now, self.step);
         for job in &mut self.jobs {
@@ -220,7 +227,8 @@ impl Reference {
         }
     }
 
-    /// R5: if one job of a call is stored, all are. If one is not, none is.
+    /// R5: if one job of a push is certainly stored, all are. If one is certainly not,
+    /// none is.
     fn all_or_none(&mut self) -> CheckResult {
         let is_absent = PossibleState::is_absent;
         for at in 0..self.jobs.len() {
@@ -242,8 +250,8 @@ impl Reference {
         Ok(())
     }
 
-    /// R8: if a call whose answer was lost certainly settled one job, it settled all of
-    /// its jobs. If it certainly did not settle one, it settled none.
+    /// R8: if a settlement call whose reply was lost certainly settled one job, it
+    /// settled all of its jobs. If it certainly did not settle one, it settled none.
     fn settled_together(&mut self) -> CheckResult {
         let decided: BTreeMap<_, _> = self.jobs.iter().filter_map(Job::link).collect();
         let is_decided = |possible: &PossibleState| {
@@ -317,15 +325,17 @@ impl Job {
         self.spec.unique.as_ref().map(|unique| &unique.key)
     }
 
-    /// The last call that would have settled the job, if the possible states agree on
-    /// whether it happened.
+    /// The last settlement call whose reply was lost, and whether it happened. `None`
+    /// if the possible states of the job disagree on that.
     fn link(&self) -> Option<(u32, bool)> {
         let first = self.possible_states.first()?.linked?;
         let agree = self.possible_states.iter().all(|it| it.linked == Some(first));
         agree.then_some((first.call, first.happened))
     }
 
-    /// Whether the end of the job changes more than the job itself.
+    /// Whether a call that ends the job also changes records beside the job. A job has
+    /// such records if it has a client's id or a unique key, if it is a piece of a
+    /// batch, or if it is at its second attempt or later.
     pub(crate) fn has_side_records(&self, possible: &PossibleState) -> bool {
         let NewJob { id, unique, .. } = &self.spec;
         let is_piece = self.batch.is_some() && !possible.is_detached;
@@ -337,10 +347,12 @@ impl Job {
         possible.attempt >= u32::from(self.spec.max_attempts.get())
     }
 
-    /// For a message: the job and its possible states.
+    /// The job and its possible states, as text for a message.
     pub(crate) fn tell(&self) -> String {
         let payload = self.spec.payload.escape_ascii();
-        format!("job {payload}, with possible states {:?}", self.possible_states)
+        let states = self.possible_states.iter().map(ToString::to_string);
+        let states = states.collect::<Vec<_>>().join(", or ");
+        format!("job `{payload}`, which by the calls so far is {states}")
     }
 }
 
@@ -356,13 +368,14 @@ pub(crate) fn add(possible_states: &mut Vec<PossibleState>, possible: PossibleSt
 }
 
 impl Lease {
-    /// The position to which the job of this lease returns at the moment `back`.
+    /// Returns the location of the leased job after it became ready again at the moment
+    /// `back`.
     pub(crate) fn back(&self, class: &Class, back: Moment) -> JobLocation {
         JobLocation::Ready(class.back((self.claim, self.index), self.until, back))
     }
 }
 
-/// Whether an ended job is still remembered, for `WINDOW`.
+/// Whether the id of a job that ended at `at` is still remembered at `now` (R4).
 pub(crate) fn is_remembered(end: End, at: Ms, now: Ms) -> bool {
     end != End::Purged && now < at + WINDOW
 }

@@ -1,4 +1,4 @@
-//! The rules for `release_worker` and `recover`.
+//! The rules for `release_worker` and `recover`: how they change the possible states.
 
 use relq_core::outcome::Recovered;
 
@@ -13,7 +13,8 @@ use crate::spec::{
 };
 
 impl Reference {
-    /// A release of a worker whose answer reported that many jobs (R24).
+    /// Records a `release_worker` that returned, and checks the number of jobs that it
+    /// reported (R24).
     pub(crate) fn left(&mut self, run: usize, jobs: u64) -> CheckResult {
         let now = self.now;
         let is_held =
@@ -21,7 +22,7 @@ impl Reference {
         let is_sure = |possible: &PossibleState| {
             is_held(possible) && possible.overdue(now).is_none()
         };
-        // A piece of a cancelled batch is dropped instead.
+        // A piece of a cancelled batch is dropped and not given back.
         let least =
             self.count(|job, possible| is_sure(possible) && job.cancelled.is_none()).0;
         let most = self.count(|_, possible| is_held(possible)).1;
@@ -37,20 +38,20 @@ impl Reference {
         })
     }
 
-    /// A release of a worker whose answer was lost.
+    /// Records a `release_worker` whose reply was lost: the jobs may be ready again.
     pub(crate) fn maybe_left(&mut self, run: usize) {
         let (back, class) = ((self.step, 0), self.class.clone());
         self.maybe(|_, possible| given_back(&class, possible, run, back));
     }
 
-    /// A page of recovery whose answer arrived.
+    /// Records one page of `recover` that returned, and checks its counts.
     pub(crate) fn recovered(&mut self, page: u64, answer: &Recovered) -> CheckResult {
         let now = self.now;
         let ends = |job: &Job, possible: &PossibleState, is_last: bool| {
             possible.overdue(now).is_some() && job.is_last(possible) == is_last
         };
         let back = self.count(|job, possible| ends(job, possible, false));
-        // A piece of a cancelled batch is dropped instead, and may be counted.
+        // The recovery drops a piece of a cancelled batch, and may or may not count it.
         let (least, most) = back;
         let surely = |job: &Job| job.cancelled.is_none();
         let least = least.min(
@@ -84,7 +85,7 @@ impl Reference {
         })
     }
 
-    /// A page of recovery whose answer was lost.
+    /// Records one page of `recover` whose reply was lost.
     pub(crate) fn maybe_recovered(&mut self) {
         let (now, step, class) = (self.now, self.step, self.class.clone());
         self.maybe(|job, possible| taken_back(&class, job, possible, now, step));
@@ -110,7 +111,8 @@ fn is_due(possible: &PossibleState, now: u64) -> bool {
     matches!(possible.location, JobLocation::Scheduled { due } if due <= now)
 }
 
-/// The states after a recovery of an expired lease. Empty for other states.
+/// The possible states of a job after a recovery has handled it: its lease has expired,
+/// or it is due. Empty if a recovery does not change it.
 fn taken_back(
     class: &Class,
     job: &Job,
@@ -148,10 +150,12 @@ fn taken_back(
     }
 }
 
-/// Checks that a number lies in a range.
+/// Checks that a number lies between `from` and `to`. The error begins with `rule`.
 pub(crate) fn in_range(rule: &str, number: u64, (from, to): (u64, u64)) -> CheckResult {
     if (from..=to).contains(&number) {
         return Ok(());
     }
-    Err(format!("{rule}: {number}, expected {from} to {to}"))
+    let expected =
+        if from == to { from.to_string() } else { format!("{from} to {to}") };
+    Err(format!("{rule}: {number}, expected {expected}"))
 }

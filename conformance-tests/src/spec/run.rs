@@ -16,24 +16,24 @@ use super::{
 };
 use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
 
-/// The number of sequences, unless `PROPTEST_CASES` sets another.
+/// How many random sequences run, unless `PROPTEST_CASES` sets another number.
 const CASES: u32 = 64;
 
 /// The seed of all sequences, unless `PROPTEST_RNG_SEED` sets another. With a fixed
 /// seed, two runs of the suite test the same sequences.
 const SEED: u64 = 1;
 
-/// The maximum number of attempts to simplify the operations of a failed sequence.
+/// How often the suite tries, at most, to simplify the operations of a failed sequence.
 const SHRINKS: u32 = 1000;
 
-/// The number of options, states and calls that meet in all combinations, unless
-/// `RELQ_CROSSED` sets another. Three take some minutes for each backend.
+/// How many columns of the crossed sequences occur in all combinations, unless
+/// `RELQ_CROSSED` sets another number. Three take some minutes for each backend.
 const CROSSED: usize = 2;
 
-/// The environment variable with a replay line.
+/// The environment variable that holds a replay line.
 const REPLAY: &str = "RELQ_REPLAY";
 
-/// The size of a run.
+/// How much a run has tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// The number of sequences.
@@ -54,8 +54,8 @@ pub fn run<S: Subject + Default>(profile: Profile) {
     expect_ok(judge_random(Arc::new(S::default()), profile));
 }
 
-/// Compares a backend with the reference model by the sequences in which options, states
-/// and calls meet. [`Tests`](crate::Tests) calls this.
+/// Compares a backend with the reference model by the crossed sequences, which combine
+/// options, states and calls. [`Tests`](crate::Tests) calls this.
 ///
 /// # Panics
 /// As [`run`] does.
@@ -104,8 +104,8 @@ pub fn judge_random(
     model_run.run_all()
 }
 
-/// Compares a backend with the reference model by the sequences in which options, states
-/// and calls meet.
+/// Compares a backend with the reference model by the crossed sequences, which combine
+/// options, states and calls.
 ///
 /// # Errors
 /// As [`judge`].
@@ -154,7 +154,7 @@ impl ModelRun {
         })
     }
 
-    /// Asks the backend whether it has batches.
+    /// Whether the backend has batches, by the capabilities that it declares.
     fn batches(&self) -> Result<Batches, String> {
         let queue = QueueName::new("model-0").map_err(|error| error.to_string())?;
         let subject = Arc::clone(&self.subject);
@@ -189,7 +189,8 @@ impl ModelRun {
         }
     }
 
-    /// Removes operations that are not needed for the failure, once the rest is simple.
+    /// Removes each operation without which the sequence still fails, after its numbers
+    /// were simplified.
     fn shorten(&self, mut wrong: String, mut sequence: Sequence) -> (String, Sequence) {
         let mut at = sequence.operations.len();
         while at > 0 {
@@ -232,7 +233,8 @@ impl ModelRun {
     }
 }
 
-/// The strength of the crossed sequences.
+/// How many columns of the crossed sequences occur in all combinations: the value of
+/// `RELQ_CROSSED`, or [`CROSSED`].
 fn strength() -> Result<usize, String> {
     match env::var("RELQ_CROSSED") {
         Ok(number) => {
@@ -258,7 +260,7 @@ fn config() -> Config {
 mod tests {
     use super::*;
 
-    /// A replay line describes a sequence completely.
+    /// A sequence that is written as text and parsed again is the same sequence.
     #[test]
     fn a_sequence_is_read_as_it_was_told() {
         let mut runner = TestRunner::new(config());
@@ -274,7 +276,7 @@ mod tests {
         assert_eq!(read, Ok(()));
     }
 
-    /// The lines have the form that a failure prints.
+    /// Each pinned line can be parsed, and is written in the same form again.
     #[test]
     fn each_pinned_line_can_be_read() {
         for Pinned { line, .. } in PINNED {

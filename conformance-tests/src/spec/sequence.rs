@@ -1,4 +1,4 @@
-//! A random sequence, and its form as text.
+//! A sequence of operations, and its form as text, which is a replay line.
 
 use std::{fmt, num::NonZeroU32, str::FromStr};
 
@@ -6,7 +6,7 @@ use relq_core::environment::Environment;
 
 use super::operation::Operation;
 
-/// Operations, and the steps in which the backend carries them out.
+/// Some operations, and how many jobs the backend handles in one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sequence {
     pub(crate) steps: Steps,
@@ -16,13 +16,14 @@ pub(crate) struct Sequence {
 /// How many jobs a backend handles in one step of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {
-    /// As many as usual: more than any sequence has.
+    /// The backend's default: more jobs than any sequence has.
     Usual,
-    /// One: faults fire between the jobs of a call.
+    /// One job per step, so that faults also fire between the jobs of one call.
     OfOneJob,
 }
 
-/// What a line begins with if the steps have one job.
+/// The text at the beginning of a replay line if each step of its calls handles one
+/// job.
 const OF_ONE_JOB: &str = "steps of one job;";
 
 impl Steps {

@@ -1,4 +1,4 @@
-//! The rules for settlements and heartbeats.
+//! The rules for settlements and heartbeats: how they change the possible states.
 
 use relq_core::outcome::{Extended, Settled};
 
@@ -9,17 +9,17 @@ use super::{
     sequence::Steps,
 };
 
-/// A settlement of one of the receipts that were given out.
+/// One job's part of a settlement call, by a receipt that an earlier claim returned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SentSettlement {
     pub(crate) observed: usize,
     pub(crate) disposition: DispositionKind,
-    /// The delay before the next attempt.
+    /// The delay before the next attempt, if the disposition is a retry.
     pub(crate) after: Ms,
 }
 
 impl Reference {
-    /// A settlement whose answer arrived.
+    /// Records a settlement call that returned, and checks the result for each job.
     pub(crate) fn settled(
         &mut self,
         sent: &[SentSettlement],
@@ -36,9 +36,9 @@ impl Reference {
         Ok(())
     }
 
-    /// A settlement whose answer was lost. Settlements of one part of it happened
-    /// together or not at all (R8), if one step handled them. Of leases that have
-    /// expired, each may count or not.
+    /// Records a settlement call whose reply was lost. If one step handles the call,
+    /// settlements of one kind happened together or not at all (R8). A settlement whose
+    /// lease has expired may have been applied or not, whatever happened to the others.
     pub(crate) fn maybe_settled(&mut self, sent: &[SentSettlement]) {
         let (now, first) = (self.now, self.links);
         let is_one_by_one = self.steps == Steps::OfOneJob;
@@ -102,8 +102,8 @@ impl Reference {
         })
     }
 
-    /// Whether jobs of one claim are settled in the order of the claim's answer. Only
-    /// then is their order fully defined (R13).
+    /// Whether the settlements of one claim's jobs are in the order in which the claim
+    /// returned the jobs. Only then is the order after their return defined (R13).
     fn is_in_order(&self, sent: &[SentSettlement]) -> bool {
         let lease = |sent: &SentSettlement| self.observed[sent.observed].lease;
         let places: Vec<_> =
@@ -111,7 +111,7 @@ impl Reference {
         places.is_sorted()
     }
 
-    /// A heartbeat whose answer arrived.
+    /// Records a heartbeat that returned, and checks the result for each lease.
     pub(crate) fn extended(
         &mut self,
         run: usize,
@@ -132,9 +132,9 @@ impl Reference {
         Ok(())
     }
 
-    /// R10: where a heartbeat extends all jobs of a worker, the jobs that it does not
-    /// name are given back, or their leases expire. Such a delivery may or may not
-    /// count.
+    /// R10: records that a heartbeat did not name some jobs of its worker. On a backend
+    /// whose heartbeats extend all leases of a worker, these jobs are given back or
+    /// their leases expire. Such a delivery may or may not count as an attempt.
     fn maybe_unnamed(&mut self, run: usize, named: &[usize]) {
         if !self.class.shares_heartbeat() {
             return;
@@ -155,7 +155,7 @@ impl Reference {
         });
     }
 
-    /// A heartbeat whose answer was lost.
+    /// Records a heartbeat whose reply was lost: the named leases may be extended.
     pub(crate) fn maybe_extended(&mut self, run: usize, named: &[usize], until: Ms) {
         let now = self.now;
         self.maybe_unnamed(run, named);
@@ -186,27 +186,7 @@ impl Reference {
         let cancelled = self.jobs[at].cancelled;
         self.keep(at, &format!("FENCE-EXTEND, R7, B7: {answer:?}"), |possible| {
             let cancelled = cancelled.filter(|_| !possible.is_detached);
-            match (possible.location, answer) {
-                (JobLocation::Leased(lease), _) if lease.receipt == Some(observed) => {
-                    match answer {
-                        Extended::Until(_) => cancelled != Some(Knowledge::Done),
-                        Extended::LeaseLost => lease.until <= now,
-                        Extended::Cancelled => cancelled.is_some(),
-                    }
-                }
-                (
-                    JobLocation::Gone { end: End::Cancelled(Some((it, ended))), at },
-                    _,
-                ) if it == observed => {
-                    let is_known = now < ended.max(at) + WINDOW;
-                    answer == Extended::Cancelled
-                        || (answer == Extended::LeaseLost && !is_known)
-                }
-                (JobLocation::Gone { end: End::Purged, .. }, Extended::Cancelled) => {
-                    false
-                }
-                (_, answer) => answer == Extended::LeaseLost,
-            }
+            may_be_answered(possible, (observed, answer), cancelled, now)
         })?;
         for possible in &mut self.jobs[at].possible_states {
             let Some(lease) = possible.lease().copied() else { continue };
@@ -218,14 +198,43 @@ impl Reference {
                 Extended::Cancelled => {
                     *possible = stopped(possible, (observed, lease), now);
                 }
-                Extended::LeaseLost => {}
+                Extended::LeaseLost | Extended::Unknown => {}
             }
         }
         Ok(())
     }
 }
 
-/// A piece of a cancelled batch that a heartbeat ended (B7).
+/// Whether a heartbeat may return `answer` for the receipt of that index when its job is
+/// in this state. `cancelled` says whether the batch of the job was cancelled.
+fn may_be_answered(
+    possible: &PossibleState,
+    (observed, answer): (usize, Extended),
+    cancelled: Option<Knowledge>,
+    now: Ms,
+) -> bool {
+    match (possible.location, answer) {
+        (JobLocation::Leased(lease), _) if lease.receipt == Some(observed) => {
+            match answer {
+                Extended::Until(_) => cancelled != Some(Knowledge::Done),
+                Extended::LeaseLost => lease.until <= now,
+                Extended::Cancelled => cancelled.is_some(),
+                Extended::Unknown => false,
+            }
+        }
+        (JobLocation::Gone { end: End::Cancelled(Some((it, ended))), at }, _)
+            if it == observed =>
+        {
+            let is_known = now < ended.max(at) + WINDOW;
+            answer == Extended::Cancelled
+                || (answer == Extended::LeaseLost && !is_known)
+        }
+        (JobLocation::Gone { end: End::Purged, .. }, Extended::Cancelled) => false,
+        (_, answer) => answer == Extended::LeaseLost,
+    }
+}
+
+/// The state of a leased piece of a cancelled batch after a heartbeat ended it (B7).
 fn stopped(
     possible: &PossibleState,
     (observed, lease): (usize, Lease),
@@ -234,7 +243,8 @@ fn stopped(
     possible.ended(End::Cancelled(Some((observed, lease.until))), now)
 }
 
-/// The state of a leased job after a disposition. `back` is its position if it returns.
+/// Returns the possible states of a leased job after a settlement. `back` is the
+/// location of the job if the settlement makes it ready again.
 fn carried_out(
     job: &Job,
     possible: &PossibleState,

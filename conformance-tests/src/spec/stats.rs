@@ -1,4 +1,5 @@
-//! The rules for stats and audit (R23).
+//! The rules for the results of `stats`, `audit` (R23) and `peek`: what they must
+//! report.
 
 use relq_core::{
     Stats,
@@ -12,8 +13,8 @@ use super::{
 };
 
 impl Reference {
-    /// CONSERVE: checks the stats, read while no call is running. They also show which
-    /// of the possible effects happened.
+    /// CONSERVE: checks the stats, which were read while no call was running, and rules
+    /// out the possible states that contradict them.
     pub(crate) fn counted(&mut self, stats: &Stats) -> CheckResult {
         let counts = [
             (Counted::In(JobState::Ready), stats.ready),
@@ -26,10 +27,9 @@ impl Reference {
         ];
         for (location, figure) in counts {
             let range = self.count(|_, possible| possible.counted() == location);
-            let observed =
-                || format!("CONSERVE, R23: {location:?}{}", self.tell_unended());
-            in_range("", figure, range)
-                .map_err(|wrong| format!("{}{wrong}", observed()))?;
+            let rule = format!("CONSERVE, R23: {location} jobs in the stats");
+            in_range(&rule, figure, range)
+                .map_err(|wrong| format!("{wrong}{}", self.tell_unended()))?;
         }
         for (location, figure) in counts {
             self.sharpen(figure, |_, possible| possible.counted() == location);
@@ -44,17 +44,23 @@ impl Reference {
         Ok(())
     }
 
-    /// Checks the audit of the same moment.
+    /// Checks the audit against the stats that were read at the same moment.
     pub(crate) fn audited(&self, audit: &Audit, stats: &Stats) -> CheckResult {
-        if !audit.problems.is_empty() {
-            return Err(format!("CONSERVE, R23: the audit: {:?}", audit.problems));
-        }
+        Self::is_sound(audit)?;
         let all = stats.unfinished() + stats.dead;
         in_range("CONSERVE, R23: jobs of the audit", audit.jobs, (all, all))
     }
 
-    /// A list of the jobs in a state. Each job that is certainly there is listed as it
-    /// was pushed (R1, R2), with its deliveries and its unique key.
+    /// Checks that the audit found no problem.
+    pub(crate) fn is_sound(audit: &Audit) -> CheckResult {
+        if audit.problems.is_empty() {
+            return Ok(());
+        }
+        Err(format!("CONSERVE, R23: the audit: {:?}", audit.problems))
+    }
+
+    /// Checks a list of the jobs in a state: each job that is certainly in it is listed
+    /// as it was pushed (R1, R2), with its number of deliveries and its unique key.
     pub(crate) fn peeked(&mut self, state: JobState, views: &[JobView]) -> CheckResult {
         let location = Counted::In(state);
         let mut listed = Vec::new();
@@ -105,7 +111,8 @@ impl Reference {
         self.jobs.iter().for_each(|job| println!("    {}", job.tell()));
     }
 
-    /// The possible states of each job that may be unfinished or dead.
+    /// The possible states of each job that may be unfinished or dead, as text for a
+    /// message.
     fn tell_unended(&self) -> String {
         let is_in =
             |possible: &PossibleState| matches!(possible.counted(), Counted::In(_));
@@ -113,7 +120,8 @@ impl Reference {
         jobs.map(|job| format!("; {}", job.tell())).collect()
     }
 
-    /// Checks a figure, and rules out the states that contradict it.
+    /// Checks that `figure`, a number from the store, is possible: exactly that many
+    /// jobs can meet the condition. Rules out the states that contradict the number.
     pub(crate) fn figure_is(
         &mut self,
         rule: &str,
@@ -125,8 +133,9 @@ impl Reference {
         Ok(())
     }
 
-    /// If the figure equals the minimum or the maximum, rules out the states that
-    /// contradict it.
+    /// Rules out states if `figure` is the lowest or the highest possible number of
+    /// jobs that meet the condition, because then each job certainly meets it or does
+    /// not.
     fn sharpen(&mut self, figure: u64, is_it: impl Fn(&Job, &PossibleState) -> bool) {
         let (surely, maybe) = self.count(&is_it);
         if surely == maybe || (figure != surely && figure != maybe) {

@@ -10,7 +10,7 @@ use super::{
     sequence::{Sequence, Steps},
 };
 
-/// The length of the longest sequence. Short sequences find fewer bugs.
+/// The largest number of operations of a sequence. Short sequences find fewer bugs.
 const LONGEST: usize = 60;
 
 /// The share of operations with a fault, in sequences with faults.
@@ -30,7 +30,8 @@ pub(crate) enum Batches {
     Some,
 }
 
-/// Sequences without faults and, where faults are possible, sequences with them.
+/// Draws sequences without faults and, if the backend supports faults, also with
+/// faults.
 pub(crate) fn sequences(faults: Faults, batches: Batches) -> BoxedStrategy<Sequence> {
     let steps = prop_oneof![Just(Steps::Usual), Just(Steps::OfOneJob)];
     let sequence = |(steps, operations)| Sequence { steps, operations };
@@ -95,7 +96,11 @@ fn act() -> impl Strategy<Value = (Who, Act)> {
 
 fn on_batch() -> impl Strategy<Value = (Who, Act)> {
     let options = || {
-        (0..=2u8, 0..=2u8).prop_map(|(priority, slots)| BatchDraft { priority, slots })
+        (0..=2u8, 0..=2u8).prop_map(|(priority, slots)| BatchDraft {
+            priority,
+            slots,
+            is_told_elsewhere: false,
+        })
     };
     let word = prop_oneof![
         4 => Just(BatchWord::Seal),
@@ -124,7 +129,8 @@ fn draft() -> impl Strategy<Value = Draft> {
 }
 
 fn by_worker() -> impl Strategy<Value = (Who, Act)> {
-    let claim = (1..=4u8, 1..=2u8).prop_map(|(max, lease)| Act::Claim { max, lease });
+    let claim =
+        (1..=4u8, 1..=2u8).prop_map(|(max, lease)| Act::Claim { max, lease, wait: 0 });
     let position = (words(), 1..=3u8, 1..=2u8)
         .prop_map(|(words, max, lease)| Act::SettleAndClaim { words, max, lease });
     let extend = (vec(0..=4u8, 1..=3), 1..=2u8)

@@ -1,38 +1,42 @@
-//! Calls that were made elsewhere, judged by the reference.
+//! The reference model applied to calls that ran elsewhere and were recorded.
 //!
 //! A recorded call is replayed on a queue that only repeats the recorded reply. So the
-//! reference judges calls that ran at the same time, in any order in which they may
+//! reference can judge calls that ran at the same time, in any order in which they may
 //! have taken effect.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     fmt,
     num::NonZeroU32,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use relq_core::{
     ClaimRequest, Delivery, Error, JobId, NewJob, Operator, PushToken, Queue,
     QueueName, Receipt, ReliableQueue, Settlement, Stats, WorkerId,
-    capabilities::Capabilities,
+    batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
+    capabilities::{Capabilities, Capability},
     error::{self, Effect, ErrorContext},
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
 };
 
 use super::{
-    operation::{Operation, Who},
-    reference::CheckResult,
+    draft,
+    drained::FoundAt,
+    operation::{Act, Operation, Who},
+    pushing::ms,
+    reference::{CheckResult, Reference},
     runner::Runner,
 };
-use crate::Subject;
 
-/// What a call returned. Of an error, its effect and its text are kept.
-pub(crate) type Returned<T> = Result<T, (Effect, String)>;
+/// The recorded result of a call.
+pub(crate) type Returned<T> = Result<T, Arc<Error>>;
 
-/// The reply to one call on a queue.
+/// The recorded reply to one call on a queue.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Pushed(Returned<Vec<Pushed>>),
@@ -47,72 +51,183 @@ pub(crate) enum Reply {
     Steered(Returned<()>),
     Stats(Returned<Stats>),
     Audit(Returned<Audit>),
+    Created(Returned<Created>),
+    Added(Returned<Added>),
+    Status(Returned<Option<BatchStatus>>),
+    Listed(Returned<Vec<BatchStatus>>),
+    Peeked(Returned<Page>),
 }
 
-/// A call of an actor.
+impl Reply {
+    /// The error of the call, if it failed.
+    pub(crate) fn into_error(self) -> Option<Arc<Error>> {
+        match self {
+            Self::Pushed(Err(error))
+            | Self::Claimed(Err(error))
+            | Self::Settled(Err(error))
+            | Self::Extended(Err(error))
+            | Self::Released(Err(error))
+            | Self::Recovered(Err(error))
+            | Self::Cancelled(Err(error))
+            | Self::Redriven(Err(error))
+            | Self::Removed(Err(error))
+            | Self::Steered(Err(error))
+            | Self::Stats(Err(error))
+            | Self::Audit(Err(error))
+            | Self::Created(Err(error))
+            | Self::Added(Err(error))
+            | Self::Status(Err(error))
+            | Self::Listed(Err(error))
+            | Self::Peeked(Err(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A recorded operation of an actor.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordedCall {
     pub(crate) operation: Operation,
-    /// How many jobs were pushed by calls that the scene names before this one.
+    /// How many jobs are pushed by the operations before this one in the scene. The
+    /// numbers of this operation's payloads continue from there.
     pub(crate) payloads: usize,
-    /// The replies to its calls on the queue. Empty when the actor died meanwhile.
+    /// The replies to the operation's calls on the queue. Empty when the actor died
+    /// before it got one.
     pub(crate) replies: Vec<Reply>,
     pub(crate) is_lost: bool,
+    /// Whether a connection of the actor broke during the operation.
+    pub(crate) is_hit: bool,
+    /// The time of the clock when the operation began.
+    pub(crate) began_at: Duration,
 }
 
-/// The error of a call, as it is recorded.
+impl RecordedCall {
+    /// An operation that no fault hit and during which no other one ran.
+    pub(crate) fn alone(
+        operation: Operation,
+        payloads: usize,
+        replies: Vec<Reply>,
+    ) -> Self {
+        let began_at = Duration::ZERO;
+        Self { operation, payloads, replies, is_lost: false, is_hit: false, began_at }
+    }
+
+    /// If the operation is a claim that waited and found nothing: the earliest time at
+    /// which the claim may have seen that no job was ready.
+    fn empty_from(&self, can: &Capabilities) -> Option<Duration> {
+        let Act::Claim { wait, .. } = self.operation.act else { return None };
+        match self.replies.first() {
+            Some(Reply::Claimed(Ok(none))) if none.is_empty() && wait > 0 => {
+                Some((self.began_at + draft::wait(wait)).saturating_sub(can.lateness))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The stats, the audit and the batches, read while no call was running.
+#[derive(Debug, Clone)]
+pub(crate) struct Look {
+    replies: Vec<Reply>,
+    statuses: Vec<(BatchId, Returned<Option<BatchStatus>>)>,
+}
+
+impl Look {
+    /// Reads the stats, the audit, and the batches of these numbers.
+    pub(crate) async fn at(queue: &dyn Queue, numbers: &BTreeSet<u8>) -> Self {
+        let (mut replies, mut statuses) = (Vec::new(), Vec::new());
+        if let Some(batches) = queue.batch_queue() {
+            let limit = NonZeroU32::new(100).expect("not zero");
+            let listed = batches.list_batches(None, limit).await;
+            replies.push(Reply::Listed(returned(listed)));
+            for number in numbers {
+                let id = Reference::batch_id(*number);
+                let status = returned(batches.batch(&id).await);
+                statuses.push((id, status));
+            }
+        }
+        replies.push(Reply::Stats(returned(queue.stats().await)));
+        replies.push(Reply::Audit(returned(queue.audit().await)));
+        Self { replies, statuses }
+    }
+}
+
+/// The form in which a result is recorded.
 pub(crate) fn returned<T>(answer: Result<T, Error>) -> Returned<T> {
-    answer.map_err(|error| (error.effect(), error.full_message()))
+    answer.map_err(Arc::new)
 }
 
-/// A reference that is fed with recorded calls.
+/// A reference model that judges recorded calls.
 pub(crate) struct Judge {
     runner: Runner,
     replies: Arc<Replies>,
 }
 
 impl Judge {
-    /// A reference of an empty queue.
-    pub(crate) fn new(subject: Arc<dyn Subject>, can: &Capabilities) -> Self {
-        let replies =
-            Arc::new(Replies { can: can.clone(), left: Mutex::new(VecDeque::new()) });
+    /// A judge that begins with an empty queue.
+    pub(crate) fn new(can: &Capabilities) -> Self {
+        let replies = Arc::new(Replies {
+            can: can.clone(),
+            left: Mutex::default(),
+            statuses: Mutex::default(),
+        });
         let queue = QueueName::new("recorded").expect("a valid name");
         let repeating: Arc<dyn Queue> = Arc::clone(&replies) as _;
-        let runner = Runner::of_recorded(subject, queue, &repeating);
+        let runner = Runner::of_recorded(queue, &repeating);
         Self { runner, replies }
     }
 
-    /// From now on `cancel` and `redrive-one` count back from the newest of these jobs,
-    /// whatever is pushed later.
+    /// Makes `cancel` and `redrive-one` count back from the newest job so far, whatever
+    /// is pushed later.
     pub(crate) fn fix_jobs(&mut self) {
         self.runner.fixed_jobs = Some(self.runner.reference.jobs.len());
     }
 
-    /// Judges a call, as if no other call was under way.
+    /// Judges a call as if no other call ran at the same time.
     pub(crate) async fn call(&mut self, call: &RecordedCall) -> CheckResult {
         self.replies.put(call.replies.iter().cloned());
         self.runner.payloads = call.payloads;
         self.runner.actors.next_is_lost = call.is_lost;
+        self.runner.actors.next_is_hit = call.is_hit;
+        if let Some(from) = call.empty_from(&self.replies.can)
+            && Duration::from_millis(self.runner.reference.now) < from
+        {
+            return Err(
+                "R6: a claim found nothing before the end of its wait".to_owned()
+            );
+        }
         self.runner.act(&call.operation).await?;
         self.runner.actors.next_is_lost = false;
+        self.runner.actors.next_is_hit = false;
         self.runner.reference.conclude()?;
         self.replies.is_empty()
     }
 
-    /// Judges the stats and the audit of a moment when no call is under way.
-    pub(crate) async fn look(&mut self, replies: [Reply; 2]) -> CheckResult {
-        self.replies.put(replies);
-        self.runner.look().await
+    /// Returns, for each job, the states in which a drain of the queue may find it after
+    /// `horizon`: see [`Reference::drained`].
+    pub(crate) fn drained(&self, horizon: Duration) -> Vec<(Bytes, BTreeSet<FoundAt>)> {
+        self.runner.reference.drained(ms(horizon))
     }
 
-    /// Checks that no job ran too often.
+    /// Judges the stats and the audit, which were read while no call was running.
+    pub(crate) async fn look(&mut self, look: Look) -> CheckResult {
+        self.replies.put(look.replies);
+        self.replies.statuses().extend(look.statuses);
+        let judged = self.runner.look().await;
+        self.replies.statuses().clear();
+        judged
+    }
+
+    /// Checks that no job was delivered more often than a valid reason explains (R6),
+    /// and that all batches have ended.
     pub(crate) fn end(&self) -> CheckResult {
+        self.runner.reference.batches_have_ended()?;
         self.runner.reference.duplicates_are_bounded()
     }
 }
 
-/// The worker of each actor. Every actor has one, so that its name does not depend on
-/// the order of the calls.
+/// The number in the worker id of each actor. It is fixed, so that it does not depend
+/// on the order of the calls.
 pub(crate) const WORKERS: [(Who, usize); 6] = [
     (Who::WorkerA, 1),
     (Who::WorkerB, 2),
@@ -122,10 +237,12 @@ pub(crate) const WORKERS: [(Who, usize); 6] = [
     (Who::Nobody, 6),
 ];
 
-/// The queue that repeats replies.
+/// A queue whose calls return the recorded replies, in order.
 struct Replies {
     can: Capabilities,
     left: Mutex<VecDeque<Reply>>,
+    /// The statuses of batches that were read while no call was running.
+    statuses: Mutex<Vec<(BatchId, Returned<Option<BatchStatus>>)>>,
 }
 
 impl Replies {
@@ -135,6 +252,12 @@ impl Replies {
 
     fn next(&self) -> Option<Reply> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn statuses(
+        &self,
+    ) -> MutexGuard<'_, Vec<(BatchId, Returned<Option<BatchStatus>>)>> {
+        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_empty(&self) -> CheckResult {
@@ -157,26 +280,33 @@ impl fmt::Display for Replies {
     }
 }
 
+const RECORDED: ErrorContext =
+    ErrorContext { backend: "recorded", operation: error::Operation::Connect };
+
 /// An error with the effect and the text of the recorded one.
-fn error((effect, text): (Effect, String)) -> Error {
-    let at = ErrorContext { backend: "recorded", operation: error::Operation::Connect };
-    let source = text.into();
-    match effect {
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn error(recorded: Arc<Error>) -> Error {
+    let (at, source) = (RECORDED, recorded.full_message().into());
+    match recorded.effect() {
         Effect::No => Error::Unavailable { at, source },
         Effect::Maybe => Error::Interrupted { at, source },
         Effect::Yes => Error::Unreadable { at, source },
     }
 }
 
-/// The recorded reply of that kind.
+/// The error of a call whose reply was not recorded.
+fn not_recorded(text: String) -> Error {
+    Error::Unreadable { at: RECORDED, source: text.into() }
+}
+
+/// Returns the next recorded reply, which must be of that kind.
 macro_rules! recorded {
     ($self:ident, $kind:ident) => {
         match $self.next() {
             Some(Reply::$kind(answer)) => answer.map_err(error),
             other => {
                 let kind = stringify!($kind);
-                let text = format!("the record has no {kind}, but {other:?}");
-                Err(error((Effect::Yes, text)))
+                Err(not_recorded(format!("the record has no {kind}, but {other:?}")))
             }
         }
     };
@@ -221,8 +351,69 @@ impl ReliableQueue for Replies {
         recorded!(self, Recovered)
     }
 
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        let has_batches = self.can.supports(Capability::Batches);
+        has_batches.then_some(self as &dyn BatchQueue)
+    }
+
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
-        Err(error((Effect::No, "a record is not opened twice".to_owned())))
+        Err(not_recorded("a record is not opened twice".to_owned()))
+    }
+}
+
+#[async_trait]
+impl BatchQueue for Replies {
+    async fn create(&self, _: &NewBatch) -> Result<Created, Error> {
+        recorded!(self, Created)
+    }
+
+    async fn add(
+        &self,
+        _: &BatchId,
+        _: &[NewJob],
+        _: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        recorded!(self, Added)
+    }
+
+    async fn seal(&self, _: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        recorded!(self, Status)
+    }
+
+    async fn batch(&self, id: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        let read = self.statuses().iter().find(|(of, _)| of == id).cloned();
+        match read {
+            Some((_, status)) => status.map_err(error),
+            None => recorded!(self, Status),
+        }
+    }
+
+    async fn list_batches(
+        &self,
+        _: Option<&BatchId>,
+        _: NonZeroU32,
+    ) -> Result<Vec<BatchStatus>, Error> {
+        recorded!(self, Listed)
+    }
+
+    async fn cancel_batch(&self, _: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        recorded!(self, Status)
+    }
+
+    async fn alter(
+        &self,
+        _: &BatchId,
+        _: &Change,
+    ) -> Result<Option<BatchStatus>, Error> {
+        recorded!(self, Status)
+    }
+
+    async fn wait_batch(
+        &self,
+        _: &BatchId,
+        _: Duration,
+    ) -> Result<Option<BatchStatus>, Error> {
+        recorded!(self, Status)
     }
 }
 
@@ -233,7 +424,7 @@ impl Operator for Replies {
     }
 
     async fn peek(&self, _: &PeekRequest) -> Result<Page, Error> {
-        Err(error((Effect::No, "no page is recorded".to_owned())))
+        recorded!(self, Peeked)
     }
 
     async fn redrive(&self, _: &Selection) -> Result<Redriven, Error> {

@@ -1,9 +1,9 @@
-//! The actors of a run that no fault hits, and their calls.
+//! The actors that the fault of a run does not hit, and the calls that they make.
 
 use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, NewJob, Queue, Settlement, WorkerId,
+    ClaimRequest, NewJob, Queue, ReliableQueueExt as _, WorkerId,
     environment::Environment, outcome::Pushed,
 };
 
@@ -18,31 +18,27 @@ use crate::{
 /// The length of every lease in a scenario.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// Every delay and retry in a scenario: it ends before the leases do.
-pub(crate) const DELAY: Duration = Duration::from_secs(10);
-
-/// How far the clock is advanced so that every lease and delay has ended.
+/// How far a run advances the clock so that every lease and every delay ends.
 pub(crate) const PAST_ALL: Duration = Duration::from_secs(31);
 
-/// The name of the other queue of the store.
-pub(crate) const ELSEWHERE: &str = "elsewhere";
-
-/// The actors that all runs share. The store is emptied for each run.
+/// The fault proxy, and the actors that all runs share. The store is emptied before
+/// each run.
 pub(crate) struct Actors {
     pub(crate) proxy: FaultProxy,
     pub(crate) environment: Environment,
     pub(crate) subject: Arc<dyn Subject>,
     pub(crate) survivors: Survivors,
-    /// The panics of the victim and of the survivors.
+    /// Records the panics on the threads of the victim and of the survivors.
     pub(crate) panics: Panics,
 }
 
-/// The actors that prepare, take over and judge, and the clock of the store.
+/// The actors that no fault hits, and the clock of the store. They prepare the store,
+/// take over after the fault, and read what the checks need.
 pub(crate) struct Survivors {
     pub(crate) clock: VirtualClock,
     /// The actor that prepares the store, recovers and drains. No fault ever hits it.
     pub(crate) healthy: HealthyActor,
-    /// The same kind of actor on the other queue, which may receive completions of
+    /// An actor on the second queue of the store, which may receive completion jobs of
     /// batches. `None` if the backend does not support batches.
     pub(crate) elsewhere: Option<HealthyActor>,
 }
@@ -56,7 +52,7 @@ impl Deref for Actors {
 }
 
 impl Survivors {
-    /// The promises of the backend, by its classes.
+    /// What the backend promises by the classes that it declares.
     pub(crate) fn class(&self) -> Class {
         Class::of(self.healthy.capabilities())
     }
@@ -68,20 +64,21 @@ impl Survivors {
     pub(crate) async fn write_again(&self) {
         let page = NonZeroU32::new(1).expect("not zero");
         for healthy in [&self.healthy].into_iter().chain(&self.elsewhere) {
-            // Ignore errors here: the checks judge what a broken backend refuses.
+            // Errors are ignored here, because the checks of the run find a broken
+            // backend.
             drop(healthy.recover(page).await);
         }
     }
 }
 
-/// The events of a victim for which other actors of a scenario can wait.
+/// Futures that tell the other actors of a scenario how far the victim has come.
 pub(crate) struct VictimObserver<'a> {
     /// Completes once the victim's claim waits at the store.
     pub(crate) held: BoxFuture<'a, ()>,
     /// Completes once the victim is dead.
     pub(crate) gone: BoxFuture<'a, ()>,
-    /// Ends a fault that would affect other actors too. They must await it before they
-    /// act.
+    /// Ends a fault that would also hit other actors, such as a full memory. The other
+    /// actors must await it before they make calls.
     pub(crate) room: BoxFuture<'a, ()>,
 }
 
@@ -91,7 +88,7 @@ impl<'a> VictimObserver<'a> {
     }
 }
 
-/// A worker that no fault hits.
+/// A worker that no fault hits, with its queue.
 pub(crate) struct HealthyActor {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) worker: WorkerId,
@@ -106,42 +103,15 @@ impl Deref for HealthyActor {
 }
 
 impl HealthyActor {
-    /// Pushes jobs; each of them must be stored.
-    pub(crate) async fn store(&self, jobs: &[NewJob]) {
-        let pushed = self.push(jobs, None).await.expect("the healthy actor can push");
-        assert!(
-            pushed.iter().all(|one| matches!(one, Pushed::Stored(_))),
-            "{pushed:?}"
-        );
-    }
-
-    /// Pushes plain jobs.
-    pub(crate) async fn store_plain(&self, payloads: &[&'static str]) {
-        let jobs: Vec<_> =
-            payloads.iter().map(|payload| NewJob::new(*payload)).collect();
-        self.store(&jobs).await;
-    }
-
-    /// Claims in another worker's name, for the jobs that a victim holds when it
-    /// begins.
-    pub(crate) async fn claim_for(&self, worker: &WorkerId, max: u32) -> Vec<Delivery> {
-        let taken =
-            self.claim(&ask(worker, max)).await.expect("the healthy actor can claim");
-        assert_eq!(taken.len(), max as usize, "the scenario has these jobs ready");
-        taken
-    }
-
-    /// Settles jobs that are held with `disposition`.
-    pub(crate) async fn say(&self, of: &[Delivery], disposition: &Disposition) {
-        let done: Vec<_> = of
-            .iter()
-            .map(|one| Settlement::new(one.receipt.clone(), disposition.clone()))
-            .collect();
-        self.settle(&done).await.expect("the healthy actor can settle");
+    /// Pushes a job with that payload, and asserts that it is stored.
+    pub(crate) async fn store(&self, payload: &'static str) {
+        let pushed = self.push_one(NewJob::new(payload)).await;
+        let pushed = pushed.expect("the healthy actor can push");
+        assert!(matches!(pushed, Pushed::Stored(_)), "{pushed:?}");
     }
 }
 
-/// Requests `max` jobs.
+/// Returns the request of a claim for up to `max` jobs that does not wait.
 pub(crate) fn ask(worker: &WorkerId, max: u32) -> ClaimRequest {
     let max = NonZeroU32::new(max).expect("a claim asks for one at least");
     ClaimRequest::new(worker.clone(), LEASE).max(max)

@@ -25,28 +25,31 @@ pub enum Check {
     Conserve,
     /// A receipt is accepted although its lease was lost (R7).
     Fence,
-    /// A receipt is refused although its lease is live (R6).
+    /// A receipt is refused although its lease has not been lost (R6).
     KeepLive,
-    /// A job cannot be claimed one lease and one pass of the reaper later (R9).
+    /// One lease and one run of the reaper after the fault, a job still cannot be
+    /// claimed (R9).
     RecoveryTime,
     /// After the fault is healed, a call of an actor that did not die fails (R21).
     DrainAfterHeal,
     /// An error does not say correctly whether the call took effect (R21).
     ErrorClass,
-    /// A call fails because the server has forgotten the scripts (R21).
+    /// A call fails because the server has forgotten the scripts: they must be sent
+    /// again (R21).
     ScriptReload,
     /// A call that may be repeated fails when it is repeated (R21).
     Repeat,
     /// A call neither returns nor fails (R21).
     Hang,
-    /// A background task panicked, so its work is not done any more (R21).
+    /// A background task panicked, so that its work is not done any more (R21).
     Panic,
-    /// The same act sends other commands in its second run, so the suite may not have
-    /// injected faults at every step.
+    /// Two runs of the same calls without a fault sent different commands. So the suite
+    /// may not have injected faults at every step.
     Deterministic,
-    /// A planned fault did not fire, so its run has proved nothing.
+    /// A planned fault did not fire, so its run has tested nothing.
     FaultFired,
-    /// Faults did not hit a command both with `before` and with `after`.
+    /// For some command the suite has not tested both the death of an actor right
+    /// before it and right after it.
     Coverage,
 }
 
@@ -74,7 +77,8 @@ impl Check {
         Self::Coverage,
     ];
 
-    /// The check's name; stable, so that reports of two versions can be compared.
+    /// The name of the check. It stays the same in later versions, so that reports of
+    /// two versions can be compared.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lost => "LOST",

@@ -1,4 +1,4 @@
-//! Injects faults into one act and returns the counts, for a report.
+//! Injects faults into the calls of one scenario and counts them, for a report.
 
 use std::sync::Arc;
 
@@ -16,32 +16,34 @@ use crate::{
     sweep::processes::{self, Embedded},
 };
 
-/// The rules that judge an act, whatever fault hits it: nothing lost, nothing changed,
-/// all or nothing, one holder, and recovery.
+/// The rules that every run with a fault tests, whatever the fault is: no job is lost
+/// (R1) or changed (R2), a push is stored completely or not at all (R5), a job has one
+/// holder (R7), expired jobs are recovered (R9), errors are clear (R21), and futures
+/// may be dropped (R22).
 pub(crate) const RULES: &[&str] = &["R1", "R2", "R5", "R7", "R9", "R21", "R22"];
 
-/// The names of all acts.
+/// The names of all scenarios that faults are injected into.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|scenario| scenario.name)
 }
 
-/// The needs of the act of that name.
+/// The options that a backend must support for the scenario of that name.
 pub(crate) fn needs(name: &str) -> &'static [Need] {
     let act = SCENARIOS.iter().find(|scenario| scenario.name == name);
     act.map_or(&[], |scenario| scenario.needs)
 }
 
-/// The names of the acts that a backend without that option supports.
+/// The names of the scenarios that a backend without that option can run.
 pub fn names_without(option: Capability) -> impl Iterator<Item = &'static str> {
     let can_do = move |act: &&Scenario| !act.needs.contains(&Need::Option(option));
     SCENARIOS.iter().filter(can_do).map(|act| act.name)
 }
 
-/// Injects every fault at every step of the act of that name.
+/// Injects every fault at every step of the scenario of that name.
 ///
 /// # Panics
-/// When no act has that name, when the proxy does not run, or when the backend accepts
-/// an option that it does not support.
+/// When no scenario has that name, when the proxy does not run, or when the backend
+/// accepts an option that it does not support.
 pub(crate) fn tally<S: Subject + Default>(name: &str, how: Injection) -> Tally {
     block_on(Box::pin(async {
         let (tally, profile) = match how {
@@ -58,12 +60,12 @@ pub(crate) fn tally<S: Subject + Default>(name: &str, how: Injection) -> Tally {
     }))
 }
 
-/// How faults are injected into an act.
+/// The way in which the suite injects faults into calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Injection {
-    /// Faults at the proxy, for a backend on Redis.
+    /// By the fault proxy, for a backend on Redis.
     AtTheProxy,
-    /// Kills, failures and freezes of processes, for an embedded backend.
+    /// By kills, failures and freezes of processes, for an embedded backend.
     ToProcesses(Embedded),
 }
 

@@ -1,4 +1,4 @@
-//! Runs every scenario at every step with every fault.
+//! Runs every scenario again and again, until each fault has hit each of its steps.
 
 use std::{io, sync::Arc};
 
@@ -6,28 +6,30 @@ use relq_core::{QueueName, WorkerId, capabilities::Capability};
 
 use super::{
     Check, Tally,
-    actors::{Actors, ELSEWHERE, HealthyActor, Survivors, VictimObserver},
+    actors::{Actors, HealthyActor, Survivors, VictimObserver},
     faults::{FULL, InjectedFault, faults},
     judge::{Late, take_over},
     known::{known, settled},
+    prepare::Scene,
     promise::{End, Knowledge},
     scenarios::{SCENARIOS, Scenario},
-    scenes::Scene,
     victim::{Part, VictimAnswer, act},
 };
 use crate::{
     Subject,
     harness::{environment::seeded, runtime::Panics},
     proxy::{Address, Endpoint, Fate, FaultProxy, StepRecord, VirtualClock},
+    spec::draft::elsewhere,
 };
 
 const QUEUE: &str = "jobs";
 const VICTIM: &str = "victim";
 
-/// How many extra rounds an act gets for commands that no fault has hit yet.
+/// How many more times, at most, the suite tries all steps if the faults have missed
+/// some command.
 const ROUNDS: u32 = 20;
 
-/// Injects faults into each act of a backend, on the server at `server`, which is
+/// Injects faults into each scenario of a backend, on the server at `server`, which is
 /// emptied for each run.
 ///
 /// # Errors
@@ -44,11 +46,11 @@ pub async fn every_step(
     Ok(tally)
 }
 
-/// Injects faults into one act of a backend.
+/// Injects every fault at every step of one scenario.
 pub(crate) async fn one_act(
     server: Address,
     subject: Arc<dyn Subject>,
-    scenario: &Scenario,
+    scenario: &'static Scenario,
 ) -> io::Result<Tally> {
     let actors = actors(server, subject).await?;
     let capabilities = actors.healthy.capabilities();
@@ -73,7 +75,7 @@ pub(super) async fn actors(
     let healthy = HealthyActor { queue, worker: worker("hand") };
     let mut survivors = Survivors { clock, healthy, elsewhere: None };
     if survivors.healthy.capabilities().supports(Capability::Batches) {
-        let name = QueueName::new(ELSEWHERE).expect("the name is valid");
+        let name = elsewhere();
         let opened = subject.connect(endpoint.url(), &name, &environment).await;
         let queue = opened.map_err(|error| io::Error::other(error.full_message()))?;
         survivors.elsewhere = Some(HealthyActor { queue, worker: worker("hand") });
@@ -81,13 +83,13 @@ pub(super) async fn actors(
     Ok(Actors { proxy, environment, subject, survivors, panics: Panics::here() })
 }
 
-async fn inject(actors: &Actors, scenario: &Scenario) -> io::Result<Tally> {
+async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tally> {
     let mut tally = Tally::default();
     let mut run = 0;
     let first = one_run(actors, scenario, None, run, &mut tally).await?;
     run += 1;
     let second = one_run(actors, scenario, None, run, &mut tally).await?;
-    if labels(&first) != labels(&second) && scenario.is_steady {
+    if labels(&first) != labels(&second) && scenario.is_steady() {
         let (first, second) = (labels(&first), labels(&second));
         let name = scenario.name;
         tally.failures.push(format!(
@@ -102,9 +104,10 @@ async fn inject(actors: &Actors, scenario: &Scenario) -> io::Result<Tally> {
             run += 1;
             let at = Some((step.step, &injected));
             let seen = one_run(actors, scenario, at, run, &mut tally).await?;
-            // On a busy machine a waiting claim polls more often, so the first run may
-            // have had more steps than the others.
-            if !scenario.is_steady && seen.len() < step.step as usize {
+            // On a busy machine a waiting claim polls more often. So the first run may
+            // have had more steps than this one, and then no fault can fire at this
+            // step.
+            if !scenario.is_steady() && seen.len() < step.step as usize {
                 break;
             }
         }
@@ -116,34 +119,30 @@ async fn inject(actors: &Actors, scenario: &Scenario) -> io::Result<Tally> {
     Ok(tally)
 }
 
-/// COVERAGE: if the order of the steps changes from run to run, faults may have missed
-/// a command. Faults are injected until each command was hit with `before` and with
-/// `after`. For an act whose steps vary, this includes only the commands that it sent
-/// in both of its runs without a fault.
+/// COVERAGE: injects faults until each command was hit with `before` and with `after`.
+/// If the order of the steps differs from run to run, a fault at a step may have missed
+/// a command. For a scenario whose steps vary, this includes only the commands that the
+/// victim sent in both runs without a fault.
 async fn inject_the_rest(
     actors: &Actors,
-    scenario: &Scenario,
+    scenario: &'static Scenario,
     steps: &[StepRecord],
     each_time: &[String],
     mut run: u32,
     tally: &mut Tally,
 ) -> io::Result<()> {
-    // Commands that a whole worker sends only in some runs are covered by other acts,
-    // which send them in each run.
-    if scenario.is_worker && !tally.coverage.is_empty() {
+    // A whole worker sends some commands only in some runs. The scenarios of single
+    // calls send them in each run, and so cover these commands.
+    if scenario.is_worker() && !tally.coverage.is_empty() {
         return Ok(());
     }
-    let is_done = |tally: &Tally| {
-        let is_all_hit = each_time.iter().all(|label| tally.covers(label));
-        let is_enough = !scenario.is_steady || tally.is_covered();
-        !tally.coverage.is_empty() && is_all_hit && is_enough
-    };
+    let is_done = |tally: &Tally| is_covered(tally, scenario, each_time);
+    let deaths = faults(false).into_iter().filter(InjectedFault::is_plain_death);
+    let deaths: Vec<_> = deaths.collect();
     for _ in 0..ROUNDS {
-        // Try each step, because the command at one step is not the same in each run.
+        // The command at one step is not the same in each run, so every step is tried.
         for step in steps {
-            for death in
-                faults(false).iter().filter(|injected| injected.is_plain_death())
-            {
+            for death in &deaths {
                 if is_done(tally) {
                     return Ok(());
                 }
@@ -154,13 +153,19 @@ async fn inject_the_rest(
     }
     if !is_done(tally) {
         let name = scenario.name;
-        tally.failures.push(format!(
-            "{name}: {}: {:?}",
-            Check::Coverage,
-            tally.coverage
-        ));
+        let missed = format!("{name}: {}: {:?}", Check::Coverage, tally.coverage);
+        tally.failures.push(missed);
     }
     Ok(())
+}
+
+/// Whether the faults `before` and `after` were injected at the commands of a scenario:
+/// at all of them if they are the same in each run, and otherwise at those that are sent
+/// in each run.
+fn is_covered(tally: &Tally, scenario: &Scenario, each_time: &[String]) -> bool {
+    let is_all_hit = each_time.iter().all(|label| tally.covers(label));
+    let is_enough = !scenario.is_steady() || tally.is_covered();
+    !tally.coverage.is_empty() && is_all_hit && is_enough
 }
 
 fn is_among(steps: &[StepRecord], step: &StepRecord) -> bool {
@@ -171,10 +176,11 @@ pub(super) fn labels(steps: &[StepRecord]) -> Vec<String> {
     steps.iter().map(StepRecord::label).collect()
 }
 
-/// Makes one run: prepare, act, take over, judge. Returns the victim's steps.
+/// Makes one run: prepares the store, makes the victim's calls with the fault, lets the
+/// survivors take over, and judges the result. Returns the steps that the victim took.
 pub(super) async fn one_run(
     actors: &Actors,
-    scenario: &Scenario,
+    scenario: &'static Scenario,
     inject: Option<(u32, &InjectedFault)>,
     run: u32,
     tally: &mut Tally,
@@ -185,62 +191,61 @@ pub(super) async fn one_run(
     }
     let name = format!("{VICTIM}-{run}");
     let (victim, endpoint) = (worker(&name), actors.proxy.actor(&name)?);
-    let scene = (scenario.prepare)(actors, &victim).await;
+    let replay = replay(scenario, inject);
+    let prepared = scenario.prepare(actors, &victim).await;
+    let failed = |wrong| tally.failures.push(format!("{replay}: {wrong}"));
+    let Ok(scene) = prepared.map_err(failed) else { return Ok(Vec::new()) };
     if let Some((step, injected)) = inject {
         actors.proxy.plan(&name, step, injected.fault.clone());
     }
-    let part =
-        Part { worker: victim, held: scene.held.clone(), ran: scene.ran.clone() };
+    let part = scene.part.clone();
     let injected = inject.map(|(_, injected)| injected);
     let answer_of_victim =
         have_acted(actors, scenario, &endpoint, (part.clone(), injected)).await?;
     let steps = steps_of(actors, &name);
-    let known = known(&answer_of_victim, injected, &steps);
+    let order = actors.healthy.capabilities().order;
+    let known = known(order, &answer_of_victim, injected, &steps);
     let known =
         settled(actors, scenario, (part, injected, &answer_of_victim), known).await;
     let judged = judged(actors, &scene, injected, known).await;
-    let replay = replay(scenario, inject);
-    if let Err(wrong) = judged {
-        tally
-            .failures
-            .push(format!("{replay}: {wrong}; the victim: {answer_of_victim:?}"));
+    let said = |how| format!("{how}; the victim: {answer_of_victim:?}");
+    let panics = actors.panics.take().into_iter();
+    let panics = panics.map(|panic| format!("{}: {panic}", Check::Panic));
+    let mut wrong: Vec<_> =
+        judged.map_err(said).err().into_iter().chain(panics).collect();
+    if !count(tally, inject, &steps) && scenario.is_steady() {
+        wrong.push(format!("{}: the fault did not fire", Check::FaultFired));
     }
-    for panic in actors.panics.take() {
-        tally.failures.push(format!("{replay}: {}: {panic}", Check::Panic));
-    }
-    if !count(tally, inject, &steps) && scenario.is_steady {
-        tally
-            .failures
-            .push(format!("{replay}: {}: the fault did not fire", Check::FaultFired));
-    }
+    tally.failures.extend(wrong.into_iter().map(|how| format!("{replay}: {how}")));
     Ok(steps)
 }
 
-/// Runs the victim's act, and the calls of the other actors at the same time.
-/// Afterwards the victim's connections are closed.
+/// Makes the calls of the victim and, at the same time, those of the other actors. Then
+/// closes the victim's connections.
 async fn have_acted(
     actors: &Actors,
-    scenario: &Scenario,
+    scenario: &'static Scenario,
     endpoint: &Endpoint,
     (part, injected): (Part, Option<&InjectedFault>),
 ) -> io::Result<VictimAnswer> {
     let queue = queue();
     let is_full = injected.is_some_and(|injected| injected.name == FULL);
     let acting = async {
-        let answer_of_victim = act(actors, &queue, endpoint, part, scenario.act).await;
+        let answer_of_victim = act(actors, &queue, endpoint, part, scenario).await;
         actors.proxy.kill(endpoint).await;
         answer_of_victim
     };
     let room = async move {
         if is_full {
-            // Heal first, so that the proxy does not fill the server again.
+            // The proxy must end the fault before the memory limit is removed, because
+            // otherwise it fills the server again.
             actors.proxy.heal().await.expect("nothing is frozen");
             make_room(actors).await.expect("the server takes it");
         }
     };
     let observer = VictimObserver::of(endpoint, Box::pin(room));
     let (answer_of_victim, ()) =
-        tokio::join!(acting, (scenario.meanwhile)(actors, observer));
+        tokio::join!(acting, scenario.meanwhile(actors, observer));
     if is_full {
         make_room(actors).await?;
     }
@@ -251,7 +256,8 @@ async fn make_room(actors: &Actors) -> io::Result<()> {
     actors.proxy.tell(&["CONFIG", "SET", "maxmemory", "0"]).await.map(drop)
 }
 
-/// Lets the survivors take over, and compares what they find with the promise.
+/// Lets the survivors take over, and compares what they find with the promise of the
+/// scenario.
 async fn judged(
     actors: &Actors,
     scene: &Scene,
@@ -259,9 +265,9 @@ async fn judged(
     known: Result<Knowledge, String>,
 ) -> Result<(), String> {
     let late = injected.map_or(Late::AtOnce, |injected| injected.late);
-    let found = take_over(actors, &scene.held, late).await;
+    let found = take_over(actors, &scene.part.newest_receipts(), late).await;
     let (known, mut found) = (known?, found?);
-    for payload in scene.ran.payloads() {
+    for payload in scene.part.ran.payloads() {
         found.promise.add(payload, End::Ran);
     }
     scene.promise.bearing(injected.is_some()).judge(&found, known)
@@ -271,7 +277,7 @@ fn steps_of(actors: &Actors, name: &str) -> Vec<StepRecord> {
     actors.proxy.steps().into_iter().filter(|step| step.actor == name).collect()
 }
 
-/// Counts the fault that fired; returns whether the planned fault did.
+/// Adds the fault to the tally if it fired. Returns whether the planned fault fired.
 fn count(
     tally: &mut Tally,
     inject: Option<(u32, &InjectedFault)>,
@@ -287,7 +293,10 @@ fn count(
     fired.is_some()
 }
 
-fn replay(scenario: &Scenario, inject: Option<(u32, &InjectedFault)>) -> String {
+fn replay(
+    scenario: &'static Scenario,
+    inject: Option<(u32, &InjectedFault)>,
+) -> String {
     match inject {
         None => scenario.name.to_owned(),
         Some((step, injected)) => {

@@ -1,4 +1,4 @@
-//! The faults that can hit a step.
+//! The faults that can hit a step of the victim.
 
 use super::judge::Late;
 use crate::proxy::{Behind, Fault, When};
@@ -19,10 +19,10 @@ impl InjectedFault {
     }
 }
 
-/// The server is full when the step reaches it.
+/// The name of the fault that leaves the server without free memory at the chosen step.
 pub(super) const FULL: &str = "out of memory";
 
-/// Every fault that can hit a step.
+/// Every fault that can hit a step. Some hit only a step that blocks at the server.
 pub(super) fn faults(is_blocking: bool) -> Vec<InjectedFault> {
     let kill = |fault, late, name| InjectedFault { fault, late, name, kills: true };
     let live =

@@ -1,10 +1,10 @@
-//! Judges the store after each run.
+//! Compares the store after each run with the promise of the scenario.
 
 use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use relq_core::{
-    Delivery, Disposition, Error, Settlement,
+    Disposition, Error, Receipt, Settlement,
     batch::BatchState,
     operator::{JobState, PeekRequest},
     outcome::Settled,
@@ -16,10 +16,10 @@ use super::{
     promise::{End, Found},
 };
 
-/// The largest number of claims that the survivors make.
+/// How many claims the survivors make at most to drain the queue.
 const CLAIMS: usize = 20;
 
-/// The moment at which the dead victim's commands run, if some were still in transit.
+/// When the proxy forwards the commands that the victim sent before it died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
     /// Right after the victim's death.
@@ -28,14 +28,15 @@ pub(crate) enum Late {
     AfterRecovery,
 }
 
-/// Lets the survivors take over, and returns what they found. `stale` are the victim's
-/// deliveries: by then its receipts must be refused.
+/// Lets the survivors take over, and returns what they found. `stale` are the
+/// receipts of the victim. The victim has lost these leases by then, so the backend
+/// must refuse its receipts.
 ///
 /// A failed check is recorded and the run continues, so that each check judges on its
 /// own. An error ends the run, because the survivors cannot continue.
 pub(crate) async fn take_over(
     actors: &Actors,
-    stale: &[Delivery],
+    stale: &[Receipt],
     late: Late,
 ) -> Result<Found, String> {
     let mut wrong = Vec::new();
@@ -53,7 +54,8 @@ pub(crate) async fn take_over(
     Ok(found)
 }
 
-/// Records a problem that the audit found, and lets the run continue.
+/// Adds the message of a failed audit to `wrong`, so that the run can continue. Returns
+/// every other error.
 fn note(done: Result<(), String>, wrong: &mut Vec<String>) -> Result<(), String> {
     match done {
         Err(how) if Check::Conserve.is_in(&how) => wrong.push(how),
@@ -62,8 +64,8 @@ fn note(done: Result<(), String>, wrong: &mut Vec<String>) -> Result<(), String>
     Ok(())
 }
 
-/// Recovers all jobs that the victim held or stopped. It takes one lease and one pass
-/// of the reaper, which is the bound on recovery (R9).
+/// Advances the clock past every lease and delay, and recovers all jobs that the victim
+/// held or blocked. One run of the reaper must be enough (R9).
 pub(crate) async fn bring_back(actors: &Survivors) -> Result<(), String> {
     let audited = audit(actors).await;
     said("resume", actors.healthy.resume().await)?;
@@ -71,15 +73,16 @@ pub(crate) async fn bring_back(actors: &Survivors) -> Result<(), String> {
     audited
 }
 
-/// Finishes all remaining jobs, and returns which those were.
+/// Finishes all jobs that are left, and returns them.
 pub(crate) async fn settle_up(
     actors: &Survivors,
-    stale: &[Delivery],
+    stale: &[Receipt],
 ) -> Result<Found, String> {
     let mut found = Found::default();
     drain(actors, &actors.healthy, stale, &mut found).await?;
     if let Some(elsewhere) = &actors.elsewhere {
-        // This forwards all completions that were not forwarded yet.
+        // A recovery also pushes the completion jobs that the victim has not pushed to
+        // the second queue.
         let page = NonZeroU32::new(1000).expect("not zero");
         said("recover", actors.healthy.recover(page).await)?;
         drain(actors, elsewhere, &[], &mut found).await?;
@@ -105,17 +108,17 @@ async fn recover(actors: &Survivors) -> Result<(), String> {
     Ok(())
 }
 
-/// Claims and finishes until nothing is ready. While the new holder has the jobs, the
-/// old holder's receipts change nothing (R7).
+/// Claims and finishes jobs until none is ready. While a survivor holds a job, checks
+/// that the victim's receipt of it changes nothing (R7).
 async fn drain(
     actors: &Survivors,
     healthy: &HealthyActor,
-    stale: &[Delivery],
+    stale: &[Receipt],
     found: &mut Found,
 ) -> Result<(), String> {
     let (class, mut in_vain) = (actors.class(), 0);
-    // No scenario has so many jobs. The limit stops a backend that returns a job for
-    // ever.
+    // No scenario has so many jobs. The limit ends the loop if a broken backend
+    // delivers the same job for ever.
     for _ in 0..CLAIMS {
         let taken = healthy.claim(&ask(&healthy.worker, 100)).await;
         let taken = said("claim", taken)?;
@@ -130,7 +133,10 @@ async fn drain(
         if late.iter().any(|one| *one != Settled::LeaseLost) {
             found.is_wrong(Check::Fence, "a receipt counts though its lease was lost");
         }
-        let settled = said("settle", healthy.settle(&done(&taken)).await)?;
+        let settled = said(
+            "settle",
+            healthy.settle(&done(taken.iter().map(|one| &one.receipt))).await,
+        )?;
         if settled.iter().any(|one| *one != Settled::Applied) {
             found.is_wrong(Check::KeepLive, "a receipt is lost though its lease runs");
         }
@@ -142,8 +148,8 @@ async fn drain(
     Ok(())
 }
 
-/// Batches count each of their pieces, and a batch that gets no more pieces has
-/// completed (B2, B5).
+/// Checks that each batch counts all of its pieces, and that a batch that gets no more
+/// pieces has completed (B2, B5).
 async fn batches_ended(
     healthy: &HealthyActor,
     found: &mut Found,
@@ -163,10 +169,9 @@ async fn batches_ended(
     Ok(())
 }
 
-fn done(held: &[Delivery]) -> Vec<Settlement> {
-    held.iter()
-        .map(|one| Settlement::new(one.receipt.clone(), Disposition::Done))
-        .collect()
+fn done<'a>(held: impl IntoIterator<Item = &'a Receipt>) -> Vec<Settlement> {
+    let done = |one: &Receipt| Settlement::new(one.clone(), Disposition::Done);
+    held.into_iter().map(done).collect()
 }
 
 async fn dead(actors: &Survivors) -> Result<Vec<Bytes>, String> {
@@ -176,7 +181,7 @@ async fn dead(actors: &Survivors) -> Result<Vec<Bytes>, String> {
     Ok(page.jobs.into_iter().map(|job| job.payload).collect())
 }
 
-/// Each job is in exactly one place whenever no call runs (R23).
+/// Checks by the audit that each job is in exactly one place (R23). No call is running.
 async fn audit(actors: &Survivors) -> Result<(), String> {
     let problems = said("audit", actors.healthy.audit().await)?.problems;
     if problems.is_empty() {
@@ -194,7 +199,8 @@ async fn at_rest(actors: &Survivors, found: &mut Found) -> Result<(), String> {
     Ok(())
 }
 
-/// No fault hits a healthy actor, so its errors come from the backend.
+/// Turns an error of a healthy actor into a failure: no fault hit it, so the backend is
+/// wrong.
 fn said<T>(what: &str, answer: Result<T, Error>) -> Result<T, String> {
     answer.map_err(|error| {
         let check = Check::DrainAfterHeal;

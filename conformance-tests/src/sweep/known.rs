@@ -1,7 +1,8 @@
-//! Determines whether an act that a fault hit was done.
+//! Finds out whether the calls of a victim that a fault hit took effect.
 
 use relq_core::{
     Error,
+    capabilities::Order,
     error::{Effect, RetryAdvice},
 };
 
@@ -15,24 +16,29 @@ use super::{
 };
 use crate::proxy::{Fault, StepRecord};
 
-/// Derives from the victim's result whether the act was done.
+/// Derives from the victim's result whether its calls took effect. Fails if the result
+/// breaks a promise.
 pub(super) fn known(
+    order: Order,
     answer_of_victim: &VictimAnswer,
     injected: Option<&InjectedFault>,
     steps: &[StepRecord],
 ) -> Result<Knowledge, String> {
     match (answer_of_victim, injected) {
-        (VictimAnswer::Silence, _) => Err(format!("{}: the act hangs", Check::Hang)),
+        (VictimAnswer::Silence(calls), _) => {
+            Err(format!("{}: the act hangs; {calls}", Check::Hang))
+        }
         (VictimAnswer::Answer(Ok(())), None) => Ok(Knowledge::Done),
         (VictimAnswer::Answer(Err(error)), None) => Err(error.full_message()),
         (VictimAnswer::Nothing, None) => {
             Err("the act ended without an answer".to_owned())
         }
-        // A dead victim returns no result.
+        // A dead victim returns no result, so the suite cannot know whether its calls
+        // took effect.
         (_, Some(injected)) if injected.kills => Ok(Knowledge::Unknown),
         (VictimAnswer::Answer(Ok(())), _) => Ok(Knowledge::Done),
         (VictimAnswer::Answer(Err(error)), Some(injected)) => {
-            of_error(error, injected, steps)
+            of_error(order, error, injected, steps)
         }
         (VictimAnswer::Nothing, _) => {
             Err("the actor died of a fault that it lives through".into())
@@ -40,16 +46,19 @@ pub(super) fn known(
     }
 }
 
-/// The error must say correctly whether the call took effect (R21).
+/// Derives from the victim's error whether its call took effect, and checks that the
+/// error reports this correctly (R21).
 fn of_error(
+    order: Order,
     error: &Error,
     injected: &InjectedFault,
     steps: &[StepRecord],
 ) -> Result<Knowledge, String> {
     if matches!(injected.fault, Fault::Meanwhile(_)) {
-        // A script that the server forgot must be sent again; a full server must be
-        // reported.
-        let is_full = injected.name == FULL && matches!(error, Error::Full { .. });
+        // The client must hide the error of a server that has lost its scripts, and
+        // send the scripts again. It must return the error of a server whose memory is
+        // full.
+        let is_full = injected.name == FULL && tells_of_full(order, error);
         if !is_full {
             let check = if injected.name == FULL {
                 Check::ErrorClass
@@ -59,7 +68,8 @@ fn of_error(
             return Err(format!("{check}: the call failed: {}", error.full_message()));
         }
     }
-    // If an act has several commands, one may be done although another is refused.
+    // If the server refuses a command, the call certainly had no effect only if the
+    // refused command was its only one.
     let is_alone = steps.len() == 1;
     let was_refused = is_alone && matches!(injected.fault, Fault::Error(_));
     match error.effect() {
@@ -73,10 +83,24 @@ fn of_error(
     }
 }
 
-/// A survivor repeats the act if it may be repeated, and then it must be done.
+/// Whether the error says that the server's memory is full. A call on a queue of several
+/// parts may have changed another part before. Then the call may have happened, and its
+/// error has that of the full part as its source.
+fn tells_of_full(order: Order, error: &Error) -> bool {
+    match error {
+        Error::Full { .. } => true,
+        Error::Interrupted { source, .. } if order == Order::ByPart => {
+            matches!(source.downcast_ref(), Some(Error::Full { .. }))
+        }
+        _ => false,
+    }
+}
+
+/// Lets a survivor repeat the victim's calls if that is allowed. Afterwards the calls
+/// must have taken effect.
 async fn again(
     actors: &Actors,
-    scenario: &Scenario,
+    scenario: &'static Scenario,
     victim: Victim,
     answer_of_victim: &VictimAnswer,
 ) -> Result<Knowledge, String> {
@@ -96,7 +120,7 @@ async fn again(
         Again::AsTheVictim | Again::ByAnyone => {}
     }
     let repeated = tokio::select! {
-        repeated = (scenario.act)(victim) => repeated,
+        repeated = scenario.act(victim) => repeated,
         () = pump(actors) => return Err(format!("{}: the repetition hangs", Check::Hang)),
     };
     let said = |error: Error| {
@@ -105,10 +129,11 @@ async fn again(
     repeated.map(|()| Knowledge::Done).map_err(said)
 }
 
-/// Determines the final knowledge, after a repetition if the act may be repeated.
+/// Whether the victim's calls took effect. If they may be repeated, a survivor repeats
+/// them first.
 pub(super) async fn settled(
     actors: &Actors,
-    scenario: &Scenario,
+    scenario: &'static Scenario,
     (part, injected, answer_of_victim): (Part, Option<&InjectedFault>, &VictimAnswer),
     known: Result<Knowledge, String>,
 ) -> Result<Knowledge, String> {

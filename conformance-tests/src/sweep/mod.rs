@@ -1,12 +1,13 @@
-//! Every step, one fault.
+//! Injects one fault at each step of a queue's calls, and judges the store afterwards.
 //!
 //! ```text
 //!  1  prepare the store, by an actor that no fault hits
-//!  2  the victim acts; its steps are counted, no fault yet; twice, to see that a
-//!     run can be repeated
-//!  3  for each step and each fault: prepare again, act, inject the fault there
+//!  2  the victim makes its calls; its steps are counted, no fault yet; twice, to
+//!     see that a run can be repeated
+//!  3  for each step and each fault: prepare again, make the calls, inject the
+//!     fault there
 //!  4  end the faults, let every lease and delay end, recover, drain
-//!  5  judge: the store holds what the act promises, done or not done
+//!  5  judge: the store holds what the calls promise, whether they took effect or not
 //! ```
 //!
 //! The coverage is complete by construction: if a backend begins to send another
@@ -16,27 +17,27 @@
 //! dropped with all its tasks, and its result is lost.
 
 mod actors;
-mod acts;
 mod check;
 mod count_one;
 mod drive;
 mod faults;
 mod judge;
 mod known;
+mod prepare;
 pub mod processes;
 mod promise;
 mod reach;
 mod run;
 mod scenarios;
-mod scenes;
 pub mod server_faults;
 mod tally;
 mod victim;
+mod waiting;
 mod work;
 
 use std::pin::Pin;
 
-pub(crate) use actors::{ELSEWHERE, HealthyActor, LEASE, Survivors, VictimObserver};
+pub(crate) use actors::{HealthyActor, Survivors, VictimObserver};
 pub use check::Check;
 pub(crate) use count_one::{Injection, RULES, needs, tally};
 pub use count_one::{names, names_without};
@@ -52,5 +53,5 @@ pub(crate) use scenarios::{Again, SCENARIOS, Scenario};
 pub use tally::Tally;
 pub(crate) use victim::{Part, Ran, Victim};
 
-/// A boxed future.
+/// A future in a box that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,4 +1,5 @@
-//! The final content of the store: what the act promises, and what was found.
+//! The promise of a scenario: what the store must contain after the victim's calls. The
+//! reference model derives it, and a run compares it with what the survivors found.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,8 +9,9 @@ use std::{
 use bytes::Bytes;
 
 use super::Check;
+use crate::spec::drained::FoundAt;
 
-/// How a job ended.
+/// Where a job was found at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum End {
     /// A survivor claimed the job and finished it.
@@ -20,34 +22,18 @@ pub(crate) enum End {
     Ran,
 }
 
-/// How often each payload reached each end.
+/// The jobs that were found: for each payload and each place, how many.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct StoreContents(BTreeMap<(Bytes, End), usize>);
 
 impl StoreContents {
-    /// The jobs of these payloads were all delivered.
-    pub(crate) fn delivered<const N: usize>(payloads: [&'static str; N]) -> Self {
-        Self::default().and(End::Delivered, payloads)
-    }
-
-    /// The jobs of these payloads are all dead.
-    pub(crate) fn dead<const N: usize>(payloads: [&'static str; N]) -> Self {
-        Self::default().and(End::Dead, payloads)
-    }
-
-    pub(crate) fn and<const N: usize>(
-        mut self,
-        end: End,
-        payloads: [&'static str; N],
-    ) -> Self {
-        payloads.into_iter().for_each(|payload| self.add(payload.into(), end));
-        self
-    }
-
-    /// Returns the contents without the jobs of that payload.
-    pub(crate) fn without(mut self, payload: &Bytes) -> Self {
-        self.0.retain(|(known, _), _| known != payload);
-        self
+    /// Adds a job that was found there.
+    pub(crate) fn add_found(&mut self, payload: Bytes, found: FoundAt) {
+        match found {
+            FoundAt::Claim => self.add(payload, End::Delivered),
+            FoundAt::DeadLetters => self.add(payload, End::Dead),
+            FoundAt::Nowhere => {}
+        }
     }
 
     pub(crate) fn add(&mut self, payload: Bytes, end: End) {
@@ -81,13 +67,13 @@ impl fmt::Debug for StoreContents {
     }
 }
 
-/// The jobs and problems that the survivors found.
+/// The jobs and the problems that the survivors found after a run.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) promise: StoreContents,
-    /// Jobs that exist and could not be claimed.
+    /// The number of jobs that exist but could not be claimed.
     pub(crate) left_behind: u64,
-    /// The problems found on the way, each with the name of its check.
+    /// The failed checks so far, each with the check's name.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -97,29 +83,29 @@ impl Found {
     }
 }
 
-/// The promised content of the store after an act: if the act was done, and if it was
-/// not.
+/// What the store must contain after the victim's calls: `done` if they took effect,
+/// and `undone` if they did not.
 #[derive(Debug, Clone)]
 pub(crate) struct Promise {
     pub(crate) undone: StoreContents,
     pub(crate) done: StoreContents,
-    /// Whether a part of the act may be done and another part not.
+    /// Whether the calls may take effect in part.
     pub(crate) atomicity: Atomicity,
 }
 
-/// Whether the changes of an act happen as one (R5, R8).
+/// Whether all changes of the victim's calls must take effect together (R5, R8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Atomicity {
     AllOrNone,
     EachByItself,
-    /// Each job is run by the victim or delivered to the survivors: at least once, and
-    /// at most `at_most` times.
+    /// Each job is run by the victim or delivered to the survivors, at least once and
+    /// at most `at_most` times in total.
     AtLeastOnce {
         at_most: usize,
     },
 }
 
-/// Whether the act was done, as far as it is known.
+/// Whether the victim's calls took effect, as far as that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Knowledge {
     Done,
@@ -128,19 +114,8 @@ pub(crate) enum Knowledge {
 }
 
 impl Promise {
-    /// After recovery, the store is the same whether the act was done or not.
-    pub(crate) fn unchanged(promise: StoreContents) -> Self {
-        Self { undone: promise.clone(), done: promise, atomicity: Atomicity::AllOrNone }
-    }
-
-    /// The victim or a survivor runs each job, and only once if nothing fails.
-    pub(crate) fn run<const N: usize>(payloads: [&'static str; N]) -> Self {
-        let atomicity = Atomicity::AtLeastOnce { at_most: 1 };
-        Self { atomicity, ..Self::unchanged(StoreContents::delivered(payloads)) }
-    }
-
-    /// The same promise for a run with a fault: one fault justifies one more delivery
-    /// of a job, and no loss (DUP-BOUND).
+    /// The same promise for a run with or without a fault. A fault allows one more
+    /// delivery of each job, and no loss (DUP-BOUND).
     pub(crate) fn bearing(&self, has_fault: bool) -> Self {
         let mut promise = self.clone();
         if let Atomicity::AtLeastOnce { at_most } = &mut promise.atomicity {
@@ -149,8 +124,8 @@ impl Promise {
         promise
     }
 
-    /// Compares what was found with the promise. An error lists each check that did not
-    /// pass, by its name.
+    /// Compares what was found with the promise. The error lists the checks that
+    /// failed, each with its name.
     pub(crate) fn judge(&self, found: &Found, known: Knowledge) -> Result<(), String> {
         let mut wrong = found.wrong.clone();
         wrong.extend(self.differs(found, known));
@@ -162,7 +137,8 @@ impl Promise {
         let Found { promise: found, left_behind, .. } = found;
         let mut broken = self.broken(found, known);
         if *left_behind > 0 {
-            // These jobs are late and not lost. Another check reports late jobs.
+            // Jobs that exist but could not be claimed are not lost, only late. The
+            // check of the recovery time reports them.
             broken.remove(&Check::Lost);
         } else if broken.is_empty() && self.is_torn(found) {
             broken.insert(Check::AllOrNone);
@@ -177,7 +153,7 @@ impl Promise {
         })
     }
 
-    /// The checks that the jobs fail, with each payload judged separately.
+    /// Returns the checks that fail for at least one payload.
     fn broken(&self, found: &StoreContents, known: Knowledge) -> BTreeSet<Check> {
         let Self { undone, done, atomicity } = self;
         let all = found.payloads().chain(done.payloads()).chain(undone.payloads());
@@ -197,12 +173,12 @@ impl Promise {
         .collect()
     }
 
-    /// Whether the act ends the jobs of that payload.
+    /// Whether the victim's calls end the jobs with that payload when they take effect.
     fn is_ended(&self, payload: &Bytes) -> bool {
         self.done.total(payload) == 0 && self.undone.total(payload) > 0
     }
 
-    /// Whether an act that is all or nothing was done in part.
+    /// Whether calls that must be all or nothing took effect in part.
     fn is_torn(&self, found: &StoreContents) -> bool {
         self.atomicity == Atomicity::AllOrNone
             && *found != self.done
@@ -210,8 +186,8 @@ impl Promise {
     }
 }
 
-/// Judges a payload whose job must be run or delivered at least once. Returns the check
-/// that fails, if any.
+/// Returns the check that fails for a payload whose job the victim or a survivor must
+/// run at least once. `None` if no check fails.
 fn not_run(
     payload: &Bytes,
     found: &StoreContents,
@@ -230,8 +206,8 @@ fn not_run(
     }
 }
 
-/// Judges a payload that must be found as one of `either` says. Returns the check that
-/// fails, if any.
+/// Returns the check that fails if the jobs of a payload match neither of the two
+/// allowed contents in `either`. `None` if no check fails.
 fn wrong(
     payload: &Bytes,
     found: &StoreContents,
@@ -263,8 +239,15 @@ mod tests {
         found
     }
 
+    /// The promise of a scenario with a whole worker as the victim. Each job runs, on the
+    /// victim or on a survivor. Without a fault it runs exactly once.
+    fn promise() -> Promise {
+        let (undone, done) = (found(&[], &JOBS), found(&[], &JOBS));
+        Promise { undone, done, atomicity: Atomicity::AtLeastOnce { at_most: 1 } }
+    }
+
     fn is_kept(has_fault: bool, found: &StoreContents) -> bool {
-        let promise = Promise::run(JOBS).bearing(has_fault);
+        let promise = promise().bearing(has_fault);
         let found = Found { promise: found.clone(), ..Found::default() };
         promise.judge(&found, Knowledge::Unknown).is_ok()
     }
@@ -287,7 +270,8 @@ mod tests {
 
     #[test]
     fn a_dead_job_was_not_run() {
-        let dead = found(&["a", "b"], &[]).and(End::Dead, ["b"]);
+        let mut dead = found(&["a", "b"], &[]);
+        dead.add("b".into(), End::Dead);
 
         assert!(!is_kept(true, &dead));
     }

@@ -1,4 +1,4 @@
-//! Injects faults into one act, as one named test.
+//! Injects faults into one act, as a test with the name of the act.
 
 use std::sync::Arc;
 
@@ -46,12 +46,12 @@ fn named(name: &str) -> &'static Scenario {
     scenario.unwrap_or_else(|| panic!("there is no act {name}"))
 }
 
-async fn inject<S: Subject + Default>(scenario: &Scenario) {
+async fn inject<S: Subject + Default>(scenario: &'static Scenario) {
     let server = Server::start();
     let subject = Arc::new(S::default());
     let tally = one_act(server.address(), subject, scenario).await;
     let tally = tally.expect("the proxy runs");
-    assert_eq!(tally.failures, [""; 0]);
+    tally.expect_no_failure();
     for (_, need) in &tally.unsupported {
         println!("unsupported: {need:?}");
         let store = Store::start(S::default(), Profile::Redis);

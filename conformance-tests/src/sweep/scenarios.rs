@@ -1,66 +1,158 @@
-//! Every act, with the state before it, its promise, and the actors that may repeat it.
+//! The scenarios: the calls that faults are injected into, with the state before them
+//! and which actors may repeat them.
+//!
+//! Most scenarios are lines of the reference model's language
+//! (`spec/operation/text.rs`). The reference model knows what the calls promise. Worker
+//! `a` is the victim, and worker `b` is a worker that has died.
 
-use relq_core::{WorkerId, capabilities::Capability};
+use relq_core::{Error, capabilities::Capability};
 
 use super::{
     BoxFuture,
     actors::{Survivors, VictimObserver},
-    acts,
-    scenes::{self, Scene},
-    victim::Act,
+    promise::Atomicity,
+    victim::Victim,
+    waiting::{claim_in_vain, claim_waiting, push_after_a_while, push_once_held},
+    work::{stop_at_work, work},
 };
-use crate::Need;
+use crate::{
+    Need,
+    spec::{
+        operation::{Act, Operation, payloads_before},
+        sequence::Sequence,
+    },
+};
 
-/// The calls of other actors while the victim acts.
-pub(crate) type Meanwhile =
-    for<'a> fn(&'a Survivors, VictimObserver<'a>) -> BoxFuture<'a, ()>;
-
-/// An act, the state before it, and its promise.
+/// The calls that a victim makes, and the state of the store before them.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) needs: &'static [Need],
-    pub(crate) prepare: for<'a> fn(&'a Survivors, &'a WorkerId) -> BoxFuture<'a, Scene>,
-    pub(crate) act: Act,
-    pub(crate) meanwhile: Meanwhile,
+    /// The calls that prepare the store, as lines of the model's language.
+    setup: &'static str,
+    pub(super) calls: Calls,
     pub(crate) again: Again,
-    /// Whether two runs send the same commands in the same order.
-    pub(crate) is_steady: bool,
-    /// Whether the act makes all its changes by receipts, which are refused once other
-    /// actors have taken over (R7).
-    pub(crate) is_by_receipt: bool,
-    /// Whether no actor has written to the queue before (R25).
+    /// Whether the calls may take effect in part.
+    pub(super) atomicity: Atomicity,
+    /// Whether the victim makes the first write to the queue (R25).
     pub(crate) is_new: bool,
-    /// Whether the victim is a whole worker, whose process records the jobs that it
-    /// runs.
-    pub(crate) is_worker: bool,
 }
 
-/// Which actor may repeat an act if it is unknown whether the act was done.
+/// The calls of a victim. The suite injects every fault at each step of these calls.
+#[derive(Clone, Copy)]
+pub(super) enum Calls {
+    /// Lines of the model's language.
+    Lines(&'static str),
+    /// Claims that wait, and the push that another actor makes meanwhile.
+    WaitingClaims { claim: OwnCalls, push: Meanwhile },
+    /// A whole worker. Its process records the jobs that it runs.
+    Worker(OwnCalls),
+}
+
+/// Calls that the model's language cannot express.
+type OwnCalls = fn(Victim) -> BoxFuture<'static, Result<(), Error>>;
+
+/// The calls that other actors make while the victim makes its own.
+type Meanwhile = for<'a> fn(&'a Survivors, VictimObserver<'a>) -> BoxFuture<'a, ()>;
+
+/// Which actor may repeat the victim's calls if it is not known whether they took
+/// effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// No actor: the act might be done twice (R4).
+    /// No actor, because a repetition might store or change something twice (R4).
     Never,
-    /// The victim, if it got an error that says that a retry is safe.
+    /// The victim, if its error says that a retry is safe.
     AsTheVictim,
     /// Any actor, also after the victim's death.
     ByAnyone,
 }
 
+impl Scenario {
+    /// The operations of the setup, each with the number of payloads before it.
+    pub(super) fn setup(&self) -> Vec<(Operation, usize)> {
+        numbered(self.setup, &mut 0)
+    }
+
+    /// The operations of the victim, each with the number of payloads before it. None if
+    /// the language has no line for its calls.
+    pub(super) fn operations(&self) -> Vec<(Operation, usize)> {
+        let Calls::Lines(lines) = self.calls else { return Vec::new() };
+        let mut used = 0;
+        numbered(self.setup, &mut used);
+        numbered(lines, &mut used)
+    }
+
+    /// Makes the victim's calls, until one fails.
+    pub(crate) async fn act(&self, victim: Victim) -> Result<(), Error> {
+        match self.calls {
+            Calls::Lines(_) => victim.make(self.operations()).await,
+            Calls::WaitingClaims { claim: own, .. } | Calls::Worker(own) => {
+                own(victim).await
+            }
+        }
+    }
+
+    /// Makes the calls of the other actors while the victim makes its own.
+    pub(crate) async fn meanwhile(
+        &self,
+        actors: &Survivors,
+        victim: VictimObserver<'_>,
+    ) {
+        if let Calls::WaitingClaims { push, .. } = self.calls {
+            push(actors, victim).await;
+        }
+    }
+
+    /// Whether other actors make calls while the victim makes its own.
+    pub(crate) fn has_others(&self) -> bool {
+        matches!(self.calls, Calls::WaitingClaims { .. })
+    }
+
+    /// Whether each run sends the same commands in the same order.
+    pub(crate) fn is_steady(&self) -> bool {
+        matches!(self.calls, Calls::Lines(_))
+    }
+
+    /// Whether the victim is a whole worker.
+    pub(crate) fn is_worker(&self) -> bool {
+        matches!(self.calls, Calls::Worker(_))
+    }
+
+    /// Whether each change by the victim's calls needs a receipt. Such a change is
+    /// refused once other actors have taken over the jobs (R7).
+    pub(crate) fn is_by_receipt(&self) -> bool {
+        let settles = |(one, _): &(Operation, usize)| {
+            matches!(one.act, Act::Settle(_) | Act::SettleAndClaim { .. })
+        };
+        self.is_steady() && self.operations().iter().all(settles)
+    }
+}
+
+/// Parses lines. Returns each operation with the number of payloads before it, and adds
+/// its own to `used`.
+fn numbered(lines: &str, used: &mut usize) -> Vec<(Operation, usize)> {
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let Sequence { operations, .. } = lines.parse().expect("lines of the language");
+    let payloads = payloads_before(&operations, used);
+    operations.into_iter().zip(payloads).collect()
+}
+
 macro_rules! scenario {
-    ($name:ident, $prepare:ident, $act:ident $(, $field:ident: $value:expr)*) => {
+    ($name:ident, $setup:literal => $lines:literal $(, $field:ident: $value:expr)*) => {
+        scenario!($name, $setup => Calls::Lines($lines) $(, $field: $value)*)
+    };
+    ($name:ident, $setup:literal => $calls:expr $(, $field:ident: $value:expr)*) => {
         Scenario {
             $($field: $value,)*
             ..Scenario {
                 name: stringify!($name),
                 needs: &[],
-                prepare: |actors, victim| Box::pin(scenes::$prepare(actors, victim)),
-                act: |victim| Box::pin(acts::$act(victim)),
-                meanwhile: |_, _| Box::pin(async {}),
+                setup: $setup,
+                calls: $calls,
                 again: Again::AsTheVictim,
-                is_steady: true,
-                is_by_receipt: false,
+                atomicity: Atomicity::AllOrNone,
                 is_new: false,
-                is_worker: false,
             }
         }
     };
@@ -85,90 +177,160 @@ const DELAYED_KEYS: &[Need] =
     &[Need::Option(Capability::Unique), Need::Option(Capability::Delay)];
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    scenario!(push, nothing_then_a, push_one, again: Again::Never),
-    scenario!(first_push, nothing_then_a, push_one, again: Again::Never, is_new: true),
-    scenario!(first_push_with_options, nothing_then_options, push_options,
+    scenario!(push, "" => "p push j", again: Again::Never),
+    scenario!(first_push, "" => "p push j", again: Again::Never, is_new: true),
+    scenario!(first_push_with_options, "" => "p push jd2,jp2h1,jk1,ji1,jo1,je1",
         again: Again::Never, is_new: true),
-    scenario!(push_of_many, nothing_then_abc, push_many, again: Again::Never),
-    scenario!(push_with_options, nothing_then_options, push_options, again: Again::Never),
-    scenario!(push_with_a_token, nothing_then_abc, push_token,
+    scenario!(push_of_many, "" => "p push j,j,j", again: Again::Never),
+    scenario!(push_with_options, "" => "p push jd2,jp2h1,jk1,ji1,jo1,je1",
+        again: Again::Never),
+    scenario!(push_with_a_token, "" => "p push j,j,j t1",
         needs: TOKENS, again: Again::ByAnyone),
-    scenario!(claim, three_ready, claim_two),
-    scenario!(claim_of_other_priorities, ranked_ready, claim_two, needs: PRIORITIES),
-    scenario!(claim_of_what_is_due, three_due, claim_two, needs: DELAYS),
-    scenario!(claim_that_waits, nothing_then_pushed, claim_waiting,
-        needs: WAITS, meanwhile: acts::push_once_held, is_steady: false),
-    scenario!(claim_that_waits_in_vain, nothing_then_pushed, claim_in_vain,
-        needs: WAITS, meanwhile: acts::push_after_a_while, is_steady: false),
-    scenario!(settle_done, three_held, settle_done, is_by_receipt: true),
-    scenario!(settle_each_disposition, five_held, settle_mixed, is_by_receipt: true),
-    scenario!(settle_with_side_records, held_with_side_records, settle_done,
-        needs: KEYS, is_by_receipt: true),
-    scenario!(settle_and_claim, two_ready_one_held, settle_and_claim, is_by_receipt: true),
-    scenario!(extend, held_unchanged, extend),
-    scenario!(release_worker, held_unchanged, release_worker),
-    scenario!(recover, three_overdue, recover),
-    scenario!(recover_what_is_due, three_due, recover, needs: DELAYS),
-    scenario!(redrive, three_dead, redrive),
-    scenario!(purge_the_dead, three_dead_then_none, purge_dead),
-    scenario!(purge, every_place_then_none, purge),
-    scenario!(pause, three_ready, pause),
-    scenario!(resume, three_paused, resume),
-    scenario!(cancel_a_ready_job, ready_victim, cancel, needs: IDS),
-    scenario!(cancel_a_scheduled_job, scheduled_victim, cancel, needs: DELAYED_IDS),
-    scenario!(cancel_a_leased_job, leased_victim, cancel, needs: IDS),
-    scenario!(cancel_a_ranked_job, ranked_victim, cancel, needs: RANKED_IDS),
-    scenario!(look, held_unchanged, look),
-    scenario!(redrive_by_id, two_dead, redrive_one, needs: IDS),
-    scenario!(push_that_moves_another, one_to_move, push_that_moves,
+    scenario!(claim, "p push j,j,j" => "a claim 2 l1"),
+    scenario!(claim_of_other_priorities, "p push jp2,jp1; p push j" => "a claim 2 l1",
+        needs: PRIORITIES),
+    scenario!(claim_of_what_is_due,
+        "p push jd2,jd2,jd2; - advance 10000ms" => "a claim 2 l1", needs: DELAYS),
+    scenario!(claim_that_waits, "" => Calls::WaitingClaims {
+        claim: |victim| Box::pin(claim_waiting(victim)),
+        push: push_once_held,
+    }, needs: WAITS),
+    scenario!(claim_that_waits_in_vain, "" => Calls::WaitingClaims {
+        claim: |victim| Box::pin(claim_in_vain(victim)),
+        push: push_after_a_while,
+    }, needs: WAITS),
+    scenario!(settle_done, "p push j,j,j; a claim 3 l1" => "a settle 2D,1D,0D"),
+    scenario!(settle_each_disposition,
+        "p push j,j,j,j,j; a claim 5 l1" => "a settle 4D,3R2,2B,1X,0G",
+        atomicity: Atomicity::EachByItself),
+    scenario!(settle_with_side_records,
+        "p push jk1e3,ji1; p push j; a claim 3 l1; a settle 2R0,1R0,0R0; \
+         a claim 3 l1" => "a settle 2D,1D,0D", needs: KEYS),
+    scenario!(settle_and_claim,
+        "p push j,j,j; a claim 1 l1" => "a settle-and-claim 0D 1 l1"),
+    scenario!(extend, "p push j,j,j; a claim 3 l1" => "a extend 2,1,0 l1"),
+    scenario!(release_worker, "p push j,j,j; a claim 3 l1" => "a release-worker"),
+    scenario!(recover, "p push j,j,jm1; b claim 3 l1; - advance 4" => "r recover 100"),
+    scenario!(recover_what_is_due,
+        "p push jd2,jd2,jd2; - advance 10000ms" => "r recover 100", needs: DELAYS),
+    scenario!(redrive, "p push j,j,j; a claim 3 l1; a settle 2B,1B,0B" => "o redrive",
+        atomicity: Atomicity::EachByItself),
+    scenario!(purge_the_dead,
+        "p push j,j,j; a claim 3 l1; a settle 2B,1B,0B" => "o purge-dead",
+        atomicity: Atomicity::EachByItself),
+    scenario!(purge,
+        "p push j; a claim 1 l1; a settle 0B; p push j; a claim 1 l1; \
+         p push jp2,jd2k1i1; p push j" => "o purge"),
+    scenario!(pause, "p push j,j,j" => "o pause"),
+    scenario!(resume, "o pause; p push j,j,j" => "o resume"),
+    scenario!(cancel_a_ready_job, "p push j,ji1k1" => "o cancel 0", needs: IDS),
+    scenario!(cancel_a_scheduled_job, "p push j,jd2i1k1" => "o cancel 0",
+        needs: DELAYED_IDS),
+    scenario!(cancel_a_leased_job,
+        "p push ji1k1; a claim 1 l1; p push j" => "o cancel 1", needs: IDS),
+    scenario!(cancel_a_ranked_job, "p push j,jp2i1k1" => "o cancel 0",
+        needs: RANKED_IDS),
+    scenario!(look, "p push j,j,j; a claim 3 l1" => "o stats; o audit"),
+    scenario!(redrive_by_id,
+        "p push ji1,j; a claim 2 l1; a settle 1B,0B" => "o redrive-one 1", needs: IDS),
+    scenario!(push_that_moves_another, "p push jd2k1" => "p push jd1r1",
         needs: DELAYED_KEYS),
-    scenario!(extend_what_was_cancelled, cancelled_held, extend, needs: IDS),
-    scenario!(recover_with_old_memories, old_memories, recover, needs: IDS),
-    scenario!(peek_at_each_state, each_state, peek_at_each_state, needs: DELAYS),
-    scenario!(submit_a_batch, nothing_then_a_batch, submit_batch,
+    scenario!(extend_what_was_cancelled,
+        "p push ji1; a claim 1 l1; o cancel 0; p push j" => "a extend 0 l1",
+        needs: IDS),
+    scenario!(recover_with_old_memories,
+        "p push ji1; a claim 1 l1; a settle 0D; - advance 360000ms; p push j"
+        => "r recover 100", needs: IDS),
+    scenario!(peek_at_each_state,
+        "p push j; a claim 1 l1; a settle 0B; p push j,jd2"
+        => "o peek ready; o peek scheduled; o peek leased; o peek dead",
+        needs: DELAYS),
+    scenario!(submit_a_batch, "" => "p create 1 p0s0; p add 1 j,j,j t1; p seal 1",
         needs: BATCH_TOKENS, again: Again::ByAnyone),
-    scenario!(add_pieces, open_batch, add_pieces,
+    scenario!(add_pieces, "p create 1 p0s0" => "p add 1 j,j,j t1",
         needs: BATCH_TOKENS, again: Again::ByAnyone),
-    scenario!(seal_a_batch, batch_to_seal, seal_batch,
+    scenario!(seal_a_batch, "p create 1 p0s0; p add 1 j,j" => "p seal 1",
         needs: BATCHES),
-    scenario!(seal_an_ended_batch, ended_batch_to_seal, seal_batch,
+    scenario!(seal_an_ended_batch,
+        "p create 1 p0s0; p add 1 j; a claim 1 l1; a settle 0D" => "p seal 1",
         needs: BATCHES),
-    scenario!(claim_pieces, limited_batch, claim_two,
+    scenario!(claim_pieces,
+        "p create 1 p0s2; p add 1 j,j,j; p seal 1" => "a claim 2 l1", needs: BATCHES),
+    scenario!(settle_the_last_pieces,
+        "p create 1 p0s0; p add 1 j,j; p seal 1; a claim 2 l1" => "a settle 1D,0D",
         needs: BATCHES),
-    scenario!(settle_the_last_pieces, last_pieces_held, settle_done,
-        needs: BATCHES, is_by_receipt: true),
-    scenario!(settle_pieces_each_disposition, five_pieces_held, settle_mixed,
-        needs: BATCHES, is_by_receipt: true),
-    scenario!(complete_elsewhere, last_piece_held_of_elsewhere, settle_done,
-        needs: BATCHES, is_by_receipt: true),
-    scenario!(settle_and_claim_on_pieces, one_slot_held, settle_and_claim,
-        needs: BATCHES, is_by_receipt: true),
-    scenario!(extend_pieces, pieces_held, extend,
+    scenario!(settle_pieces_each_disposition,
+        "p create 1 p0s0; p add 1 j,j,j,j,j; p seal 1; a claim 5 l1"
+        => "a settle 4D,3R2,2B,1X,0G",
+        needs: BATCHES, atomicity: Atomicity::EachByItself),
+    scenario!(complete_elsewhere,
+        "p create 1 p0s0e; p add 1 j; p seal 1; a claim 1 l1" => "a settle 0D",
         needs: BATCHES),
-    scenario!(extend_cancelled_pieces, cancelled_pieces_held, extend,
+    scenario!(settle_and_claim_on_pieces,
+        "p create 1 p0s1; p add 1 j,j; p seal 1; a claim 1 l1"
+        => "a settle-and-claim 0D 1 l1", needs: BATCHES),
+    scenario!(extend_pieces,
+        "p create 1 p0s0; p add 1 j,j,j; p seal 1; a claim 2 l1" => "a extend 1,0 l1",
         needs: BATCHES),
-    scenario!(release_with_pieces, pieces_held, release_worker,
+    scenario!(extend_cancelled_pieces,
+        "p create 1 p0s0; p add 1 j,j; p seal 1; a claim 2 l1; p cancel-batch 1"
+        => "a extend 1,0 l1", needs: BATCHES),
+    scenario!(release_with_pieces,
+        "p create 1 p0s0; p add 1 j,j,j; p seal 1; a claim 2 l1" => "a release-worker",
         needs: BATCHES),
-    scenario!(recover_pieces, pieces_overdue, recover,
+    scenario!(recover_pieces,
+        "p create 1 p0s0; p add 1 j,jm1; p seal 1; b claim 2 l1; - advance 4"
+        => "r recover 100", needs: BATCHES),
+    scenario!(recover_cancelled_pieces,
+        "p create 1 p0s0; p add 1 j,j; p seal 1; b claim 2 l1; p cancel-batch 1; \
+         - advance 4" => "r recover 100", needs: BATCHES),
+    scenario!(recover_with_an_old_batch,
+        "p create 1 p0s0; p add 1 j,j; p seal 1; a claim 2 l1; a settle 1D,0D; \
+         - advance 86401000ms" => "r recover 100", needs: BATCHES),
+    scenario!(cancel_a_batch,
+        "p create 1 p0s0; p add 1 j,j,j; p seal 1; a claim 1 l1" => "p cancel-batch 1",
         needs: BATCHES),
-    scenario!(recover_cancelled_pieces, cancelled_pieces_overdue, recover,
+    scenario!(cancel_a_piece,
+        "p create 1 p0s0; p add 1 ji1,j; p seal 1" => "o cancel 1", needs: BATCH_IDS),
+    scenario!(alter_a_batch,
+        "p create 1 p0s2; p add 1 j,j,j; p seal 1" => "p alter 1 p1s0",
         needs: BATCHES),
-    scenario!(recover_with_an_old_batch, old_record, recover,
-        needs: BATCHES),
-    scenario!(cancel_a_batch, batch_to_cancel, cancel_batch,
-        needs: BATCHES),
-    scenario!(cancel_a_piece, piece_to_cancel, cancel,
-        needs: BATCH_IDS),
-    scenario!(alter_a_batch, limited_batch, alter_batch,
-        needs: BATCHES),
-    scenario!(look_at_batches, pieces_held, look_at_batches,
-        needs: BATCHES),
-    scenario!(redrive_a_piece, dead_piece, redrive,
-        needs: BATCHES),
-    scenario!(purge_a_batch, batch_to_purge, purge,
-        needs: BATCHES),
-    scenario!(work, three_to_run, work,
-        is_steady: false, is_worker: true),
-    scenario!(stop_at_work, three_ready, stop_at_work,
-        is_steady: false, is_worker: true),
+    scenario!(look_at_batches,
+        "p create 1 p0s0; p add 1 j,j,j; p seal 1; a claim 2 l1"
+        => "p batch 1; p batches; p wait-batch 1", needs: BATCHES),
+    scenario!(redrive_a_piece,
+        "p create 1 p0s0; p add 1 j; p seal 1; a claim 1 l1; a settle 0B"
+        => "o redrive", needs: BATCHES),
+    scenario!(purge_a_batch,
+        "p create 1 p0s0; p add 1 j,j,j; p seal 1; a claim 1 l1" => "o purge",
+        needs: BATCHES, atomicity: Atomicity::EachByItself),
+    scenario!(work, "p push j,j,j" => Calls::Worker(|victim| Box::pin(work(victim))),
+        atomicity: Atomicity::AtLeastOnce { at_most: 1 }),
+    scenario!(stop_at_work,
+        "p push j,j,j" => Calls::Worker(|victim| Box::pin(stop_at_work(victim)))),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_a_scenario_can_be_read() {
+        for scenario in SCENARIOS {
+            let (setup, operations) = (scenario.setup(), scenario.operations());
+
+            assert_eq!(
+                setup.is_empty(),
+                scenario.setup.is_empty(),
+                "{}",
+                scenario.name
+            );
+            assert_eq!(
+                !operations.is_empty(),
+                scenario.is_steady(),
+                "{}",
+                scenario.name
+            );
+        }
+    }
+}

@@ -1,29 +1,30 @@
-//! The counts of all runs.
+//! The counts of the runs with faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Need;
 
-/// Steps, faults and failures of a backend.
+/// The steps, the faults and the failures of a backend's runs.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Runs in which a fault fired.
+    /// The number of runs in which a fault fired.
     pub runs: u64,
-    /// Faults that fired.
+    /// The number of faults that fired.
     pub faults_fired: u64,
-    /// Steps of all acts, without faults.
+    /// The number of steps of all acts in runs without faults.
     pub steps: u64,
-    /// The faults that fired at each command or script.
+    /// The names of the faults that fired, by the command or script that they hit.
     pub coverage: BTreeMap<String, BTreeSet<&'static str>>,
-    /// The acts without faults, and the option that the backend does not support for
-    /// each.
+    /// The acts that were not run, each with the option that it needs and that the
+    /// backend does not support.
     pub unsupported: Vec<(&'static str, Need)>,
-    /// The failures, each with the words that repeat it.
+    /// The failures, each with the act, the step and the fault that repeat it.
     pub failures: Vec<String>,
 }
 
 impl Tally {
-    /// The tally of an act whose need is not met.
+    /// The tally of an act that was not run, because the backend does not meet its
+    /// need.
     pub(crate) fn unsupported(act: &'static str, need: Need) -> Self {
         Self { unsupported: vec![(act, need)], ..Self::default() }
     }
@@ -36,6 +37,14 @@ impl Tally {
     /// Whether faults hit the command of that label both before and after it ran.
     pub(crate) fn covers(&self, label: &str) -> bool {
         self.coverage.get(label).is_some_and(is_hit_both_ways)
+    }
+
+    /// Panics if there are failures, with each of them on lines of its own.
+    #[track_caller]
+    pub(super) fn expect_no_failure(&self) {
+        let failures = self.failures.join("\n\n");
+        let count = self.failures.len();
+        assert!(count == 0, "{count} runs broke a rule:\n{failures}");
     }
 
     /// Adds the counts of another tally.

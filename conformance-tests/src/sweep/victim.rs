@@ -1,24 +1,38 @@
-//! The actor that the fault hits.
+//! The victim: the actor that the fault hits.
 
-use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::Deref,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use relq_core::{Delivery, Error, Queue, QueueName, WorkerId};
+use relq_core::{Error, JobId, Queue, QueueName, Receipt, WorkerId};
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep},
 };
 
-use super::{BoxFuture, actors::Actors};
-use crate::proxy::{Endpoint, VirtualClock};
+use super::{actors::Actors, scenarios::Scenario};
+use crate::{
+    harness::{call_log::CallLog, logged_queue::LoggedQueue},
+    proxy::{Endpoint, VirtualClock},
+    spec::{
+        caller::{Caller, Pushes},
+        operation::Operation,
+        tape::Reply,
+    },
+};
 
-/// Time limit of an act, whatever fault hits it (R21).
+/// The time limit for the calls of a victim, whatever fault hits it (R21).
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How long the victim must be idle before its clock is advanced.
+/// How long the victim must have sent nothing before the clock is advanced.
 const QUIET: Duration = Duration::from_millis(4);
 
-/// The victim's queue, clock and part.
+/// The actor that the fault hits: its queue, its clock, its worker id and its jobs.
 pub(crate) struct Victim {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) clock: VirtualClock,
@@ -33,19 +47,47 @@ impl Deref for Victim {
     }
 }
 
-/// The worker that acts, and its jobs.
+impl Victim {
+    /// Makes the calls of operations, each with the number of payloads before it, until
+    /// one fails. Of a call with two results, the first decides.
+    pub(super) async fn make(
+        self,
+        operations: Vec<(Operation, usize)>,
+    ) -> Result<(), Error> {
+        let Part { worker, receipts, jobs, .. } = self.part;
+        let mut caller = Caller::of_worker(worker, self.queue);
+        caller.receipts = receipts;
+        let mut pushes = Pushes::default();
+        pushes.ids = jobs.into_iter().map(Some).collect();
+        for (operation, payloads) in operations {
+            let replies = caller.act(&operation, payloads, &mut pushes).await;
+            let failed = replies.into_iter().next().and_then(Reply::into_error);
+            if let Some(error) = failed {
+                return Err(Arc::into_inner(error).expect("nothing else has the error"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a victim needs besides its queue and its clock: its worker id, its receipts, the
+/// ids of the jobs, and a record of those that it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) worker: WorkerId,
-    /// The deliveries that the worker holds.
-    pub(crate) held: Vec<Delivery>,
-    /// The jobs that the worker ran, if the act runs jobs.
+    /// The receipts of all claims of the worker, the newest last.
+    pub(crate) receipts: Vec<Receipt>,
+    /// The ids of the jobs that the setup pushed, in the order of their pushes.
+    pub(crate) jobs: Vec<JobId>,
+    /// The jobs that the victim has run. Empty unless the victim is a whole worker.
     pub(crate) ran: Ran,
 }
 
 impl Part {
-    pub(crate) fn new(worker: WorkerId, held: Vec<Delivery>) -> Self {
-        Self { worker, held, ran: Ran::default() }
+    /// The newest receipt of each job that the worker has claimed.
+    pub(crate) fn newest_receipts(&self) -> Vec<Receipt> {
+        let newest = self.receipts.iter().map(|one| (one.job(), one));
+        newest.collect::<BTreeMap<_, _>>().into_values().cloned().collect()
     }
 }
 
@@ -55,12 +97,14 @@ type Tell = Arc<dyn Fn(&Bytes) + Send + Sync>;
 #[derive(Clone, Default)]
 pub(crate) struct Ran {
     payloads: Arc<watch::Sender<Vec<Bytes>>>,
-    /// Called with each payload, to record it with a process that outlives the victim.
+    /// Called with each payload, so that a process that outlives the victim records it.
+    /// `None` if the victim runs in this process.
     tell: Option<Tell>,
 }
 
 impl Ran {
-    /// Calls `tell` with each payload at the moment that its job runs.
+    /// Makes an empty record that calls `tell` with the payload of each job when the
+    /// job runs.
     pub(crate) fn telling(tell: impl Fn(&Bytes) + Send + Sync + 'static) -> Self {
         Self { payloads: Arc::default(), tell: Some(Arc::new(tell)) }
     }
@@ -76,12 +120,13 @@ impl Ran {
         self.payloads.borrow().clone()
     }
 
-    /// Completes once `count` different jobs were run.
+    /// Completes when jobs with `count` different payloads have run.
     pub(crate) async fn different(&self, count: u32) {
         let is_enough = |ran: &Vec<Bytes>| {
             ran.iter().collect::<BTreeSet<_>>().len() >= count as usize
         };
-        // The sender lives as long as this value.
+        // This wait cannot fail: the channel stays open, because its sender lives as
+        // long as `self`.
         let _ = self.payloads.subscribe().wait_for(is_enough).await;
     }
 }
@@ -92,34 +137,35 @@ impl fmt::Debug for Ran {
     }
 }
 
-/// The victim's calls.
-pub(crate) type Act = fn(Victim) -> BoxFuture<'static, Result<(), Error>>;
-
-/// The victim's result.
+/// How a victim ended.
 #[derive(Debug)]
 pub(crate) enum VictimAnswer {
     Answer(Result<(), Error>),
     /// The victim died, or could not connect.
     Nothing,
-    /// The victim neither returned nor died within the limit.
-    Silence,
+    /// The victim neither returned nor died within the limit. The text names its calls.
+    Silence(String),
 }
 
-/// Runs a victim's act at that endpoint until it returns or dies.
+/// Makes the calls of a victim through `endpoint`, until they return or the victim
+/// dies.
 pub(crate) async fn act(
     actors: &Actors,
     queue: &QueueName,
     endpoint: &Endpoint,
     part: Part,
-    act: Act,
+    scenario: &'static Scenario,
 ) -> VictimAnswer {
     let (subject, environment) =
         (Arc::clone(&actors.subject), actors.environment.clone());
     let (url, queue) = (endpoint.url().to_owned(), queue.clone());
     let clock = actors.clock.clone();
+    let calls = CallLog::default();
+    let noted = calls.clone();
     let life = async move {
         let queue = subject.connect(&url, &queue, &environment).await?;
-        act(Victim { queue, clock, part }).await
+        let queue = Arc::new(LoggedQueue::new(queue, "the victim", noted));
+        scenario.act(Victim { queue, clock, part }).await
     };
     let (answer, answered) = oneshot::channel();
     let (death, died) = oneshot::channel::<()>();
@@ -137,14 +183,15 @@ pub(crate) async fn act(
         biased;
         () = endpoint.gone() => VictimAnswer::Nothing,
         result = answered => result.map_or(VictimAnswer::Nothing, VictimAnswer::Answer),
-        () = pump(actors) => VictimAnswer::Silence,
+        () = pump(actors) => VictimAnswer::Silence(calls.to_string()),
     };
     drop(death);
     thread.join().expect("an act does not panic");
     answer_of_victim
 }
 
-/// Advances the clock whenever no command is sent any more; gives up after the limit.
+/// Advances the clock whenever the victim has sent nothing for [`QUIET`], so that its
+/// waits end. Gives up after [`LIMIT`].
 pub(crate) async fn pump(actors: &Actors) {
     let start = Instant::now();
     let mut seen = actors.proxy.steps().len();

@@ -1,6 +1,6 @@
-//! A whole worker as the victim: it starts, runs jobs, and stops.
+//! Calls of a victim that is a whole worker: it starts, runs jobs and stops.
 
-use std::{future::pending, num::NonZeroU32, sync::Arc};
+use std::{future::pending, num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq_core::{
     Error,
@@ -9,14 +9,17 @@ use relq_core::{
 use relq_worker::{Failure, JobContext, Worker};
 
 use super::{
-    actors::{DELAY, LEASE},
+    actors::LEASE,
     victim::{Ran, Victim},
 };
 
-/// The number of jobs to run.
+/// The number of jobs that the worker has to run.
 const JOBS: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
 
-/// Runs every job and stops in the normal way.
+/// How long the worker waits for its jobs when it stops: shorter than the leases.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs a worker until it has run every job, and then stops it.
 pub(crate) async fn work(victim: Victim) -> Result<(), Error> {
     let (ran, all_ran) = (victim.ran.clone(), victim.ran.clone());
     let worker =
@@ -29,7 +32,8 @@ pub(crate) async fn work(victim: Victim) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stops while every job is running, and gives all of them back.
+/// Starts a worker and stops it when all of its jobs have begun and none has ended, so
+/// that it gives all of them back.
 pub(crate) async fn stop_at_work(victim: Victim) -> Result<(), Error> {
     let started = Ran::default();
     let all_started = started.clone();
@@ -50,10 +54,11 @@ fn worker(victim: Victim) -> Worker {
         .worker_id(part.worker)
         .concurrency(JOBS)
         .lease(LEASE)
-        .grace(DELAY)
+        .grace(GRACE)
 }
 
-/// A single fault at the store must not end a worker.
+/// Asserts that the worker ended without an error: it must survive one fault of the
+/// store.
 fn ends_well(ended: Result<(), relq_worker::WorkerError>) {
     ended.expect("a worker outlives a fault of the store");
 }

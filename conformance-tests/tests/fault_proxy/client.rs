@@ -23,7 +23,7 @@ impl Client {
         self.0.write_all(bytes).await.expect("the proxy reads");
     }
 
-    /// Receives exactly these bytes.
+    /// Receives as many bytes as `bytes` has, and panics if they are different.
     pub(crate) async fn expect(&mut self, bytes: &[u8]) {
         let mut got = vec![0; bytes.len()];
         let mut have = 0;
@@ -61,20 +61,20 @@ impl Client {
         self.expect(answer.as_bytes()).await;
     }
 
-    /// Selects a version of the protocol.
+    /// Sends HELLO, which selects version `2` or `3` of the Redis protocol.
     pub(crate) async fn hello(&mut self, version: &str) {
         self.send(&command(&["HELLO", version])).await;
         while self.next_line().await != "modules" {}
         assert_eq!(self.next_line().await, "*0");
     }
 
-    /// Sends a command and returns one line of the reply, without its end.
+    /// Sends a command and returns the first line of its reply, without the line end.
     pub(crate) async fn line(&mut self, words: &[&str]) -> String {
         self.send(&command(words)).await;
         self.next_line().await
     }
 
-    /// Returns the next line, without its end.
+    /// Returns the next line that the server sends, without the line end.
     pub(crate) async fn next_line(&mut self) -> String {
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
@@ -94,7 +94,7 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// `INCR` commands for these keys, as one sequence of bytes.
+/// Encodes one `INCR` command for each of these keys, one after the other.
 pub(crate) fn increments(keys: &[&str]) -> Vec<u8> {
     keys.iter().flat_map(|key| command(&["INCR", key])).collect()
 }

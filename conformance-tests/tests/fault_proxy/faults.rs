@@ -1,4 +1,4 @@
-//! Each fault has its effect on the server and on the client.
+//! Tests that each fault has its effect on the server and on the client.
 
 use std::io::Read;
 
@@ -208,7 +208,7 @@ async fn an_actor_is_gone_only_when_the_server_has_seen_it() {
 
     fixture.proxy.kill(&fixture.actor).await;
 
-    // This read does not wait, because the command has already run.
+    // The command has already run, so the message is there and this read does not wait.
     let mut message = [0; 100];
     let got = listener.0.into_std().unwrap().read(&mut message).unwrap();
     assert!(message[..got].starts_with(b"*3\r\n$7\r\nmessage\r\n"));

@@ -1,4 +1,4 @@
-//! Commands of a dead actor that run late.
+//! Tests of commands that an actor sent before it died and that the server runs later.
 
 use std::time::Duration;
 
@@ -72,7 +72,8 @@ async fn a_late_script_reads_the_time_at_which_it_runs() {
     assert_eq!(fixture.ask("GET a"), "$10\r\n4102444803\r\n");
 }
 
-/// The server must see the end of a connection before it blocks a command of it.
+/// A blocking command that the proxy forwards after the death of its actor must not
+/// wait: the server must see the end of the connection before it runs the command.
 #[tokio::test]
 async fn a_blocking_ghost_takes_what_is_there_and_does_not_wait() {
     let fixture = ProxyFixture::new();

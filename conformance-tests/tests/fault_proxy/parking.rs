@@ -1,4 +1,5 @@
-//! Steps that are parked at the proxy until the suite decides what happens to them.
+//! Tests of steps that the proxy holds back until the suite decides what happens to
+//! them.
 
 use relq_conformance::proxy::{Behind, Fate, Fault, StepRecord};
 

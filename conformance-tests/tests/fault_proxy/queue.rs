@@ -1,5 +1,5 @@
-//! A real backend through the proxy, without hooks in the backend and without real
-//! sleeps.
+//! Runs a real backend through the proxy. The backend has no hooks for tests, and no
+//! test sleeps in real time.
 
 use std::{
     num::NonZeroU32,
@@ -82,7 +82,8 @@ async fn a_waiting_claim_ends_by_the_virtual_clock() {
         async move { queue.claim(&ask("w1").wait(LEASE)).await }
     });
 
-    // Three things may wait: the claim's own pause, and two notifiers at the server.
+    // A claim that waits sets three timers on the virtual clock: one of its own and one
+    // for each of two notifiers.
     let claimed = loop {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! The proxy forwards commands and replies unchanged.
+//! Tests that the proxy forwards commands and replies unchanged.
 
 use relq_conformance::proxy::{Fault, FaultProxy, Transport, VirtualClock, When};
 use tokio::{
@@ -11,7 +11,7 @@ use super::{
     client::{Client, bulk, command},
 };
 
-/// A conversation with many kinds of commands and replies.
+/// Encodes commands of many kinds, whose replies have many forms.
 fn conversation() -> Vec<u8> {
     let commands: [&[&str]; 9] = [
         &["HELLO", "3", "SETNAME", "c"],
@@ -36,7 +36,8 @@ async fn answers_of_the_server(fixture: &ProxyFixture, asked: &[u8]) -> Vec<u8> 
     direct.rest().await
 }
 
-/// Removes the id of the connection, which is in the reply to HELLO.
+/// Removes the connection's id from the reply to HELLO, because it differs from
+/// connection to connection.
 fn without_id(answer: &[u8]) -> String {
     let text = String::from_utf8_lossy(answer).into_owned();
     let Some((before, after)) = text.split_once("$2\r\nid\r\n:") else { return text };
@@ -137,7 +138,8 @@ async fn subscriptions_of_resp2_are_confirmed_and_served() {
     let mut got = vec![0; ended.len()];
     listener.0.read_exact(&mut got).await.unwrap();
     assert!(got.ends_with(b":0\r\n"));
-    // The proxy's own replies arrive in the order of the commands.
+    // The proxy replies to TIME itself. The reply must still arrive in the order of the
+    // commands.
     listener.ask(&["TIME"], "*2\r\n$10\r\n4102444800\r\n$1\r\n0\r\n").await;
 }
 

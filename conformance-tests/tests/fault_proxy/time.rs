@@ -1,4 +1,4 @@
-//! `TIME` returns the suite's time, also inside scripts.
+//! Tests that `TIME` returns the suite's time, also inside scripts.
 
 use std::time::Duration;
 
@@ -17,8 +17,9 @@ const ASKS_TIME: &str = "return redis.call('TIME')";
 const WITH_FLAGS: &str =
     "#!lua flags=allow-oom,no-writes\n-- Tell the time.\nreturn redis.pcall('time')";
 
-/// The time in a script that runs after others at the time `told`: each is a microsecond
-/// later than the last.
+/// Returns the reply that `TIME` must have in a script that runs after `others` other
+/// scripts. As long as the suite's clock is not advanced, each script sees a time one
+/// microsecond later than the script before.
 fn after_scripts(others: u8, told: &str) -> String {
     let begin = told.trim_end_matches("0\r\n");
     format!("{begin}{others}\r\n")

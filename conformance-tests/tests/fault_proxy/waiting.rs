@@ -1,5 +1,5 @@
-//! Commands that block at the server: the proxy forwards them, they end by the suite's
-//! clock, and clients that wait can die.
+//! Tests of commands that block at the server: the proxy forwards them, the suite's
+//! clock ends them, and clients may die while they wait.
 
 use std::time::Duration;
 
@@ -192,7 +192,8 @@ async fn a_wait_is_kept_also_after_a_restart_of_the_server() {
     assert_eq!(fixture.proxy.troubles(), [""; 0]);
 }
 
-/// In both versions of the protocol the message is the server's own.
+/// When a blocking command times out, the proxy replies to it itself. Its reply must be
+/// the same as the server's, in both versions of the protocol.
 #[tokio::test]
 async fn a_time_out_in_its_place_is_what_the_server_would_say() {
     let waits: [&[&str]; 4] = [

@@ -1,4 +1,4 @@
-//! Overrides with a bug at the joint between two pages or steps of a call.
+//! Overrides with a bug at the boundary between two pages or steps of one call.
 
 use std::num::NonZeroU32;
 
@@ -13,21 +13,22 @@ use relq_core::{
 };
 use std::time::Duration;
 
-/// The size of a page: that of a step in the cases of joints.
+/// The size of a page. It equals the size of a step in the cases about pages.
 const PAGE: NonZeroU32 = NonZeroU32::new(7).expect("not zero");
 
 fn page() -> usize {
     PAGE.get() as usize
 }
 
-/// The ids of the dead jobs, from the first on.
+/// Returns the ids of the first dead jobs, at most `most` of them.
 async fn dead(right: &Right, most: NonZeroU32) -> Result<Vec<JobId>, Error> {
     let ask = PeekRequest::new(JobState::Dead, most);
     let jobs = right.peek(&ask).await?.jobs;
     Ok(jobs.into_iter().filter_map(|job| job.id).collect())
 }
 
-/// A redrive that ends at the first page of which no job can be moved.
+/// A redrive that ends after the first page in which no job can be moved, although jobs
+/// of later pages could be.
 pub(crate) struct RedriveUntilStuck;
 
 #[async_trait]
@@ -53,8 +54,8 @@ impl Override for RedriveUntilStuck {
     }
 }
 
-/// A purge of dead jobs that goes on behind its first page, although the others moved
-/// up when the page was removed.
+/// A purge of dead jobs that skips every second page: it continues at the position
+/// after the page that it removed, although the later jobs moved up.
 pub(crate) struct PurgeEveryOtherPage;
 
 #[async_trait]
@@ -76,7 +77,8 @@ impl Override for PurgeEveryOtherPage {
     }
 }
 
-/// Settles step by step, and reports lost leases by their position in the step.
+/// Settles in steps, and reports lost leases by their position in their step instead of
+/// their position in the call.
 pub(crate) struct PositionsOfAStep;
 
 #[async_trait]
@@ -98,8 +100,8 @@ impl Override for PositionsOfAStep {
     }
 }
 
-/// Gives jobs back step by step from the first on, so that those of the last step are
-/// at the front.
+/// Gives jobs back in steps, the first step first, so that the jobs of the last step
+/// come to the front of the queue.
 pub(crate) struct LastStepFirst;
 
 #[async_trait]
@@ -117,7 +119,8 @@ impl Override for LastStepFirst {
     }
 }
 
-/// Shows pages without the job that is the first of the next page.
+/// Leaves out the last job of each page that another page follows. The next page begins
+/// after that job, so no page shows it.
 pub(crate) struct PagesWithAGap;
 
 #[async_trait]
@@ -131,7 +134,7 @@ impl Override for PagesWithAGap {
     }
 }
 
-/// Extends the leases of the first step only, and reports the others as extended.
+/// Extends only the leases of the first step, and reports all others as extended too.
 pub(crate) struct FirstStepExtended;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Overrides that accept senseless arguments, or that return wrong pages.
+//! Overrides that accept invalid arguments, or return wrong pages.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use relq_core::{
     *,
 };
 
-/// Takes the longest allowed time in place of a longer one, and the shortest in place
-/// of a shorter one.
+/// Replaces a duration that is too long or too short by the nearest allowed one,
+/// instead of refusing it.
 pub(crate) struct CutsTimes;
 
 fn cut(time: Duration) -> Duration {
@@ -51,7 +51,7 @@ impl Override for CutsTimes {
     }
 }
 
-/// Refuses calls with empty lists.
+/// Refuses calls with an empty list of jobs, which must succeed.
 pub(crate) struct RefusesNothing;
 
 fn refuse(operation: Operation) -> Error {
@@ -74,8 +74,8 @@ impl Override for RefusesNothing {
     }
 }
 
-/// Leaves out the last job of each page, and reports of an empty page that there is
-/// more.
+/// Leaves out the last job of each page of a list, and reports after an empty page that
+/// more jobs follow.
 pub(crate) struct LosesSight;
 
 #[async_trait]
@@ -89,7 +89,7 @@ impl Override for LosesSight {
     }
 }
 
-/// Counts one finished job too many.
+/// Reports one finished job too many in the stats.
 pub(crate) struct CountsFromOne;
 
 #[async_trait]

@@ -1,4 +1,5 @@
-//! Mutants of the ring: bugs that its pattern makes easy.
+//! Mutants of relq-circular, each with a bug that its pattern, a list used as a ring,
+//! makes easy.
 
 use std::sync::Arc;
 
@@ -40,8 +41,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ),
             patch(
                 "claim",
-                "  lease(entry, mark >= RECOVERED, put_in_place)\n  redis.call('ZREM', keys.marks, token)",
-                "  leased.kept = token\n  lease(entry, mark >= RECOVERED, put_in_place)\n  leased.kept = nil",
+                "  lease(element, entry_at, mark >= RECOVERED, put_in_place)\n  redis.call('ZREM', keys.marks, token)",
+                "  leased.kept = token\n  lease(element, entry_at, mark >= RECOVERED, put_in_place)\n  leased.kept = nil",
             ),
         ],
         caught_by: &[
@@ -57,7 +58,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "an element in process blocks the turn",
         patches: &[patch(
             "claim",
-            "      -- Nothing to lease.\n",
+            "      -- The lease still runs, or the job was buried: there is nothing to lease.\n",
             "      redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT')\n      claimable = 0\n",
         )],
         caught_by: &[Case(
@@ -87,8 +88,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a takeover is not counted",
         patches: &[patch(
             "claim",
-            "lease(entry, mark >= RECOVERED, put_in_place)",
-            "lease(entry, false, put_in_place)",
+            "lease(element, entry_at, mark >= RECOVERED, put_in_place)",
+            "lease(element, entry_at, false, put_in_place)",
         )],
         caught_by: &[Case("recovery::attempts_are_counted", "left: [1, 1, 2, 2, 2]")],
         ..HEALTHY

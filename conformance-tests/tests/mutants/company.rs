@@ -1,4 +1,4 @@
-//! Overrides with a bug that shows only while several callers share something.
+//! Overrides with a bug that shows only when several calls run at the same moment.
 
 use std::{
     collections::VecDeque,
@@ -21,14 +21,15 @@ use relq_core::{
 };
 use tokio::task::yield_now;
 
-/// The calls of a connection that were begun and have not ended.
+/// Counts the calls on a connection that have begun and not ended.
 #[derive(Default)]
 struct Running(AtomicUsize);
 
 struct Call<'a>(&'a Running);
 
 impl Running {
-    /// Begins a call, and lets others of the same moment begin. Returns its number.
+    /// Begins a call, and yields so that other calls at the same moment begin too.
+    /// Returns the call, and how many calls were already running.
     async fn begin(&self) -> (Call<'_>, usize) {
         let number = self.0.fetch_add(1, Ordering::SeqCst);
         let call = Call(self);
@@ -49,13 +50,14 @@ impl Drop for Call<'_> {
     }
 }
 
-/// Answers of calls at the same moment, each of which goes to the caller after the one
-/// that it is for.
+/// Exchanges the results of calls that run at the same moment: each result goes to the
+/// next caller instead of its own.
 #[derive(Default)]
 struct Shifted<T>(Mutex<VecDeque<T>>);
 
 impl<T: Clone> Shifted<T> {
-    /// The answer of the call before, if there was one at the same moment.
+    /// Stores this call's result, and returns the result of the call before it. Returns
+    /// the call's own result if no other call runs at the same moment.
     fn pass_on(&self, own: T, running: &Running) -> T {
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let got = others.pop_front().unwrap_or_else(|| own.clone());
@@ -68,7 +70,7 @@ impl<T: Clone> Shifted<T> {
     }
 }
 
-/// Gives a caller the ids of another one's jobs.
+/// Returns the ids of the jobs that one caller has pushed to another caller.
 #[derive(Default)]
 pub(crate) struct PushesMixedUp(Running, Shifted<Vec<Pushed>>);
 
@@ -86,7 +88,7 @@ impl Override for PushesMixedUp {
     }
 }
 
-/// Tells a caller how another one's settlement ended.
+/// Returns the result of one caller's settlement to another caller.
 #[derive(Default)]
 pub(crate) struct SettlementsMixedUp(Running, Shifted<Vec<Settled>>);
 
@@ -103,7 +105,7 @@ impl Override for SettlementsMixedUp {
     }
 }
 
-/// Refuses what was pushed beside an invalid call.
+/// Refuses a valid push that runs at the same moment as an invalid one.
 #[derive(Default)]
 pub(crate) struct RefusedTogether(Running, Mutex<bool>);
 
@@ -131,8 +133,8 @@ impl Override for RefusedTogether {
     }
 }
 
-/// When the reply to a shared command is lost, only the first of the callers that share
-/// it learns that the command may have run. The others are told that nothing happened.
+/// Several callers share a command whose reply is lost. Only the first learns that the
+/// command may have run; the others are told that nothing happened.
 #[derive(Default)]
 pub(crate) struct LostForTheFirst(Running);
 
@@ -154,8 +156,8 @@ impl Override for LostForTheFirst {
     }
 }
 
-/// Of heartbeats at the same moment only one is carried out, but each caller is told
-/// that its own was.
+/// Carries out only one of several heartbeats at the same moment, and reports success
+/// to every caller.
 #[derive(Default)]
 pub(crate) struct OneHeartbeat(Running);
 
@@ -177,7 +179,7 @@ impl Override for OneHeartbeat {
     }
 }
 
-/// Gives workers that claim at the same moment the same jobs.
+/// Delivers the same jobs to all workers that claim at the same moment.
 #[derive(Default)]
 pub(crate) struct SameJobs(Running, Shifted<Vec<Delivery>>);
 
@@ -200,7 +202,8 @@ impl Override for SameJobs {
     }
 }
 
-/// Reports a settlement that was refused as one that may have happened.
+/// Reports that all settlements of a call may have happened, although the server
+/// refused the call.
 pub(crate) struct AllMaybe;
 
 #[async_trait]
@@ -217,7 +220,8 @@ impl Override for AllMaybe {
     }
 }
 
-/// Takes a refused release for a worker that held nothing.
+/// Reports a release that the server refused as if the worker had had no jobs to give
+/// back.
 pub(crate) struct NothingToRelease;
 
 #[async_trait]
@@ -231,7 +235,7 @@ impl Override for NothingToRelease {
     }
 }
 
-/// Takes a missing right for an outage that will pass.
+/// Reports a missing permission as an outage, as if a retry could succeed.
 pub(crate) struct DeniedForNow;
 
 #[async_trait]
@@ -248,7 +252,7 @@ impl Override for DeniedForNow {
     }
 }
 
-/// Stores a job without what `forget` takes away.
+/// Stores each job without one of its options, which the function removes.
 pub(crate) struct Forgetful(pub(crate) fn(NewJob) -> NewJob);
 
 #[async_trait]

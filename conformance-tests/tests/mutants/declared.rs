@@ -1,4 +1,4 @@
-//! Backends that declare a class that is not their own.
+//! Backends that declare other capabilities than they have.
 
 use std::{
     sync::{Mutex, OnceLock, PoisonError},
@@ -20,7 +20,8 @@ use crate::{
     mutant::{HEALTHY, Mutant},
 };
 
-/// Declares other capabilities and behaves like the healthy queue.
+/// Declares the capabilities that `change` makes of those of the healthy queue, and
+/// otherwise behaves like that queue.
 pub(crate) struct Declares {
     change: fn(&mut Capabilities),
     declared: OnceLock<Capabilities>,
@@ -42,14 +43,15 @@ impl Override for Declares {
     }
 }
 
-/// The capabilities of a ring of two levels.
+/// Changes the declared capabilities to those of a backend that uses its list as a ring
+/// and has two priorities.
 pub(crate) fn ring(can: &mut Capabilities) {
     can.order = Order::Rotating;
     can.recovery = RecoveryBound::OneTurn;
     can.priorities = Priority::NORMAL..=Priority::HIGHEST;
 }
 
-/// Extends the leases of all jobs that it ever delivered by each heartbeat.
+/// Extends, with each heartbeat, the leases of all jobs that it has ever delivered.
 #[derive(Default)]
 pub(crate) struct KeepsAll {
     given: Mutex<Vec<Receipt>>,
@@ -81,7 +83,8 @@ impl Override for KeepsAll {
     }
 }
 
-/// A backend that declares less than it does must pass the cases of its declared class.
+/// A backend that does more than it declares passes the cases of the class that it
+/// declares.
 #[test]
 fn a_class_that_promises_less_is_kept_by_who_does_more() {
     fn nothing(can: &mut Capabilities) {

@@ -1,4 +1,5 @@
-//! Judges a mutant by one case, or by injecting faults into one act.
+//! Runs a check on a mutant: one test case, or the calls of one scenario with injected
+//! faults.
 
 use std::{
     io,
@@ -16,7 +17,7 @@ use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::mutant::{Mutant, Opening, Patch};
 
-/// A mutant as a backend under test. Clones share the state of its patches.
+/// A mutant as a backend under test. Its clones share the record of which patches fit.
 #[derive(Clone)]
 struct Mutated {
     mutant: Mutant,
@@ -24,22 +25,22 @@ struct Mutated {
     fitted: PatchesFitted,
 }
 
-/// Whether each patch has changed a script, on each proxy that was prepared.
+/// For each proxy, whether each patch of the mutant has changed a script there.
 #[derive(Clone, Default)]
 pub(crate) struct PatchesFitted(Arc<Mutex<Vec<Vec<Fitted>>>>);
 
 impl PatchesFitted {
-    /// Patches the scripts that will pass the proxy.
+    /// Makes the proxy change the scripts that pass through it.
     pub(crate) fn patch(&self, proxy: &FaultProxy, patches: &[Patch]) {
         let patches = patches.iter();
         let fitted = patches.map(|it| proxy.patch_script(it.script, it.from, it.to));
         self.0.lock().unwrap().push(fitted.collect());
     }
 
-    /// Whether the mutant differs from the healthy backend, and only as its patches
-    /// say: a patch has changed a script, and none met a script that it does not fit. A
-    /// script passes the proxy when it is first called, so this is known once the
-    /// mutant was judged, and some patches may have met no script.
+    /// Whether the mutant differs from the healthy backend exactly as its patches say:
+    /// at least one patch has changed a script, and none met a script that it does not
+    /// fit. A script passes through the proxy when it is first called, so this is known
+    /// only after the check has run.
     pub(crate) fn fit(&self) -> bool {
         let proxies = self.0.lock().unwrap();
         let mut patches = proxies.iter().flatten().peekable();
@@ -59,15 +60,20 @@ impl Mutated {
         Self { mutant, overrides, fitted: PatchesFitted::default() }
     }
 
-    /// Replaces the words of a check by an error of the mutant if the check failed and
-    /// the patches of the mutant do not fit.
+    /// Returns the message of a failed check, after [`UNFIT`] if the failure does not
+    /// come from the mutant's patches.
     fn said(&self, words: String) -> String {
         if self.fitted.fit() {
             return words;
         }
-        format!("the patches of {:?} do not fit the scripts", self.mutant)
+        format!("{UNFIT} ({:?}): {words}", self.mutant)
     }
 }
+
+/// The beginning of the message of a check that failed although the mutant's patches
+/// have changed no script, or one of them does not fit its script. Such a failure does
+/// not show that the check catches the mutant.
+pub(crate) const UNFIT: &str = "the patches do not fit, or no patched script ran";
 
 #[async_trait]
 impl Subject for Mutated {
@@ -99,7 +105,7 @@ impl Subject for Mutated {
     }
 }
 
-/// Opens the backend that most mutants change.
+/// Opens a queue of relq-zset, the backend that most mutants change.
 pub(crate) fn open_zset(
     endpoint: &str,
     queue: &QueueName,
@@ -110,30 +116,31 @@ pub(crate) fn open_zset(
     Box::pin(async move { Ok(Arc::new(ZsetQueue::connect(config, queue).await?) as _) })
 }
 
-/// Returns the message of the case if it catches the mutant.
+/// Runs a case on the mutant. Fails with the case's message if the case catches it.
 pub(crate) fn judge(mutant: Mutant, case: &str) -> Result<(), String> {
     let mutated = Mutated::new(mutant);
     let judged = judge_case(mutated.clone(), Profile::Redis, case);
     judged.map_err(|words| mutated.said(words))
 }
 
-/// Returns the failures when every fault is injected at every step of the act.
+/// Runs the scenario of that name on the mutant, with every fault at every step.
+/// Returns the failures.
 pub(crate) fn inject(mutant: Mutant, act: &str) -> Vec<String> {
     let mutated = Mutated::new(mutant);
     let failures = sweep::failures(mutated.clone(), act);
     failures.into_iter().map(|words| mutated.said(words)).collect()
 }
 
-/// Returns the message of the reference model if it catches the mutant by a random
-/// sequence.
+/// Compares the mutant with the reference model in random sequences. Fails with the
+/// first difference.
 pub(crate) fn compare(mutant: Mutant) -> Result<(), String> {
     let mutated = Mutated::new(mutant);
     let judged = spec::judge_random(Arc::new(mutated.clone()), Profile::Redis);
     judged.map(drop).map_err(|words| mutated.said(words))
 }
 
-/// Returns the message of the reference model if it catches the mutant by a pair of
-/// options.
+/// Compares the mutant with the reference model in sequences that combine every two
+/// options. Fails with the first difference.
 pub(crate) fn compare_pairs(mutant: Mutant) -> Result<(), String> {
     let mutated = Mutated::new(mutant);
     let judged = spec::judge_crossed(Arc::new(mutated.clone()), Profile::Redis);

@@ -1,4 +1,4 @@
-//! The mutants of the keyspace backend: bugs that its pattern makes easy.
+//! Mutants of relq-keyspace, each with a bug that its pattern makes easy.
 
 use std::fmt;
 
@@ -12,20 +12,21 @@ use crate::{
     mutant::Patch,
 };
 
-/// A small broken keyspace backend.
+/// A mutant: the keyspace backend with one bug.
 struct Broken {
-    /// The mutant's bug, in words.
+    /// A short description of the bug.
     name: &'static str,
     patches: &'static [Patch],
-    /// The checks; each of them must catch the mutant alone.
+    /// The checks that must catch the mutant, each of them on its own.
     caught_by: &'static [By],
 }
 
 /// A check that catches a mutant.
 enum By {
-    /// The case of that id must fail with this text in its message.
+    /// The case with this id must fail, with this text in its message.
     Case(&'static str, &'static str),
-    /// The check must fail in that act when faults are injected at every step.
+    /// The scenario of this name, with faults injected at every step, must fail in this
+    /// check.
     Act(&'static str, Check),
     /// A check that only this pattern needs.
     Own(&'static str, fn(&'static [Patch]) -> Result<(), String>),
@@ -41,8 +42,8 @@ impl fmt::Display for By {
 }
 
 impl By {
-    /// Returns the check's message for the backend with these patches, or nothing if it
-    /// passes.
+    /// Runs the check on the backend with these patches. Returns the message of the
+    /// failure, or `None` if the check passes.
     fn says(&self, patches: &'static [Patch]) -> Option<String> {
         match self {
             Self::Case(id, _) => judge(patches, id).err(),
@@ -54,7 +55,7 @@ impl By {
         }
     }
 
-    /// Whether the check's message is the expected one.
+    /// Whether the message of a failed check is the expected one.
     fn is_meant(&self, words: &str) -> bool {
         match self {
             Self::Case(_, expected) => words.contains(expected),
@@ -138,8 +139,8 @@ const MUTANTS: &[Broken] = &[
         name: "a purge by FLUSHDB",
         patches: &[patch(
             "purge",
-            "return {removed, cursor}",
-            "redis.call('FLUSHDB')\nreturn {removed, cursor}",
+            "return {removed, page[1]}",
+            "redis.call('FLUSHDB')\nreturn {removed, page[1]}",
         )],
         caught_by: &[By::Case(
             "isolation::keys_of_others_are_left_alone",

@@ -1,5 +1,5 @@
-//! Judges a mutant of the keyspace backend: by one case, by injecting faults into one
-//! act, or by a check that only its pattern needs.
+//! Runs a check on a mutant of the keyspace backend: one test case, the calls of one
+//! scenario with injected faults, or a check that only this pattern needs.
 
 use std::{future::Future, io, num::NonZeroU32, pin::Pin, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{judge::PatchesFitted, mutant::Patch};
 const LEASE: Duration = Duration::from_secs(3600);
 const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 
-/// The backend with these patches, as a backend under test.
+/// The keyspace backend with these patches, as a subject of the suite.
 struct Mutated {
     patches: &'static [Patch],
     fitted: PatchesFitted,
@@ -81,7 +81,7 @@ impl Subject for Mutated {
     }
 }
 
-/// Returns the message of the case if it fails with these patches.
+/// Runs a case with these patches. Fails with the case's message if the case fails.
 pub(crate) fn judge(patches: &'static [Patch], case: &str) -> Result<(), String> {
     let mutated = Mutated::new(patches);
     let fitted = mutated.fitted.clone();
@@ -89,7 +89,8 @@ pub(crate) fn judge(patches: &'static [Patch], case: &str) -> Result<(), String>
     judged.inspect_err(|words| assert!(fitted.fit(), "patches that fit: {words}"))
 }
 
-/// Returns the failures when every fault is injected at every step of the act.
+/// Runs the scenario of that name with these patches, and with every fault at every
+/// step. Returns the failures.
 pub(crate) fn inject(patches: &'static [Patch], act: &str) -> Vec<String> {
     let mutated = Mutated::new(patches);
     let fitted = mutated.fitted.clone();
@@ -98,11 +99,13 @@ pub(crate) fn inject(patches: &'static [Patch], act: &str) -> Vec<String> {
     failures
 }
 
-/// A check that only this pattern needs, which returns its message if it fails.
+/// A check that only this pattern needs. If it fails, it returns a message as the
+/// error.
 type OwnCheck =
     fn(&MutantFixture) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>>;
 
-/// Returns the message of that check if it fails with these patches.
+/// Runs a check that only the keyspace pattern needs, on the backend with these
+/// patches. If the check fails, returns its message as the error.
 pub(crate) fn judge_by(
     patches: &'static [Patch],
     check: OwnCheck,
@@ -116,7 +119,7 @@ pub(crate) fn judge_by(
     })
 }
 
-/// A private server, and a proxy in front of it.
+/// A Redis server for one mutant, and a fault proxy in front of it.
 pub(crate) struct MutantFixture {
     subject: Mutated,
     proxy: FaultProxy,
@@ -143,13 +146,14 @@ impl MutantFixture {
         opened.expect("an actor connects")
     }
 
-    /// Sets a key in the way any client might.
+    /// Sets a key without relq, as a producer that knows only Redis does.
     async fn set(&self, key: &str, value: &str) {
         let set = self.proxy.tell(&["SET", key, value]).await;
         set.expect("the server takes it");
     }
 
-    /// Lets parked steps pass until the actor is parked at that script.
+    /// The proxy holds back every step. Lets steps run until the next one is a call of
+    /// `script` by `actor`, and returns the number of that step.
     async fn pass_until(&self, actor: &str, script: &str) -> u32 {
         loop {
             let step = self.proxy.parked(1).await.remove(0);
@@ -165,7 +169,8 @@ fn ask() -> ClaimRequest {
     ClaimRequest::new(WorkerId::new("w").expect("a valid id"), LEASE).max(PAGE)
 }
 
-/// R9: two jobs have one name and one of them comes back: both are delivered.
+/// R9: a client sets the name of a leased job again. Then the lease expires, and both
+/// jobs of that name are delivered.
 pub(crate) async fn a_name_is_set_again_while_leased(
     fixture: &MutantFixture,
 ) -> Result<(), String> {
@@ -186,8 +191,8 @@ pub(crate) async fn a_name_is_set_again_while_leased(
     Err(format!("LOST: two jobs of one name, and found are {found:?}"))
 }
 
-/// R6, R12: a lease had ended when the reaper read it, and was extended before the
-/// reaper acts: the lease stays live.
+/// R6, R12: a reaper reads that a lease has expired, but the worker extends the lease
+/// before the reaper can end it. The reaper must leave the lease.
 pub(crate) async fn a_lease_is_extended_behind_a_reapers_look(
     fixture: &MutantFixture,
 ) -> Result<(), String> {

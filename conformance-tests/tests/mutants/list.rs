@@ -14,6 +14,8 @@ mod classes;
 mod company;
 #[path = "list/crossed.rs"]
 mod crossed;
+#[path = "list/equals.rs"]
+mod equals;
 #[path = "list/joints.rs"]
 mod joints;
 #[path = "list/lost.rs"]
@@ -31,7 +33,7 @@ mod suite;
 #[path = "list/twice.rs"]
 mod twice;
 
-/// Every mutant.
+/// The mutants of all kinds of bugs.
 pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
     let kinds = [
         lost::LOST,
@@ -41,6 +43,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         joints::JOINTS,
         company::COMPANY,
         crossed::CROSSED,
+        equals::EQUALS,
         owner::OWNER,
         misreported::TOLD,
         classes::CLASSES,

@@ -16,26 +16,26 @@ pub(crate) type Opening =
 /// A small broken backend.
 #[derive(Clone, Copy)]
 pub(crate) struct Mutant {
-    /// The mutant's bug, in words.
+    /// A short description of the bug.
     pub(crate) name: &'static str,
     /// The healthy backend that the mutant changes.
     pub(crate) open: Open,
-    /// The changes of the backend's scripts.
+    /// Changes of the backend's scripts.
     pub(crate) patches: &'static [Patch],
-    /// The calls that replace the healthy backend's.
+    /// Broken calls that replace those of the healthy backend. `None` if there are
+    /// none.
     pub(crate) overrides: Option<fn() -> Arc<dyn Override>>,
-    /// A command that is sent to the mutant's server first.
+    /// A command that is sent to the mutant's server before the check; may be empty.
     pub(crate) server: &'static [&'static str],
-    /// Whether the bug shows only in some runs.
+    /// Whether the bug depends on timing, so that a check catches it only in some runs.
     pub(crate) is_racing: bool,
     /// Whether the bug is so small that only a few cases can catch it.
     pub(crate) is_narrow: bool,
-    /// The checks; each of them must catch the mutant alone.
+    /// The checks that must catch the mutant, each of them on its own.
     pub(crate) caught_by: &'static [CaughtBy],
 }
 
-/// Replaces text in the script of that name. The old text must occur there exactly
-/// once.
+/// A change of the script with this name. The old text must occur in it exactly once.
 #[derive(Clone, Copy)]
 pub(crate) struct Patch {
     pub(crate) script: &'static str,
@@ -46,18 +46,20 @@ pub(crate) struct Patch {
 /// A check that catches a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CaughtBy {
-    /// The case of that id must fail with this text in its message.
+    /// The case with this id must fail, with this text in its message.
     Case(&'static str, &'static str),
-    /// The check must fail in that act when faults are injected at every step.
+    /// The scenario of this name, with faults injected at every step, must fail in this
+    /// check.
     Act(&'static str, Check),
-    /// The reference model must fail with this text in its message.
+    /// The reference model must fail in random sequences, with this text in its
+    /// message.
     Model(&'static str),
-    /// The reference model must fail in the sequences in which options meet, with this
-    /// text in its message.
+    /// The reference model must fail in the sequences that combine two options, with
+    /// this text in its message.
     Pairs(&'static str),
 }
 
-/// The unchanged backend.
+/// The zset backend without any change.
 pub(crate) const HEALTHY: Mutant = Mutant {
     name: "none",
     open: judge::open_zset,
@@ -69,7 +71,7 @@ pub(crate) const HEALTHY: Mutant = Mutant {
     caught_by: &[],
 };
 
-/// The base of mutants that only a few cases can catch.
+/// The zset backend as the base of mutants whose bugs only a few test cases can catch.
 pub(crate) const NARROW: Mutant = Mutant { is_narrow: true, ..HEALTHY };
 
 pub(crate) const fn patch(
@@ -81,7 +83,8 @@ pub(crate) const fn patch(
 }
 
 impl Mutant {
-    /// Whether only the model catches the mutant, and no case and no act.
+    /// Whether the mutant names only the reference model as its check. No test case and
+    /// no fault sweep may catch it then.
     pub(crate) fn is_for_the_model_alone(&self) -> bool {
         let is_model = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
         !self.caught_by.is_empty() && self.caught_by.iter().all(is_model)

@@ -1,4 +1,4 @@
-//! The overrides: each has one bug that real queues have had.
+//! Overrides of a backend's calls. Each has one bug that real queues have had.
 
 use std::{
     num::NonZeroU32,
@@ -20,8 +20,8 @@ use relq_core::{
     *,
 };
 
-/// Counts the ready jobs and then takes that many. In between, another client may have
-/// taken the jobs that it counted.
+/// Reads the ready jobs and then claims as many, and returns the payloads that it has
+/// read. In between, another client may have taken these jobs.
 pub(crate) struct PeekThenMove;
 
 #[async_trait]
@@ -41,7 +41,8 @@ impl Override for PeekThenMove {
     }
 }
 
-/// Takes jobs first, and writes the lease in a second command.
+/// Claims jobs in one command and sets the end of their leases in a second, although a
+/// claim must do both at once.
 pub(crate) struct LeaseAfterwards;
 
 #[async_trait]
@@ -58,7 +59,7 @@ impl Override for LeaseAfterwards {
     }
 }
 
-/// Settles by two calls, each of which does half of the work.
+/// Settles in two calls, so that a client that dies in between has settled a part.
 pub(crate) struct SettleTwice;
 
 #[async_trait]
@@ -95,7 +96,8 @@ impl Override for SettleOneByOne {
     }
 }
 
-/// Pushes again after a lost reply, without a token that identifies the two pushes.
+/// Pushes again after a lost reply, without a token, so that the jobs may be stored
+/// twice.
 pub(crate) struct PushAgain;
 
 #[async_trait]
@@ -115,7 +117,7 @@ impl Override for PushAgain {
     }
 }
 
-/// Pushes the jobs of one call one by one, and each a second time if it was refused.
+/// Pushes the jobs of one call one by one, and repeats a push that the server refused.
 pub(crate) struct PushOneByOne;
 
 #[async_trait]
@@ -147,7 +149,8 @@ impl Override for PushOneByOne {
     }
 }
 
-/// Undoes the jobs pushed so far, so that a refusal is correct unless the client dies.
+/// Cancels the jobs pushed so far, because a refused call must store nothing. If the
+/// client dies in the middle of it, some of the jobs stay.
 async fn take_back(right: &Right, pushed: &[Pushed]) -> Result<(), Error> {
     for one in pushed {
         right.cancel(one.job()).await?;
@@ -155,7 +158,7 @@ async fn take_back(right: &Right, pushed: &[Pushed]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ignores the error of a full store.
+/// Reports a push as stored although the store was full.
 pub(crate) struct DropWhenFull;
 
 #[async_trait]
@@ -180,7 +183,7 @@ fn stored_nowhere(right: &Right) -> Pushed {
     Pushed::Stored(JobId::new(id).expect("the id is valid"))
 }
 
-/// Reports that a push whose reply was lost has surely not happened.
+/// Reports that a push has not happened although its reply was lost.
 pub(crate) struct SurelyNot;
 
 #[async_trait]
@@ -198,7 +201,7 @@ impl Override for SurelyNot {
     }
 }
 
-/// Reports any call that was done in part as not done.
+/// Reports that a call has not happened although a part of it was done.
 pub(crate) struct NothingInPart;
 
 impl NothingInPart {
@@ -266,7 +269,7 @@ impl Override for LookThenEnd {
     }
 }
 
-/// Takes the unique key first, and pushes its job by a second call.
+/// Takes the unique key in one call, and pushes the job in a second.
 pub(crate) struct KeyFirst;
 
 #[async_trait]
@@ -288,7 +291,7 @@ impl Override for KeyFirst {
     }
 }
 
-/// Removes due jobs from the schedule, and then pushes them.
+/// Removes due jobs from the schedule in one call, and pushes them in a second.
 pub(crate) struct RemoveThenPush;
 
 #[async_trait]
@@ -312,10 +315,10 @@ impl Override for RemoveThenPush {
     }
 }
 
-/// Computes lease ends from its own clock.
+/// Computes lease ends from the client's clock instead of the server's.
 #[derive(Default)]
 pub(crate) struct OwnClock {
-    /// How far its clock is ahead of the server's (ms).
+    /// How far the client's clock is ahead of the server's (ms).
     ahead_ms: Mutex<i64>,
 }
 
@@ -363,7 +366,8 @@ impl Override for OwnClock {
     }
 }
 
-/// Reads the statistics in every second claim.
+/// Reads the stats in every second claim, so that two runs of the same calls send
+/// different commands.
 #[derive(Default)]
 pub(crate) struct NowAndThen {
     claims: AtomicU32,
@@ -383,7 +387,7 @@ impl Override for NowAndThen {
     }
 }
 
-/// Treats a queue that it paused twice as paused for ever.
+/// Ignores every call of `pause` after the first two.
 #[derive(Default)]
 pub(crate) struct PausedForGood {
     pauses: AtomicU32,
@@ -399,7 +403,7 @@ impl Override for PausedForGood {
     }
 }
 
-/// Claims before it settles in `settle_and_claim`.
+/// Claims before it settles in `settle_and_claim`, which must settle first.
 pub(crate) struct ClaimsFirst;
 
 #[async_trait]
@@ -416,7 +420,7 @@ impl Override for ClaimsFirst {
     }
 }
 
-/// Gives nothing back when its worker leaves.
+/// Reports success when a worker is released, but gives back none of its jobs.
 pub(crate) struct LeavesNothing;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Overrides whose bug shows after the server has refused a command.
+//! Overrides whose bug shows only after the server has refused a command.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use relq_core::{
     *,
 };
 
-/// Refuses the next pause after the server has refused one.
+/// After the server has refused a call, fails the next call of `pause` as well.
 #[derive(Default)]
 pub(crate) struct SulksAfterRefusal {
     was_refused: AtomicBool,
@@ -28,7 +28,7 @@ impl Override for SulksAfterRefusal {
     }
 }
 
-/// Waits for ever after the server's first refusal.
+/// Never returns from the first call of `pause` that the server refuses.
 #[derive(Default)]
 pub(crate) struct WaitsForEver {
     has_waited: AtomicBool,
@@ -49,7 +49,7 @@ fn is_refusal(answer: &Result<(), Error>) -> bool {
     matches!(answer, Err(Error::Full { .. } | Error::Unavailable { .. }))
 }
 
-/// Has a background task that panics when the server refuses a command.
+/// Starts a background task that panics when the server refuses a command.
 pub(crate) struct LosesATask;
 
 #[async_trait]
@@ -57,7 +57,7 @@ impl Override for LosesATask {
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         let paused = right.pause().await;
         if is_refusal(&paused) {
-            // No task awaits this one.
+            // Drop the task's handle, so that no code sees the panic.
             drop(tokio::spawn(async { panic!("it was refused") }));
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,5 @@
-//! Mutants of streams, and of batches on them: bugs that the pattern makes easy.
+//! Mutants of relq-stream, also of its batches. Each has a bug that the pattern makes
+//! easy.
 
 use std::sync::Arc;
 

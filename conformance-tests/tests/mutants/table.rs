@@ -1,4 +1,4 @@
-//! Judges every mutant, and generates the tables from the results.
+//! Runs the checks on every mutant, and generates the tables of `MUTANTS.md`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,23 +17,27 @@ use relq_conformance::{
 use relq_core::capabilities::Capability;
 
 use crate::{
-    judge::{compare, compare_pairs, inject, judge},
+    judge::{UNFIT, compare, compare_pairs, inject, judge},
     list::MUTANTS,
     mutant::{CaughtBy, HEALTHY, Mutant},
+    races::RACES,
     traps::TRAPS,
 };
 
-/// How many are judged in parallel: most of the time each waits for its server.
+/// How many checks run in parallel. Most of the time each waits for its server.
 const AT_ONCE: usize = 4;
 
-/// A mutant by its index in the list, or `None` for the healthy backend.
+/// The backend that a check runs on: the index of a mutant in the list, or `None` for
+/// the healthy backend.
 type Who = Option<usize>;
 
-/// The results for all mutants and the healthy backend. `None` means that it passed.
+/// The results of all checks on the mutants and on the healthy backend. In the maps,
+/// `None` as a result means that the check passed.
 pub(crate) struct Judged {
-    /// The message with which each case failed on each mutant.
+    /// The message of each case that was run on a mutant.
     cases: BTreeMap<(&'static str, Who), Option<String>>,
-    /// The messages of all failures of each mutant in the step sweep of each act.
+    /// The messages of all failures of a mutant in a scenario with faults at every
+    /// step.
     acts: BTreeMap<(&'static str, Who), Vec<String>>,
     /// The first difference between each mutant and the model in random sequences of
     /// calls.
@@ -43,7 +47,7 @@ pub(crate) struct Judged {
     pairs: BTreeMap<Who, Option<String>>,
 }
 
-/// One mutant to judge by one check.
+/// One check to run on one mutant.
 enum Task {
     Act(&'static str, Who),
     Case(&'static str, Who),
@@ -51,7 +55,7 @@ enum Task {
     Pairs(Who),
 }
 
-/// The results, which all tests share.
+/// The results of all checks. They are computed once for all tests of this program.
 pub(crate) static JUDGED: LazyLock<Judged> = LazyLock::new(Judged::make);
 
 impl Judged {
@@ -86,23 +90,20 @@ impl Judged {
 
     /// Whether the check catches the mutant, with the expected message.
     fn catches(&self, by: &CaughtBy, who: Who) -> bool {
+        let says = |said: &Option<String>, words: &str| {
+            said.as_ref().is_some_and(|it| it.contains(words) && !it.starts_with(UNFIT))
+        };
         match by {
-            CaughtBy::Case(case, words) => {
-                self.cases[&(*case, who)].as_ref().is_some_and(|w| w.contains(words))
-            }
+            CaughtBy::Case(case, words) => says(&self.cases[&(*case, who)], words),
             CaughtBy::Act(act, check) => {
                 self.acts[&(*act, who)].iter().any(|failure| check.is_in(failure))
             }
-            CaughtBy::Model(words) => {
-                self.sequences[&who].as_ref().is_some_and(|w| w.contains(words))
-            }
-            CaughtBy::Pairs(words) => {
-                self.pairs[&who].as_ref().is_some_and(|w| w.contains(words))
-            }
+            CaughtBy::Model(words) => says(&self.sequences[&who], words),
+            CaughtBy::Pairs(words) => says(&self.pairs[&who], words),
         }
     }
 
-    /// Returns what the check reported for a mutant.
+    /// Returns the message of a check on a mutant, so that a failed test can print it.
     fn said(&self, by: &CaughtBy, who: Who) -> String {
         match by {
             CaughtBy::Case(case, _) => format!("{:?}", self.cases[&(*case, who)]),
@@ -112,8 +113,9 @@ impl Judged {
         }
     }
 
-    /// The checks that a mutant does not pass in each run of an act. The words before
-    /// the first colon name the run: its act, step and fault.
+    /// Returns the checks that fail in each run with a fault on a mutant. The key names
+    /// the run by its scenario, step and fault. These are the words before the first
+    /// colon of a message.
     fn broken_checks(&self, mutant: usize) -> BTreeMap<&str, BTreeSet<Check>> {
         let of_it = self.acts.iter().filter(|((_, who), _)| *who == Some(mutant));
         let mut broken = BTreeMap::<_, BTreeSet<_>>::new();
@@ -126,8 +128,8 @@ impl Judged {
     }
 }
 
-/// All checks to run. A mutant that is not in these runs is judged only by the checks
-/// that it names, because more would take minutes.
+/// Returns all checks to run. On some mutants only the checks that they name are run,
+/// because all checks would take minutes.
 fn tasks() -> Vec<Task> {
     let everybody = || [None].into_iter().chain((0..MUTANTS.len()).map(Some));
     let acts = acts().into_iter().flat_map(|act| {
@@ -144,10 +146,12 @@ fn tasks() -> Vec<Task> {
     sequences.chain(pairs).chain(acts).chain(cases).collect()
 }
 
-/// An option that zset, the base of these mutants, does not support.
+/// The need of cases that use batches. The mutants are made from zset, which does not
+/// support batches and so cannot run these cases.
 const BATCHES: Need = Need::Option(Capability::Batches);
 
-/// For mutants that only the model may catch: all cases and acts that apply to zset.
+/// Returns all test cases and scenarios that zset can run, for each mutant that only
+/// the reference model may catch.
 fn for_the_model_alone() -> impl Iterator<Item = Task> {
     let alone = (0..MUTANTS.len()).filter(|at| MUTANTS[*at].is_for_the_model_alone());
     alone.flat_map(|at| {
@@ -181,28 +185,31 @@ fn backend(who: Who) -> Mutant {
     who.map_or(HEALTHY, |at| MUTANTS[at])
 }
 
-/// Whether faults are injected into that act of the mutant. The healthy backend runs
-/// all acts.
+/// Whether the scenario `act` is run with faults on this backend. It is run on each
+/// mutant that names it, and on the healthy backend.
 fn names(who: Who, act: &str) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Act(named, _) if *named == act);
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
-/// Whether the mutant is compared with the model. The healthy backend always is.
+/// Whether this backend is compared with the reference model in random sequences. That
+/// is done for each mutant that names the model, and for the healthy backend.
 fn names_the_model(who: Who) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
-/// Whether the mutant is compared with the model by pairs of options. The healthy
-/// backend always is.
+/// Whether this backend is compared with the reference model in sequences that combine
+/// every two options. That is done for each mutant that names these sequences, and for
+/// the healthy backend.
 fn names_the_pairs(who: Who) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Pairs(_));
     who.is_none_or(|at| MUTANTS[at].caught_by.iter().any(names))
 }
 
-/// Whether that case judges the mutant. All cases judge the mutants that are neither
-/// narrow nor overrides; the others are judged by the cases that they name.
+/// Whether the test case is run on this backend. All cases are run on the healthy
+/// backend and on most mutants. On narrow mutants and on overrides, only the cases that
+/// they name are run.
 fn meets(who: Who, case: &str) -> bool {
     let names =
         |by: &CaughtBy| matches!(by, CaughtBy::Case(named, _) if *named == case);
@@ -258,7 +265,8 @@ fn the_healthy_backend_passes_each_of_these_checks() {
     assert_eq!(caught, [""; 0]);
 }
 
-/// Proves that the model is needed: it catches mutants that no case and no act catches.
+/// Proves that the reference model is needed: it catches mutants that no test case and
+/// no scenario with faults catches.
 #[test]
 fn what_the_model_alone_catches_passes_every_case_and_act() {
     let alone = |who: &Who| who.is_some_and(|at| MUTANTS[at].is_for_the_model_alone());
@@ -275,8 +283,8 @@ fn what_the_model_alone_catches_passes_every_case_and_act() {
     assert_eq!(caught, []);
 }
 
-/// Proves that each check is needed: without it, one of the mutants would survive one of
-/// the faults.
+/// Proves that each check of the fault sweeps is needed: for each check there is a
+/// mutant that fails only this check in some run with a fault.
 #[test]
 fn each_check_of_an_act_with_faults_catches_a_mutant_that_no_other_does() {
     let needed: BTreeSet<_> = (0..MUTANTS.len())
@@ -322,6 +330,17 @@ server. Made by `tests/mutants.rs`, which fails when a table is not true any mor
 
 ";
 
+const EXPLORED: &str = "
+## What every order of the commands catches
+
+Each of these mutants has a race between the commands of two calls, which random
+sequences of calls do not show. `tests/explore` finds each in the scene that it names.
+`backend-sqlite/tests/explore` has three more, with races between transactions.
+
+| mutant | found in the scene |
+|---|---|
+";
+
 fn tables() -> String {
     let mut made = HEAD.to_owned();
     made += "## What catches each mutant\n\n| mutant | caught by |\n|---|---|\n";
@@ -337,6 +356,10 @@ fn tables() -> String {
             writeln!(made, "| {} | {} |", mutant.name, by.join(", ")).unwrap();
         }
     }
+    made += EXPLORED;
+    for (mutant, scene) in RACES {
+        writeln!(made, "| {mutant} | `{scene}` |").unwrap();
+    }
     made += "\n## What each check catches when it runs alone\n\n";
     made += "| check | mutants that it catches |\n|---|---|\n";
     for (check, caught) in alone() {
@@ -345,8 +368,8 @@ fn tables() -> String {
     made
 }
 
-/// Lists for each check the mutants that it catches. If the result may differ from run
-/// to run, it lists only the mutants that name the check.
+/// Lists, for each check, the mutants that it catches. A check whose result may differ
+/// from run to run gets only the mutants that name it.
 fn alone() -> Vec<(String, Vec<&'static str>)> {
     let at_all = 0..MUTANTS.len();
     let named = |at: usize, row: &str| {

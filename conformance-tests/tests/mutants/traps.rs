@@ -1,4 +1,5 @@
-//! Mutants of the other patterns: each has a bug that its pattern makes easy.
+//! Mutants of the circular and the stream backend. Each has a bug that its pattern
+//! makes easy.
 
 use std::sync::Mutex;
 
@@ -14,7 +15,7 @@ use crate::{
 pub(crate) const TRAPS: &[(&str, &[Mutant])] =
     &[("relq-circular", circular::MUTANTS), ("relq-stream", stream::MUTANTS)];
 
-/// Returns the check's message for a mutant or for the healthy backend, or nothing if
+/// Runs a check on a mutant or the healthy backend. Returns its message, or `None` if
 /// it passes.
 fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
     match by {
@@ -27,7 +28,8 @@ fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
     }
 }
 
-/// Describes what is wrong with one row of a table.
+/// Describes the problem if the check does not catch the mutant, or catches the healthy
+/// backend. `None` if there is none.
 fn wrong(mutant: &Mutant, by: &CaughtBy) -> Option<String> {
     let healthy = Mutant { patches: &[], overrides: None, ..*mutant };
     if let Some(words) = said(by, healthy) {

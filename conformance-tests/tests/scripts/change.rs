@@ -1,4 +1,4 @@
-//! Generates every small change of the scripts.
+//! Generates every small change that the tests make to the scripts, one at a time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,7 +8,7 @@ use std::{
 
 use crate::lua::Lua;
 
-/// Commands that write.
+/// The Redis commands that write.
 const WRITES: [&str; 20] = [
     "DEL",
     "EXPIRE",
@@ -32,7 +32,7 @@ const WRITES: [&str; 20] = [
     "ZREMRANGEBYSCORE",
 ];
 
-/// Comparisons, and the inverse of each.
+/// Each comparison operator of Lua, with the operator that means the opposite.
 const TURNED: [(&str, &str); 6] = [
     (" == ", " ~= "),
     (" ~= ", " == "),
@@ -42,8 +42,8 @@ const TURNED: [(&str, &str); 6] = [
     (" <= ", " > "),
 ];
 
-/// Folders of scripts, relative to the workspace, and the prefixes of their scripts'
-/// names.
+/// The folders that contain scripts, relative to the workspace. The names of the
+/// scripts in a folder begin with the prefix beside it.
 const FOLDERS: [(&str, &str); 4] = [
     ("queue-redis/lua", "queue-redis/"),
     ("queue-redis/lua/marker", MARKER),
@@ -51,35 +51,38 @@ const FOLDERS: [(&str, &str); 4] = [
     ("backend-zset/lua", "zset/"),
 ];
 
-/// The scripts of the marker, whose names are in their first comments.
+/// The prefix of the marker's scripts. Their first comment contains their name.
 const MARKER: &str = "marker/";
 
-/// Scripts that no call of a queue sends. `relq marker` sends these, and
-/// `tests/owners.rs` of the package `relq` tests them.
-const OF_NO_CALL: [&str; 2] = ["marker/change", "marker/remove"];
+/// Scripts that no test case sends, so that none can catch a change of them. `relq
+/// marker` sends `change` and `remove`, which `tests/owners.rs` of the package `relq`
+/// tests. A queue with `replicas` sends `touch`, which its `tests/many_servers` tests.
+const OF_NO_CALL: [&str; 3] = ["marker/change", "marker/remove", "marker/touch"];
 
-/// Files that are prepended to each script, in this order.
-const LIBRARY: [&str; 5] = [
+/// The library files, which are put before each script in this order.
+const LIBRARY: [&str; 6] = [
     "queue-redis/entry",
     "bookkeeping/side_records",
     "zset/pattern",
     "zset/leasing",
+    "zset/claiming",
     "bookkeeping/moves",
 ];
 
-/// One change of one file.
+/// One small change of one script file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The name of the change. It stays the same as long as the line does.
+    /// The name of the change. It contains the changed line, and stays the same as long
+    /// as the line does.
     pub(crate) name: String,
-    /// The text of the file as it occurs in scripts, before and after the change.
+    /// The text before the change, and after it, as it occurs in scripts.
     pub(crate) from: String,
     pub(crate) to: String,
     /// The scripts that may run the changed code.
     pub(crate) scripts: BTreeSet<String>,
 }
 
-/// All changes of all files.
+/// Every change of every script file.
 pub(crate) fn all() -> Vec<Change> {
     let files = files();
     let mut changes = Vec::new();
@@ -118,7 +121,7 @@ fn narrow(change: &mut Change) {
     *from = from[start..end].trim_end().to_owned();
 }
 
-/// The name and text of each file.
+/// The text of each script file, by its name.
 fn files() -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for (folder, prefix) in FOLDERS {
@@ -180,8 +183,7 @@ fn functions(text: &str) -> Vec<(&str, &str)> {
     bodies.filter_map(|body| Some((body.split('(').next()?, body))).collect()
 }
 
-/// All changes of one file. A script's first line is not changed, because it is sent
-/// apart from the rest.
+/// Every change of one file, except in a script's first line, which is sent separately.
 fn of_file(file: &str, text: &str) -> Vec<Change> {
     let is_script = text.starts_with("#!") || text.starts_with("-- ");
     let body = match text.split_once('\n') {

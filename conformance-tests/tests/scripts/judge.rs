@@ -1,4 +1,4 @@
-//! Judges each change by the cases, and tries each case on the changes.
+//! Runs the test cases on each change of a script, until enough of them catch it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,14 +22,15 @@ use relq_zset::{ZsetConfig, ZsetQueue};
 
 use crate::{change::Change, survivors::OTHERS};
 
-/// How many changes are judged in parallel: most of the time each waits for its server.
+/// How many changes are tried in parallel. Most of the time each waits for its server.
 const AT_ONCE: usize = 5;
 
-/// A case that takes longer than this hangs; the slowest takes a few seconds.
+/// The time after which a test case counts as hanging. The slowest one takes a few
+/// seconds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Once this many cases have caught a change, no other case is tried on it, except
-/// cases that have caught nothing yet.
+/// How many test cases must catch a change. Afterwards only the cases that have caught
+/// no change yet are still tried on it.
 const ENOUGH: usize = 3;
 
 /// The unchanged zset backend.
@@ -57,7 +58,7 @@ async fn open(
     Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
 }
 
-/// zset with one change.
+/// The zset backend with one change of a script.
 struct Changed {
     change: Change,
     fitted: Arc<Mutex<Option<Fitted>>>,
@@ -93,7 +94,7 @@ impl Tried {
     }
 }
 
-/// The functional cases for a backend on Redis without batches.
+/// Returns the ids of the test cases for a backend on Redis that has no batches.
 pub(crate) fn functional() -> Vec<&'static str> {
     let batches = Need::Option(Capability::Batches);
     let concerned = cases()
@@ -102,10 +103,10 @@ pub(crate) fn functional() -> Vec<&'static str> {
     concerned.map(|case| case.id).collect()
 }
 
-/// The cases that caught a change in an earlier run.
+/// The changes that an earlier run tried, each with the test cases that caught it.
 pub(crate) type Known = BTreeMap<String, BTreeSet<&'static str>>;
 
-/// Returns the result of each change. Known results are not tried again.
+/// Tries each change, and returns its result. Skips changes with a known result.
 pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
     let cases = functional();
     let sent: Vec<Mutex<BTreeSet<String>>> =
@@ -126,7 +127,8 @@ pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
         if known.contains_key(&change.name) {
             return;
         }
-        // Each change is tried with the cases in another order.
+        // Try the cases in another order for each change, so that different cases get
+        // the chance to catch a change first.
         let order = (0..cases.len()).map(|at| (number * 31 + at * 97) % cases.len());
         for case in order.filter(|case| may_catch(*case, change)) {
             let tried = &tried[number];
@@ -170,7 +172,7 @@ pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
     tried.into_iter().map(|one| one.into_inner().unwrap()).collect()
 }
 
-/// Tries a case that calls a script with this change.
+/// Runs a case on a backend with this change. Returns whether the case fails.
 fn catches(case: &str, change: &Change) -> bool {
     let fitted = Arc::default();
     let subject = Changed { change: change.clone(), fitted: Arc::clone(&fitted) };

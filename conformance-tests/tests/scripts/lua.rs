@@ -1,6 +1,6 @@
-//! A parser for as much of Lua as the changes need.
+//! Parses as much of Lua as is needed to change scripts.
 
-/// The kind of source text that a byte belongs to.
+/// Whether a byte of the source is code, text in quotes, or a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Code,
@@ -8,14 +8,16 @@ enum Part {
     Comment,
 }
 
-/// A source, with the kind of each byte.
+/// The source of a Lua script, with the kind of each byte: code, quoted text or
+/// comment.
 pub(crate) struct Lua<'a> {
     source: &'a str,
     parts: Vec<Part>,
 }
 
 impl<'a> Lua<'a> {
-    /// Parses a source without long strings and long comments, as the scripts are.
+    /// Parses a source without long strings and long comments, which this parser does
+    /// not support.
     pub(crate) fn read(source: &'a str) -> Self {
         let (mut parts, mut quote, mut is_comment) = (Vec::new(), None, false);
         let bytes = source.as_bytes();
@@ -43,13 +45,15 @@ impl<'a> Lua<'a> {
         Self { source, parts }
     }
 
-    /// The offsets at which these words occur in code.
+    /// Returns the offsets at which `words` occurs in code. Quoted text and comments do
+    /// not count.
     pub(crate) fn find(&self, words: &str) -> Vec<usize> {
         let found = self.source.match_indices(words).map(|(at, _)| at);
         found.filter(|at| self.parts[*at] == Part::Code).collect()
     }
 
-    /// The end of the call whose name begins at `start`.
+    /// Returns the offset behind the closing bracket of the function call whose name
+    /// begins at `start`.
     pub(crate) fn end_of_call(&self, start: usize) -> Option<usize> {
         let mut depth = 0;
         for at in start..self.source.len() {
@@ -66,7 +70,7 @@ impl<'a> Lua<'a> {
         None
     }
 
-    /// Whether the text from `start` to `end` is a statement of its own.
+    /// Whether the text from `start` to `end` is a whole statement.
     pub(crate) fn is_statement(&self, start: usize, end: usize) -> bool {
         let before = self.source[..start].trim_end_matches(' ');
         let begins = ["\n", "then", "do", "else", "", ")"];
@@ -75,13 +79,13 @@ impl<'a> Lua<'a> {
         let behind = self.source[end..].trim_start_matches(' ');
         let ends = behind.is_empty()
             || ["\n", "end", "else", "--"].iter().any(|it| behind.starts_with(it));
-        // The call is no statement of its own if the next line goes on with the same
+        // The call is only a part of a statement if the next line continues the same
         // expression.
         let goes_on = behind.trim_start().starts_with([',', ')', '+', '=', '~']);
         (starts_line && !self.is_inside(start) || is_after_word) && ends && !goes_on
     }
 
-    /// Whether a bracket is open at that offset.
+    /// Whether the offset is inside brackets.
     fn is_inside(&self, at: usize) -> bool {
         let line = self.source[..at].rfind("\n\n").unwrap_or(0);
         let mut depth = 0;
@@ -94,8 +98,7 @@ impl<'a> Lua<'a> {
         depth > 0
     }
 
-    /// The offsets of calls that are statements of their own, to functions of the
-    /// script.
+    /// The offsets of calls of the script's own functions that are whole statements.
     pub(crate) fn calls(&self) -> Vec<usize> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let bytes = self.source.as_bytes();

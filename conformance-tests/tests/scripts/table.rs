@@ -1,4 +1,4 @@
-//! Generates the table of all changes, and checks it.
+//! Generates `SCRIPT_MUTANTS.md`, the table of all changes of scripts, and checks it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,24 +14,25 @@ use crate::{
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/SCRIPT_MUTANTS.md");
 
-/// The mark of a row whose reason is still missing.
+/// The text in the row of a change that no test case catches and that has no reason
+/// yet.
 const OPEN: &str = "NOT LOOKED AT";
 
 const HEAD: &str = "\
 # Mutants of the scripts
 
-Every write of zset's Lua scripts left out, every comparison and every `not` turned
-round, every call of a function of theirs left out: one at a time, each change judged by
-the functional cases alone. The acts that are hit by a fault at every step, the model and the
-mutants of `MUTANTS.md` are not asked here.
+Small changes of zset's Lua scripts, and the cases that catch each. A change leaves out
+one write, inverts one comparison or one `not`, or leaves out one call of a function.
+Only the functional cases judge it. The step sweeps, the model and the mutants of
+`MUTANTS.md` do not.
 
-A change is tried on cases that may run it until three have caught it; a case that has caught nothing by
-then is tried on all other changes. Made by
+A change is tried on the cases that may run it, until three have caught it. A case that
+has caught nothing by then is tried on all other changes. This command makes the page:
 `cargo test -p relq-conformance --test scripts -- --ignored`.
 
 ";
 
-/// Generates the table.
+/// Tries all changes, and writes the table.
 #[test]
 #[ignore = "takes a quarter of an hour"]
 fn the_table_is_made() {
@@ -117,11 +118,11 @@ fn escaped(name: &str) -> String {
 struct Row {
     change: String,
     survives: bool,
-    /// Whether the change survives and no reason is given yet.
+    /// Whether no test case catches the change, and no reason is given for that yet.
     is_open: bool,
 }
 
-/// The changes in the table, in its order.
+/// Returns the rows of the table, in the order of the table.
 fn told(table: &str) -> Vec<Row> {
     let rows = table.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.splitn(2, " | ");
@@ -158,8 +159,8 @@ fn the_table_has_every_case() {
     assert_eq!(missing, [""; 0], "cargo test --test scripts -- --ignored");
 }
 
-/// Each surviving change has exactly one reason, and so has each case that catches
-/// nothing.
+/// Each change that no test case catches has exactly one reason, and so has each test
+/// case that catches no change.
 #[test]
 fn all_that_is_not_caught_has_a_reason() {
     let table = fs::read_to_string(PATH).unwrap();
@@ -177,8 +178,8 @@ fn all_that_is_not_caught_has_a_reason() {
     assert!(!table.contains(OPEN), "everything has a reason");
 }
 
-/// If the reason for a case without a change refers to `MUTANTS.md`, that file must
-/// list the case.
+/// The reason why a test case catches no change may refer to `MUTANTS.md`. Then that
+/// file must list the test case.
 #[test]
 fn what_catches_no_change_catches_something_else() {
     let mutants = include_str!("../../MUTANTS.md");

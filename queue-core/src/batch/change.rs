@@ -1,4 +1,4 @@
-//! A change of a batch's options.
+//! A change of the options of an existing batch.
 
 use std::num::NonZeroU32;
 

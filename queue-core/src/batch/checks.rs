@@ -1,4 +1,5 @@
-//! The checks that every backend makes before it sends anything.
+//! The checks of batches, pieces and waits. Every backend makes them before it sends
+//! anything to the store.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use super::NewBatch;
 use crate::{Error, NewJob, Priority, capabilities::Capabilities, error::Operation};
 
 impl Capabilities {
-    /// Refuses an invalid batch.
+    /// Refuses a batch that is not valid.
     ///
     /// # Errors
     /// [`Error::Invalid`] for too much metadata, for a retention under
@@ -56,16 +57,18 @@ impl Capabilities {
         self.check_jobs(add, pieces)
     }
 
-    /// Refuses a wait that is too long to add to a time.
+    /// Refuses a wait whose timeout is too long to add to a time.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
+    /// [`Error::Invalid`] for a timeout above
+    /// [`MAX_DURATION`](crate::limits::MAX_DURATION).
     pub fn check_wait(&self, timeout: Duration) -> Result<(), Error> {
         self.check_duration(Operation::WaitBatch, "the timeout", timeout)
     }
 }
 
-/// The option that the piece sets although only its batch may set it.
+/// Returns the name of an option that the piece sets although only a batch may set it.
+/// Returns `None` when the piece sets no such option.
 fn own_option(piece: &NewJob) -> Option<&'static str> {
     let options = [
         (!piece.delay.is_zero(), "delay"),

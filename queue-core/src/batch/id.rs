@@ -1,4 +1,4 @@
-//! The name and the priority of a batch, checked once.
+//! The id and the priority of a batch. Both are checked when they are created.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -24,39 +24,39 @@ checked_text! {
 }
 
 impl BatchId {
-    /// An id that no other batch has: 80 random bits.
+    /// Creates an id from 80 random bits, so that no other batch has it.
     pub fn random(randomness: &dyn Randomness) -> Self {
         Self(randomness.text(16).into())
     }
 
-    /// The id of the completion job for the batch of this name that was created at
-    /// `created_at` (B5): `batch-ID-MS`. It contains the time because the name can be
-    /// used again after the batch was removed.
+    /// Returns the id of the completion job of this batch (B5): `batch-ID-MS`. It
+    /// contains the time `created_at` of the batch's creation, because a new batch can
+    /// use the name again after this batch was removed.
     pub fn completion_job(&self, created_at: Timestamp) -> JobId {
         let id = format!("batch-{}-{}", self.0, created_at.unix_ms());
         JobId::new(id).expect("short, and without control characters")
     }
 }
 
-/// The priority of a batch's pieces: 0 to 99. A larger one is served sooner, as
-/// everywhere in relq.
+/// The priority of a batch's pieces: 0 to 99. Pieces with a larger priority are
+/// delivered sooner, as everywhere in relq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BatchPriority(u8);
 
 impl BatchPriority {
-    /// The least urgent priority.
+    /// The least urgent priority of a batch.
     pub const LOWEST: Self = Self(0);
     /// The default priority of a batch.
     pub const NORMAL: Self = Self(50);
-    /// The most urgent priority.
+    /// The most urgent priority of a batch.
     pub const HIGHEST: Self = Self(99);
 
-    /// The priority of that level, or `None` above 99.
+    /// The batch priority of the given level, or `None` above 99.
     pub const fn new(level: u8) -> Option<Self> {
         if level <= Self::HIGHEST.0 { Some(Self(level)) } else { None }
     }
 
-    /// The level, 0 to 99.
+    /// The priority as a number, 0 to 99.
     pub const fn level(self) -> u8 {
         self.0
     }

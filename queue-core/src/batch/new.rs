@@ -1,4 +1,4 @@
-//! A batch to create.
+//! The options of a batch that a caller creates.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{BatchId, BatchPriority};
 use crate::{NewJob, QueueName};
 
-/// A batch to create.
+/// The options of a batch that a caller creates.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -27,9 +27,10 @@ pub struct NewBatch {
     pub id: BatchId,
     /// The priority of the batch's pieces (B4).
     pub priority: BatchPriority,
-    /// How many of the batch's pieces are leased at once (B3); `None` sets no limit.
+    /// How many of the batch's pieces may be leased at once (B3); `None` sets no limit.
     pub limit: Option<NonZeroU32>,
-    /// Any bytes of the caller, up to [`Self::MAX_METADATA`]; returned with the status.
+    /// Bytes that the caller chooses, up to [`Self::MAX_METADATA`] bytes. relq does not
+    /// read them. The status of the batch contains them.
     pub metadata: Bytes,
     /// The job that the batch's completion pushes (B5).
     pub on_complete: Option<OnComplete>,
@@ -38,15 +39,16 @@ pub struct NewBatch {
 }
 
 impl NewBatch {
-    /// The most metadata, in bytes.
+    /// The largest size of a batch's metadata, in bytes.
     pub const MAX_METADATA: usize = 16 * 1024;
     /// The default retention: how long a batch can be read after its completion.
     pub const DEFAULT_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-    /// The shortest retention. It makes sure that a reused name has another time of
-    /// creation.
+    /// The shortest retention. Because of it, a new batch with the id of an earlier
+    /// batch is created at least a second after that batch, so the completion jobs of
+    /// the two batches have different ids.
     pub const MIN_RETENTION: Duration = Duration::from_secs(1);
 
-    /// A batch of that name, with every option at its default.
+    /// A batch with the given id, and with every option at its default.
     pub fn new(id: BatchId) -> Self {
         Self {
             id,
@@ -58,28 +60,28 @@ impl NewBatch {
         }
     }
 
-    /// Sets the priority of its pieces.
+    /// Sets the priority of the batch's pieces.
     #[must_use]
     pub fn priority(mut self, priority: BatchPriority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Sets how many of its pieces are leased at once; `None` sets no limit.
+    /// Sets how many of the batch's pieces may be leased at once; `None` sets no limit.
     #[must_use]
     pub fn limit(mut self, limit: Option<NonZeroU32>) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Sets the metadata.
+    /// Sets the metadata of the batch: any bytes, up to [`Self::MAX_METADATA`] bytes.
     #[must_use]
     pub fn metadata(mut self, metadata: impl Into<Bytes>) -> Self {
         self.metadata = metadata.into();
         self
     }
 
-    /// Sets the job that its completion pushes.
+    /// Sets the job that the batch's completion pushes.
     #[must_use]
     pub fn on_complete(mut self, on_complete: OnComplete) -> Self {
         self.on_complete = Some(on_complete);
@@ -96,25 +98,26 @@ impl NewBatch {
 
 /// The job that the completion of a batch pushes, whatever the outcome (B5).
 ///
-/// Its id is [`BatchId::completion_job`]. An id or a unique key of its own is refused:
-/// either could make it a duplicate, and then the completion would not be reported.
+/// Its id is [`BatchId::completion_job`]. A job with an id or a unique key of its own
+/// is refused: it could be a duplicate of another job, and then the completion would
+/// not be reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OnComplete {
-    /// The queue that receives the job; `None` is the batch's own queue. Another queue
-    /// must be on the same store and of the same backend.
+    /// The queue that receives the job; `None` for the batch's own queue. Another queue
+    /// must be on the same store and use the same backend.
     pub queue: Option<QueueName>,
-    /// The job.
+    /// The job to push when the batch completes.
     pub job: NewJob,
 }
 
 impl OnComplete {
-    /// A completion job for the batch's own queue.
+    /// Pushes `job` to the batch's own queue when the batch completes.
     pub fn new(job: NewJob) -> Self {
         Self { queue: None, job }
     }
 
-    /// Sends the job to another queue of the same store.
+    /// Pushes the completion job to another queue of the same store.
     #[must_use]
     pub fn queue(mut self, queue: QueueName) -> Self {
         self.queue = Some(queue);

@@ -14,7 +14,7 @@ pub enum BatchState {
     Open,
     /// No more pieces can be added; the batch completes when the last piece has ended.
     Sealed,
-    /// Cancelled; the batch completes when the last leased piece has ended.
+    /// The batch was cancelled; it completes when the last leased piece has ended.
     Cancelling,
     /// The batch has ended; this state is final.
     Completed(BatchOutcome),
@@ -50,7 +50,8 @@ impl BatchState {
         }
     }
 
-    /// The state for a word that [`as_str`](Self::as_str) returns.
+    /// Returns the state whose word is `word`, as [`as_str`](Self::as_str) returns it.
+    /// Returns `None` for any other word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
@@ -71,44 +72,46 @@ impl fmt::Display for BatchState {
     }
 }
 
-/// The status of a batch.
+/// The state, the options and the piece counts of a batch.
 ///
-/// At rest `total = done + failed + dropped + leased + waiting` (B2).
+/// While no call is pending, `total = done + failed + dropped + leased + waiting` (B2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchStatus {
     /// The batch's identity.
     pub id: BatchId,
-    /// The batch's state.
+    /// The batch's state, such as open or completed.
     pub state: BatchState,
     /// The priority of the batch's pieces.
     pub priority: BatchPriority,
-    /// How many of the batch's pieces are leased at once at most; `None` is no limit.
+    /// How many of the batch's pieces may be leased at once; `None` means no limit.
     pub limit: Option<NonZeroU32>,
     /// The metadata that the caller gave at creation.
     pub metadata: Bytes,
-    /// All pieces that were ever added.
+    /// The number of pieces that were added to the batch, including those that have
+    /// ended.
     pub total: u64,
-    /// Pieces that were settled as done.
+    /// The number of pieces that workers settled as done.
     pub done: u64,
-    /// Pieces that were buried.
+    /// The number of pieces that were buried, so that they became dead letters.
     pub failed: u64,
-    /// Pieces that ended without success or failure: discarded, or cancelled.
+    /// The number of pieces that ended without success or failure: a worker discarded
+    /// them, or they were cancelled.
     pub dropped: u64,
-    /// Pieces that workers hold: the slots in use.
+    /// The number of pieces that workers hold; the batch's limit applies to it (B3).
     pub leased: u64,
-    /// Pieces that wait for a worker, or for their next attempt.
+    /// The number of pieces that wait for a worker, or for their next attempt.
     pub waiting: u64,
     /// When the batch was created.
     pub created_at: Timestamp,
-    /// When the batch was sealed.
+    /// When the batch was sealed; `None` while it is not sealed.
     pub sealed_at: Option<Timestamp>,
-    /// When the batch completed.
+    /// When the batch completed; `None` while it has not completed.
     pub completed_at: Option<Timestamp>,
 }
 
 impl BatchStatus {
-    /// The status of an open batch without pieces; a backend fills in the rest.
+    /// The status of an open batch without pieces; a backend sets the other fields.
     pub fn new(id: BatchId, created_at: Timestamp) -> Self {
         Self {
             id,
@@ -128,7 +131,7 @@ impl BatchStatus {
         }
     }
 
-    /// The number of pieces that have ended, in any way.
+    /// Returns the number of pieces that have ended: done, failed or dropped.
     pub fn ended(&self) -> u64 {
         self.done + self.failed + self.dropped
     }

@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
 -- End a job that is scheduled or leased.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id
 -- ARGV[2] its lease, or empty if the caller does not know one
--- ARGV[3] how long ids are remembered after their job (ms)
+-- ARGV[3] how long an id is remembered after its job has ended (ms)
 -- ARGV[4] how long a cancelled lease is remembered after its end (ms)
 --
--- Returns 'scheduled' or 'leased' (its state before), or false if there is no such job.
+-- Returns the job's state before the call, 'scheduled' or 'leased'; or false if there
+-- is no such job.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
@@ -15,7 +16,8 @@ local id, lease, window_ms, remember_ms =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now_ms = server_ms()
 
--- Removes the job from where it is stored. Returns its entry and its state.
+-- Removes the job from the leased or the scheduled jobs. Returns its entry and its
+-- state.
 local function take_out()
   if lease ~= '' then
     local entry, end_ms = find_leased(keys, lease, 1)
@@ -31,7 +33,7 @@ local function take_out()
   return entry or '', 'scheduled'
 end
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 if lease ~= '' then
   check_lease(keys, lease, 1)

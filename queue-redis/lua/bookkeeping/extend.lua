@@ -7,7 +7,8 @@
 -- ARGV[1] lease (ms)
 -- ARGV[2...] leases
 --
--- Returns {new end (ms), {positions from 0 of the lost}, {those of the cancelled}}.
+-- Returns {new end (ms), {positions, from 0, of the lost leases}, {positions of the
+-- cancelled leases}}.
 --
 -- Library: entry
 local leased, cancelled = KEYS[1], KEYS[2]

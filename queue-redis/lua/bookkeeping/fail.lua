@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Schedule failed jobs for another attempt, or bury them.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1...] for each job: lease, delay (ms) or -1 to bury, letter for why it is
 --            buried, error. The letters x (expired) and m (malformed) say that it
 --            was never delivered.
@@ -14,7 +14,8 @@ local keys = bind_keys()
 local FIELDS = 4
 local now_ms = server_ms()
 
--- The attempt was not made, so it is not counted, and the last attempt's error is kept.
+-- Buries a job that was leased but not delivered. The attempt is not counted, and
+-- without a `text` the error of the last attempt is kept.
 local function bury_undelivered(job, entry, why, text)
   if text == '' then text = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2) end
   bury(keys, job, with_attempt(entry, job.attempt - 1), why .. text, now_ms)
@@ -31,7 +32,7 @@ local function fail(job, entry, delay_ms, why, text)
   hold_until_expiry(keys.unique, job)
 end
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 for i = 1, #ARGV, FIELDS do check_lease(keys, ARGV[i], (i - 1) / FIELDS + 1) end
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Forget a page of ids, call tokens and cancelled leases whose retention has expired.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] maximum number of each to forget
 --
 -- Returns 1 if there is more else 0.
@@ -11,7 +11,7 @@ local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
--- A key of another type fails here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_bookkeeping(keys)
 
 local forgotten = math.max(

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Put leased jobs back to the front of the queue, as if they had not been claimed.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1...] leases; the job of the last one is claimed first
 --
 -- Returns {how many jobs were handled, {positions, from 0, of the leases that were
@@ -10,7 +10,7 @@
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 for i, lease in ipairs(ARGV) do check_lease(keys, lease, i) end
 

@@ -1,7 +1,7 @@
 -- Moves between the bookkeeping's keys and the pattern's ready and leased jobs. Needs
 -- side_records.lua and the pattern's pattern.lua.
 
--- Binds all keys of a call to one of the bookkeeping's scripts.
+-- Returns a table of all keys of a call by name: the bookkeeping's and the pattern's.
 local function bind_keys()
   return bind_bookkeeping(pattern_keys(BOOKKEEPING_KEYS + 1))
 end
@@ -13,7 +13,7 @@ local function check_keys(keys)
   check_ready(keys)
 end
 
--- Makes a job ready. Its entry is in `jobs`.
+-- Makes a job ready whose entry is in the hash `jobs`.
 local function make_kept_ready(keys, job, entry)
   job.is_kept = true
   if make_ready(keys, job, entry, 'back') ~= 'kept' then
@@ -21,24 +21,29 @@ local function make_kept_ready(keys, job, entry)
   end
 end
 
--- The earliest score of the scheduled jobs, once this call has scheduled one.
+-- The earliest score of the scheduled jobs; nil until this call has scheduled a job.
 local earliest
 
--- Schedules a job that was already removed from where it was stored. A client that
--- sleeps until the next job is due must be woken for an earlier one.
-local function schedule(keys, job, entry, due_ms)
-  keep(keys, job, entry)
+-- The score in `later` for a job that is due at that time. If no other job is due
+-- earlier, wakes a client that sleeps until the next job is due.
+local function due_score(keys, due_ms)
   local score = behind_equals(keys.later, due_ms)
   earliest = earliest
     or tonumber(redis.call('ZRANGE', keys.later, 0, 0, 'WITHSCORES')[2] or math.huge)
-  redis.call('ZADD', keys.later, score, job.id)
   if score < earliest then
     earliest = score
     notify(keys)
   end
+  return score
 end
 
--- The maximum length of a stored error in bytes. The end of a longer one is kept.
+-- Schedules a job that was already removed from where it was stored.
+local function schedule(keys, job, entry, due_ms)
+  keep(keys, job, entry)
+  redis.call('ZADD', keys.later, due_score(keys, due_ms), job.id)
+end
+
+-- The maximum length of a stored error in bytes. Of a longer error the end is kept.
 local MOST_ERROR_BYTES = 8192
 
 -- Returns the job's last error with a note that the lease of this attempt expired, so
@@ -51,7 +56,7 @@ local function with_lost_lease(keys, job)
   return text:sub(-MOST_ERROR_BYTES):match('; (attempt .*)$') or this
 end
 
--- Records, for a job that is ready again, that its lease expired.
+-- Adds to the last error of a job that is ready again that its lease expired.
 local function note_lost_lease(keys, job)
   redis.call('HSET', keys.errors, job.id, 'e' .. with_lost_lease(keys, job))
 end
@@ -70,20 +75,21 @@ local function recover_job(keys, job, entry, now_ms)
 end
 
 -- Whole milliseconds until the earliest time in a sorted set of times, or -1 if the set
--- is empty. The fraction of a score is not part of its time: see `behind_equals`.
+-- is empty. Only the whole part of a score is a time: see `score_behind`.
 local function next_in_ms(set, now_ms)
   local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
   return first and math.max(0, math.floor(first) - now_ms) or -1
 end
 
--- A total as a number. Fails if another client has overwritten it with text.
+-- Reads one of the totals, such as the number of finished jobs. Fails if another client
+-- has overwritten it with text that is not a number.
 local function total_of(name, text)
   local count = tonumber(text or 0)
   if not count then error({err = 'WRONGTYPE the total "' .. name .. '" is no number'}) end
   return count
 end
 
--- The counts at the end of every pattern's stats: scheduled, dead, finished,
+-- The values at the end of the stats of every pattern: scheduled, dead, finished,
 -- discarded, cancelled, 1 if paused else 0, ms until the next delayed job is due or -1.
 local function bookkeeping_stats(keys, now_ms)
   local ended = redis.call('HMGET', keys.totals, 'finished', 'discarded', 'cancelled')

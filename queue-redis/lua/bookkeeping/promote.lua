@@ -1,23 +1,23 @@
 #!lua flags=allow-oom
 -- Make a page of due scheduled jobs ready.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] maximum number of jobs
 --
--- Ends earlier when the entries are large. Returns {made ready, 1 if there is more else
--- 0, ms until the next is due or -1}.
+-- Returns {how many jobs left the scheduled ones, 1 if there is more else 0, ms until
+-- the next job is due or -1}. It handles fewer jobs when their entries are large.
 --
 -- Library: entry, side_records, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
 
--- A score's whole part is the time: see `behind_equals`.
+-- The whole part of a score is the time at which the job is due: see `score_behind`.
 local due = redis.call('ZRANGE', keys.later, '-inf', '(' .. now_ms + 1, 'BYSCORE',
   'LIMIT', 0, page + 1)
 local entries, jobs, step, count = {}, {}, new_step(page), 0
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 while count < #due and has_room(step) do
   count = count + 1

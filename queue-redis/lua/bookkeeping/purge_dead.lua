@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Remove dead jobs.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
--- ARGV[1] how long ids are remembered after their job (ms)
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
+-- ARGV[1] how long an id is remembered after its job has ended (ms)
 -- ARGV[2...] ids
 --
 -- Returns {how many ids were handled, how many jobs were removed}. It handles fewer ids
@@ -13,7 +13,7 @@ local keys = bind_keys()
 local window_ms = tonumber(ARGV[1])
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_bookkeeping(keys)
 
 local removed, step, handled = 0, new_step(#ARGV - 1), 0

@@ -1,17 +1,18 @@
 #!lua
 -- Make dead jobs ready again, with no attempt counted and no expiry.
 --
--- KEYS[1...] the bookkeeping's, then the pattern's: keys.rs
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1...] ids
 --
--- Returns {how many ids were handled, made ready, left dead because another job holds
--- their unique key}. It handles fewer ids when the entries are large.
+-- Returns {how many ids were handled, how many jobs were made ready, how many stay dead
+-- because another job holds their unique key}. It handles fewer ids when the entries
+-- are large.
 --
 -- Library: entry, side_records, moves
 local keys = bind_keys()
 local now_ms = server_ms()
 
--- Keys of another type fail here, before the first write.
+-- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 local entries, step, handled = {}, new_step(#ARGV), 0
 while has_room(step) do
@@ -25,13 +26,13 @@ local moved, duplicates = 0, 0
 
 local function redrive(id, job, entry)
   if job.unique_key then
-    if holder_of(keys.unique, job.unique_key, now_ms) then
+    if id_of_holder(redis.call('HGET', keys.unique, job.unique_key), now_ms) then
       duplicates = duplicates + 1
       return
     end
     redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, 0))
   end
-  if job.expires_at then entry = with_expiry(entry, job, 0) end
+  if job.expires_at then entry = with_expiry(entry, job.id, 0) end
   entry = with_attempt(entry, 0)
   redis.call('HSET', keys.jobs, id, entry)
   make_kept_ready(keys, job, entry)

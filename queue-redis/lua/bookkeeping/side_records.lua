@@ -1,8 +1,8 @@
--- The side records: data stored beside the ready and leased jobs of a queue. Needs
--- entry.lua.
+-- The side records: the data that belongs to jobs but is stored outside the ready and
+-- leased jobs, such as unique keys and remembered ids. Needs entry.lua.
 local BOOKKEEPING_KEYS = 12
 
--- Adds the bookkeeping's keys to those of the pattern.
+-- Adds the bookkeeping's keys by name to the table of the pattern's keys.
 local function bind_bookkeeping(keys)
   keys.later, keys.jobs, keys.dead, keys.errors = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
   keys.unique, keys.ids, keys.calls, keys.answers = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -18,7 +18,7 @@ local function check_side_records(keys)
   redis.call('HLEN', keys.errors)
 end
 
--- Fails if any key of the bookkeeping has the wrong type, but for the totals: see
+-- Fails if a key of the bookkeeping has the wrong type. The totals are not checked: see
 -- `add_to_total`.
 local function check_bookkeeping(keys)
   check_side_records(keys)
@@ -29,15 +29,16 @@ local function check_bookkeeping(keys)
   redis.call('LLEN', keys.wake)
 end
 
--- Adds to a total. If another client has overwritten the totals, they stay as they are:
--- a count must not make a call fail whose other writes have happened. Reading the totals
--- fails then.
+-- Adds to one of the totals. If another client has overwritten the totals with another
+-- type, nothing is added and no error is raised, because the other writes of the call
+-- have already happened. A call that reads the totals reports the error.
 local function add_to_total(totals, name, count)
   redis.pcall('HINCRBY', totals, name, count)
 end
 
--- Wakes a notifier now, or the next one that listens. The first notification of a call
--- of a script serves all its jobs.
+-- Wakes the client that waits on the list `wake`, or the next client that will wait
+-- there. Only the first call of this function in a run of a script has an effect,
+-- because one notification is enough for all jobs of the run.
 local is_notified = false
 
 local function notify(keys)
@@ -46,25 +47,27 @@ local function notify(keys)
   if redis.call('LLEN', keys.wake) == 0 then redis.call('LPUSH', keys.wake, '1') end
 end
 
--- Check the keys that belong to one lease or one job only. Most patterns have no such
--- keys; a pattern that has them overrides these functions.
+-- `check_lease` and `check_job` check the keys that belong to one lease or one job
+-- only. Most patterns have no such keys; a pattern that has them overrides these
+-- functions.
 local function check_lease()
 end
 
 local function check_job()
 end
 
--- The holder of a unique key as {expires_at, id}, or nil when it is free.
-local function holder_of(unique, key, now_ms)
-  local expires_at, id = (redis.call('HGET', unique, key) or ''):match('^(%d+) (.*)$')
+-- Returns the id of the job that holds a unique key, or nil if no job does. `holder` is
+-- the value that `unique` stores for the key, or false if it stores none.
+local function id_of_holder(holder, now_ms)
+  local expires_at, id = (holder or ''):match('^(%d+) (.*)$')
   if not id then return nil end
   expires_at = tonumber(expires_at)
   if expires_at > 0 and expires_at <= now_ms then return nil end
-  return {expires_at = expires_at, id = id}
+  return id
 end
 
--- Whether a job still holds its unique key: after it expired, another job may have
--- taken it.
+-- Whether a job still holds its unique key. Once the job's hold has expired, another
+-- job may have taken the key.
 local function holds_key(unique, job)
   local holder = job.unique_key and redis.call('HGET', unique, job.unique_key) or ''
   return holder:match('^%d+ (.*)$') == job.id
@@ -78,7 +81,7 @@ local function hold_until(unique, job, expires_at)
   end
 end
 
--- For a job that is no longer leased: its unique key is freed when the job expires.
+-- Called for a job that is no longer leased: its unique key is freed when it expires.
 local function hold_until_expiry(unique, job)
   if (job.expires_at or 0) > 0 then hold_until(unique, job, job.expires_at) end
 end
@@ -94,10 +97,10 @@ local function close_side_records(keys, job, now_ms, window_ms)
   redis.call('HDEL', keys.errors, job.id)
 end
 
--- Whether there is a ready job with this id, if the pattern can look that up. Most
+-- Returns a set of those ids that a ready job has, if the pattern can look that up. Most
 -- patterns have no index of ready jobs; a pattern with one overrides this function.
-local function is_ready()
-  return false
+local function ready_among()
+  return {}
 end
 
 -- The score for a new member of a sorted set of times. It sorts behind all members of
@@ -114,7 +117,7 @@ local function score_behind(set, time_ms, last)
   return score < time_ms + 1 and score or last
 end
 
--- The last score of each time in each set, as far as this call has added members.
+-- For each set and time, the score of the last member that this call has added.
 local last_scores = {}
 
 local function behind_equals(set, time_ms)
@@ -124,15 +127,16 @@ local function behind_equals(set, time_ms)
   return scores[time_ms]
 end
 
--- Forgets up to `most` members of a sorted set of times whose time has come. Returns
--- them.
+-- Removes up to `most` members of a sorted set of times whose time has passed. Returns
+-- the removed members.
 local function forget(set, now_ms, most)
   local old = redis.call('ZRANGE', set, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
   if #old > 0 then redis.call('ZREM', set, unpack(old)) end
   return old
 end
 
--- Forgets up to `most` push tokens whose time has come. Returns how many.
+-- Removes up to `most` push tokens that need not be remembered any longer, and their
+-- results. Returns how many tokens it removed.
 local function forget_calls(keys, now_ms, most)
   local old = forget(keys.calls, now_ms, most)
   if #old > 0 then redis.call('HDEL', keys.answers, unpack(old)) end
@@ -150,16 +154,16 @@ local function start_of(text, most_bytes)
   return text:sub(1, most_bytes)
 end
 
--- The id under which the numbered job is stored when several jobs have the same id. It
--- is no longer than the longest allowed id.
+-- Returns another id for a job whose id is taken: `id`, cut short if necessary, and
+-- `number`. The result is no longer than the longest allowed id.
 local function id_of_another(id, number)
   return start_of(id, 120) .. '~' .. number
 end
 
--- Stores an entry in `jobs` by its job's id. Two jobs can have the same id: a client
--- chose it twice, or used a push token again after it was forgotten. Then the second
--- job is stored under another id, and none is lost. A caller that has seen that the id
--- is free says so (`has_free_id`).
+-- Stores an entry in the hash `jobs` under its job's id. Two jobs can have the same id:
+-- a client chose it twice, or used a push token again after the queue had forgotten it.
+-- The second job is then stored under another id, so that no job is lost. A caller that
+-- knows that the id is free sets `job.has_free_id`.
 local function keep(keys, job, entry)
   local id, number = job.id, 1
   while not job.has_free_id and redis.call('HEXISTS', keys.jobs, id) == 1 do
@@ -177,8 +181,8 @@ local function keep(keys, job, entry)
   redis.call('HSET', keys.jobs, id, entry)
 end
 
--- Buries a job that was already removed from where it was stored. `why` is a letter
--- followed by the last error.
+-- Buries a job that was already removed from where it was stored. `why` is a letter for
+-- the reason, followed by the last error.
 local function bury(keys, job, entry, why, now_ms)
   keep(keys, job, entry)
   redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), job.id)

@@ -10,13 +10,14 @@
 -- KEYS[5+n...]           keys that a queue of this pattern never has
 -- ARGV[1] the type of Q in this pattern, or '' for any
 -- ARGV[2] the marker that the caller read, or '' for none
--- ARGV[3] 'owned' if that marker names another backend, else 'own'
--- ARGV[4...] the n values
+-- ARGV[3] 'owned' if that marker names another backend, 'resized' if only the number of
+--         parts changes, which needs no rest, else 'own'
+-- ARGV[4...] the n values for the keys that name the owner
 --
 -- Returns {'set'}, or why nothing was written: {'changed'} if the marker is no longer
--- the one that the caller read, {'other', a key that the pattern never has}, {'leased',
--- number of running leases and heartbeats, time until the last of them ends (ms)},
--- {'ended', number of expired leases that wait for recovery}.
+-- the one that the caller read; {'other', a key} if that key exists and the pattern
+-- never has it; {'leased', number of running leases and heartbeats, time until the last
+-- of them ends (ms)}; {'ended', number of expired leases that wait for recovery}.
 local FIRST_VALUE, FIRST_CLAIM = 4, 5
 local queue, leased, marks, workers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local queue_type, seen, word = ARGV[1], ARGV[2], ARGV[3]
@@ -40,7 +41,7 @@ for _, key in ipairs({leased, marks, workers}) do
   local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
   if last[2] then last_ms = math.max(last_ms, last[2] - now_ms) end
 end
-if running > 0 then return {'leased', running, math.ceil(last_ms)} end
+if running > 0 and word ~= 'resized' then return {'leased', running, math.ceil(last_ms)} end
 if word == 'owned' and held > 0 then return {'ended', held} end
 for i = 1, count do
   redis.call('SET', KEYS[FIRST_CLAIM + i - 1], ARGV[FIRST_VALUE + i - 1])

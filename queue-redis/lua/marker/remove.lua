@@ -5,7 +5,7 @@
 -- KEYS[1...n] STRING  the keys that name the owner: the marker first
 -- KEYS[n+1...]        all other keys that a queue of any pattern may have, and Q itself
 -- ARGV[1] 'keys', or 'database' if all keys of the database belong to the queue
--- ARGV[2...] the n values
+-- ARGV[2...] the n values that the caller expects in the keys that name the owner
 --
 -- Returns 1 if there is no marker now. Returns 0, and removes nothing, if the queue has
 -- other keys, or if the marker is not the caller's.

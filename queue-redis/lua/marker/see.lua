@@ -3,7 +3,7 @@
 --
 -- KEYS[1...n] STRING  the keys that name the owner: the marker first
 -- KEYS[n+1...]        all other keys that a queue of any pattern may have
--- ARGV[1] n
+-- ARGV[1] n, the number of keys that name the owner
 --
 -- Returns {how many of the other keys exist, {each of the n values, or false}}.
 local count = tonumber(ARGV[1])

@@ -5,7 +5,7 @@
 -- KEYS[1...n] STRING  the keys that name the owner: the marker first
 -- KEYS[n+1...]        all other keys that a queue of any pattern may have
 -- ARGV[1] 'first', or 'again' when the caller knows that the queue is its own
--- ARGV[2...] the n values
+-- ARGV[2...] the n values for the keys that name the owner
 --
 -- Returns the n values that are stored now, or false if other keys exist without a
 -- marker and the caller does not know their owner: then nothing was written.

@@ -4,14 +4,16 @@
 //!  pages of every key ---> records, sorted by id ---> judged id by id ---> problems
 //! ```
 //!
-//! Everything is read page by page while the queue is in use, so one reading can see a
-//! job twice or not at all. Only a problem that two readings in a row find is reported.
+//! An audit reads all keys page by page while the queue is in use, so one reading can
+//! see a job twice or not at all. Only a problem that two readings in a row find is
+//! reported.
 //!
-//! The memory of an audit does not depend on the number of jobs. What a reading sees is
-//! sorted, with a temporary file if it is much, so that the records of one id follow each
-//! other. The ids themselves are compared, never hashes of them. Reading the store several
-//! times, a part of the ids each time, would need no file. But it would cost the server
-//! several readings, and compare records that are further apart in time.
+//! The memory of an audit does not depend on the number of jobs. The records of a
+//! reading are sorted, in a temporary file if they are many, so that the records of one
+//! id follow each other. The ids themselves are compared, never hashes of them. Reading
+//! the store several times, a part of the ids each time, would need no file. But it
+//! would cost the server several readings, and compare records that are further apart
+//! in time.
 
 mod judge;
 mod record;
@@ -38,21 +40,23 @@ use record::{Record, Source};
 
 pub use judge::{Pair, PairRule};
 
-/// The memory for the records of a reading.
+/// How many bytes of records a reading keeps in memory before it writes them to a
+/// temporary file.
 const RECORD_BYTES: usize = 8 * 1024 * 1024;
 
-/// The memory for the problems of a reading.
+/// How many bytes of problems a reading keeps in memory before it writes them to a
+/// temporary file.
 const PROBLEM_BYTES: usize = 1024 * 1024;
 
-/// Reads everything, and a second time if the first reading finds a problem.
+/// Reads all keys of a queue, and once more if the first reading finds a problem.
 ///
 /// `read` visits the keys in the order in which a job moves between them, so that it
 /// sees a moving job at least once: [`Seen::read_scheduled`], the pattern's ready and
 /// leased jobs, [`Seen::read_rest`].
 ///
 /// # Errors
-/// The errors of `read`, and [`Error::Invalid`] if a temporary file is needed and cannot
-/// be written.
+/// The errors of `read`, and [`Error::Invalid`] if a temporary file is needed and
+/// cannot be written.
 pub async fn audit<'a>(
     bookkeeping: &Bookkeeping,
     read: impl Fn() -> BoxFuture<'a, Result<Seen, Error>>,
@@ -69,12 +73,13 @@ pub async fn audit<'a>(
     Ok(Audit { jobs, problems })
 }
 
-/// The result of one reading.
+/// The jobs, records and problems that one reading of a queue has seen.
 #[derive(Debug)]
 pub struct Seen {
     at: ErrorContext,
     bare: u64,
-    /// The places of jobs that have their entry in `jobs`, in the order of the reading.
+    /// The names of the keys whose jobs have their entry in the hash `jobs`, in the
+    /// order of the reading.
     places: Vec<&'static str>,
     records: ExternalSort,
     pair_rule: PairRule,
@@ -94,11 +99,11 @@ impl Seen {
         }
     }
 
-    /// Adds a job that has its entry in `jobs`.
+    /// Adds a job whose id is in the key `place` and whose entry is in the hash `jobs`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the temporary file cannot be written; the same for all
-    /// functions here that add something.
+    /// [`Error::Invalid`] if the temporary file cannot be written. All functions here
+    /// that add something have this error.
     pub async fn by_id(&mut self, id: &[u8], place: &'static str) -> Result<(), Error> {
         let known = self.places.iter().position(|known| *known == place);
         let number = known.unwrap_or_else(|| {
@@ -109,11 +114,11 @@ impl Seen {
         self.add(Record::of_id(id, Source::ById, &[number])).await
     }
 
-    /// Adds a ready or leased job whose element is its entry. The element is of a key
-    /// that may have equal elements, each a job.
+    /// Adds a ready or leased job that is an element of a list. The element is the
+    /// job's entry. A list may have equal elements; each is a job of its own.
     ///
     /// # Errors
-    /// As `by_id`.
+    /// The errors of [`by_id`](Self::by_id).
     pub async fn element(&mut self, element: &Bytes) -> Result<(), Error> {
         if Entry::decode(element).is_err() {
             self.bare += 1;
@@ -122,41 +127,41 @@ impl Seen {
         self.add(Record::of_id(&id_of(element), Source::Element, b"")).await
     }
 
-    /// Adds a ready or leased job with this id, which is stored under a name of its own.
-    /// The same name may be added again: a scan can return it twice.
+    /// Adds a ready or leased job with this id, which is stored under a name of its
+    /// own. The same name may be added again, because a scan can return it twice.
     ///
     /// # Errors
-    /// As `by_id`.
+    /// The errors of [`by_id`](Self::by_id).
     pub async fn job(&mut self, id: &[u8], name: &[u8]) -> Result<(), Error> {
         self.add(Record::of_id(id, Source::Named, name)).await
     }
 
-    /// Sets the rule for leases and elements of the same name.
+    /// Sets the function that finds the problems of a lease and its element.
     pub fn judge_pairs_by(&mut self, rule: PairRule) {
         self.pair_rule = rule;
     }
 
-    /// Adds a lease, which is `member` of a sorted set, for the pair with this name. The
-    /// same member may be added again.
+    /// Adds a lease, the `member` of a sorted set, to the pair of lease and element
+    /// that `name` identifies. The same member may be added again.
     ///
     /// # Errors
-    /// As `by_id`.
+    /// The errors of [`by_id`](Self::by_id).
     pub async fn lease(&mut self, name: &[u8], member: &[u8]) -> Result<(), Error> {
         self.add(Record::of_pair(name, Source::Lease, member)).await
     }
 
-    /// Adds a leased element for the pair with this name.
+    /// Adds a leased element to the pair of lease and element that `name` identifies.
     ///
     /// # Errors
-    /// As `by_id`.
+    /// The errors of [`by_id`](Self::by_id).
     pub async fn leased_element(&mut self, name: &[u8]) -> Result<(), Error> {
         self.add(Record::of_pair(name, Source::LeasedElement, b"")).await
     }
 
-    /// Adds a problem.
+    /// Adds a problem that the reading has found, as a sentence.
     ///
     /// # Errors
-    /// As `by_id`.
+    /// The errors of [`by_id`](Self::by_id).
     pub async fn problem(&mut self, problem: &str) -> Result<(), Error> {
         self.problems.push(&[problem.as_bytes()]);
         spill_if_full(self.at, &mut self.problems).await
@@ -165,8 +170,8 @@ impl Seen {
     /// Reads the scheduled jobs.
     ///
     /// # Errors
-    /// As `by_id`, and as [`Conn::call`](crate::Conn::call); the same for all readings
-    /// here.
+    /// The errors of [`by_id`](Self::by_id) and of [`Conn::call`](crate::Conn::call).
+    /// All functions here that read have these errors.
     pub async fn read_scheduled(
         &mut self,
         bookkeeping: &Bookkeeping,
@@ -174,10 +179,10 @@ impl Seen {
         self.read_by_id(bookkeeping, &bookkeeping.keys.later, "scheduled").await
     }
 
-    /// Reads a sorted set of ids. The entries of the jobs are in `jobs`.
+    /// Reads a sorted set of ids. The entries of the jobs are in the hash `jobs`.
     ///
     /// # Errors
-    /// As `read_scheduled`.
+    /// The errors of [`read_scheduled`](Self::read_scheduled).
     pub async fn read_by_id(
         &mut self,
         bookkeeping: &Bookkeeping,
@@ -193,10 +198,10 @@ impl Seen {
         Ok(())
     }
 
-    /// Reads the elements of a list.
+    /// Reads a list whose elements are the entries of jobs.
     ///
     /// # Errors
-    /// As `read_scheduled`.
+    /// The errors of [`read_scheduled`](Self::read_scheduled).
     pub async fn read_list(
         &mut self,
         bookkeeping: &Bookkeeping,
@@ -214,7 +219,7 @@ impl Seen {
     /// Reads the dead jobs, and then the records that must each belong to a job.
     ///
     /// # Errors
-    /// As `read_scheduled`.
+    /// The errors of [`read_scheduled`](Self::read_scheduled).
     pub async fn read_rest(&mut self, bookkeeping: &Bookkeeping) -> Result<(), Error> {
         let keys = &bookkeeping.keys;
         let (set, hash) = (Scanned::SortedSet, Scanned::Hash);
@@ -242,10 +247,10 @@ impl Seen {
         spill_if_full(self.at, &mut self.records).await
     }
 
-    /// The number of jobs, and the problems found.
+    /// Counts the jobs and finds the problems.
     ///
-    /// Ids are not compared between keys: two jobs may have the same id, and each
-    /// lease, each list element and each field of `jobs` is a separate job.
+    /// Equal ids are not a problem: two jobs may have the same id, and each lease, each
+    /// list element and each field of `jobs` is a separate job.
     async fn judge(self) -> Result<Judged, Error> {
         let Self { at, bare, places, records, pair_rule, problems } = self;
         let judging =
@@ -260,13 +265,14 @@ async fn spill_if_full(at: ErrorContext, sort: &mut ExternalSort) -> Result<(), 
     if !sort.is_full() {
         return Ok(());
     }
-    // If this future is dropped here, the whole reading is.
+    // While the records are written to the file, `sort` is empty. If the caller drops
+    // this future meanwhile, it drops the whole reading, so that no record is missed.
     let mut full = mem::replace(sort, ExternalSort::new(0));
     *sort = blocking(at, move || full.spill().map(|()| full)).await?;
     Ok(())
 }
 
-/// Runs what reads or writes the temporary file, on a thread that may block.
+/// Runs a function that reads or writes the temporary file, on a thread that may block.
 async fn blocking<T: Send + 'static>(
     at: ErrorContext,
     run: impl FnOnce() -> io::Result<T> + Send + 'static,

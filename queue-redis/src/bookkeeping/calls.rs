@@ -8,27 +8,29 @@ use relq_core::{
     operator::Redriven, outcome::Recovered,
 };
 
-use super::{BookkeepingKeys, BookkeepingScripts, Step, Steps};
+use super::{BookkeepingKeys, BookkeepingScripts, Step, Steps, step::slow_step_of};
 use crate::{Call, Conn, Reply, Script, command, entry::millis};
 
 /// How long a cancelled job's lease is remembered after its end, so that the worker
 /// gets `Cancelled` and not `LeaseLost`.
 const CANCELLED_MEMORY: Duration = Duration::from_secs(60);
 
-/// The bookkeeping of one queue: everything stored beside its ready and leased jobs.
+/// The bookkeeping of one queue: the data beside its ready and leased jobs, such as
+/// scheduled and dead jobs.
 #[derive(Debug, Clone)]
 pub struct Bookkeeping {
-    /// The connection that calls are sent on.
+    /// The connection on which calls are sent.
     pub conn: Conn,
-    /// The bookkeeping's keys.
+    /// The names of the bookkeeping's keys.
     pub keys: BookkeepingKeys,
-    /// The pattern's keys, as its `pattern.lua` binds them.
+    /// The names of the pattern's keys, in the order in which its `pattern.lua` binds
+    /// them.
     pub pattern_keys: Vec<String>,
-    /// The bookkeeping's scripts for this pattern.
+    /// The bookkeeping's scripts, built with the functions of this pattern.
     pub scripts: &'static BookkeepingScripts,
 }
 
-/// How to handle one job whose attempt failed, or that cannot be delivered.
+/// A leased job that failed or cannot be delivered, and how to handle it.
 #[derive(Debug)]
 pub struct Failure<'a> {
     /// The lease that holds the job, in the form that the pattern's `find_leased`
@@ -38,12 +40,12 @@ pub struct Failure<'a> {
     pub after: Option<Duration>,
     /// Why the job is buried: `f` failed for good, `m` malformed, `x` expired.
     pub why: char,
-    /// The last error.
+    /// The error text to keep with the job.
     pub error: &'a str,
 }
 
 impl Bookkeeping {
-    /// A queue's bookkeeping on this connection.
+    /// Creates the bookkeeping of a queue. Sends nothing.
     pub fn new(
         conn: &Conn,
         keys: &BookkeepingKeys,
@@ -53,7 +55,8 @@ impl Bookkeeping {
         Self { conn: conn.clone(), keys: keys.clone(), pattern_keys, scripts }
     }
 
-    /// A copy with more keys behind the pattern's own, for one call.
+    /// Returns a copy that passes the keys `more` to scripts, after the pattern's own
+    /// keys. The copy is meant for one call.
     #[must_use]
     pub fn with_keys(&self, more: impl IntoIterator<Item = String>) -> Self {
         let mut bookkeeping = self.clone();
@@ -62,29 +65,35 @@ impl Bookkeeping {
     }
 
     /// Begins a call of `script` with the keys of the bookkeeping and of the pattern.
+    /// The caller adds the arguments and sends it.
     pub fn call<'a>(&self, script: &'a Script) -> Call<'a> {
         let mut keys = self.keys.all().to_vec();
         keys.extend(self.pattern_keys.iter().map(String::as_str));
         script.keys(&keys)
     }
 
-    /// The most jobs that one script handles, if another may handle the rest.
+    /// The most jobs that one script handles if a call can be split into several
+    /// scripts.
     pub fn max_jobs_per_step(&self) -> NonZeroU32 {
         self.conn.environment().max_jobs_per_step()
     }
 
-    /// The steps of a call that has not begun.
+    /// The most jobs of one script that recovers them or gives them back.
+    pub fn max_jobs_per_slow_step(&self) -> NonZeroU32 {
+        slow_step_of(self.max_jobs_per_step())
+    }
+
+    /// Begins to split a call into steps, one script each. No script was sent yet.
     pub fn steps(&self) -> Steps {
         Steps::of(self.max_jobs_per_step())
     }
 
-    /// How long ids are remembered after their job, in the unit that scripts take.
+    /// How long ids are remembered after their job has ended, in milliseconds.
     pub fn memory_ms() -> u64 {
         millis(DEDUPLICATION_WINDOW)
     }
 
-    /// How long a cancelled job's lease is remembered after its end, in the unit that
-    /// scripts take.
+    /// How long a cancelled job's lease is remembered after its end, in milliseconds.
     pub fn cancelled_memory_ms() -> u64 {
         millis(CANCELLED_MEMORY)
     }
@@ -92,7 +101,7 @@ impl Bookkeeping {
     /// Schedules or buries failed jobs, as many as one step handles.
     ///
     /// # Errors
-    /// As [`Conn::call`]; the same for all calls here.
+    /// The errors of [`Conn::call`]. All calls here have these errors.
     pub async fn fail(
         &self,
         operation: Operation,
@@ -111,11 +120,11 @@ impl Bookkeeping {
         Step::read(call.run(&self.conn, operation).await?)
     }
 
-    /// Puts jobs back to the front of the queue as if they had not been claimed, as many
-    /// as one step handles. The job of the last lease is claimed first.
+    /// Puts jobs back to the front of the queue as if they had not been claimed, as
+    /// many as one step handles. The job of the last lease is claimed first.
     ///
     /// # Errors
-    /// As `fail`.
+    /// The errors of [`fail`](Self::fail).
     pub async fn give_back(
         &self,
         operation: Operation,
@@ -126,10 +135,10 @@ impl Bookkeeping {
         Step::read(call.run(&self.conn, operation).await?)
     }
 
-    /// Makes a page of due jobs ready.
+    /// Makes up to `page` due jobs ready.
     ///
     /// # Errors
-    /// As `fail`.
+    /// The errors of [`fail`](Self::fail).
     pub async fn promote(
         &self,
         operation: Operation,
@@ -147,11 +156,11 @@ impl Bookkeeping {
         })
     }
 
-    /// Forgets a page of expired ids, tokens and cancelled leases. Returns whether
-    /// there are more.
+    /// Forgets up to `page` each of the ids, tokens and cancelled leases that need not
+    /// be remembered any longer. Returns whether there are more.
     ///
     /// # Errors
-    /// As `fail`.
+    /// The errors of [`fail`](Self::fail).
     pub async fn forget(&self, page: u32) -> Result<bool, Error> {
         let page = page.min(self.max_jobs_per_step().get());
         let call = self.call(&self.scripts.forget).arg(page);
@@ -162,7 +171,7 @@ impl Bookkeeping {
     /// is more, ms until the next lease ends or -1}.
     ///
     /// # Errors
-    /// When the reply has another form.
+    /// [`Error::Unreadable`] if the reply has another form.
     pub fn recovered(reply: Reply) -> Result<Recovered, Error> {
         let counts = reply.numbers()?;
         let count = |at: usize| counts.get(at).copied().unwrap_or(0);
@@ -175,11 +184,11 @@ impl Bookkeeping {
         })
     }
 
-    /// Ends a job that is scheduled, or held by `lease`. Returns the word for its
-    /// earlier state.
+    /// Ends a job that is scheduled, or that `lease` holds. Returns the job's earlier
+    /// state as a word.
     ///
     /// # Errors
-    /// As `fail`.
+    /// The errors of [`fail`](Self::fail).
     pub async fn cancel(
         &self,
         job: &JobId,
@@ -194,8 +203,8 @@ impl Bookkeeping {
         call.run(&self.conn, Operation::Cancel).await?.optional_bytes()
     }
 
-    /// Makes these dead jobs ready again, as many as one step handles. Returns how many
-    /// ids it handled.
+    /// Makes the dead jobs with the given ids ready again, as many as one step handles.
+    /// Returns how many ids it handled.
     pub(super) async fn redrive_page(
         &self,
         ids: &[Bytes],
@@ -208,8 +217,8 @@ impl Bookkeeping {
         Ok((handled, Redriven { moved, duplicates }))
     }
 
-    /// Removes these dead jobs, as many as one step handles. Returns how many ids it
-    /// handled, and how many jobs it removed.
+    /// Removes the dead jobs with the given ids, as many as one step handles. Returns
+    /// how many ids it handled, and how many jobs it removed.
     pub(super) async fn purge_dead_page(
         &self,
         ids: &[Bytes],
@@ -221,20 +230,20 @@ impl Bookkeeping {
         Ok((parts.part().handled()?, parts.part().count()?))
     }
 
-    /// Makes claims find nothing until [`resume`](Self::resume).
+    /// Pauses the queue: claims find no jobs until [`resume`](Self::resume).
     ///
     /// # Errors
-    /// As `fail`.
+    /// The errors of [`fail`](Self::fail).
     pub async fn pause(&self) -> Result<(), Error> {
         let mut cmd = command("SET");
         cmd.arg(&self.keys.paused).arg(1);
         self.conn.call(Operation::Pause, &cmd).await.map(drop)
     }
 
-    /// Resumes claims.
+    /// Ends a pause, so that claims find jobs again.
     ///
     /// # Errors
-    /// As `fail`.
+    /// The errors of [`fail`](Self::fail).
     pub async fn resume(&self) -> Result<(), Error> {
         let call = self.call(&self.scripts.resume);
         call.run(&self.conn, Operation::Resume).await.map(drop)
@@ -244,7 +253,7 @@ impl Bookkeeping {
     /// counts of `bookkeeping_stats`}.
     ///
     /// # Errors
-    /// When the reply has another form.
+    /// [`Error::Unreadable`] if the reply has another form.
     pub fn stats(reply: Reply) -> Result<Stats, Error> {
         let counts = reply.numbers()?;
         let number = |at: usize| counts.get(at).copied().unwrap_or(0);
@@ -264,7 +273,7 @@ impl Bookkeeping {
     }
 }
 
-/// Reads a reply in which `-1` stands for "none".
+/// A number of milliseconds from a reply, in which `-1` stands for `None`.
 fn optional_ms(ms: i64) -> Option<Duration> {
     u64::try_from(ms).ok().map(Duration::from_millis)
 }

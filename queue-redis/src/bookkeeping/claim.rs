@@ -13,32 +13,32 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Delivery, Error, ReliableQueue, Settlement, error::Operation,
-    outcome::SettledAndClaimed,
+    ClaimRequest, Delivery, Disposition, Error, ReliableQueue, Settlement,
+    error::Operation, outcome::SettledAndClaimed,
 };
 
-use super::Bookkeeping;
+use super::{Bookkeeping, Step};
 use crate::PartialEffect;
 
-/// The result of one look at the ready jobs.
+/// The result of one attempt to lease ready jobs.
 #[derive(Debug)]
 pub struct ClaimRound<O> {
-    /// The jobs that the look leased.
+    /// The jobs that this attempt leased, ready to be returned to the worker.
     pub deliveries: Vec<Delivery>,
-    /// The data with which an empty claim decides how long to wait.
+    /// The data from which an empty claim decides how long to wait.
     pub hint: O,
     /// Whether scheduled jobs are due and must be promoted.
     pub is_due: bool,
-    /// Whether an immediate second look may find jobs although this one found none.
+    /// Whether an immediate second attempt may find jobs although this one found none.
     pub goes_on: bool,
 }
 
-/// The data with which an empty claim decides how long to wait, in most patterns.
+/// The data from which an empty claim decides how long to wait, in most patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitHint {
     /// Whether the queue is paused.
     pub is_paused: bool,
-    /// When the next scheduled job is due.
+    /// How long until the next scheduled job is due; `None` if no job is scheduled.
     pub due_in: Option<Duration>,
 }
 
@@ -49,16 +49,17 @@ impl WaitHint {
     }
 }
 
-/// A pattern whose ready jobs a claim can look at.
+/// A pattern in which a claim can lease ready jobs and promote due jobs.
 #[async_trait]
 pub trait ClaimPattern: ReliableQueue {
-    /// The data with which an empty claim decides how long to wait.
+    /// The data from which an empty claim decides how long to wait.
     type WaitHint: Send;
 
-    /// The state that one claim keeps from look to look.
+    /// The state that one claim keeps from one call of [`look`](Self::look) to the
+    /// next.
     type ClaimState: Default + Send;
 
-    /// The bookkeeping, which has the pattern's scheduled jobs.
+    /// The bookkeeping of the queue, which stores its scheduled jobs.
     fn bookkeeping(&self) -> &Bookkeeping;
 
     /// Leases ready jobs, up to the requested number, without waiting.
@@ -72,41 +73,92 @@ pub trait ClaimPattern: ReliableQueue {
         state: &mut Self::ClaimState,
         partial: &mut PartialEffect,
     ) -> Result<ClaimRound<Self::WaitHint>, Error>;
+
+    /// Settles jobs and leases ready jobs by one command. Returns `None`, and leaves
+    /// the queue unchanged, if the pattern has no such command for these settlements.
+    async fn settle_and_look(
+        &self,
+        _done: &[Settlement],
+        _ask: &ClaimRequest,
+        _partial: &mut PartialEffect,
+    ) -> Option<FinishedAndClaimed<Self::WaitHint>> {
+        None
+    }
 }
 
-/// A pattern on which an idle claim can wait.
+/// The two results of one command that ended jobs and then leased ready jobs.
+#[derive(Debug)]
+pub struct FinishedAndClaimed<O> {
+    /// The result of ending the jobs.
+    pub finished: Result<Step, Error>,
+    /// The result of the look, as [`ClaimPattern::look`] returns it.
+    pub claimed: Result<ClaimRound<O>, Error>,
+}
+
+/// A pattern whose claims can wait until a job is ready.
 #[async_trait]
 pub trait WaitingPattern: ClaimPattern {
-    /// Waits until there may be something to claim, or until `limit` has passed.
+    /// Waits until jobs may be ready to claim, or until `limit` has passed.
     async fn wait(&self, hint: Self::WaitHint, limit: Duration);
 
-    /// Whether the queue was paused.
+    /// Keeps the hint of a claim that must not wait, for the next
+    /// [`wait_for_jobs`](ReliableQueue::wait_for_jobs). If that wait went through a
+    /// pause that has ended, wakes another waiting claim.
+    async fn keep_hint(&self, hint: Self::WaitHint);
+
+    /// Whether the queue was paused when the claim found no job.
     fn is_paused(hint: &Self::WaitHint) -> bool;
 
-    /// Leaves a signal for another waiting claim.
+    /// Leaves a signal in the store that wakes another waiting claim.
     async fn wake_another(&self);
 }
 
-/// Claims without waiting, step by step. Promotes due jobs on the way.
+/// Claims without waiting, step by step, and promotes due jobs if there are any.
 ///
 /// # Errors
 /// The errors of the commands, as errors of the whole call: `partial` has the effect of
-/// the earlier commands, and `claim_now` adds its own. After a step that leased jobs
-/// there is no error: they are returned.
+/// the earlier commands, and `claim_now` adds its own. If an earlier step has leased
+/// jobs, `claim_now` returns these jobs and no error.
 pub async fn claim_now<P: ClaimPattern>(
     pattern: &P,
     ask: &ClaimRequest,
     state: &mut P::ClaimState,
     partial: &mut PartialEffect,
 ) -> Result<(Vec<Delivery>, P::WaitHint), Error> {
+    claim_after(pattern, ask, None, state, partial).await
+}
+
+/// The type of the result of [`ClaimPattern::look`].
+type Looked<P> = Result<ClaimRound<<P as ClaimPattern>::WaitHint>, Error>;
+
+/// Returns how many jobs the claim wants in all, and the request for its first step,
+/// which is limited to the jobs of one script call.
+fn first_step<P: ClaimPattern>(
+    pattern: &P,
+    ask: &ClaimRequest,
+) -> (NonZeroU32, ClaimRequest) {
     let step = pattern.bookkeeping().max_jobs_per_step();
     let wanted = ask.max.min(pattern.capabilities().limits.max_jobs_per_call);
-    let first = ask.clone().max(wanted.min(step));
-    let (mut deliveries, hint) = claim_step(pattern, &first, state, partial).await?;
+    (wanted, ask.clone().max(wanted.min(step)))
+}
+
+/// Claims as [`claim_now`] does. If the caller has already called `look`, it passes the
+/// result as the first look.
+async fn claim_after<P: ClaimPattern>(
+    pattern: &P,
+    ask: &ClaimRequest,
+    looked: Option<Looked<P>>,
+    state: &mut P::ClaimState,
+    partial: &mut PartialEffect,
+) -> Result<(Vec<Delivery>, P::WaitHint), Error> {
+    let (step, (wanted, first)) =
+        (pattern.bookkeeping().max_jobs_per_step(), first_step(pattern, ask));
+    let claimed = claim_step(pattern, &first, looked, state, partial).await;
+    let (mut deliveries, hint) = claimed?;
     let mut is_full = deliveries.len() == first.max.get() as usize;
     while is_full && let Some(next) = left_to_claim(&deliveries, wanted) {
         let next = ask.clone().max(next.min(step));
-        match claim_step(pattern, &next, state, partial).await {
+        match claim_step(pattern, &next, None, state, partial).await {
             Ok((more, _)) => {
                 is_full = more.len() == next.max.get() as usize;
                 deliveries.extend(more);
@@ -120,8 +172,9 @@ pub async fn claim_now<P: ClaimPattern>(
     Ok((deliveries, hint))
 }
 
-/// How many jobs a claim that has these may lease yet. `None` if it has all that it
-/// wants, or payloads of [`ClaimRequest::MAX_BYTES`].
+/// Returns how many more jobs a claim that has these `deliveries` may lease. Returns
+/// `None` if it has `wanted` jobs, or if the payloads together fill
+/// [`ClaimRequest::MAX_BYTES`].
 fn left_to_claim(deliveries: &[Delivery], wanted: NonZeroU32) -> Option<NonZeroU32> {
     let bytes: usize = deliveries.iter().map(|delivery| delivery.payload.len()).sum();
     let left = (wanted.get() as usize).checked_sub(deliveries.len())?;
@@ -129,18 +182,22 @@ fn left_to_claim(deliveries: &[Delivery], wanted: NonZeroU32) -> Option<NonZeroU
     left.filter(|_| bytes < ClaimRequest::MAX_BYTES)
 }
 
-/// One step of a claim: looks at ready jobs until some are leased, or until there are
-/// none.
+/// One step of a claim: repeats [`look`](ClaimPattern::look) until some jobs are
+/// leased, or until none are ready.
 async fn claim_step<P: ClaimPattern>(
     pattern: &P,
     ask: &ClaimRequest,
+    mut looked: Option<Looked<P>>,
     state: &mut P::ClaimState,
     partial: &mut PartialEffect,
 ) -> Result<(Vec<Delivery>, P::WaitHint), Error> {
     let most = ask.max.get();
     loop {
-        let round = pattern.look(ask, state, partial).await?;
-        let ClaimRound { deliveries, hint, is_due, goes_on } = round;
+        let round = match looked.take() {
+            Some(looked) => looked,
+            None => pattern.look(ask, state, partial).await,
+        };
+        let ClaimRound { deliveries, hint, is_due, goes_on } = round?;
         if !deliveries.is_empty() {
             if is_due {
                 promote_beside(pattern.bookkeeping(), most).await;
@@ -165,10 +222,10 @@ async fn promote_beside(bookkeeping: &Bookkeeping, page: u32) {
     }
 }
 
-/// Claims. While nothing is ready, waits for at most the requested time.
+/// Claims jobs. While no job is ready, waits for at most the requested time.
 ///
 /// # Errors
-/// [`Error::Invalid`], or the errors of the commands.
+/// [`Error::Invalid`] for an invalid request, or the errors of the commands.
 pub async fn claim<P: WaitingPattern>(
     pattern: &P,
     ask: &ClaimRequest,
@@ -181,13 +238,18 @@ pub async fn claim<P: WaitingPattern>(
         let mut state = P::ClaimState::default();
         let claimed = claim_now(pattern, ask, &mut state, &mut partial).await?;
         let (deliveries, hint) = claimed;
-        // A resume leaves one signal. All claims that it concerns must hear of it,
-        // because they do not listen for arrivals yet.
+        // A resume leaves one signal, which woke only this claim. The other claims that
+        // waited through the pause do not listen for arrivals yet, so wake the next
+        // one.
         if was_paused && !P::is_paused(&hint) {
             pattern.wake_another().await;
         }
         was_paused = P::is_paused(&hint);
         let left = deadline.saturating_sub(clock.elapsed());
+        if ask.wait.is_zero() {
+            pattern.keep_hint(hint).await;
+            return Ok(deliveries);
+        }
         if !deliveries.is_empty() || left.is_zero() {
             return Ok(deliveries);
         }
@@ -195,14 +257,18 @@ pub async fn claim<P: WaitingPattern>(
     }
 }
 
-/// Settles and claims. Both are written to the connection together, the settlements
-/// first, so that they share a round trip. The claim can come first only if the server
-/// forgot a script after it was loaded.
+/// Settles and claims: by one command, if the pattern has one for these settlements.
+/// Otherwise both are written to the connection together, the settlements first, so that
+/// they share a round trip. Settlements that take several commands then end behind the
+/// claim. So a claim that may find one of their jobs is sent when all are settled.
 pub async fn settle_and_claim<P: ClaimPattern>(
     pattern: &P,
     done: &[Settlement],
     ask: &ClaimRequest,
 ) -> SettledAndClaimed {
+    if let Some(both) = settle_and_claim_at_once(pattern, done, ask).await {
+        return both;
+    }
     let claim = async {
         pattern.capabilities().check_claim(ask)?;
         let (mut state, mut partial) =
@@ -210,6 +276,38 @@ pub async fn settle_and_claim<P: ClaimPattern>(
         let claimed = claim_now(pattern, ask, &mut state, &mut partial).await;
         claimed.map(|(deliveries, _)| deliveries)
     };
-    let (settled, claimed) = tokio::join!(biased; pattern.settle(done), claim);
+    let makes_ready = |one: &Settlement| {
+        matches!(one.disposition, Disposition::GiveBack | Disposition::Retry { .. })
+    };
+    let (settled, claimed) = if done.iter().any(makes_ready) {
+        (pattern.settle(done).await, claim.await)
+    } else {
+        tokio::join!(biased; pattern.settle(done), claim)
+    };
     SettledAndClaimed { settled, claimed }
+}
+
+/// Settles and claims by one command. Returns `None`, and leaves the queue unchanged,
+/// if a request is invalid or if one command is not enough.
+async fn settle_and_claim_at_once<P: ClaimPattern>(
+    pattern: &P,
+    done: &[Settlement],
+    ask: &ClaimRequest,
+) -> Option<SettledAndClaimed> {
+    pattern.capabilities().check_claim(ask).ok()?;
+    // If too few replicas had the settlements, the call would fail together with a claim
+    // that leased jobs.
+    if pattern.bookkeeping().conn.waits_for_replicas() {
+        return None;
+    }
+    let (mut state, mut partial) = (P::ClaimState::default(), PartialEffect::default());
+    let (_, first) = first_step(pattern, ask);
+    let both = pattern.settle_and_look(done, &first, &mut partial).await?;
+    let settled = both.finished.map(|step| step.answers(done.len()));
+    let looked = Some(both.claimed);
+    let claimed = claim_after(pattern, ask, looked, &mut state, &mut partial).await;
+    Some(SettledAndClaimed {
+        settled,
+        claimed: claimed.map(|(deliveries, _)| deliveries),
+    })
 }

@@ -14,7 +14,7 @@ impl Bookkeeping {
     /// Makes dead jobs ready again, with no attempt counted.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call).
+    /// The errors of [`Conn::call`](crate::Conn::call).
     pub async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
         let (mut all, mut partial) = (Redriven::default(), PartialEffect::default());
         let mut ids = self.dead(Operation::Redrive, which).await?;
@@ -31,17 +31,17 @@ impl Bookkeeping {
             let Redriven { moved, duplicates } = of_page;
             all.moved += moved;
             all.duplicates += duplicates;
-            // Jobs of this page that can no longer be read stay dead as well.
+            // If no job of this page can be read, all of them stay dead: skip the page.
             stuck +=
                 if moved + duplicates > 0 { duplicates } else { page.len() as u64 };
         }
         Ok(all)
     }
 
-    /// Removes dead jobs. Returns how many.
+    /// Removes dead jobs. Returns how many it removed.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call).
+    /// The errors of [`Conn::call`](crate::Conn::call).
     pub async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
         let (mut removed, mut partial) = (0, PartialEffect::default());
         let mut ids = self.dead(Operation::Purge, which).await?;
@@ -79,7 +79,7 @@ impl Bookkeeping {
     }
 }
 
-/// Yields the ids of the dead jobs that an operator selected, page by page.
+/// The selected dead jobs of a redrive or a purge. It returns their ids page by page.
 enum DeadIds<'a> {
     /// All jobs that died no later than `time_ms`. The caller moves the jobs of a page
     /// away before it asks for the next one, so every page begins at the oldest.
@@ -91,9 +91,9 @@ enum DeadIds<'a> {
 }
 
 impl DeadIds<'_> {
-    /// Reads the next page. Jobs that stay dead remain at the start: `stuck` is their
-    /// number so far, and they are skipped. `partial` has the effect of the earlier
-    /// calls, which an error here must report too.
+    /// Returns the ids of the next page. `stuck` is the number of earlier jobs that
+    /// stay dead: they remain at the start of the set, and are skipped. `partial` has
+    /// the effect of the earlier calls, which an error of this call must report too.
     async fn next_page(
         &mut self,
         bookkeeping: &Bookkeeping,

@@ -7,12 +7,12 @@ use relq_core::{Delivery, Error, Receipt, environment::Timestamp};
 
 use crate::entry::Entry;
 
-/// A leased entry that is buried instead of delivered, and why.
+/// The reason why a leased entry is buried and not delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undeliverable {
-    /// The letter for the reason, as in [`Failure`](super::Failure).
+    /// The letter for the reason: see [`Failure::why`](super::Failure::why).
     pub why: char,
-    /// The reason in words, if the letter alone does not say it.
+    /// The reason in words; empty if the letter is enough.
     pub error: &'static str,
 }
 
@@ -35,9 +35,9 @@ pub fn read(element: &Bytes, now: Timestamp) -> Result<Entry, Undeliverable> {
     Ok(entry)
 }
 
-/// The result of a claim that leased `deliveries` and also jobs that had to be buried.
-/// A failure to bury does not lose the deliveries: a later claim finds the unburied
-/// jobs once their leases have expired.
+/// Decides the result of a claim that leased `deliveries` and also jobs that had to be
+/// buried. If burying fails, the deliveries are still returned: a later claim buries
+/// the other jobs once their leases have expired.
 ///
 /// # Errors
 /// The error of burying, if there is nothing to deliver.
@@ -54,8 +54,8 @@ pub fn bury_beside<T>(
     }
 }
 
-/// The delivery of a job that `token` holds for `lease`. A lease length set on the job
-/// itself takes precedence.
+/// Builds the delivery of a job that is leased with `token`. The lease lasts as long as
+/// the job's own lease length, or else `lease`.
 pub fn delivery(entry: Entry, token: Bytes, lease: Duration) -> Delivery {
     let receipt = Receipt::new(entry.id, u32::from(entry.attempt), token);
     let delivery = Delivery::new(receipt, entry.payload, entry.lease.unwrap_or(lease))

@@ -1,4 +1,4 @@
-//! Extending leases.
+//! Heartbeats: extending leases by a script.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use relq_core::{Error, environment::Timestamp, error::Operation, outcome::Extend
 use super::Bookkeeping;
 use crate::{Reply, entry::millis};
 
-/// The effects of one heartbeat on its leases.
+/// The result of one heartbeat: which leases were extended, lost or cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beat {
     until: Timestamp,
@@ -18,10 +18,10 @@ pub struct Beat {
 
 impl Beat {
     /// Reads the reply of a heartbeat script: {new end (ms), {positions of the
-    /// lost}, {those of the cancelled}}.
+    /// lost leases}, {positions of the cancelled leases}}.
     ///
     /// # Errors
-    /// When the reply has another form.
+    /// [`Error::Unreadable`] if the reply has another form.
     pub fn read(reply: Reply) -> Result<Self, Error> {
         let mut parts = reply.parts()?;
         let until = Timestamp::from_unix_ms(parts.part().number()?);
@@ -32,13 +32,13 @@ impl Beat {
         })
     }
 
-    /// The result for each of `leases` leases.
+    /// Returns the result for each of the `leases` leases that the heartbeat named.
     pub fn answers(self, leases: usize) -> Vec<Extended> {
         let mut answers = vec![Extended::Until(self.until); leases];
         let lost = self.lost.into_iter().map(|at| (at, Extended::LeaseLost));
         let cancelled = self.cancelled.into_iter().map(|at| (at, Extended::Cancelled));
         for (at, what) in lost.chain(cancelled) {
-            // A position outside the request is ignored.
+            // A position beyond the leases of the request is ignored.
             if let Some(answer) = answers.get_mut(at) {
                 *answer = what;
             }
@@ -48,11 +48,11 @@ impl Beat {
 }
 
 impl Bookkeeping {
-    /// Lets these leases run on, each by its name in the sorted set `leased`. There is at
+    /// Extends leases, each by its name in the sorted set `leased`. `names` has at
     /// least one.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call).
+    /// The errors of [`Conn::call`](crate::Conn::call).
     pub async fn beat<N: ToRedisArgs>(
         &self,
         leased: &str,

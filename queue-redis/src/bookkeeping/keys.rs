@@ -46,7 +46,7 @@ pub struct BookkeepingKeys {
 }
 
 impl BookkeepingKeys {
-    /// The names for one queue.
+    /// The names of the bookkeeping's keys for one queue.
     pub fn new(prefix: &KeyPrefix) -> Self {
         Self {
             later: prefix.part("later"),
@@ -64,7 +64,7 @@ impl BookkeepingKeys {
         }
     }
 
-    /// All names, in the order in which scripts get them.
+    /// All twelve names, in the order in which scripts receive them.
     pub fn all(&self) -> [&str; 12] {
         [
             &self.later,

@@ -20,7 +20,7 @@ pub struct ListPages<'a> {
 }
 
 impl Bookkeeping {
-    /// The pages of a list.
+    /// Prepares to read the list `key` page by page. Sends nothing.
     pub fn list_pages<'a>(
         &'a self,
         list: &'a str,
@@ -32,10 +32,10 @@ impl Bookkeeping {
 }
 
 impl ListPages<'_> {
-    /// The next page, or `None` behind the last.
+    /// Reads the next page; `None` after the last page.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call).
+    /// The errors of [`Conn::call`](crate::Conn::call).
     pub async fn next_page(&mut self) -> Result<Option<Vec<Bytes>>, Error> {
         if self.is_over {
             return Ok(None);

@@ -21,7 +21,7 @@
 //! | `make_ready(keys, job, entry, direction)` | makes a job ready at the `'front'` or `'back'`; returns `'kept'` if its entry is in `jobs`; `job.is_kept` says that the entry is there already |
 //! | `find_leased(keys, lease, position)` | the leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the lease is lost |
 //! | `drop_leased(keys, lease, position)` | removes the leased job |
-//! | `is_ready(keys, id)` | optional: whether a ready job has that id, which a client may have set without relq |
+//! | `ready_among(keys, ids)` | optional: a set of those ids that a ready job has, which a client may have set without relq |
 //!
 //! `keys` are the bookkeeping's and the pattern's, `position` counts the leases of a call
 //! from 1. A script writes where a job goes before it removes it from where it was, so
@@ -34,6 +34,7 @@ mod dead;
 mod deliver;
 mod extend;
 mod keys;
+mod last_hint;
 mod list;
 mod page_size;
 mod peek;
@@ -47,12 +48,13 @@ mod step;
 pub use audit::{Pair, PairRule, Seen, audit};
 pub use calls::{Bookkeeping, Failure};
 pub use claim::{
-    ClaimPattern, ClaimRound, WaitHint, WaitingPattern, claim, claim_now,
-    settle_and_claim,
+    ClaimPattern, ClaimRound, FinishedAndClaimed, WaitHint, WaitingPattern, claim,
+    claim_now, settle_and_claim,
 };
 pub use deliver::{Undeliverable, bury_beside, delivery, read};
 pub use extend::Beat;
 pub use keys::BookkeepingKeys;
+pub use last_hint::LastHint;
 pub use list::ListPages;
 pub use page_size::{PageSize, REPLY_BYTES};
 pub use peek::{Look, page};

@@ -1,33 +1,36 @@
-//! How much to request at once, so that a reply is neither large nor one of many.
+//! How many elements to request at once, so that a reply is not too large and a large
+//! collection does not take too many replies.
 
-/// The size that a reply should have. A reply that the server builds in one step delays
-/// all of its clients, and this client has it in memory as a whole.
+/// The number of bytes that a reply should have. The server builds a reply in one step,
+/// during which its other clients wait, and this client keeps the whole reply in
+/// memory.
 pub const REPLY_BYTES: usize = 1024 * 1024;
 
-/// The most elements of a page.
+/// The largest number of elements of a page.
 const MOST: usize = 500;
 
-/// The elements of a first page, if they may be payloads.
+/// The number of elements of the first page if the elements may be payloads.
 const FIRST_PAYLOADS: usize = 1;
 
-/// The factor by which a page may be larger than the last one, because the elements of
-/// one page may be smaller than those of the next.
+/// The factor by which a page may have more elements than the last one. It is limited
+/// because the next elements may be larger than those of the last page.
 const GROWTH: usize = 16;
 
 /// The number of elements of the next page.
 ///
-/// It follows the size of the last reply. A reply that is much larger than
-/// [`REPLY_BYTES`] occurs when a few large elements follow many small ones.
+/// It follows the size of the last reply. A reply can be much larger than
+/// [`REPLY_BYTES`] only when a few large elements follow many small ones.
 #[derive(Debug, Clone, Copy)]
 pub struct PageSize(usize);
 
 impl PageSize {
-    /// For elements that are ids or names of leases, which are small.
+    /// The size of the first page, if the elements are ids or names of leases. These
+    /// are small.
     pub fn of_names() -> Self {
         Self(MOST)
     }
 
-    /// For elements that may be payloads.
+    /// The size of the first page, if the elements may be payloads.
     pub fn of_payloads() -> Self {
         Self(FIRST_PAYLOADS)
     }
@@ -37,14 +40,14 @@ impl PageSize {
         self.0
     }
 
-    /// The number of elements to request, of which at most `most` are needed.
+    /// The number of elements to request if at most `most` are needed.
     pub fn count_of(&mut self, most: usize) -> usize {
         self.0 = self.0.min(most).max(1);
         self.0
     }
 
-    /// Takes into account that the elements of the last page had this size. An empty
-    /// page shows nothing.
+    /// Sets the number of elements of the next page from the size of the last one, in
+    /// bytes. An empty page changes nothing.
     pub fn adapt(&mut self, bytes: usize) {
         if bytes == 0 {
             return;
@@ -58,7 +61,7 @@ impl PageSize {
 mod tests {
     use super::*;
 
-    /// The sizes of the pages of a collection with elements of these bytes.
+    /// How many elements each of `count` pages has if an element has `element` bytes.
     fn pages(element: usize, count: usize) -> Vec<usize> {
         let mut size = PageSize::of_payloads();
         let next = |_| {

@@ -1,4 +1,4 @@
-//! Looking at jobs without changing them.
+//! Reads jobs for an operator without changing them.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -12,22 +12,22 @@ use relq_core::{
 use super::{Bookkeeping, PageSize, REPLY_BYTES};
 use crate::{Reply, command, entry::Entry};
 
-/// The maximum number of jobs of a page, however many are requested: their payloads are
-/// read too.
+/// The maximum number of jobs of a page, even if more are requested, because a page
+/// also contains their payloads.
 const MAX_PAGE: usize = 1000;
 
-/// A range of the jobs of a section, in the order in which they are served.
+/// The range of jobs to read from a section, in the order in which they are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// How many jobs come before the range.
+    /// How many jobs of the section come before the range.
     pub offset: usize,
-    /// The maximum number of jobs.
+    /// The maximum number of jobs in the range.
     pub count: usize,
 }
 
-/// One page of the jobs in a state. The jobs are stored in these sections, one section
-/// after the other. The cursor is the current section and how many of its jobs were
-/// shown. The page ends early with the job that fills [`REPLY_BYTES`].
+/// Reads one page of the jobs in a state. The jobs are stored in `sections`, which are
+/// read one after the other by `look`. The cursor is the current section and how many
+/// of its jobs were shown. The page ends early with the job that fills [`REPLY_BYTES`].
 ///
 /// # Errors
 /// The errors of `look`.
@@ -47,7 +47,7 @@ pub async fn page<'a, S: Copy>(
         } else {
             offset += count;
         }
-        // A job without a payload takes some bytes, too.
+        // Count 1 byte for each job, because a job without a payload takes space, too.
         let found_bytes = found.iter().map(|job| 1 + job.payload.len()).sum();
         size.adapt(found_bytes);
         bytes += found_bytes;
@@ -68,19 +68,20 @@ fn read_cursor(cursor: Option<&PageCursor>) -> (usize, usize) {
 }
 
 impl Bookkeeping {
-    /// Scheduled jobs, the next due first.
+    /// Reads scheduled jobs. The job that is due next comes first.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call); the same for all `peek` functions here.
+    /// The errors of [`Conn::call`](crate::Conn::call). All functions here have these
+    /// errors.
     pub async fn peek_scheduled(&self, look: Look) -> Result<Vec<JobView>, Error> {
         let members = self.members(&self.keys.later, look).await?;
         self.views(members, |due, _| StateDetail::Scheduled { due }).await
     }
 
-    /// Dead jobs, the oldest first.
+    /// Reads dead jobs. The job that died first comes first.
     ///
     /// # Errors
-    /// As `peek_scheduled`.
+    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
     pub async fn peek_dead(&self, look: Look) -> Result<Vec<JobView>, Error> {
         let members = self.members(&self.keys.dead, look).await?;
         let detail = |since, error: Option<&str>| StateDetail::Dead {
@@ -90,10 +91,10 @@ impl Bookkeeping {
         self.views(members, detail).await
     }
 
-    /// The elements of a list as ready jobs, from its right end to the left.
+    /// Reads the elements of a list as ready jobs, from its right end to the left.
     ///
     /// # Errors
-    /// As `peek_scheduled`.
+    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
     pub async fn peek_list(
         &self,
         list: &str,
@@ -111,10 +112,11 @@ impl Bookkeeping {
         self.views_of(jobs.collect::<Result<_, Error>>()?).await
     }
 
-    /// The jobs of these elements or entries, each with its state.
+    /// Turns list elements or entries, each with the state of its job, into views of
+    /// the jobs.
     ///
     /// # Errors
-    /// As `peek_scheduled`.
+    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
     pub async fn views_of(
         &self,
         elements: Vec<(Bytes, StateDetail)>,
@@ -138,10 +140,10 @@ impl Bookkeeping {
         Ok(jobs)
     }
 
-    /// The jobs with these ids, whose entries are in `jobs`.
+    /// Reads the jobs with the given ids, whose entries are in the hash `jobs`.
     ///
     /// # Errors
-    /// As `peek_scheduled`.
+    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
     pub async fn views(
         &self,
         members: Vec<(Bytes, Timestamp)>,
@@ -161,31 +163,23 @@ impl Bookkeeping {
         Ok(jobs)
     }
 
-    /// Members of a sorted set of times, the earliest first.
+    /// Reads members of a sorted set of times. The earliest comes first.
+    ///
+    /// The range is one of ranks. A range of scores with an offset would make the server
+    /// pass all members before the offset.
     ///
     /// # Errors
-    /// As `peek_scheduled`.
+    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
     pub async fn members(
         &self,
         set: &str,
-        look: Look,
-    ) -> Result<Vec<(Bytes, Timestamp)>, Error> {
-        self.members_between(set, ["-inf", "+inf"], look).await
-    }
-
-    /// As [`members`](Self::members), for the members with a score in a range.
-    ///
-    /// # Errors
-    /// As `peek_scheduled`.
-    pub async fn members_between(
-        &self,
-        set: &str,
-        [from, to]: [&str; 2],
         Look { offset, count }: Look,
     ) -> Result<Vec<(Bytes, Timestamp)>, Error> {
+        let Some(last) = offset.saturating_add(count).checked_sub(1) else {
+            return Ok(Vec::new());
+        };
         let mut cmd = command("ZRANGE");
-        cmd.arg(set).arg(from).arg(to).arg("BYSCORE");
-        cmd.arg("LIMIT").arg(offset).arg(count).arg("WITHSCORES");
+        cmd.arg(set).arg(offset).arg(last).arg("WITHSCORES");
         let mut members = Vec::new();
         for pair in self.conn.call(Operation::Peek, &cmd).await?.list()? {
             let mut pair = pair.list()?.into_iter();
@@ -197,10 +191,21 @@ impl Bookkeeping {
         Ok(members)
     }
 
-    /// Fields of a hash.
+    /// How many members of a sorted set have a score below `score`.
     ///
     /// # Errors
-    /// As `peek_scheduled`.
+    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
+    pub async fn count_below(&self, set: &str, score: u64) -> Result<usize, Error> {
+        let mut cmd = command("ZCOUNT");
+        cmd.arg(set).arg("-inf").arg(format!("({score}"));
+        let count = self.conn.call(Operation::Peek, &cmd).await?.count()?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// Reads the values of several fields of a hash.
+    ///
+    /// # Errors
+    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
     pub async fn fields(
         &self,
         hash: &str,
@@ -241,13 +246,13 @@ fn view(entry: Entry, detail: StateDetail) -> JobView {
     job
 }
 
-/// Bytes as printable text.
+/// Bytes as text, with a replacement character for each part that is not UTF-8.
 pub(super) fn text(bytes: &Bytes) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The stored error of a dead job in words: the scripts put a letter for the reason
-/// before it.
+/// Turns the stored error of a dead job into words. The scripts store a letter for the
+/// reason before the error.
 fn reason(error: &str) -> String {
     let (why, text) = split_letter(error);
     match why {
@@ -257,7 +262,7 @@ fn reason(error: &str) -> String {
                       was cut off"
                 .to_owned()
         }
-        Some('f') => format!("it failed for good: {text}"),
+        Some('f') => format!("its worker asked for no retry: {text}"),
         Some('m') => format!("it cannot be read: {text}"),
         Some('x') => "it expired before it was delivered".to_owned(),
         _ => "unknown".to_owned(),

@@ -18,26 +18,28 @@ use crate::{
     error::unreadable,
 };
 
-/// A pattern that stores new jobs.
+/// A pattern that can store new jobs.
 #[async_trait]
 pub trait Stores: ReliableQueue {
-    /// The bookkeeping, with the keys of new jobs of these ids.
+    /// Returns the bookkeeping of the queue, with the keys that the push script needs
+    /// to store new jobs with these ids.
     fn bookkeeping_for(&self, ids: &[JobId]) -> Cow<'_, Bookkeeping>;
 
-    /// Stores plain jobs by the pattern's own producer command, all or none (R5). Returns
-    /// whether they are stored. If not, the bookkeeping's script stores them.
+    /// Stores jobs without options by the pattern's own producer command: all of them or
+    /// none (R5). Returns whether they are stored. If not, the caller stores them by the
+    /// bookkeeping's script.
     ///
     /// # Errors
-    /// Those of the command.
+    /// The errors of the command.
     async fn append(&self, ids: &[JobId], entries: Vec<Vec<u8>>)
     -> Result<bool, Error>;
 }
 
-/// Stores jobs: by the pattern's own producer command where no job needs more, otherwise
-/// by the bookkeeping's script.
+/// Stores jobs. Jobs without options are stored by the pattern's own producer command,
+/// all others by the bookkeeping's script.
 ///
 /// # Errors
-/// [`Error::Invalid`], [`Error::Unsupported`], or those of the commands.
+/// [`Error::Invalid`], [`Error::Unsupported`], or the errors of the commands.
 pub async fn push(
     on: &impl Stores,
     jobs: &[NewJob],
@@ -69,7 +71,8 @@ fn is_plain(job: &NewJob) -> bool {
 }
 
 impl Bookkeeping {
-    /// The ids for the jobs of one push: those that the client chose, or new ones.
+    /// Returns an id for each job of a push: the id that the client chose, or else a
+    /// new one.
     pub fn ids_for(&self, jobs: &[NewJob], token: Option<&PushToken>) -> Vec<JobId> {
         let random = || PushToken::random(self.conn.environment().random());
         let token = token.cloned().unwrap_or_else(random);
@@ -82,8 +85,8 @@ impl Bookkeeping {
     /// Stores jobs that use options, or the jobs of a call with a token, by the script.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call); [`Error::Invalid`] when the token is that
-    /// of a call with other jobs.
+    /// The errors of [`Conn::call`](crate::Conn::call); [`Error::Invalid`] when the
+    /// token belongs to an earlier call with other jobs.
     pub async fn push(
         &self,
         jobs: &[NewJob],
@@ -100,8 +103,8 @@ impl Bookkeeping {
                 .unique
                 .as_ref()
                 .is_some_and(|unique| unique.on_duplicate == OnDuplicate::Reschedule);
-            // An expiry of zero becomes the shortest one: in the script, 0 means no
-            // expiry.
+            // An expiry of zero is sent as 1 ms, because 0 means no expiry in the
+            // script.
             let expires_in = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
             call.push_arg(id.as_str());
             call.push_arg(entry::encode(job, id));
@@ -117,7 +120,9 @@ impl Bookkeeping {
         self.pushed(ids, duplicates)
     }
 
-    /// The result for each job, from the script's flat triples of duplicates.
+    /// Reads the result for each job from the reply of the push script. The reply has
+    /// three values for each duplicate: its position, the kind, and the id of the
+    /// existing job.
     fn pushed(
         &self,
         ids: Vec<JobId>,
@@ -145,8 +150,8 @@ impl Bookkeeping {
     }
 }
 
-/// Turns the script's error about a token that two calls use into an error of the
-/// caller.
+/// Replaces the script's error about a token that another call has used by
+/// [`Error::Invalid`]. Other errors stay as they are.
 pub fn token_of_another_call(error: Error) -> Error {
     if code_of(&error) == Some("RELQTOKEN") {
         let reason = "the push token is that of a call with other jobs".to_owned();

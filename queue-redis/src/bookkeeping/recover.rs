@@ -6,9 +6,9 @@ use super::Bookkeeping;
 use crate::PartialEffect;
 
 impl Bookkeeping {
-    /// Recovers up to a page of each: expired leases by the pattern's own function
-    /// `expired`, due jobs, and records that need not be remembered any longer. The
-    /// owner of the queue is checked first (R25).
+    /// Recovers up to a page each of expired leases, by the pattern's function
+    /// `expired`, of due jobs, and of records that need not be remembered any longer.
+    /// The owner of the queue is checked first (R25).
     ///
     /// # Errors
     /// The error of one of these steps; [`Error::Interrupted`] if another step was

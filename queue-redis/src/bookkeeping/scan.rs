@@ -17,8 +17,8 @@ pub enum Scanned {
     SortedSet,
 }
 
-/// The pages of a hash or a sorted set. A pair may be in several pages. A pair that
-/// stays in the key throughout is in at least one.
+/// Reads a hash or a sorted set page by page. A pair may be in several pages. A pair
+/// that stays in the key throughout is in at least one.
 ///
 /// A page has about [`REPLY_BYTES`](super::REPLY_BYTES). The server returns a hash or a
 /// set that it stores in its compact form as one page. Its settings
@@ -31,15 +31,15 @@ pub struct ScanPages<'a> {
     scanned: Scanned,
     glob: &'a str,
     size: PageSize,
-    /// `None` after the last page.
+    /// The cursor of the next page; `None` after the last page.
     cursor: Option<String>,
 }
 
 impl ScanPages<'_> {
-    /// The next page, or `None` behind the last.
+    /// Reads the next page; `None` after the last page.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call).
+    /// The errors of [`Conn::call`](crate::Conn::call).
     pub async fn next_page(&mut self) -> Result<Option<Vec<(Bytes, Bytes)>>, Error> {
         let Some(cursor) = self.cursor.take() else { return Ok(None) };
         let mut cmd = command(match self.scanned {
@@ -64,13 +64,13 @@ impl ScanPages<'_> {
 }
 
 impl Bookkeeping {
-    /// The pages of a hash or a sorted set.
+    /// Prepares to read all of a hash or a sorted set page by page. Sends nothing.
     pub fn scan_pages<'a>(&'a self, scanned: Scanned, key: &'a str) -> ScanPages<'a> {
         self.scan_matching(Operation::Audit, scanned, key, "*")
     }
 
-    /// As [`scan_pages`](Self::scan_pages), of the pairs whose names match a glob
-    /// pattern.
+    /// Prepares to read the fields or members whose names match a glob pattern, page by
+    /// page. Sends nothing.
     fn scan_matching<'a>(
         &'a self,
         operation: Operation,
@@ -86,12 +86,12 @@ impl Bookkeeping {
         ScanPages { bookkeeping, operation, key, scanned, glob, size, cursor }
     }
 
-    /// The members of a sorted set whose names match a glob pattern, each once, with
-    /// what `read` makes of a member and its score. Members of which it makes nothing
-    /// are left out.
+    /// Reads the members of a sorted set whose names match a glob pattern, each once,
+    /// with the result of `read` for the member and its score. Members for which `read`
+    /// returns `None` are left out.
     ///
     /// # Errors
-    /// As [`Conn::call`](crate::Conn::call).
+    /// The errors of [`Conn::call`](crate::Conn::call).
     pub async fn find_members<T>(
         &self,
         operation: Operation,
@@ -105,7 +105,8 @@ impl Bookkeeping {
             for (member, score) in page {
                 match read(&member, &score) {
                     Some(item) => found.insert(member, item),
-                    // The score has changed since the member was in an earlier page.
+                    // An earlier page had the member with another score, which `read`
+                    // accepted.
                     None => found.remove(&member),
                 };
             }
@@ -113,11 +114,12 @@ impl Bookkeeping {
         Ok(found.into_iter().collect())
     }
 
-    /// The leases of the sorted set `leased` whose names match a glob pattern, each with
-    /// what `parse` reads in its name. Names that it cannot read are left out.
+    /// Reads the leases of the sorted set `leased` whose names match a glob pattern,
+    /// each with the result of `parse` for its name. Leases for which `parse` returns
+    /// `None` are left out.
     ///
     /// # Errors
-    /// As `find_members`.
+    /// The errors of [`find_members`](Self::find_members).
     pub async fn find_leases<L>(
         &self,
         operation: Operation,
@@ -128,11 +130,11 @@ impl Bookkeeping {
         self.find_members(operation, leased, glob, |name, _| parse(name)).await
     }
 
-    /// The leases of `job` in the sorted set `leased`, by their names. Their names match a
-    /// glob pattern, and `id_of` reads the id of the job in a name.
+    /// Reads the names of the leases of `job` in the sorted set `leased`. The names
+    /// match a glob pattern, and `id_of` reads the id of the job in a name.
     ///
     /// # Errors
-    /// As `find_members`.
+    /// The errors of [`find_members`](Self::find_members).
     pub async fn leases_of_job(
         &self,
         leased: &str,

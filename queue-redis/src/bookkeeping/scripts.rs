@@ -11,8 +11,8 @@ crate::scripts! {
 
 /// Defines the scripts of a pattern from a folder, whose path is relative to the
 /// calling file: the pattern's own scripts in `SCRIPTS` and the bookkeeping's in
-/// `BOOKKEEPING_SCRIPTS`. Both get the pattern's library, which the files named first
-/// add to, in their order.
+/// `BOOKKEEPING_SCRIPTS`. Both may call the functions of the pattern's library files,
+/// which the macro's first arguments name.
 #[macro_export]
 macro_rules! pattern_scripts {
     (in $folder:literal; library $($library:ident),+; $($name:ident),* $(,)?) => {

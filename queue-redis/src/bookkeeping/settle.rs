@@ -1,4 +1,4 @@
-//! Carrying out settlements: one call for each kind of disposition, all in one round
+//! Settlements: one call of a script for each kind of disposition, all in one round
 //! trip. Large jobs take several calls of a kind, one after the other.
 
 use std::time::Duration;
@@ -11,17 +11,17 @@ use relq_core::{
 use super::{Failure, Step, Steps};
 use crate::PartialEffect;
 
-/// How a removed job ended.
+/// How a job that a settlement removes has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The job was done.
+    /// The worker reported the job as done.
     Finished,
     /// The worker discarded the job.
     Discarded,
 }
 
 impl Ended {
-    /// The name of the total that counts such jobs.
+    /// The field of the hash `totals` that counts jobs that ended in this way.
     pub fn total(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -30,17 +30,18 @@ impl Ended {
     }
 }
 
-/// How one call ends its jobs.
+/// How one call of the finish script ends its jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finish {
-    /// Which total counts the jobs.
+    /// How the jobs ended, which selects the total that counts them.
     pub how: Ended,
-    /// Whether there may be side records to clean up: a unique key, an id to remember,
-    /// an earlier failure.
+    /// Whether the jobs may have side records to clean up: a unique key, an id to
+    /// remember, an earlier failure.
     pub needs_side_records: bool,
 }
 
-/// The kind of call that a disposition needs.
+/// The kind of script call that a disposition needs. One call handles only jobs of the
+/// same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Finish(Finish),
@@ -73,19 +74,22 @@ impl Kind {
     }
 }
 
-/// How a pattern carries out dispositions of one kind.
+/// The script calls that a pattern supplies so that settlements can be applied.
 #[async_trait::async_trait]
 pub trait Settles: Sync {
-    /// The steps of a call that has not begun.
+    /// Begins to split a call into steps, one script each. No script was sent yet.
     fn steps(&self) -> Steps;
 
-    /// Whether ending the job touches more than the job itself.
+    /// Whether the end of the job must also change records beside it: a unique key, an
+    /// id to remember, or the error of an earlier failure.
     fn has_side_records(&self, receipt: &Receipt) -> bool;
 
-    /// The lease as the pattern's scripts take it.
+    /// Returns the lease that belongs to the receipt, in the form that the pattern's
+    /// scripts take.
     fn lease(&self, receipt: &Receipt) -> Vec<u8>;
 
-    /// Ends jobs, as many as one step handles; the same for the others.
+    /// Removes jobs that have ended, as many as one step handles. The next two
+    /// functions also handle as many jobs as fit into one step.
     async fn finish(
         &self,
         finish: Finish,
@@ -95,12 +99,12 @@ pub trait Settles: Sync {
     /// Schedules or buries failed jobs.
     async fn fail(&self, failures: &[Failure<'_>]) -> Result<Step, Error>;
 
-    /// Puts jobs back without counting the attempt. The job of the last lease is claimed
-    /// first.
+    /// Puts jobs back to the front of the queue without counting the attempt. The job
+    /// of the last lease is claimed first.
     async fn give_back(&self, leases: &[Vec<u8>]) -> Result<Step, Error>;
 }
 
-/// Carries out dispositions, at most as many as one call may have. Returns a result for
+/// Applies settlements, at most as many as one call may have. Returns a result for
 /// each.
 ///
 /// # Errors
@@ -130,8 +134,8 @@ pub async fn settle(
     Ok(answers)
 }
 
-/// Settles the receipts at `positions`, all of one kind, step by step. Returns the
-/// positions of the lost leases.
+/// Settles the receipts at `positions`, which are all of one kind, by one script call
+/// after another. Returns the positions of the lost leases.
 async fn carry_out(
     on: &impl Settles,
     kind: Kind,
@@ -139,11 +143,14 @@ async fn carry_out(
     mut positions: Vec<usize>,
 ) -> Result<Vec<usize>, Error> {
     if kind == Kind::GiveBack {
-        // The job that is put back last is claimed first.
+        // Reverse the order, because the job that is put back last is claimed first.
         positions.reverse();
     }
     let bytes_of = |at: &usize| done[*at].receipt.token().len();
-    let mut steps = on.steps();
+    let mut steps = match kind {
+        Kind::Finish(_) => on.steps(),
+        Kind::Fail | Kind::GiveBack => on.steps().slow(),
+    };
     while let Some(page) = steps.next_page(&positions, bytes_of) {
         let step = carry_out_step(on, kind, page.iter().map(|at| &done[*at])).await;
         steps.add(page.len(), step)?;

@@ -1,59 +1,80 @@
-//! Calls that go step by step: a script handles at most
-//! [`max_jobs_per_step`](relq_core::environment::Environment::max_jobs_per_step) jobs of
-//! a call, and as many as fit into about [`ClaimRequest::MAX_BYTES`], or a single job. It
-//! says how many these were. The server runs nothing else meanwhile, so a call about many
-//! or large jobs takes several scripts.
+//! Calls that are split into several scripts, so that the server is not busy with one
+//! script for long. Each script handles at most
+//! [`max_jobs_per_step`](relq_core::environment::Environment::max_jobs_per_step) jobs,
+//! and as many as fit into about [`ClaimRequest::MAX_BYTES`], or a single job. Its
+//! reply says how many jobs it handled.
 
 use std::num::NonZeroU32;
 
-use relq_core::{ClaimRequest, Error};
+use relq_core::{ClaimRequest, Error, outcome::Settled};
 
 use crate::{PartialEffect, Reply};
+
+/// The most jobs of one script that retries, recovers or gives back jobs. Such a job
+/// takes the server up to 30 us, twice as long as a job that ends.
+const MAX_JOBS_PER_SLOW_STEP: NonZeroU32 = NonZeroU32::new(128).expect("not zero");
+
+/// Returns the most jobs of a step that recovers jobs, if a step of any other call has
+/// at most `most` jobs. Recovering a job takes longer than ending one.
+pub(super) fn slow_step_of(most: NonZeroU32) -> NonZeroU32 {
+    most.min(MAX_JOBS_PER_SLOW_STEP)
+}
 
 /// The result of one script: how many of its jobs it handled, and the lost leases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Step {
-    /// How many of the jobs it handled, from the first on.
+    /// How many of its jobs the script handled, counted from the first.
     pub handled: usize,
-    /// The positions of those whose lease was lost, from 0.
+    /// The positions, from 0, of the jobs whose lease was lost.
     pub lost: Vec<usize>,
 }
 
 impl Step {
-    /// The step of a script that handled all `jobs`. `reply` has the positions of the
-    /// lost leases.
+    /// Returns the step of a script that handled all `jobs`. `reply` contains the
+    /// positions of the lost leases.
     ///
     /// # Errors
-    /// [`Error::Unreadable`]; the same for [`read`](Self::read).
+    /// [`Error::Unreadable`] if the reply has another form.
     pub fn whole(jobs: usize, reply: Reply) -> Result<Self, Error> {
         Ok(Self { handled: jobs, lost: reply.positions()? })
     }
 
-    /// The step of a script that replies {how many jobs were handled, {positions of the
-    /// lost leases}}.
+    /// Reads the step of a script that replies {how many jobs were handled, {positions
+    /// of the lost leases}}.
     ///
     /// # Errors
-    /// [`Error::Unreadable`].
+    /// [`Error::Unreadable`] if the reply has another form.
     pub fn read(reply: Reply) -> Result<Self, Error> {
         let mut parts = reply.parts()?;
         Ok(Self { handled: parts.part().handled()?, lost: parts.part().positions()? })
     }
+
+    /// The result for each of the `jobs` of a call that took one step.
+    pub(super) fn answers(&self, jobs: usize) -> Vec<Settled> {
+        let mut answers = vec![Settled::Applied; jobs];
+        for lost in &self.lost {
+            if let Some(answer) = answers.get_mut(*lost) {
+                *answer = Settled::LeaseLost;
+            }
+        }
+        answers
+    }
 }
 
-/// The steps of one call, and what they have done so far.
+/// Splits one call into steps, and collects the results of the steps.
 #[derive(Debug)]
 pub struct Steps {
     most: usize,
     handled: usize,
-    /// The maximum number of jobs of the next step, if the last one did not handle all
-    /// its jobs. The others need not be sent in vain.
+    /// The maximum number of jobs to send with the next step, after a step that did not
+    /// handle all of its jobs. `None` if the last step handled all of them.
     page: Option<usize>,
     lost: Vec<usize>,
     partial: PartialEffect,
 }
 
 impl Steps {
-    /// No steps so far. Each has at most `most` jobs.
+    /// Begins the steps of a call. Each step has at most `most` jobs.
     pub fn of(most: NonZeroU32) -> Self {
         Self {
             most: most.get() as usize,
@@ -64,8 +85,15 @@ impl Steps {
         }
     }
 
-    /// The jobs of the next step; `None` when all were handled. `bytes_of` is what a job
-    /// takes in the script's arguments.
+    /// Makes the steps smaller, for a call that retries jobs or gives them back. Such a
+    /// job takes longer than one that ends.
+    #[must_use]
+    pub fn slow(self) -> Self {
+        Self { most: self.most.min(MAX_JOBS_PER_SLOW_STEP.get() as usize), ..self }
+    }
+
+    /// The jobs of the next step; `None` when all were handled. `bytes_of` returns how
+    /// many bytes a job takes in the script's arguments.
     pub fn next_page<'a, T>(
         &self,
         jobs: &'a [T],
@@ -86,7 +114,8 @@ impl Steps {
     /// Adds the result of a step with `page` jobs.
     ///
     /// # Errors
-    /// The error of the step, as one of the whole call.
+    /// The error of the step, as an error of the whole call: an earlier step may have
+    /// changed the store.
     pub fn add(&mut self, page: usize, step: Result<Step, Error>) -> Result<(), Error> {
         const GROWTH: usize = 2;
         let Step { handled, lost } = self.partial.then(step)?;

@@ -1,4 +1,4 @@
-//! The batches of a queue, if its pattern has batches.
+//! The calls on batches of a queue whose pattern has batches.
 
 use std::{num::NonZeroU32, time::Duration};
 

@@ -1,13 +1,16 @@
 //! Claims, and the conversion of leased jobs into deliveries.
 
 use async_trait::async_trait;
-use relq_core::{ClaimRequest, Delivery, Error, error::Operation};
+use relq_core::{
+    ClaimRequest, Delivery, Disposition, Error, Settlement, error::Operation,
+};
 
 use super::{RedisQueue, settle::fail_all};
 use crate::{
     PartialEffect,
     bookkeeping::{
-        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, Undeliverable,
+        self, Bookkeeping, ClaimPattern, ClaimRound, Failure, FinishedAndClaimed,
+        Undeliverable,
     },
     entry::{self, Entry},
     pattern::{Attempt, Claimed, LeasedJob, Pattern, WakeConditions},
@@ -29,6 +32,26 @@ impl<P: Pattern> ClaimPattern for RedisQueue<P> {
         parts: &mut PartialEffect,
     ) -> Result<ClaimRound<WakeConditions>, Error> {
         self.pattern.try_claim(ask, state, parts).await
+    }
+
+    async fn settle_and_look(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+        parts: &mut PartialEffect,
+    ) -> Option<FinishedAndClaimed<WakeConditions>> {
+        let is_plain = |one: &Settlement| {
+            let token = one.receipt.token();
+            one.disposition == Disposition::Done
+                && !P::has_side_records(token)
+                && !P::has_follow_up(token)
+        };
+        let most = self.pattern.bookkeeping().max_jobs_per_step().get() as usize;
+        if done.is_empty() || done.len() > most || !done.iter().all(is_plain) {
+            return None;
+        }
+        let receipts: Vec<_> = done.iter().map(|one| &one.receipt).collect();
+        self.pattern.finish_and_claim(&receipts, ask, parts).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The operator's methods.
+//! The calls of an operator on a queue of any pattern.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -15,12 +15,13 @@ use crate::{
     pattern::{JobRef, Pattern},
 };
 
-/// How many searches in a row must not see a job before it counts as not found. During a
-/// search, the job may move from a place that was not searched yet to one that was; the
-/// next search sees it there.
+/// The number of searches in a row that must not find a job before it counts as not
+/// found. During a search, the job may move from a place that was not searched yet to
+/// one that was; the next search finds it there.
 const BLIND_SEARCHES: usize = 2;
 
-/// How often a job to cancel is searched for in all. No job moves this often in between.
+/// The maximum number of searches of one cancel. Workers may move the job during a
+/// search, but no job moves during each of so many searches.
 const SEARCHES: usize = 100;
 
 #[async_trait]
@@ -95,19 +96,20 @@ async fn search(pattern: &impl Pattern, job: &JobId) -> Result<CancelSearch, Err
     pattern.cancel(job).await
 }
 
-/// What one search for a job to cancel came to.
+/// The result of one search for a job to cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelSearch {
-    /// The job was removed; the state is the one in which it was found.
+    /// The search found the job in this state and removed it.
     Removed(JobState),
-    /// The job was seen, but it had moved or ended before it could be removed.
+    /// The search found the job, but the job moved or ended before it could be removed.
     Missed,
-    /// The job was not seen.
+    /// The search did not find the job.
     NotSeen,
 }
 
 impl CancelSearch {
-    /// The result for a job that was seen in `state`.
+    /// Returns the result of a search that found the job in `state`: removed, or
+    /// missed.
     #[must_use]
     pub const fn of_seen(state: JobState, is_removed: bool) -> Self {
         if is_removed { Self::Removed(state) } else { Self::Missed }
@@ -115,13 +117,14 @@ impl CancelSearch {
 }
 
 /// Repeats `search`, which looks at all places where the job may be, until the job is
-/// removed or was not seen twice in a row. Workers may move the job from place to place
-/// meanwhile. A job that is there is not found only if it moved three times during two
-/// searches, each time just before its new place was left.
+/// removed or was not found twice in a row. Workers may move the job from place to
+/// place meanwhile. An existing job is missed only if it moves three times during the
+/// two searches: in each search from a place that was not searched yet to one that was,
+/// and back in between.
 ///
 /// # Errors
-/// Those of `search`, and [`Error::Unavailable`] at `at` when the job was seen and missed
-/// again and again.
+/// The errors of `search`, and [`Error::Unavailable`] at `at` when every search found
+/// the job but could not remove it.
 pub async fn cancel_by_search<'a>(
     at: impl FnOnce() -> ErrorContext,
     mut search: impl FnMut() -> BoxFuture<'a, Result<CancelSearch, Error>>,
@@ -142,10 +145,10 @@ pub async fn cancel_by_search<'a>(
 }
 
 /// Ends a leased job if one of `leases` still holds it. `leases` are the leases of jobs
-/// with this id, as scripts take them.
+/// with this id, in the form that scripts take.
 ///
 /// # Errors
-/// As [`Conn::call`](crate::Conn::call).
+/// The errors of [`Conn::call`](crate::Conn::call).
 pub async fn cancel_leased(
     pattern: &impl Pattern,
     job: &JobId,

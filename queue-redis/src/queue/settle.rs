@@ -1,4 +1,4 @@
-//! Carries out settlements, and gives back the jobs of a released worker.
+//! Applies settlements, and gives back the jobs of a released worker.
 
 use async_trait::async_trait;
 use relq_core::{Error, Receipt, error::Operation, outcome::Released};
@@ -50,13 +50,13 @@ async fn fail(
     bookkeeping_with(pattern, jobs).fail(operation, failures).await
 }
 
-/// Schedules or buries failed jobs.
+/// Schedules or buries all failed jobs, in as many steps as necessary.
 pub(super) async fn fail_all(
     pattern: &impl Pattern,
     operation: Operation,
     failures: &[Failure<'_>],
 ) -> Result<(), Error> {
-    let mut steps = pattern.bookkeeping().steps();
+    let mut steps = pattern.bookkeeping().steps().slow();
     while let Some(page) = steps.next_page(failures, |failure| failure.lease.len()) {
         steps.add(page.len(), fail(pattern, operation, page).await)?;
     }
@@ -74,14 +74,14 @@ async fn give_back(
     bookkeeping_with(pattern, jobs).give_back(operation, leases).await
 }
 
-/// Gives back the jobs of all these leases, page by page. The last one goes first, so
-/// that the job that was held longest is at the front in the end.
+/// Gives back the jobs of all leases, page by page, from the last lease to the first,
+/// so that the job that was held longest is at the front afterwards.
 pub(crate) async fn give_back_all<P: Pattern>(
     pattern: &P,
     mut leases: Vec<Vec<u8>>,
 ) -> Result<Released, Error> {
     leases.reverse();
-    let mut steps = pattern.bookkeeping().steps();
+    let mut steps = pattern.bookkeeping().steps().slow();
     while let Some(page) = steps.next_page(&leases, Vec::len) {
         let step = give_back(pattern, Operation::ReleaseWorker, page).await;
         steps.add(page.len(), step)?;

@@ -1,11 +1,15 @@
-//! How an idle claim waits: for notifications, and for no longer than the recheck.
+//! How an idle claim waits: until a notification arrives, or until it is time to look
+//! again (the recheck).
 //!
 //! ```text
-//!  arrivals  the pattern's own command       any client made a job ready
-//!  signals   BLPOP {Q}:wake                  all other changes: an
-//!                                            earlier due time, resume
-//!  recheck   after `Capabilities::lateness`  changes without a notification
+//! arrivals  the pattern's own command       returns when any client made a job ready
+//! signals   BLPOP {Q}:wake                  returns after other changes: a job is due
+//!                                           earlier, or claims resume
+//! recheck   after `Capabilities::lateness`  finds changes without a notification
 //! ```
+//!
+//! A caller of [`wait_for_jobs`](relq_core::ReliableQueue::wait_for_jobs) has claimed
+//! without a wait before. The queue keeps the conditions that this claim has found.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -15,12 +19,13 @@ use redis::Cmd;
 use super::RedisQueue;
 use crate::{
     Notifier,
-    bookkeeping::WaitingPattern,
+    bookkeeping::{LastHint, WaitingPattern},
     command,
     pattern::{Notification, Pattern, WakeConditions},
 };
 
-/// How long the server holds a blocking command. Never zero, which would mean for ever.
+/// How long the server holds a blocking command. It must not be zero, because Redis
+/// then holds the command for ever.
 const BLOCK: Duration = Duration::from_secs(5);
 
 /// The notifiers on which the waiting claims of one queue listen.
@@ -28,7 +33,12 @@ pub(super) struct Notifications<P> {
     arrivals: Option<Notifier>,
     signals: Notifier,
     pattern: Arc<P>,
+    last: LastHint<WakeConditions>,
 }
+
+/// The conditions of a caller that waits without having claimed.
+const UNKNOWN: WakeConditions =
+    WakeConditions { next_in: None, on_arrival: true, is_paused: false };
 
 impl<P: Pattern> Notifications<P> {
     pub(super) fn new(pattern: &Arc<P>) -> Self {
@@ -39,10 +49,17 @@ impl<P: Pattern> Notifications<P> {
             arrivals: arrivals.map(|cmd| notifier(pattern, Notification::Arrival, cmd)),
             signals: notifier(pattern, Notification::Signal, signals),
             pattern: Arc::clone(pattern),
+            last: LastHint::default(),
         }
     }
 
-    /// Waits until there may be something to claim, or until `limit` has passed.
+    /// Waits under the conditions that the last claim without a wait has found.
+    pub(super) async fn wait_as_last_claimed(&self, limit: Duration) {
+        let wake = self.last.begin_wait(|wake| wake.is_paused);
+        self.wait(wake.unwrap_or(UNKNOWN), limit).await;
+    }
+
+    /// Waits until jobs may be ready to claim, or until `limit` has passed.
     async fn wait(&self, wake: WakeConditions, limit: Duration) {
         let recheck = P::capabilities().lateness;
         let limit = limit.min(wake.next_in.unwrap_or(recheck)).min(recheck);
@@ -77,6 +94,12 @@ fn notifier<P: Pattern>(pattern: &Arc<P>, what: Notification, cmd: Cmd) -> Notif
 impl<P: Pattern> WaitingPattern for RedisQueue<P> {
     async fn wait(&self, wake: WakeConditions, limit: Duration) {
         self.notifications.wait(wake, limit).await;
+    }
+
+    async fn keep_hint(&self, wake: WakeConditions) {
+        if self.notifications.last.keep(wake, wake.is_paused) {
+            self.wake_another().await;
+        }
     }
 
     fn is_paused(wake: &WakeConditions) -> bool {

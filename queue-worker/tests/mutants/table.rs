@@ -1,13 +1,6 @@
-//! The table of mutants.
+//! The table of the worker's mutants.
 
-/// A change of one file of the worker, and the promise whose check must catch it.
-pub(crate) struct Mutant {
-    pub(crate) name: &'static str,
-    pub(crate) promise: &'static str,
-    pub(crate) file: &'static str,
-    pub(crate) old: &'static str,
-    pub(crate) new: &'static str,
-}
+use crate::mutant::Mutant;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -23,6 +16,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "claim_loop.rs",
         old: "NonZeroU32::new(free.min(self.calls.max_jobs_per_call().get()))",
         new: "NonZeroU32::new(free).map(|_| self.calls.max_jobs_per_call())",
+    },
+    Mutant {
+        name: "claims regardless of unsettled jobs",
+        promise: "holds_few_unsettled_jobs",
+        file: "claim_loop.rs",
+        old: "        let free = free.min(self.room_beside_unsettled());\n",
+        new: "        let _ = self.room_beside_unsettled();\n",
     },
     Mutant {
         name: "a late lease counts as running",
@@ -72,6 +72,27 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "heartbeat.rs",
         old: "self.held.beat_by(lease, self.now().saturating_add(pause));",
         new: "tracing::debug!(?lease, ?pause);",
+    },
+    Mutant {
+        name: "an unknown lease waits for the next heartbeat",
+        promise: "repeats_a_failed_heartbeat",
+        file: "heartbeat.rs",
+        old: "self.held.beat_by(lease, soon);",
+        new: "tracing::debug!(?lease, ?soon);",
+    },
+    Mutant {
+        name: "an unknown lease counts as extended",
+        promise: "tells_a_handler_of_a_lost_lease",
+        file: "heartbeat.rs",
+        old: "            Extended::Until(_) => job.extend_until(until),\n            Extended::Unknown => {}\n",
+        new: "            Extended::Until(_) | Extended::Unknown => job.extend_until(until),\n",
+    },
+    Mutant {
+        name: "an unknown lease counts as lost",
+        promise: "stops_a_handler_for_a_reason",
+        file: "heartbeat.rs",
+        old: "            Extended::Unknown => {}\n            Extended::Cancelled => {\n                if self.held.end(job, LeaseEnd::Cancelled) {\n                    tracing::info!(%id, \"the job was cancelled\");\n                }\n            }\n            Extended::LeaseLost => {",
+        new: "            Extended::Cancelled => {\n                if self.held.end(job, LeaseEnd::Cancelled) {\n                    tracing::info!(%id, \"the job was cancelled\");\n                }\n            }\n            Extended::Unknown | Extended::LeaseLost => {",
     },
     Mutant {
         name: "settled jobs stay with the heartbeat",
@@ -268,5 +289,103 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "until_empty.rs",
         old: "stats.ready == 0 && stats.leased == 0 && !is_due_soon",
         new: "stats.ready == 0 && !is_due_soon",
+    },
+    Mutant {
+        name: "the doubling of a pause wraps around",
+        promise: "unit retry::tests::doubling_never_makes_a_pause_shorter: a pause gets shorter",
+        file: "retry.rs",
+        old: "    2_u32\n        .checked_pow(times)\n        .map_or(Duration::MAX, |factor| first.saturating_mul(factor))\n",
+        new: "    let factor = 2_u32.wrapping_pow(times);\n    first.saturating_mul(factor)\n",
+    },
+    Mutant {
+        name: "heartbeats carry only the first page",
+        promise: "sends_heartbeats_in_time",
+        file: "heartbeat.rs",
+        old: "            if rest.is_empty() {\n                return;\n            }\n            jobs = rest;\n",
+        new: "            if rest.is_empty() || rest.len() < usize::MAX {\n                return;\n            }\n            jobs = rest;\n",
+    },
+    Mutant {
+        name: "a wait of its own is replaced by the policy's",
+        promise: "settles_as_the_handler_ended",
+        file: "claim_loop.rs",
+        old: "            Then::RetryAfter(after) => {\n                Disposition::Retry { after, error: failure.into_message() }\n            }",
+        new: "            Then::RetryAfter(_) => Disposition::Retry {\n                after: policy.delay(attempt, random),\n                error: failure.into_message(),\n            },",
+    },
+    Mutant {
+        name: "discarded jobs count as done",
+        promise: "settles_as_the_handler_ended",
+        file: "claim_loop.rs",
+        old: "Then::Discard => Disposition::Discard,",
+        new: "Then::Discard => Disposition::Done,",
+    },
+    Mutant {
+        name: "a job that a stopping worker gets is started",
+        promise: "starts_nothing_after_the_stop",
+        file: "claim_loop.rs",
+        old: "if self.phase == ClaimPhase::Stopping || self.slots.free() == 0 {",
+        new: "if self.slots.free() == 0 {",
+    },
+    Mutant {
+        name: "a late reply shortens a lease",
+        promise: "unit context::tests::a_reply_to_an_older_call_does_not_shorten_the_lease: the end of the lease",
+        file: "context.rs",
+        old: "self.0.until_us.fetch_max(micros(until), Relaxed);",
+        new: "self.0.until_us.store(micros(until), Relaxed);",
+    },
+    Mutant {
+        name: "the reaper does not sleep while a lease is due",
+        promise: "reaps_no_more_often_than_its_interval",
+        file: "reaper.rs",
+        old: "pause.min(next_in.max(soonest))",
+        new: "pause.min(next_in).min(soonest)",
+    },
+    Mutant {
+        name: "the reaper waits for its whole interval",
+        promise: "reaps_at_its_interval",
+        file: "reaper.rs",
+        old: "next_in.map_or(pause, |next_in| pause.min(next_in.max(soonest)))",
+        new: "next_in.map_or(pause, |next_in| pause.max(next_in.min(soonest)))",
+    },
+    Mutant {
+        name: "settlements beyond the first page of a call are too many",
+        promise: "keeps_to_the_jobs_of_a_call",
+        file: "settling.rs",
+        old: "let rest = self.fresh.split_off(max);",
+        new: "let rest = self.fresh.split_off(max.saturating_mul(2));",
+    },
+    Mutant {
+        name: "a handler that does not stop runs on for ever",
+        promise: "ends_a_handler_after_the_grace_time",
+        file: "attempt.rs",
+        old: "            failure = self.patience(&job) => Ended::Answered(Err(failure)),\n",
+        new: "",
+    },
+    Mutant {
+        name: "the time limit cancels no token",
+        promise: "unit attempt::tests::the_time_limit_cancels_the_token: the reason",
+        file: "attempt.rs",
+        old: "        job.cancel(Cancellation::TimedOut);\n",
+        new: "",
+    },
+    Mutant {
+        name: "the shutdown cancels no token",
+        promise: "unit slots::tests::a_cut_off_cancels_the_token_of_each_job: the reason",
+        file: "slots.rs",
+        old: "        self.jobs.values().for_each(|job| job.cancel(Cancellation::ShutDown));\n",
+        new: "",
+    },
+    Mutant {
+        name: "claims go on while the store refuses settlements",
+        promise: "claims_nothing_while_it_cannot_settle",
+        file: "claim_loop.rs",
+        old: "is_held_up || self.cannot_settle() {",
+        new: "is_held_up {",
+    },
+    Mutant {
+        name: "an abandoned settlement counts as lost",
+        promise: "counts_the_truth",
+        file: "settling.rs",
+        old: "SettleCall { is_uncertain: true, ..call }",
+        new: "SettleCall { is_uncertain: call.is_uncertain, ..call }",
     },
 ];

@@ -1,8 +1,8 @@
 //! Virtual time for both threads of a worker.
 //!
 //! Sleeps of the worker and events of the scripted store are entries of one list. The
-//! simulation completes the next entry when both threads are idle. A suspended machine
-//! is time that passes for the store and for the wall clock, and not for the steady
+//! simulation completes the next entry when both threads are idle. While the machine is
+//! suspended, time passes for the store and for the wall clock, but not for the steady
 //! clock.
 
 use std::{
@@ -20,27 +20,29 @@ use std::{
 
 use relq_core::environment::{Clock, Randomness, Timestamp};
 
-/// The wall clock at the start. Its value does not matter.
+/// The time of the wall clock at the start of a run. Any value would do.
 const EPOCH_MS: i64 = 1_700_000_000_000;
 
-/// Clones share the time.
+/// The clock that the worker, the store and the simulation share. Clones show the same
+/// time.
 #[derive(Clone, Default)]
 pub(crate) struct VirtualClock(Arc<Mutex<Timeline>>);
 
 #[derive(Default)]
 struct Timeline {
-    /// The steady clock.
+    /// The time of the steady clock. It stands still while the machine is suspended.
     steady: Duration,
-    /// How long the machine was suspended.
+    /// How long, in total, the machine was suspended.
     suspended: Duration,
     entries: BTreeMap<Place, Entry>,
     entered: u64,
-    /// How often the clock was used. When the number stays, both threads are idle.
+    /// How often the clock was used. If this number does not grow, both threads are
+    /// idle.
     uses: u64,
 }
 
-/// The time of an entry. Entries of one time are in a fixed order, whichever thread
-/// was faster.
+/// The position of an entry in the list: its time, and then a fixed order, which does
+/// not depend on the speed of the threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     at: Duration,
@@ -48,7 +50,7 @@ struct Place {
     number: u64,
 }
 
-/// The thread that waits for an entry.
+/// The thread that added an entry and waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnteredBy {
     Heartbeat,
@@ -61,20 +63,20 @@ enum Entry {
 }
 
 impl VirtualClock {
-    /// The time of the store, which a suspended machine does not stop.
+    /// The time of the store's clock, which runs while the machine is suspended.
     pub(crate) fn store_time(&self) -> Duration {
         let timeline = self.lock();
         timeline.steady + timeline.suspended
     }
 
-    /// Runs `event` when the machine has run for `delay` from now.
+    /// Plans to run `event` after the machine has run for `delay`.
     pub(crate) fn after(&self, delay: Duration, event: impl FnOnce() + Send + 'static) {
         let mut timeline = self.lock();
         let place = timeline.place(delay);
         timeline.entries.insert(place, Entry::Event(Box::new(event)));
     }
 
-    /// The machine is suspended for `length`.
+    /// Suspends the machine for `length`.
     pub(crate) fn suspend(&self, length: Duration) {
         self.lock().suspended += length;
     }
@@ -83,13 +85,14 @@ impl VirtualClock {
         self.lock().uses
     }
 
-    /// Notes that a thread does something that this clock does not see.
+    /// Counts an action of a thread that does not use the clock, so that the thread
+    /// does not seem idle.
     pub(crate) fn used(&self) {
         self.lock().uses += 1;
     }
 
-    /// Completes the next sleep or event, and moves the time to it. Returns the thread
-    /// that entered it; `None` when there is nothing to complete.
+    /// Moves the time to the next sleep or event and completes it. Returns the thread
+    /// that added it. `None` if the list is empty.
     pub(crate) fn complete_next(&self) -> Option<EnteredBy> {
         let mut timeline = self.lock();
         timeline.uses += 1;
@@ -191,7 +194,7 @@ impl SeededRandomness {
         Self([AtomicU64::new(seed), AtomicU64::new(!seed)])
     }
 
-    /// The generator `SplitMix64`.
+    /// The next number of the generator `SplitMix64`.
     fn next(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = &self.0[usize::from(is_heartbeat())];

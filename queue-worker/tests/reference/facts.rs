@@ -1,4 +1,4 @@
-//! The trace of a run, sorted by call and by delivery.
+//! Sorts the trace of a run by call and by delivery, for the checks that read it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     trace::{Delivered, Event, Expected, Lease, Refusal, Reply, Request, What},
 };
 
-/// Clocks are read in whole milliseconds, and some readings are rounded.
+/// How far two times may differ by rounding: clocks are read in whole milliseconds.
 pub(crate) const ROUNDING: Duration = Duration::from_millis(3);
 
-/// The worker gives up a claim or a settlement without a reply after this time, at the
-/// earliest.
+/// How long the worker waits at least for the reply to a claim or settlement before it
+/// gives up the call.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// When something happened: the time, and the place among all events.
+/// When an event happened: its time, and its number among all events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub at: Duration,
@@ -34,7 +34,7 @@ pub(crate) struct Call {
     pub replied: Option<(Moment, Reply)>,
 }
 
-/// One delivery: a lease, and what the worker did under it.
+/// One delivery of a job: its lease, and the events that belong to it.
 pub(crate) struct Held {
     pub job: usize,
     pub lease: Lease,
@@ -46,7 +46,7 @@ pub(crate) struct Held {
     pub ended: Option<(Moment, Result<(), Expected>)>,
     pub dropped: Option<Moment>,
     pub asked: Option<(Moment, Cancellation)>,
-    /// The calls that settle this lease, and the ones that extend it.
+    /// The numbers of the calls that settle this lease, and of those that extend it.
     pub settles: Vec<usize>,
     pub extends: Vec<usize>,
 }
@@ -142,14 +142,14 @@ impl Facts {
         self.calls[call].replied = Some((now, reply));
     }
 
-    /// The calls of an operation, in the order in which they were sent. A settlement
-    /// that also claims is both.
+    /// The calls of an operation, in the order in which they were sent. A call that
+    /// settles and claims belongs to both operations.
     pub(crate) fn calls_of(&self, operation: Operation) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(move |call| call.is(operation))
     }
 
-    /// The replies to an operation, in the order in which they arrived. An error is
-    /// given with its half of the call.
+    /// The replies to an operation, in the order in which they arrived. A call that
+    /// settles and claims has two results; this returns that of the operation.
     pub(crate) fn replies(
         &self,
         operation: Operation,
@@ -165,8 +165,8 @@ impl Facts {
         replies
     }
 
-    /// When the lease may be over, as far as the worker knows at `moment`. An extension
-    /// that the worker learns of when the lease may be over changes nothing.
+    /// Returns when the lease may expire, as far as the worker knows at `moment`. An
+    /// extension counts only if its reply arrives before the lease may expire.
     pub(crate) fn known_end(&self, held: &Held, moment: Moment) -> Duration {
         let mut extensions: Vec<_> = held
             .extends
@@ -189,7 +189,7 @@ impl Facts {
         })
     }
 
-    /// What the reply to an extension says about a lease.
+    /// Returns the result for one lease from the reply to a heartbeat.
     fn extended(&self, held: &Held, call: &Call) -> Option<Extended> {
         let (_, reply) = call.replied.as_ref()?;
         let position =
@@ -205,12 +205,20 @@ impl Facts {
         held.extends.iter().filter_map(|&index| {
             let call = &self.calls[index];
             let extended = self.extended(held, call)?;
-            let is_end = !matches!(extended, Extended::Until(_));
+            let is_end = matches!(extended, Extended::Cancelled | Extended::LeaseLost);
             is_end.then(|| (call.replied.as_ref().expect("it was read").0, extended))
         })
     }
 
-    /// The first of these reports.
+    /// The replies of heartbeats that say nothing about the lease.
+    pub(crate) fn unknown(&self, held: &Held) -> impl Iterator<Item = Moment> {
+        held.extends.iter().map(|&index| &self.calls[index]).filter_map(|call| {
+            let is_unknown = self.extended(held, call) == Some(Extended::Unknown);
+            is_unknown.then(|| call.replied.as_ref().expect("it was read").0)
+        })
+    }
+
+    /// The first heartbeat reply that reports the lease as lost or cancelled.
     pub(crate) fn reported(&self, held: &Held) -> Option<(Moment, Extended)> {
         self.reports(held).min_by_key(|(at, _)| at.index)
     }
@@ -229,8 +237,8 @@ impl Facts {
         answers.min_by_key(|(at, _)| at.index)
     }
 
-    /// When the store refused the settlement of this lease, alone in its call, for its
-    /// content.
+    /// Returns when the store refused the content of this lease's settlement. Only
+    /// calls that carry no other settlement count.
     pub(crate) fn refused(&self, held: &Held) -> Option<Moment> {
         held.settles.iter().find_map(|&index| {
             let call = &self.calls[index];
@@ -241,15 +249,17 @@ impl Facts {
         })
     }
 
-    /// How late the worker may be. It notices a suspend when it next has something to
-    /// do, or within a second, and asks the store for another second.
+    /// How much later than usual the worker may react if the machine was suspended
+    /// between `from` and `until`. The worker notices a suspend at its next action, or
+    /// within a second. Then it gives the store a second to confirm its leases.
     pub(crate) fn slack(&self, from: Duration, until: Duration) -> Duration {
         let is_in = |one: &&Moment| one.at <= until + ms(2000);
         let index = self.suspends.iter().filter(is_in).count();
         if index == 0 { ROUNDING } else { ms(2100) + self.suspended(from, until) }
     }
 
-    /// How long the machine was suspended in this time, which is so much longer then.
+    /// How long the machine was suspended between `from` and `until`. Each suspend
+    /// moves `until` later by its own length, because a suspended worker cannot act.
     pub(crate) fn suspended(&self, from: Duration, until: Duration) -> Duration {
         let mut suspended = Duration::ZERO;
         for moment in self.suspends.iter().filter(|one| one.at >= from) {
@@ -281,7 +291,7 @@ impl Facts {
         over.or(self.hangs).expect("each run ends in one of two ways")
     }
 
-    /// When the worker was asked to end.
+    /// When the worker was asked to end. `None` if it was not.
     pub(crate) fn asked_to_end(&self) -> Option<Moment> {
         let replies = self.replies(Operation::Stats);
         let is_refused = |refusal: Refusal| refusal.is_never;
@@ -305,19 +315,20 @@ impl Call {
             || (operation == Operation::Claim && self.request.ask.is_some())
     }
 
-    /// Whether the reply had arrived by this moment.
+    /// Whether the reply to the call had arrived by this moment.
     pub(crate) fn is_over(&self, moment: Moment) -> bool {
         self.replied.as_ref().is_some_and(|(at, _)| at.index <= moment.index)
     }
 
-    /// Whether that half of the call was refused.
+    /// Whether the store refused this operation of the call. A call can have two: it
+    /// can settle and claim.
     pub(crate) fn has_failed(&self, operation: Operation) -> bool {
         let result = self.replied.as_ref().and_then(|(_, reply)| reply.of(operation));
         result.is_some_and(|result| result.is_err())
     }
 
-    /// Whether the call waited for its reply at this moment. The worker gives up a call
-    /// without a reply at some time after its limit.
+    /// Whether the call was pending at this moment. The worker gives up a call without
+    /// a reply at an unknown time after its limit.
     pub(crate) fn is_pending(&self, moment: Moment) -> bool {
         let is_open = match &self.replied {
             Some((at, _)) => at.index > moment.index,
@@ -328,7 +339,8 @@ impl Call {
 }
 
 impl Reply {
-    /// The result of one half.
+    /// Returns the result of one operation of the call. A call can have two: it can
+    /// settle and claim.
     pub(crate) fn of(&self, operation: Operation) -> Option<Result<(), Refusal>> {
         fn plain<T>(result: &Result<T, Refusal>) -> Result<(), Refusal> {
             result.as_ref().map(|_| ()).map_err(|refusal| *refusal)

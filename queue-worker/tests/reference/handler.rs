@@ -1,4 +1,4 @@
-//! The handler of a scenario: it does what the job's plan says, and records it.
+//! The handler of a scenario. It acts as the job's plan says, and records its actions.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ pub(crate) struct ScriptedHandler {
     starts: Mutex<HashMap<usize, usize>>,
 }
 
-/// Records the end of a run, also when its future is dropped.
+/// One run of the handler. It records its end, even if its future is dropped.
 struct Run {
     world: Arc<World>,
     lease: Lease,
@@ -101,7 +101,7 @@ fn result_of(result: HandlerResult, run: Run) -> Result<(), Failure> {
             run.ended(Err(Expected::Retry {
                 error: format!("the handler panicked: {error}"),
             }));
-            // Without a report on standard error.
+            // `resume_unwind` panics without a message on standard error.
             resume_unwind(Box::new(error));
         }
         _ => {}

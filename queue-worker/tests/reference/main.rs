@@ -1,9 +1,9 @@
-//! The worker in random sequences, held to a reference of its promises.
+//! Runs the worker in random scenarios, and checks that it keeps its promises.
 //!
 //! A scenario has jobs, handlers, faults of single calls, outages, suspends and an end.
 //! The worker runs on a scripted queue in virtual time: nothing waits in real time. The
 //! checks then read the trace of calls and handlers. Each check is named after the
-//! promise that it holds the worker to, and gives the rule of `CONTRACT.md`.
+//! promise that it checks, and gives the rule of `CONTRACT.md`.
 //!
 //! The scenarios of a run follow from one seed, which a failure prints with the line
 //! that replays it.
@@ -70,7 +70,8 @@ fn the_worker_keeps_its_promises_in_random_sequences() {
     seed.store(u64::MAX, Relaxed);
 }
 
-/// Runs a scenario, and ends the test if it breaks this promise.
+/// Runs the scenario of one seed. Fails the test if the worker breaks the promise of
+/// this name.
 fn run_until(seed: u64, promise: &str) {
     let scenario = strategy::scenarios().new_tree(&mut runner(seed)).unwrap().current();
     let violations = violations(&scenario).0;
@@ -84,8 +85,8 @@ fn setting<T: FromStr>(name: &str) -> Option<T> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} cannot be {text}")))
 }
 
-/// Ends the process when a scenario is stuck in real time: a loop that never waits
-/// cannot be stopped.
+/// Ends the process when a scenario takes too long in real time, because a loop that
+/// never waits cannot be stopped in any other way.
 fn watch() -> &'static AtomicU64 {
     static CURRENT: AtomicU64 = AtomicU64::new(0);
     thread::spawn(|| {
@@ -137,7 +138,7 @@ fn violations(scenario: &Scenario) -> Violations {
     checks::check(&Facts::of(simulation::simulate(scenario)))
 }
 
-/// Reports the smallest scenario that fails, and how it failed.
+/// Panics with the smallest scenario that fails, and the promises that it breaks.
 fn tell(seed: u64, scenario: &Scenario, words: &str) -> ! {
     let facts = Facts::of(simulation::simulate(scenario));
     println!("{scenario:#?}");

@@ -1,5 +1,5 @@
-//! The queue that the worker sees: each call travels to the store, and the script says
-//! what happens to it on the way.
+//! The queue that the worker uses. Each call travels to the store and back, and the
+//! scenario decides whether it fails on the way.
 
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     clock::is_heartbeat,
+    scenario::{CallEffect, FaultKind},
     store::{World, at_once},
     trace::{Ask, Delivered, Refusal, Reply, Request},
 };
@@ -101,10 +102,29 @@ impl ScriptedQueue {
     }
 }
 
+/// The members at even positions.
+fn every_second<T: Clone>(all: &[T]) -> Vec<T> {
+    all.iter().step_by(2).cloned().collect()
+}
+
+/// The results of a heartbeat for `count` leases of which those at odd positions are
+/// unknown.
+fn in_part(extended: &[Extended], effect: CallEffect, count: usize) -> Vec<Extended> {
+    let known = match effect {
+        CallEffect::Applied => every_second(extended),
+        CallEffect::NotApplied => extended.to_vec(),
+    };
+    let mut known = known.into_iter();
+    let result = |at: usize| {
+        if at.is_multiple_of(2) { known.next().unwrap() } else { Extended::Unknown }
+    };
+    (0..count).map(result).collect()
+}
+
 fn settle(
     world: &World,
     done: &[Settlement],
-    kind: crate::scenario::FaultKind,
+    kind: FaultKind,
 ) -> Result<Vec<Settled>, Error> {
     world.outcome(Operation::Settle, kind, || at_once(world.memory.settle(done)))
 }
@@ -163,8 +183,17 @@ impl ReliableQueue for ScriptedQueue {
         request.length = lease;
         let (worker, held) = (worker.clone(), held.to_vec());
         let effect = move |world: &World| {
-            world.outcome(Operation::Extend, fault.kind, || {
-                at_once(world.memory.extend(&worker, &held, lease))
+            world.outcome(Operation::Extend, fault.kind, || match fault.kind {
+                FaultKind::InPart(effect) => {
+                    let asked = match effect {
+                        CallEffect::Applied => held.clone(),
+                        CallEffect::NotApplied => every_second(&held),
+                    };
+                    let extended =
+                        at_once(world.memory.extend(&worker, &asked, lease))?;
+                    Ok(in_part(&extended, effect, held.len()))
+                }
+                _ => at_once(world.memory.extend(&worker, &held, lease)),
             })
         };
         let describe = |extended: &Result<Vec<Extended>, Error>| Reply {
@@ -224,7 +253,7 @@ impl ReliableQueue for ScriptedQueue {
     }
 }
 
-/// Only `stats` is scripted: a worker calls nothing else of an operator.
+/// Only `stats` works: the worker calls no other method of an operator.
 #[async_trait]
 impl Operator for ScriptedQueue {
     async fn stats(&self) -> Result<Stats, Error> {
@@ -273,7 +302,7 @@ impl Operator for ScriptedQueue {
     }
 }
 
-/// The token of a lease in words.
+/// A lease's token as readable text.
 pub(crate) fn words(lease: &Bytes) -> String {
     let number = lease[..].try_into().map_or(0, u64::from_be_bytes);
     format!("lease {number}")

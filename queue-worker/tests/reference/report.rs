@@ -1,10 +1,10 @@
-//! Broken promises, and how they are told.
+//! Collects broken promises, and prints them.
 
 use std::{fmt, time::Duration};
 
 use crate::{facts::Held, queue::words};
 
-/// A broken promise of the worker.
+/// A promise of the worker that a run has broken.
 #[derive(Debug)]
 pub(crate) struct Violation {
     /// The name of the promise, which the table of mutants uses too.
@@ -25,7 +25,7 @@ impl fmt::Display for Violation {
 pub(crate) struct Violations(pub Vec<Violation>);
 
 impl Violations {
-    /// Notes that a promise is broken unless `is_kept`.
+    /// Records that a promise is broken, unless `is_kept`.
     pub(crate) fn check(
         &mut self,
         (promise, rule): (&'static str, &'static str),
@@ -39,7 +39,7 @@ impl Violations {
     }
 }
 
-/// A delivery in words.
+/// Formats a delivery as text for the report.
 pub(crate) fn job(held: &Held) -> String {
     format!("job {} ({})", held.job, words(&held.lease))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use relq_core::error::Operation;
 
-pub(crate) fn ms(ms: u64) -> Duration {
+pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
@@ -14,7 +14,7 @@ pub(crate) struct Scenario {
     pub seed: u64,
     pub settings: Settings,
     pub jobs: Vec<JobPlan>,
-    /// Jobs that a dead worker holds at the start, with leases of this length.
+    /// The jobs that a dead worker holds at the start, and the length of their leases.
     pub abandoned: Abandoned,
     pub faults: Vec<CallFault>,
     pub outages: Vec<Outage>,
@@ -41,7 +41,7 @@ pub(crate) struct JobPlan {
     pub push_at: u64,
     pub lease: Option<u64>,
     pub max_attempts: u16,
-    /// One plan for each start of the handler; later starts succeed at once.
+    /// How the handler acts at each of its starts. Later starts succeed at once.
     pub attempts: Vec<AttemptPlan>,
     pub cancel_at: Option<u64>,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Abandoned {
     pub lease: u64,
 }
 
-/// What happens to one call of an operation, counted from 0.
+/// The fault of one call of an operation. Calls are counted from 0.
 #[derive(Debug, Clone)]
 pub(crate) struct CallFault {
     pub operation: Operation,
@@ -85,7 +85,7 @@ pub(crate) struct CallFault {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
-    /// How long the request and the reply travel.
+    /// How long the request travels to the store, and the reply back, in milliseconds.
     pub before: u64,
     pub after: u64,
     pub kind: FaultKind,
@@ -93,12 +93,15 @@ pub(crate) struct Fault {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultKind {
-    /// The call succeeds.
+    /// The call succeeds, and its reply arrives.
     None,
-    /// The reply is lost, and the call took effect or did not.
+    /// The worker gets an error in place of the reply. The call may have taken effect.
     LostReply(CallEffect),
-    /// No reply ever arrives.
+    /// The worker never gets a reply. The call may have taken effect.
     Silence(CallEffect),
+    /// A heartbeat succeeds, but says nothing about every second lease. Those leases may
+    /// have been extended.
+    InPart(CallEffect),
     /// The call took effect, and its reply cannot be read.
     Unreadable,
     Unavailable,
@@ -120,7 +123,7 @@ pub(crate) enum CallEffect {
 impl FaultKind {
     pub(crate) fn takes_effect(self) -> bool {
         match self {
-            Self::None | Self::Unreadable => true,
+            Self::None | Self::InPart(_) | Self::Unreadable => true,
             Self::LostReply(effect) | Self::Silence(effect) => {
                 effect == CallEffect::Applied
             }
@@ -129,10 +132,10 @@ impl FaultKind {
     }
 }
 
-/// Calls sent in this time fail.
+/// A time in which every call that is sent fails.
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
-    /// The operation that fails; `None` is all.
+    /// The operation whose calls fail. `None` if all calls fail.
     pub operation: Option<Operation>,
     pub from: u64,
     pub length: u64,
@@ -147,7 +150,7 @@ pub(crate) struct Suspend {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
-    /// The worker is asked to stop, and perhaps to halt so long afterwards.
+    /// The worker is asked to stop at `at`, and to stop hard `halt_after` ms later.
     Stop { at: u64, halt_after: Option<u64> },
     /// The worker is asked to stop when every job has ended.
     WhenFinished,
@@ -156,7 +159,8 @@ pub(crate) enum End {
 }
 
 impl Scenario {
-    /// When the last planned disturbance is over, in the store's time.
+    /// Returns when the last push, outage and suspend of the scenario is over, by the
+    /// store's clock.
     pub(crate) fn quiet_from(&self) -> Duration {
         let suspended: u64 = self.suspends.iter().map(|one| one.length).sum();
         let pushes = self.jobs.iter().map(|job| job.push_at);
@@ -166,7 +170,7 @@ impl Scenario {
         ms(last + suspended)
     }
 
-    /// A generous limit for the time until every job has ended.
+    /// Returns a time by which every job has surely ended. Most runs need far less.
     pub(crate) fn longest(&self) -> Duration {
         let runs = |job: &JobPlan| -> u64 {
             let retries = 20_000 * u64::from(job.max_attempts);
@@ -182,7 +186,7 @@ impl Scenario {
         self.quiet_from() + ms(rest) + ms(120_000)
     }
 
-    /// What happens to the `nth` call of `operation`, sent at `now`.
+    /// The fault of the call number `nth` of `operation`, sent at `now`.
     pub(crate) fn fault(&self, operation: Operation, nth: u32, now: Duration) -> Fault {
         let planned = self
             .faults

@@ -1,9 +1,10 @@
 //! Runs a worker on a scenario, and moves the time when the worker is idle.
 //!
-//! The worker's tasks run on a runtime of this thread whose own clock is paused: a sleep
-//! on it ends when no task is ready. The heartbeat runs on another thread, and the
-//! simulation gives its runtime a task that yields several times. When neither uses the
-//! virtual clock in such a round, both are idle.
+//! The worker's tasks run on a runtime of this thread. The runtime's own clock is
+//! paused, so a sleep on it ends as soon as no task is ready. The heartbeat runs on
+//! another thread. The simulation adds a task to that thread's runtime, which yields
+//! several times so that the heartbeat can act. If neither thread has used the virtual
+//! clock by then, both are idle.
 
 use std::{
     num::NonZeroU32,
@@ -28,25 +29,27 @@ use crate::{
     trace::{Event, What},
 };
 
-/// More calls than any worker needs for a scenario.
+/// The number of calls after which a run is stopped: no worker needs so many.
 const MOST_CALLS: usize = 20_000;
 
-/// The real time that the other thread gets to start or to end.
+/// How long, in real time, the simulation waits for the heartbeat thread to start or
+/// end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The real time in which the heartbeat thread ends after its runtime.
+/// How long, in real time, the heartbeat thread may take to end after its runtime
+/// ended.
 const THREAD_END: Duration = Duration::from_millis(300);
 
-/// The longest delay of a retry, as the worker's policy has it.
+/// The longest delay before a retry in the policy that the worker is given.
 pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
-/// What a run left behind.
+/// The scenario, trace and store at the end of a run.
 pub(crate) struct Finished {
     pub scenario: Scenario,
     pub events: Vec<Event>,
-    /// Jobs that the store still leases to the worker.
+    /// How many jobs the store still leases to the worker.
     pub leased_at_end: usize,
-    /// Jobs that are neither finished nor dead.
+    /// How many jobs are neither finished nor dead.
     pub unfinished: u64,
 }
 
@@ -114,8 +117,8 @@ impl Simulation {
         }
     }
 
-    /// Completes the next sleep or event; when there is none, the heartbeat thread may
-    /// be about to end. Returns false when nothing happens any more.
+    /// Completes the next sleep or event. If there is none, waits for the heartbeat
+    /// thread, which may be about to end. Returns false if nothing can happen any more.
     async fn next_event(&self, worker: &JoinHandle<()>) -> bool {
         if let Some(entered_by) = self.world.clock.complete_next() {
             if entered_by == EnteredBy::Heartbeat {
@@ -140,14 +143,14 @@ impl Simulation {
             || trace.calls() > MOST_CALLS
     }
 
-    /// Returns when neither of the worker's threads has anything to do.
+    /// Returns when both threads of the worker are idle.
     async fn quiet(&mut self) {
         let may_act = self.world.heartbeat_may_act.swap(false, Relaxed);
         let pings = may_act || self.world.trace.is_ending();
         loop {
             let before = self.world.clock.uses();
             self.idle().await;
-            // What the worker did may have woken the heartbeat.
+            // The worker may have woken the heartbeat thread, so let that thread act.
             if pings || self.world.clock.uses() != before {
                 self.ping_heartbeat().await;
                 self.idle().await;
@@ -174,10 +177,12 @@ impl Simulation {
             pong.send(())
         });
         if ponged.await.is_err() {
-            // The runtime has ended. Its thread ends next, which the worker awaits.
+            // The heartbeat's runtime has ended. Its thread ends next, and the worker
+            // may be waiting for that.
             self.is_heartbeat_gone = true;
             let (before, began) = (self.world.clock.uses(), Instant::now());
-            // The end of the thread is the last thing that a worker awaits.
+            // During a shutdown, the end of this thread is the last thing that the
+            // worker waits for. So nothing else can happen, and it may take longer.
             let limit =
                 if self.world.trace.is_ending() { PATIENCE } else { THREAD_END };
             while !self.world.trace.is_over()
@@ -238,7 +243,8 @@ impl Simulation {
         worker.stop_on(self.asked(Request::Stop)).halt_on(self.asked(Request::Halt))
     }
 
-    /// A request that the scenario makes at a set time, or when every job has ended.
+    /// The future of a request that the scenario makes at a set time, or when every job
+    /// has ended.
     fn asked(&self, request: Request) -> impl Future<Output = ()> + Send + use<> {
         let world = Arc::clone(&self.world);
         let clock = world.clock.clone();
@@ -280,7 +286,7 @@ impl Simulation {
         }
     }
 
-    /// Enters pushes, cancellations and suspends into the timeline.
+    /// Adds the scenario's pushes, cancellations and suspends to the list of events.
     fn plan_events(&self) {
         let World { scenario, clock, .. } = &*self.world;
         for (index, job) in scenario.jobs.iter().enumerate() {

@@ -35,7 +35,7 @@ use crate::{
     trace::{Reply, Request, Trace, What},
 };
 
-/// All that the scripted queue, the handlers and the simulation share.
+/// The state that the scripted queue, the handlers and the simulation share.
 pub(crate) struct World {
     pub scenario: Scenario,
     pub clock: VirtualClock,
@@ -43,12 +43,12 @@ pub(crate) struct World {
     pub trace: Trace,
     pub memory: MemoryQueue,
     pub capabilities: Capabilities,
-    /// The runtime of the heartbeat thread.
+    /// A handle of the heartbeat thread's runtime. `None` until it has started.
     pub heartbeat: Mutex<Option<Handle>>,
-    /// Whether something has happened that wakes the heartbeat thread.
+    /// Whether an event has happened that may wake the heartbeat thread.
     pub heartbeat_may_act: AtomicBool,
     pub stop_asked: AtomicBool,
-    /// Every job has ended.
+    /// Notified when every job has ended.
     pub all_ended: Notify,
     calls_of: Mutex<HashMap<Operation, u32>>,
     ids: Mutex<HashMap<usize, JobId>>,
@@ -56,7 +56,7 @@ pub(crate) struct World {
     next_wake: Mutex<Option<Duration>>,
 }
 
-/// A claim for which no job is ready yet.
+/// A claim that waits in the store, because no job was ready when it arrived.
 struct WaitingClaim {
     call: usize,
     ask: ClaimRequest,
@@ -100,7 +100,7 @@ impl World {
         self.clock.store_time()
     }
 
-    /// The fault of the next call of `operation`.
+    /// The fault that the scenario has for the next call of `operation`.
     pub(crate) fn next_fault(&self, operation: Operation) -> Fault {
         let mut calls_of = self.calls_of.lock().unwrap();
         let calls = calls_of.entry(operation).or_default();
@@ -109,8 +109,8 @@ impl World {
         self.scenario.fault(operation, nth, self.now())
     }
 
-    /// Sends a request. `effect` runs when it arrives, also when the caller has dropped
-    /// the returned receiver by then.
+    /// Sends a request. `effect` runs when the request arrives at the store, even if
+    /// the caller has dropped the returned receiver by then.
     pub(crate) fn send<T: Send + 'static>(
         self: &Arc<Self>,
         request: Request,
@@ -129,7 +129,8 @@ impl World {
         replied
     }
 
-    /// Sends a claim, which waits in the store as long as it says.
+    /// Sends a claim. If no job is ready, the store waits for one, up to the time that
+    /// the claim sets, before it replies.
     pub(crate) fn send_claim(
         self: &Arc<Self>,
         request: Request,
@@ -167,7 +168,7 @@ impl World {
     ) {
         let world = Arc::clone(self);
         if matches!(fault.kind, FaultKind::Silence(_)) {
-            // The sender is kept, so that the caller waits.
+            // Keep the sender of the reply, so that the caller waits for ever.
             return self.clock.after(relq_core::limits::MAX_DURATION, || drop(reply));
         }
         self.clock.after(ms(fault.after), move || {
@@ -184,7 +185,7 @@ impl World {
         });
     }
 
-    /// Claims without waiting.
+    /// Claims jobs in the store without waiting.
     pub(crate) fn claim(
         &self,
         ask: &ClaimRequest,
@@ -194,7 +195,8 @@ impl World {
         self.outcome(Operation::Claim, kind, || at_once(self.memory.claim(&ask)))
     }
 
-    /// Applies a call as its fault says.
+    /// Applies a call to the store, or returns an error, or does both, as the fault of
+    /// the call says.
     pub(crate) fn outcome<T>(
         &self,
         operation: Operation,
@@ -203,7 +205,9 @@ impl World {
     ) -> Result<T, Error> {
         let applied = kind.takes_effect().then(apply);
         match applied {
-            Some(result) if kind == FaultKind::None => result,
+            Some(result) if matches!(kind, FaultKind::None | FaultKind::InPart(_)) => {
+                result
+            }
             _ => Err(self.error(operation, kind)),
         }
     }
@@ -212,9 +216,10 @@ impl World {
         let at = ErrorContext { backend: self.capabilities.backend, operation };
         let source = "scripted".into();
         match kind {
-            FaultKind::None | FaultKind::LostReply(_) | FaultKind::Silence(_) => {
-                Error::Interrupted { at, source }
-            }
+            FaultKind::None
+            | FaultKind::InPart(_)
+            | FaultKind::LostReply(_)
+            | FaultKind::Silence(_) => Error::Interrupted { at, source },
             FaultKind::Unreadable => Error::Unreadable { at, source },
             FaultKind::Unavailable => Error::Unavailable { at, source },
             FaultKind::Full => Error::Full { at, source },
@@ -227,7 +232,8 @@ impl World {
         }
     }
 
-    /// Serves the claims that wait, and wakes again when the next job is due.
+    /// Gives ready jobs to the claims that wait, and runs again when the next job is
+    /// due.
     fn serve_waiting(self: &Arc<Self>) {
         let mut waiting = self.waiting.lock().unwrap();
         waiting.retain(|claim| !claim.reply.is_closed());
@@ -269,7 +275,7 @@ impl World {
         }
     }
 
-    /// Stores the job with this index.
+    /// Pushes the scenario's job with this index.
     pub(crate) fn push(self: &Arc<Self>, index: usize) {
         let plan = self.plan(index);
         let mut job = NewJob::new(index.to_string()).priority(Priority::NORMAL);
@@ -288,7 +294,7 @@ impl World {
         }
     }
 
-    /// Stores the jobs of a dead worker, and leases them to it.
+    /// Pushes the jobs of a worker that is dead, and leases them to it.
     pub(crate) fn abandon(self: &Arc<Self>) {
         let abandoned = self.scenario.abandoned.clone();
         let Some(jobs) = NonZeroU32::new(abandoned.jobs) else { return };
@@ -323,7 +329,7 @@ impl World {
     }
 }
 
-/// The result of a call to the store in memory, which never waits.
+/// Returns the result of a call to the store in memory. Such a call never waits.
 pub(crate) fn at_once<T>(call: impl Future<Output = T>) -> T {
     match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,

@@ -1,4 +1,4 @@
-//! Random scenarios.
+//! Generates random scenarios.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use relq_core::error::Operation;
@@ -12,8 +12,9 @@ pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
     prop_oneof![7 => any_scenario().boxed(), 1 => busy_scenario().boxed()]
 }
 
-/// Many short jobs at once, so that one call settles several and two calls are on their
-/// way, and one or two faults of settlements.
+/// Generates a scenario in which one call settles several jobs and two calls are
+/// pending at the same time. Many short jobs start at once, and one or two settlements
+/// fail.
 fn busy_scenario() -> impl Strategy<Value = Scenario> {
     let fault = || {
         let kind = prop_oneof![
@@ -52,7 +53,8 @@ fn busy_scenario() -> impl Strategy<Value = Scenario> {
 fn any_scenario() -> impl Strategy<Value = Scenario> {
     settings().prop_flat_map(|settings| {
         let lease = settings.lease;
-        // Calls are shared from 16 slots on, when many jobs end together.
+        // A worker with 16 slots or more has two calls pending at once. It gets more
+        // jobs, so that many of them end together.
         let most = if settings.concurrency < 16 { 14 } else { 40 };
         let faults = prop_oneof![
             2 => Just(Vec::new()).boxed(),
@@ -70,7 +72,8 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
         )
             .prop_map(|(seed, mut jobs, abandoned, faults, outages, suspends, end, settings)| {
                     if matches!(end, End::UntilEmpty) {
-                        // The queue is not empty before the last push.
+                        // Push all jobs at the start: otherwise the queue could be
+                        // empty before the last push.
                         jobs.iter_mut().for_each(|job| job.push_at = 0);
                     }
 
@@ -116,7 +119,7 @@ fn job(leases_are_shared: bool) -> impl Strategy<Value = JobPlan> {
         .prop_map(move |(push_at, lease, max_attempts, attempts, cancel_at)| {
             JobPlan {
                 push_at,
-                // With one lease for all jobs, no job has its own.
+                // If the backend has one lease for all jobs, no job has its own.
                 lease: lease.filter(|_| !leases_are_shared),
                 max_attempts,
                 attempts,
@@ -134,7 +137,8 @@ fn attempt() -> impl Strategy<Value = AttemptPlan> {
         1 => Just(HandlerResult::Discard),
         1 => Just(HandlerResult::Panic),
     ];
-    // Jobs that take equally long end together, so that one call settles them.
+    // The value 20 is frequent, so that jobs often end together and one call settles
+    // them.
     let runs = prop_oneof![Just(20_u64), 0..50_u64, 50..3000_u64, 3000..25_000_u64];
     let on_cancellation = select(vec![
         OnCancellation::Continue,
@@ -151,7 +155,7 @@ fn abandoned() -> impl Strategy<Value = Abandoned> {
         .prop_map(|(jobs, lease)| Abandoned { jobs, lease })
 }
 
-/// The operations that a worker calls.
+/// Generates one of the operations that a worker calls.
 fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         4 => Just(Operation::Settle),
@@ -185,10 +189,18 @@ fn call_fault(lease: u64) -> impl Strategy<Value = CallFault> {
         |(operation, nth, before, after, kind)| {
             let is_bounded = matches!(operation, Operation::Claim | Operation::Settle);
             let kind = match kind {
-                // A backend limits the time of every call itself; the worker limits
-                // only these two.
+                // Only a claim or a settlement may get no reply, because the worker
+                // limits their time. All other calls end, because a backend limits the
+                // time of every call itself.
                 FaultKind::Silence(effect) if !is_bounded => {
                     FaultKind::LostReply(effect)
+                }
+                FaultKind::None if operation == Operation::Extend && nth % 2 == 0 => {
+                    let is_applied = nth % 4 == 0;
+                    FaultKind::InPart(match is_applied {
+                        true => CallEffect::Applied,
+                        false => CallEffect::NotApplied,
+                    })
                 }
                 kind => kind,
             };
@@ -197,7 +209,22 @@ fn call_fault(lease: u64) -> impl Strategy<Value = CallFault> {
     )
 }
 
+/// A time in which one of two stores does not answer heartbeats.
+fn outage_in_part() -> impl Strategy<Value = Outage> {
+    let length = prop_oneof![10..2000_u64, 2000..40_000_u64];
+    (0..12_000_u64, length, effect()).prop_map(|(from, length, effect)| Outage {
+        operation: Some(Operation::Extend),
+        from,
+        length,
+        kind: FaultKind::InPart(effect),
+    })
+}
+
 fn outage() -> impl Strategy<Value = Outage> {
+    prop_oneof![4 => outage_of_all(), 1 => outage_in_part()]
+}
+
+fn outage_of_all() -> impl Strategy<Value = Outage> {
     let kind = prop_oneof![
         4 => Just(FaultKind::Unavailable),
         2 => effect().prop_map(FaultKind::LostReply),

@@ -1,4 +1,4 @@
-//! What happened, in order: calls, handlers, requests to the worker.
+//! Records the events of a run in their order: calls, handlers, requests to the worker.
 
 use std::{
     sync::{Arc, Mutex},
@@ -17,14 +17,14 @@ pub(crate) type Lease = Bytes;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
-    /// By the store's clock.
+    /// The time of the event by the store's clock.
     pub at: Duration,
     pub what: What,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum What {
-    /// A connection of the heartbeat is opened.
+    /// The worker sent a call, or began to open the connection of its heartbeats.
     Sent {
         call: usize,
         request: Request,
@@ -53,12 +53,12 @@ pub(crate) enum What {
     },
     StopAsked,
     HaltAsked,
-    /// `run` returned.
+    /// The worker's `run` returned.
     Over {
         result: Result<(), String>,
         summary: Summary,
     },
-    /// The worker does nothing more and has not ended.
+    /// The worker has not ended, but no event can happen any more.
     Hangs,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Request {
     pub settlements: Vec<Settlement>,
     pub ask: Option<Ask>,
     pub extended: Vec<Lease>,
-    /// The lease length of an extension.
+    /// The lease length that a heartbeat asks for.
     pub length: Duration,
 }
 
@@ -78,7 +78,8 @@ pub(crate) struct Ask {
     pub wait: Duration,
 }
 
-/// The halves of a reply. A half that the call did not have is `None`.
+/// The results in a reply, one for each operation of the call. The field of any other
+/// operation is `None`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reply {
     pub settled: Option<Result<Vec<Settled>, Refusal>>,
@@ -90,7 +91,8 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Whether the reply goes to the heartbeat, or gives it a lease to extend.
+    /// Whether the reply can wake the heartbeat thread: that thread has sent the call,
+    /// or the reply delivers jobs whose leases it must extend.
     pub(crate) fn concerns_the_heartbeat(&self) -> bool {
         let claims = matches!(&self.claimed, Some(Ok(jobs)) if !jobs.is_empty());
         claims || self.extended.is_some() || self.other.is_some()
@@ -106,14 +108,14 @@ pub(crate) struct Delivered {
     pub length: Duration,
 }
 
-/// An error, as far as the checks need it.
+/// The properties of a call's error that the checks read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub is_uncertain: bool,
     pub needs_help: bool,
     pub is_never: bool,
     pub is_wrong_server: bool,
-    /// The store refuses the content of the call.
+    /// Whether the store refused the content of the call.
     pub is_of_content: bool,
 }
 

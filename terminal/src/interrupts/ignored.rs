@@ -1,7 +1,8 @@
 //! Detects whether the program was started with SIGHUP ignored, as `nohup` does.
 //!
-//! A process cannot query this without unsafe code. Linux shows it in a file. On other
-//! systems a child process, which inherits ignored signals, sends itself a hangup.
+//! A process cannot query this without unsafe code. On Linux a file in `/proc` shows
+//! it. On other systems a child process, which inherits ignored signals, sends itself
+//! SIGHUP.
 
 use std::{
     fs, io,
@@ -20,14 +21,16 @@ pub(super) fn is_hangup_ignored() -> io::Result<bool> {
     }
 }
 
-/// Reads the status file of a process on Linux: signal 1 is the lowest bit.
+/// Whether the text of Linux's `/proc/PID/status` shows that SIGHUP is ignored. SIGHUP
+/// is signal 1, so it is the lowest bit of the mask of ignored signals. `None` if the
+/// text has no such mask.
 fn of_status(status: &str) -> Option<bool> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
     Some(mask & (1 << (Signal::HUP.as_raw() - 1)) != 0)
 }
 
-/// A shell survives its own hangup only if the signal is ignored.
+/// Starts a shell that sends itself SIGHUP. If the shell survives, SIGHUP is ignored.
 fn by_trying() -> io::Result<bool> {
     let mut shell = Command::new("sh");
     shell.args(["-c", "kill -HUP $$"]).stdin(Stdio::null()).stdout(Stdio::null());

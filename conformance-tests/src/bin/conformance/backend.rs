@@ -1,4 +1,4 @@
-//! The backends that the program supports.
+//! The backends that the program `conformance` can test.
 
 use clap::ValueEnum;
 
@@ -34,13 +34,16 @@ impl Backend {
         }
     }
 
-    /// The URL of a backend on the Redis server at `server`.
-    pub(crate) fn on(self, server: &str) -> String {
-        match self {
-            Self::ProcessingListShared => {
-                format!("processing-list+{server}?mode=shared")
-            }
-            other => format!("{}+{server}", other.name()),
-        }
+    /// The URL that opens a queue of this backend on the Redis server at `server`, with
+    /// options such as `replicas=1`.
+    pub(crate) fn on(self, server: &str, options: &[String]) -> String {
+        let (scheme, own) = match self {
+            Self::ProcessingListShared => ("processing-list", Some("mode=shared")),
+            other => (other.name(), None),
+        };
+        let options: Vec<_> =
+            own.into_iter().chain(options.iter().map(String::as_str)).collect();
+        let mark = if options.is_empty() { "" } else { "?" };
+        format!("{scheme}+{server}{mark}{}", options.join("&"))
     }
 }

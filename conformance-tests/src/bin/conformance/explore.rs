@@ -1,10 +1,22 @@
 //! `conformance explore`: every order of the commands of a few actors.
 
-use std::sync::Arc;
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
 
 use relq_conformance::{
-    Subject, explore,
-    own::{Circular, Keyspace, ProcessingList, ProcessingListShared, Stream, Zset},
+    Subject,
+    explore::{self, Explored, Faults, Limits},
+    own::{
+        Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Stream, Zset,
+    },
 };
 use serde::Serialize;
 
@@ -12,33 +24,74 @@ use crate::{SuiteResult, backend::Backend};
 
 /// Explore every order of the commands of a few actors
 ///
-/// Plays each scene on a private Redis server in every order of its commands, with a
-/// death of an actor before each of them. Exits with 1 when a run breaks a
-/// promise, and shows a picture of that run.
+/// Plays each scene on a private Redis server, or on SQLite in a temporary folder, in
+/// every order of its commands or statements, with at most the given number of faults
+/// in a run. Exits with 1 when a run breaks a promise, and shows a picture of that run.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The backend
+    /// The backend to explore
     #[arg(long, value_enum)]
     backend: Backend,
 
-    /// Only the scene of this name
-    #[arg(long, value_name = "NAME")]
+    /// Explore only one scene: the name of a scene, or its text, such as `p push j | a
+    /// claim 1 l0 | r recover 5`
+    #[arg(long, value_name = "SCENE")]
     scene: Option<String>,
 
-    /// The most actors that die in one run
+    /// How many actors die in one run at most
     #[arg(long, value_name = "N", default_value_t = 1)]
     deaths: usize,
 
-    /// Play the scene once, with these decisions, as a failure prints them
+    /// How many more actors die in one run at most, whose last command runs later
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    late: usize,
+
+    /// How many connections of living actors break in one run at most
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    cuts: usize,
+
+    /// How many commands in one run at most get another random answer of the server:
+    /// other keys of RANDOMKEY, other members, another order of SCAN
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    draws: usize,
+
+    /// Stop the search of a scene when it knows this many states; such a scene is not
+    /// complete
+    #[arg(long, value_name = "N", default_value_t = explore::DEFAULT_STATES)]
+    states: usize,
+
+    /// How many scenes are explored at the same time [default: the number of
+    /// processors]
+    #[arg(long, value_name = "N")]
+    parallel: Option<NonZeroUsize>,
+
+    /// Save the progress of each search in this folder, and continue from what is saved
+    /// there
+    #[arg(long, value_name = "FOLDER", conflicts_with = "random")]
+    resume: Option<PathBuf>,
+
+    /// Play the large scenes in random orders, which depend only on this seed
+    #[arg(long, value_name = "SEED", requires = "runs")]
+    random: Option<u64>,
+
+    /// How many random runs each scene gets
+    #[arg(long, value_name = "N", requires = "random")]
+    runs: Option<u64>,
+
+    /// Play the scene once, with the decisions that a failure has printed
     #[arg(long, value_name = "DECISIONS", requires = "scene")]
     replay: Option<String>,
+
+    /// Write the picture of the replayed run, or of the first failure, to this SVG file
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
 
     /// Print one JSON object
     #[arg(long, conflicts_with = "replay")]
     json: bool,
 }
 
-/// The result for a backend.
+/// The results of all scenes on one backend.
 #[derive(Serialize, Default)]
 struct Summary {
     backend: &'static str,
@@ -48,10 +101,17 @@ struct Summary {
     /// The number of decisions of the longest run.
     longest: usize,
     seconds: f64,
-    /// The most actors that died in one run.
+    /// The most faults in one run.
     deaths: usize,
+    late: usize,
+    cuts: usize,
+    draws: usize,
+    /// The seed of the random runs. `None` if every order was tried.
+    seed: Option<u64>,
     /// Whether every order of each scene was tried.
     complete: bool,
+    /// The scenes in which some orders were not tried.
+    bounded: Vec<String>,
     /// The scenes that break a promise.
     failed: Vec<String>,
     /// The scenes that need options that the backend does not support.
@@ -67,64 +127,179 @@ impl Args {
             Backend::ProcessingListShared => Arc::new(ProcessingListShared),
             Backend::Keyspace => Arc::new(Keyspace::default()),
             Backend::Stream => Arc::new(Stream),
-            Backend::Sqlite => {
-                return Err("explore is for backends on Redis".into());
-            }
+            Backend::Sqlite => Arc::new(Sqlite),
         };
         if let (Some(scene), Some(decisions)) = (&self.scene, &self.replay) {
-            let played = explore::replay(&subject, scene, decisions);
-            let (Ok(picture) | Err(picture)) = &played;
-            println!("{picture}");
-            return Ok(played.is_ok());
+            return self.replay(&subject, scene, decisions);
         }
-        let mut summary = Summary {
-            backend: self.backend.name(),
-            deaths: self.deaths,
-            ..Summary::default()
-        };
-        for scene in explore::scenes() {
-            if self.scene.as_deref().is_none_or(|only| only == scene) {
-                self.one(&subject, scene, &mut summary)?;
-            }
+        if let Some(folder) = &self.resume {
+            std::fs::create_dir_all(folder)?;
         }
-        summary.complete = summary.failed.is_empty() && summary.scenes > 0;
+        let start = Instant::now();
+        let scenes = self.scenes();
+        let explored = self.explore_all(&subject, &scenes)?;
+        let mut summary = self.summary(&scenes, explored);
+        summary.seconds = start.elapsed().as_secs_f64();
         if self.json {
             println!("{}", serde_json::to_string_pretty(&summary)?);
         } else {
-            let Summary { backend, scenes, runs, states, seconds, .. } = &summary;
-            let result = if summary.complete { "complete" } else { "FAILED" };
-            println!(
-                "{backend}: {scenes} scenes, {runs} runs, {states} states in \
-                 {seconds:.0} s, {result}"
-            );
+            println!("{summary}");
         }
-        Ok(summary.complete)
+        Ok(summary.failed.is_empty() && summary.scenes > 0)
     }
 
-    fn one(
+    fn replay(
         &self,
         subject: &Arc<dyn Subject>,
         scene: &str,
-        summary: &mut Summary,
-    ) -> SuiteResult<()> {
-        let Some(explored) = explore::explore(subject, scene, self.deaths)? else {
-            if !self.json {
-                println!("{scene:<36} unsupported");
-            }
-            summary.unsupported.push(scene.to_owned());
-            return Ok(());
-        };
-        if !self.json || explored.failure.is_some() {
-            eprintln!("{explored}");
+        decisions: &str,
+    ) -> SuiteResult<bool> {
+        let played = explore::replay(subject, scene, decisions);
+        let (Ok(picture) | Err(picture)) = &played;
+        println!("{picture}");
+        if let Some(file) = &self.picture {
+            write(file, &explore::picture(subject, scene, decisions)?)?;
         }
-        summary.scenes += 1;
-        summary.runs += explored.runs;
-        summary.states += explored.states;
-        summary.longest = summary.longest.max(explored.longest);
-        summary.seconds += explored.took.as_secs_f64();
-        if explored.failure.is_some() {
-            summary.failed.push(explored.scene);
-        }
-        Ok(())
+        Ok(played.is_ok())
     }
+
+    fn scenes(&self) -> Vec<String> {
+        match (&self.scene, self.random) {
+            (Some(scene), _) => vec![scene.clone()],
+            (None, None) => explore::scenes().map(str::to_owned).collect(),
+            (None, Some(_)) => explore::large_scenes().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Explores the scenes, some at the same time. Returns their results in the order of
+    /// the scenes; `None` for a scene that the backend does not support.
+    fn explore_all(
+        &self,
+        subject: &Arc<dyn Subject>,
+        scenes: &[String],
+    ) -> SuiteResult<Vec<Option<Explored>>> {
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(vec![None; scenes.len()]);
+        let worker = || {
+            while let Some((at, scene)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                scenes.get(at).map(|scene| (at, scene))
+            } {
+                let explored = self.explore_one(subject, scene);
+                self.show(scene, &explored);
+                let mut all = results.lock().unwrap_or_else(PoisonError::into_inner);
+                all[at] = Some(explored);
+            }
+        };
+        let parallel = self.parallel.or(thread::available_parallelism().ok());
+        let parallel = parallel.map_or(1, NonZeroUsize::get).min(scenes.len());
+        thread::scope(|scope| {
+            for _ in 0..parallel {
+                scope.spawn(worker);
+            }
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let results = results.into_iter().flatten().collect::<Result<Vec<_>, String>>();
+        results.map_err(Into::into)
+    }
+
+    fn explore_one(
+        &self,
+        subject: &Arc<dyn Subject>,
+        scene: &str,
+    ) -> Result<Option<Explored>, String> {
+        if let (Some(seed), Some(runs)) = (self.random, self.runs) {
+            return explore::explore_random(
+                subject,
+                scene,
+                self.faults(),
+                (seed, runs),
+            );
+        }
+        let mut limits = Limits::of(self.faults());
+        limits.states = self.states;
+        limits.resume = self.resume.as_ref().map(|folder| {
+            folder.join(format!("{}-{}", self.backend.name(), file_name(scene)))
+        });
+        explore::explore_within(subject, scene, &limits)
+    }
+
+    fn faults(&self) -> Faults {
+        Faults {
+            deaths: self.deaths,
+            late: self.late,
+            cuts: self.cuts,
+            draws: self.draws,
+        }
+    }
+
+    fn show(&self, scene: &str, explored: &Result<Option<Explored>, String>) {
+        match explored {
+            Ok(Some(explored)) if !self.json || explored.failure.is_some() => {
+                eprintln!("{explored}");
+            }
+            Ok(None) if !self.json => eprintln!("{scene:<36} unsupported"),
+            _ => {}
+        }
+        if let (Some(file), Ok(Some(Explored { picture: Some(picture), .. }))) =
+            (&self.picture, explored)
+            && let Err(error) = write(file, picture)
+        {
+            eprintln!("{error}");
+        }
+    }
+
+    fn summary(&self, scenes: &[String], explored: Vec<Option<Explored>>) -> Summary {
+        let Faults { deaths, late, cuts, draws } = self.faults();
+        let (backend, seed) = (self.backend.name(), self.random);
+        let mut summary =
+            Summary { backend, deaths, late, cuts, draws, seed, ..Summary::default() };
+        for (scene, explored) in scenes.iter().zip(explored) {
+            let Some(explored) = explored else {
+                summary.unsupported.push(scene.clone());
+                continue;
+            };
+            summary.scenes += 1;
+            summary.runs += explored.runs;
+            summary.states += explored.states;
+            summary.longest = summary.longest.max(explored.longest);
+            if explored.failure.is_some() {
+                summary.failed.push(scene.clone());
+            } else if explored.is_bounded {
+                summary.bounded.push(scene.clone());
+            }
+        }
+        summary.complete = summary.scenes > 0
+            && summary.failed.is_empty()
+            && summary.bounded.is_empty();
+        summary
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { backend, scenes, runs, states, seconds, seed, .. } = self;
+        let result = match seed {
+            _ if !self.failed.is_empty() => "FAILED".to_owned(),
+            Some(seed) => format!("random, seed {seed}"),
+            None if self.complete => "complete".to_owned(),
+            None => format!("bounded in {}", self.bounded.join(", ")),
+        };
+        write!(
+            f,
+            "{backend}: {scenes} scenes, {runs} runs, {states} states in {seconds:.0} \
+             s, {result}"
+        )
+    }
+}
+
+fn write(file: &Path, text: &str) -> SuiteResult<()> {
+    std::fs::write(file, text)
+        .map_err(|error| format!("{}: {error}", file.display()).into())
+}
+
+/// A name for the file of a scene, which may be given as text.
+fn file_name(scene: &str) -> String {
+    let letter = |it: char| if it.is_ascii_alphanumeric() { it } else { '_' };
+    scene.chars().map(letter).collect()
 }

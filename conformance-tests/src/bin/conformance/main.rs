@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether the backend passed.
+/// Carries out a command. Returns whether the backend kept all its promises.
 fn run(command: Command) -> SuiteResult<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
     match command {

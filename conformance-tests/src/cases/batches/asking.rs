@@ -1,4 +1,5 @@
-//! Reading batches, including batches that do not exist (B6, R19, R23).
+//! Calls that read the state of batches, including batches that do not exist (B6, R19,
+//! R23).
 
 use std::num::NonZeroU32;
 
@@ -14,7 +15,7 @@ use crate::{
 };
 
 case!(an_unknown_batch_is_an_answer: R21 => Batches);
-/// Calls about an unknown batch return at once and without an error.
+/// Each call about a batch that does not exist returns at once and without an error.
 async fn an_unknown_batch_is_an_answer(store: &Store) {
     let actor = store.actor("maker").await;
     let (batches, none) = (actor.batches(), batch("none"));
@@ -32,7 +33,7 @@ async fn an_unknown_batch_is_an_answer(store: &Store) {
 }
 
 case!(pages_show_every_batch: R23 => Batches);
-/// The pages list every batch once, in the order of the ids.
+/// The pages of `list_batches` contain every batch once, in the order of the batch ids.
 async fn pages_show_every_batch(store: &Store) {
     let actor = store.actor("maker").await;
     let names = ["b", "a.1", "c", "A", "a-2", "0", "z_9"];
@@ -76,7 +77,8 @@ async fn batches_of_queues_are_apart(store: &Store) {
 }
 
 case!(pieces_show: R23 => Batches);
-/// Pieces are listed among the jobs of the queue, with their batch.
+/// A peek lists the pieces of batches among the queue's other jobs. Each piece names
+/// its batch.
 async fn pieces_show(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 5).await;
@@ -96,8 +98,8 @@ async fn pieces_show(store: &Store) {
 }
 
 case!(a_long_page_of_batches_is_whole: R23 => Batches);
-/// A page with fewer batches than requested is the last page, for any number of
-/// batches.
+/// A page of `list_batches` is full unless it is the last one, even if it has more
+/// than a thousand batches.
 async fn a_long_page_of_batches_is_whole(store: &Store) {
     let actor = store.actor("maker").await;
     let many = 1005;

@@ -1,4 +1,4 @@
-//! A cancelled batch gives out no pieces, accepts none, and ends (B7).
+//! After a cancel, a batch gives out no pieces, accepts no new ones, and ends (B7).
 
 use std::num::NonZeroU16;
 
@@ -19,8 +19,8 @@ use crate::{
 };
 
 case!(a_cancelled_batch_gives_nothing: B7 => Batches);
-/// Pieces that have not started are dropped, and if none is leased the batch ends
-/// at once.
+/// A cancel drops the pieces that have not started. If no piece is leased, the batch
+/// ends at once.
 async fn a_cancelled_batch_gives_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 5).await;
@@ -36,7 +36,7 @@ async fn a_cancelled_batch_gives_nothing(store: &Store) {
 }
 
 case!(a_cancel_drops_what_is_retried: B7 B9 => Batches);
-/// Pieces that wait for a retry are dropped as well.
+/// A cancelled batch also drops its pieces that wait for a retry.
 async fn a_cancel_drops_what_is_retried(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 2).await;
@@ -52,8 +52,8 @@ async fn a_cancel_drops_what_is_retried(store: &Store) {
 }
 
 case!(a_running_piece_is_told: B7 => Batches);
-/// The heartbeat tells the worker of a running piece about the cancel. That ends
-/// the batch.
+/// When the batch of a leased piece was cancelled, the worker's next heartbeat reports
+/// the cancel and ends that piece. If it is the last piece, the batch completes.
 async fn a_running_piece_is_told(store: &Store) {
     let (worker, operator) = (store.actor("w").await, store.actor("o").await);
     let made = worker.submit(&telling("b"), 3).await;
@@ -91,7 +91,8 @@ async fn what_is_done_meanwhile_counts(store: &Store) {
 }
 
 case!(nothing_comes_back_to_a_cancelled_batch: B7 => Batches);
-/// A piece that would return to a cancelled batch is dropped.
+/// If a leased piece of a cancelled batch is retried, given back, released or
+/// recovered, it is dropped.
 async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&telling("b"), 7).await;
@@ -118,7 +119,8 @@ async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
 }
 
 case!(thousands_are_cancelled: B7 => Batches);
-/// Thousands of pieces are dropped, and none is given out meanwhile.
+/// A cancelled batch drops thousands of pieces. While it does, no claim gets one of
+/// them.
 async fn thousands_are_cancelled(store: &Store) {
     let (actor, worker) = (store.actor("o").await, store.actor("w").await);
     let made = actor.make(&telling("b")).await;
@@ -171,9 +173,9 @@ async fn a_cancel_spares_the_others(store: &Store) {
 }
 
 case!(a_cancel_spares_others_of_the_same_id: R1 B7 => Batches ClientIds);
-/// A cancel drops only the pieces of its own batch. Where a backend accepts
-/// such ids, a plain job and a piece of another batch may wait under the ids of two
-/// leased pieces.
+/// A cancel drops only the pieces of its own batch, even if a plain job and a piece of
+/// another batch wait under the ids of two leased pieces. (Some backends refuse such
+/// ids.)
 async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
     let actor = store.actor("worker").await;
     let gone = actor.submit(&NewBatch::new(batch("gone")), 2).await;
@@ -205,7 +207,8 @@ async fn a_cancel_spares_others_of_the_same_id(store: &Store) {
 }
 
 case!(a_last_lease_of_a_cancelled_batch_is_dropped: B7 => Batches);
-/// A piece whose lease expires is dropped and not buried, even on its last attempt.
+/// A piece of a cancelled batch whose lease expires is dropped and not buried, even on
+/// its last attempt.
 async fn a_last_lease_of_a_cancelled_batch_is_dropped(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&telling("b")).await;

@@ -1,4 +1,5 @@
-//! A batch completes once, and every caller that asks learns of it (B1, B5).
+//! A batch completes exactly once, and every caller that reads or waits for it learns
+//! of the completion (B1, B5).
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -76,7 +77,7 @@ async fn the_last_piece_completes(store: &Store) {
 }
 
 case!(a_completion_job_is_whole: B5 R2 => Batches);
-/// The completion job arrives unchanged.
+/// The completion job is delivered with the payload and options that were requested.
 async fn a_completion_job_is_whole(store: &Store) {
     let actor = store.actor("worker").await;
     let job = NewJob::new(vec![0, 255])
@@ -95,8 +96,8 @@ async fn a_completion_job_is_whole(store: &Store) {
 }
 
 case!(a_completion_is_read_later: B5 => Batches);
-/// The record can be read later, by a caller that did not listen for the
-/// completion.
+/// A caller that did not wait for the completion of a batch can read the batch's record
+/// later.
 async fn a_completion_is_read_later(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
@@ -114,8 +115,8 @@ async fn a_completion_is_read_later(store: &Store) {
 }
 
 case!(a_completion_goes_to_another_queue: B5 => Batches);
-/// A completion job for another queue arrives there once, whichever call forwards
-/// it.
+/// If the completion job belongs to another queue, it arrives there exactly once,
+/// whichever call forwards it.
 async fn a_completion_goes_to_another_queue(store: &Store) {
     if store.fit(&["jobs", "others"]).len() < 2 {
         return;
@@ -141,9 +142,9 @@ async fn a_completion_goes_to_another_queue(store: &Store) {
 }
 
 case!(whatever_completes_tells_another_queue: B5 B7 => Batches);
-/// Whichever call ends the last piece, the other queue gets the completion job
-/// at once, without a recovery: a heartbeat, a worker's release, or an operator's
-/// cancel.
+/// If the last piece of a batch is ended by a heartbeat, a worker's release or an
+/// operator's cancel, the completion job arrives in the other queue at once, without a
+/// recovery.
 async fn whatever_completes_tells_another_queue(store: &Store) {
     if store.fit(&["jobs", "others"]).len() < 2 {
         return;
@@ -174,7 +175,7 @@ async fn whatever_completes_tells_another_queue(store: &Store) {
 }
 
 case!(workers_at_once_complete_once: B5 => Batches);
-/// Workers that end the last pieces at the same time complete the batch once.
+/// If several workers end the last pieces at the same time, the batch completes once.
 async fn workers_at_once_complete_once(store: &Store) {
     let maker = store.actor("maker").await;
     for round in 0..5 {
@@ -197,8 +198,7 @@ async fn workers_at_once_complete_once(store: &Store) {
 }
 
 case!(a_waiter_is_told: B5 => Batches);
-/// A waiting caller gets the completion in time, and not before the batch
-/// completes.
+/// A wait for a batch returns as soon as the batch completes, and not before.
 async fn a_waiter_is_told(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
@@ -219,7 +219,8 @@ async fn a_waiter_is_told(store: &Store) {
 }
 
 case!(a_wait_for_a_batch_ends_in_time: R21 => Batches);
-/// A wait ends in time, and returns the state of the batch.
+/// If a caller waits for a batch that does not complete, the wait ends after its time
+/// limit and returns the batch's current state.
 async fn a_wait_for_a_batch_ends_in_time(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
@@ -237,7 +238,7 @@ async fn a_wait_for_a_batch_ends_in_time(store: &Store) {
 }
 
 case!(dropped_settlements_complete_once: B5 R22 => Batches);
-/// Dropped settle calls leave a batch that completes once.
+/// If the futures of settlements are dropped, the batch still completes, exactly once.
 async fn dropped_settlements_complete_once(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 6).await;

@@ -1,4 +1,4 @@
-//! A piece counts once in all circumstances (B2, B8).
+//! Each piece of a batch is counted exactly once, however it ends (B2, B8).
 
 use relq_core::{
     Disposition, NewJob,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 case!(every_end_is_counted: B2 B8 R23 => Batches ClientIds);
-/// Each way in which a piece ends has its own count.
+/// Each piece is counted as done, failed or dropped, depending on how it ended.
 async fn every_end_is_counted(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -45,7 +45,7 @@ async fn every_end_is_counted(store: &Store) {
 }
 
 case!(a_second_ack_counts_nothing: B2 => Batches);
-/// A second ack of a piece counts nothing.
+/// A second ack of a piece does not change the counts of its batch.
 async fn a_second_ack_counts_nothing(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 2).await;
@@ -62,7 +62,7 @@ async fn a_second_ack_counts_nothing(store: &Store) {
 }
 
 case!(a_redelivered_piece_counts_once: B2 => Batches);
-/// A piece that was delivered twice counts once, by the ack of its holder.
+/// A piece that was delivered twice counts once, when its current holder acks it.
 async fn a_redelivered_piece_counts_once(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 2).await;
@@ -83,7 +83,7 @@ async fn a_redelivered_piece_counts_once(store: &Store) {
 }
 
 case!(a_buried_piece_has_failed: B8 => Batches);
-/// A buried piece has failed. A redrive turns it into a plain job.
+/// A buried piece counts as failed. A redrive turns it into a plain job.
 async fn a_buried_piece_has_failed(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 2).await;
@@ -103,7 +103,8 @@ async fn a_buried_piece_has_failed(store: &Store) {
 }
 
 case!(a_piece_out_of_attempts_has_failed: B8 R11 => Batches);
-/// A piece whose last lease expired has failed. That can complete its batch.
+/// A piece whose lease expires on its last attempt counts as failed. If it is the last
+/// piece, the batch completes.
 async fn a_piece_out_of_attempts_has_failed(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&telling("b")).await;
@@ -121,7 +122,8 @@ async fn a_piece_out_of_attempts_has_failed(store: &Store) {
 }
 
 case!(a_batchs_stats_add_up: B2 => Batches);
-/// The counts add up after any operations, and whenever no call is running.
+/// While several workers run the pieces of a batch, its counts add up to the number of
+/// pieces after each operation.
 async fn a_batchs_stats_add_up(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&telling("b"), 40).await;

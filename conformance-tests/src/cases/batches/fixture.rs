@@ -14,7 +14,7 @@ use relq_core::{
 
 use crate::harness::{actor::Actor, checks::numbered};
 
-/// The payload of every completion job.
+/// The payload of the completion job of every batch.
 pub(super) const COMPLETE: &str = "complete";
 
 pub(super) fn batch(text: &str) -> BatchId {
@@ -25,21 +25,22 @@ pub(super) fn limit(pieces: u32) -> Option<NonZeroU32> {
     Some(NonZeroU32::new(pieces).expect("a limit is not zero"))
 }
 
-/// A batch whose completion pushes a job to its own queue.
+/// Describes a new batch. Its completion pushes the job [`COMPLETE`] to the batch's own
+/// queue.
 pub(super) fn telling(id: &str) -> NewBatch {
     NewBatch::new(batch(id)).on_complete(OnComplete::new(NewJob::new(COMPLETE)))
 }
 
 impl Actor {
-    /// The batches of the queue.
+    /// Returns the queue's batch calls. Panics if the backend has no batches.
     pub(super) fn batches(&self) -> &dyn BatchQueue {
         self.batch_queue().expect("the backend supports batches")
     }
 
-    /// Creates a batch that does not exist yet.
+    /// Creates a batch, asserts that it did not exist before, and returns its id.
     pub(super) async fn make(&self, new: &NewBatch) -> BatchId {
         let made = self.batches().create(new).await.expect("the call is answered");
-        assert_eq!(made, Created::Stored);
+        assert_eq!(made, Created::Stored, "B1: the creation of batch {}", new.id);
         new.id.clone()
     }
 
@@ -53,28 +54,28 @@ impl Actor {
         let added = self.batches().add(batch, &pieces, None).await;
         match added.expect("the call is answered") {
             Added::Stored(pushed) => {
-                assert_eq!(pushed.len(), pieces.len());
+                assert_eq!(pushed.len(), pieces.len(), "B1: the results of the pieces");
                 let is_stored = |one: &Pushed| matches!(one, Pushed::Stored(_));
-                assert!(pushed.iter().all(is_stored), "{pushed:?}");
+                assert!(pushed.iter().all(is_stored), "B1: not all stored: {pushed:?}");
             }
             other => panic!("not added: {other:?}"),
         }
     }
 
-    /// Seals an existing batch.
+    /// Seals an existing batch, and returns its status after that.
     pub(super) async fn close(&self, batch: &BatchId) -> BatchStatus {
         let sealed = self.batches().seal(batch).await.expect("the call is answered");
         self.adds_up(sealed.expect("the batch is there"))
     }
 
-    /// Cancels an existing batch.
+    /// Cancels an existing batch, and returns its status after that.
     pub(super) async fn call_off(&self, batch: &BatchId) -> BatchStatus {
         let cancelled = self.batches().cancel_batch(batch).await;
         let cancelled = cancelled.expect("the call is answered");
         self.adds_up(cancelled.expect("the batch is there"))
     }
 
-    /// The status of an existing batch.
+    /// Reads the status of a batch, which must exist.
     pub(super) async fn status(&self, batch: &BatchId) -> BatchStatus {
         let known = self.batches().batch(batch).await.expect("the call is answered");
         self.adds_up(known.expect("the batch is there"))
@@ -103,31 +104,32 @@ impl Actor {
         outcome: BatchOutcome,
     ) {
         let status = self.status(batch).await;
-        assert_eq!(status.outcome(), Some(outcome), "{status:?}");
-        assert!(status.completed_at.is_some(), "{status:?}");
-        assert_eq!(status.leased + status.waiting, 0, "{status:?}");
+        assert_eq!(status.outcome(), Some(outcome), "B5: batch {batch}: {status:?}");
+        assert!(status.completed_at.is_some(), "B5: batch {batch}: {status:?}");
+        assert_eq!(status.leased + status.waiting, 0, "B5: batch {batch}: {status:?}");
     }
 
     /// Asserts that the batch has not completed.
     pub(super) async fn assert_running(&self, batch: &BatchId) {
         let status = self.status(batch).await;
-        assert_eq!(status.outcome(), None, "{status:?}");
-        assert_eq!(status.completed_at, None, "{status:?}");
+        assert_eq!(status.outcome(), None, "B1: batch {batch}: {status:?}");
+        assert_eq!(status.completed_at, None, "B1: batch {batch}: {status:?}");
     }
 }
 
-/// `count` pieces, each with its own number and the name of its batch.
+/// Returns `count` different payloads for pieces. Each names its batch and has its own
+/// number.
 pub(super) fn pieces(batch: &BatchId, count: usize) -> Vec<Bytes> {
     let numbered = numbered(count).into_iter();
     numbered.map(|one| Bytes::from(format!("{batch} {}", one.escape_ascii()))).collect()
 }
 
-/// The number of deliveries that are pieces of that batch.
+/// Counts the deliveries that are pieces of the batch `id`.
 pub(super) fn of(taken: &[Delivery], id: &BatchId) -> usize {
     taken.iter().filter(|one| one.batch.as_ref() == Some(id)).count()
 }
 
-/// The number of deliveries that are completion jobs.
+/// Counts the deliveries that are completion jobs.
 pub(super) fn completed(taken: &[Delivery]) -> usize {
     taken.iter().filter(|one| one.payload == COMPLETE).count()
 }

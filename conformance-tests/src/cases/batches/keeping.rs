@@ -1,4 +1,5 @@
-//! How long a record is kept, and which data remain after that (B6).
+//! The record of a completed batch is kept for the requested time, and is then removed
+//! completely (B6).
 
 use std::time::Duration;
 
@@ -15,11 +16,13 @@ use crate::{
 
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 const A_BIT: Duration = Duration::from_secs(1);
-/// Longer than a backend remembers ids and results of pushes (R4).
+/// A time after which a backend has forgotten job ids and the results of push tokens
+/// (R4).
 const MEMORY: Duration = Duration::from_secs(6 * 60);
 
 case!(a_record_is_kept_for_its_time: B6 => Batches);
-/// The record stays unchanged for the requested time, and is then removed.
+/// The record of a completed batch stays unchanged for the requested time, and is then
+/// removed.
 async fn a_record_is_kept_for_its_time(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b").retention(RETENTION), 2).await;
@@ -39,7 +42,8 @@ async fn a_record_is_kept_for_its_time(store: &Store) {
 }
 
 case!(a_name_can_be_used_again: B5 B6 => Batches);
-/// A batch with a name that was used before pushes its own completion job.
+/// After a batch was removed, a new batch can have the same name and pushes its own
+/// completion job.
 async fn a_name_can_be_used_again(store: &Store) {
     let actor = store.actor("worker").await;
     let new = telling("b").retention(NewBatch::MIN_RETENTION);
@@ -54,7 +58,7 @@ async fn a_name_can_be_used_again(store: &Store) {
 }
 
 case!(a_dead_letter_outlives_its_batch: B6 B8 => Batches);
-/// A dead letter outlives the record of its batch.
+/// A dead letter stays in the queue after the record of its batch was removed.
 async fn a_dead_letter_outlives_its_batch(store: &Store) {
     let actor = store.actor("worker").await;
     let new = NewBatch::new(batch("b")).retention(A_BIT);

@@ -1,4 +1,4 @@
-//! Creating, filling and sealing batches (B1, R4, R5).
+//! Tests of the calls that create a batch, add pieces to it and seal it (B1, R4, R5).
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::{
 };
 
 case!(a_batch_is_made_once: B10 => Batches);
-/// A create whose reply was lost is repeated, and the batch exists once, as first
-/// created.
+/// If the reply to a create was lost, the client can repeat the create. The batch then
+/// exists once, as it was first created.
 async fn a_batch_is_made_once(store: &Store) {
     let actor = store.actor("maker").await;
     let new = NewBatch::new(batch("b"))
@@ -102,7 +102,7 @@ async fn pieces_are_added_all_or_none(store: &Store) {
 }
 
 case!(a_closed_batch_takes_nothing: B1 => Batches);
-/// A sealed, cancelled or completed batch accepts no pieces.
+/// A sealed, cancelled or completed batch accepts no more pieces.
 async fn a_closed_batch_takes_nothing(store: &Store) {
     let actor = store.actor("maker").await;
     let sealed = actor.submit(&NewBatch::new(batch("sealed")), 1).await;
@@ -124,8 +124,8 @@ async fn a_closed_batch_takes_nothing(store: &Store) {
 }
 
 case!(an_add_can_be_repeated: R4 B1 => Batches PushTokens);
-/// An add whose reply was lost can be repeated, even if the batch has been
-/// sealed meanwhile.
+/// If the reply to an add was lost, the client can repeat the add, even if the batch
+/// was sealed in the meantime.
 async fn an_add_can_be_repeated(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -144,7 +144,8 @@ async fn an_add_can_be_repeated(store: &Store) {
 }
 
 case!(a_piece_of_a_known_id_is_added_once: R4 B2 => Batches ClientIds);
-/// Adding a client-made id twice makes one piece.
+/// If the batch already has a piece with the same client-made id, the new piece is a
+/// duplicate and is not added.
 async fn a_piece_of_a_known_id_is_added_once(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -178,7 +179,7 @@ async fn sealing_twice_is_sealing_once(store: &Store) {
 }
 
 case!(a_piece_is_a_job: R2 => Batches);
-/// A piece is a job that names its batch.
+/// A piece is claimed and settled like any job, and its delivery names its batch.
 async fn a_piece_is_a_job(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;

@@ -1,4 +1,5 @@
-//! The promises of a backend with batches beyond the rules of jobs (B1 to B10).
+//! Tests of batches. A backend that supports batches keeps the rules B1 to B10 beside
+//! the rules for jobs.
 
 mod asking;
 mod cancelling;

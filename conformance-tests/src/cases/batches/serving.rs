@@ -1,4 +1,5 @@
-//! Which pieces a claim takes, and how many may be leased at once (B3, B4, B9).
+//! Tests which pieces a claim takes, and how many pieces of a batch may be leased at
+//! the same time (B3, B4, B9).
 
 use relq_core::{
     ClaimRequest, Delivery, Disposition, NewJob,
@@ -26,7 +27,8 @@ fn ranked(id: &str, level: u8) -> NewBatch {
     NewBatch::new(batch(id)).priority(level)
 }
 
-/// Claims and acks jobs one by one, and returns the batch of each.
+/// Claims and acks jobs one by one until none is ready. Returns the batch of each job,
+/// in the order of delivery. A job of no batch is `None`.
 async fn served(actor: &Actor) -> Vec<Option<BatchId>> {
     let mut order = Vec::new();
     loop {
@@ -43,7 +45,8 @@ async fn alter(actor: &Actor, batch: &BatchId, change: Change) -> BatchStatus {
 }
 
 case!(a_limit_holds: B3 => Batches);
-/// The number of leased pieces never exceeds the limit, whatever claims ask for.
+/// The number of leased pieces of a batch never exceeds its limit, however many pieces
+/// the claims request.
 async fn a_limit_holds(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
     let made = one.submit(&telling("b").limit(limit(3)), 10).await;
@@ -97,7 +100,7 @@ async fn released_slots_come_back(store: &Store) {
 }
 
 case!(every_end_frees_its_slot: B3 => Batches);
-/// Each way in which a piece ends or comes back frees its slot.
+/// A piece frees its slot in whichever way it ends or returns to the queue.
 async fn every_end_frees_its_slot(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 4).await;
@@ -116,8 +119,8 @@ async fn every_end_frees_its_slot(store: &Store) {
 }
 
 case!(a_retry_holds_no_slot: B9 => Batches);
-/// A retried piece waits without a slot, and its batch does not complete without
-/// it.
+/// A piece that waits for its retry occupies no slot. Its batch does not complete
+/// before the piece ends.
 async fn a_retry_holds_no_slot(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b").limit(limit(1)), 2).await;
@@ -160,7 +163,8 @@ async fn the_most_urgent_batch_is_first(store: &Store) {
 }
 
 case!(one_claim_spans_batches: B4 => Batches);
-/// One claim takes pieces from as many batches as it needs.
+/// If one batch has fewer pieces than a claim requests, the claim also takes pieces of
+/// other batches.
 async fn one_claim_spans_batches(store: &Store) {
     let actor = store.actor("worker").await;
     let low = actor.submit(&ranked("low", 1), 5).await;
@@ -173,8 +177,8 @@ async fn one_claim_spans_batches(store: &Store) {
 }
 
 case!(a_claim_of_pieces_is_bounded_by_bytes: B4 R6 => Batches);
-/// A claim takes pieces of up to 1 MiB in total, or one piece. The pieces that
-/// it leaves stay ready.
+/// A claim takes pieces of at most 1 MiB together, or a single larger piece. The pieces
+/// that it does not take stay ready.
 async fn a_claim_of_pieces_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let most = ClaimRequest::MAX_BYTES;
@@ -220,7 +224,7 @@ async fn a_full_batch_blocks_nobody(store: &Store) {
 }
 
 case!(a_changed_priority_counts: B4 => Batches);
-/// A change of priority applies from the next claim on.
+/// A changed priority of a batch applies to the next claim.
 async fn a_changed_priority_counts(store: &Store) {
     let actor = store.actor("worker").await;
     let first = actor.submit(&ranked("first", 60), 3).await;
@@ -238,8 +242,8 @@ async fn a_changed_priority_counts(store: &Store) {
 }
 
 case!(a_changed_limit_counts: B3 => Batches);
-/// A change of the limit applies from the next claim on. A lower limit ends no
-/// lease.
+/// A changed limit of a batch applies to the next claim. A lower limit ends no lease
+/// that is running.
 async fn a_changed_limit_counts(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(3)), 9).await;
@@ -273,7 +277,7 @@ async fn pieces_keep_their_order(store: &Store) {
 }
 
 case!(a_pause_holds_pieces: R23 => Batches);
-/// A paused queue does not give out pieces either.
+/// While a queue is paused, a claim gets no pieces of batches either.
 async fn a_pause_holds_pieces(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b"), 2).await;
@@ -286,8 +290,8 @@ async fn a_pause_holds_pieces(store: &Store) {
 }
 
 case!(settle_and_claim_works_on_pieces: B2 B5 => Batches);
-/// Settle_and_claim ends the last piece. It claims the completion job, or
-/// leaves it ready.
+/// `settle_and_claim` can settle the last piece of a batch. Its claim then either
+/// returns the completion job or leaves that job ready.
 async fn settle_and_claim_works_on_pieces(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&telling("b").limit(limit(1)), 2).await;

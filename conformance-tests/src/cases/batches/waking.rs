@@ -22,7 +22,7 @@ use crate::{
 const WAIT: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(1);
 
-/// A worker that waits for one job.
+/// Starts a claim that waits for one job, in a task of its own.
 async fn waiting(store: &Store) -> JoinHandle<Vec<Delivery>> {
     let worker = store.actor("waiter").await;
     let waiting = tokio::spawn(async move { worker.take_waiting(1, WAIT).await });
@@ -38,7 +38,7 @@ async fn is_woken(store: &Store, by: &Actor, waiting: JoinHandle<Vec<Delivery>>)
 }
 
 case!(an_added_piece_wakes: R21 => Batches BlockingWait);
-/// Added pieces wake the claim.
+/// Pieces that are added to a batch wake a waiting claim.
 async fn an_added_piece_wakes(store: &Store) {
     let actor = store.actor("maker").await;
     let made = actor.make(&NewBatch::new(batch("b"))).await;
@@ -50,7 +50,7 @@ async fn an_added_piece_wakes(store: &Store) {
 }
 
 case!(a_free_slot_wakes: B3 => Batches BlockingWait);
-/// A slot that becomes free wakes the claim.
+/// When a slot of a batch becomes free, a waiting claim wakes.
 async fn a_free_slot_wakes(store: &Store) {
     let actor = store.actor("worker").await;
     actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
@@ -63,8 +63,8 @@ async fn a_free_slot_wakes(store: &Store) {
 }
 
 case!(what_is_due_wakes_behind_a_full_batch: R14 B3 => Batches BlockingWait Delay);
-/// A piece that falls due without a free slot does not delay a job that is due
-/// later.
+/// A claim waits for a job that is due later. A piece that falls due earlier, in a
+/// batch without a free slot, does not keep the claim from that job.
 async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
     let actor = store.actor("worker").await;
     actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
@@ -81,7 +81,7 @@ async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
 }
 
 case!(a_raised_limit_wakes: B3 => Batches BlockingWait);
-/// Raising the limit wakes the claim.
+/// When an operator raises the limit of a batch, a waiting claim wakes.
 async fn a_raised_limit_wakes(store: &Store) {
     let actor = store.actor("worker").await;
     let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
@@ -95,8 +95,8 @@ async fn a_raised_limit_wakes(store: &Store) {
 }
 
 case!(a_full_batch_keeps_nobody_awake: R21 => Batches);
-/// A claim that finds nothing waits for its full time, however many batches are
-/// full.
+/// If every ready piece belongs to a batch without a free slot, a claim waits for its
+/// full time.
 async fn a_full_batch_keeps_nobody_awake(store: &Store) {
     let actor = store.actor("worker").await;
     actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;

@@ -1,6 +1,6 @@
-//! Calls of several callers at the same moment. A backend may send them in one command,
-//! commit them together, or wake one caller for another. Each caller's answer must be
-//! true for its own jobs all the same (R4, R5, R7, R21).
+//! Calls that several callers make at the same moment. A backend may send such calls in
+//! one command, commit them together, or pass a notification from one caller to
+//! another. Each caller's result must still be true for its own jobs (R4, R5, R7, R21).
 
 mod pushes;
 mod settlements;
@@ -13,8 +13,9 @@ use std::{
 
 use crate::proxy::{Fault, When};
 
-/// Makes all calls at the same moment: each is polled once before any of them goes on, in
-/// a task of its own. Returns their answers, in order.
+/// Runs all calls at the same moment, each in a task of its own: each call has been
+/// polled once before one is polled a second time. Returns their results, in the order
+/// of the calls.
 async fn at_once<T: Send + 'static>(
     calls: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
@@ -38,7 +39,7 @@ async fn at_once<T: Send + 'static>(
     answers
 }
 
-/// The faults of one command that leave its client alive.
+/// Returns the faults that can hit a command without ending the client that sent it.
 fn survivable_faults() -> [Fault; 4] {
     [
         Fault::Cut(When::Before),

@@ -1,4 +1,4 @@
-//! Pushes at the same moment.
+//! Several callers push at the same moment, and each gets the result of its own push.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ use crate::{
 
 type Answer = Result<Vec<Pushed>, Error>;
 
-/// The jobs of some callers: the first has one, the second two, and so on, up to three.
+/// Returns the jobs that each of `callers` callers pushes. The first caller has one
+/// job, the second two, the third three, and then the counts repeat.
 fn jobs_of(callers: usize) -> Vec<Vec<NewJob>> {
     let job = |caller, number| NewJob::new(format!("job {number} of caller {caller}"));
     let of_one = |caller| (0..=caller % 3).map(|number| job(caller, number)).collect();
@@ -39,7 +40,7 @@ async fn push_at_once(actor: &Actor, of_callers: Vec<Vec<NewJob>>) -> Vec<Answer
     .await
 }
 
-/// The payloads of all jobs that the queue delivers, by their ids.
+/// Drains the queue. Returns the payload of each delivered job by the job's id.
 async fn drained(actor: &Actor) -> BTreeMap<JobId, Bytes> {
     let all = drain(actor).await;
     let count = all.len();
@@ -54,7 +55,8 @@ fn payload(stored: &BTreeMap<JobId, Bytes>, pushed: &Pushed) -> Option<Bytes> {
 }
 
 case!(pushes_at_once_answer_for_their_own_jobs: R1 R4);
-/// Each caller gets the ids of its own jobs, and every job is stored once.
+/// When callers push at once, each gets the ids of its own jobs, and every job is
+/// stored once.
 async fn pushes_at_once_answer_for_their_own_jobs(store: &Store) {
     let actor = store.actor("producer").await;
     for callers in [2, 3, 12] {
@@ -76,8 +78,8 @@ async fn pushes_at_once_answer_for_their_own_jobs(store: &Store) {
 }
 
 case!(pushes_at_once_of_an_id_store_one: R4 => ClientIds);
-/// Of callers that push a job of the same id beside one of their own, one stores it, and
-/// the others hear that it is a duplicate.
+/// Several callers push at once, each a job of its own and a job with an id that all
+/// share. One caller stores the shared id; the others get a duplicate.
 async fn pushes_at_once_of_an_id_store_one(store: &Store) {
     let actor = store.actor("producer").await;
     for callers in [2, 3, 12] {
@@ -105,8 +107,8 @@ async fn pushes_at_once_of_an_id_store_one(store: &Store) {
 }
 
 case!(pushes_at_once_of_a_key_store_one: R16 => Unique);
-/// Of callers that push a job of the same unique key beside one of their own, one stores
-/// it, and the others hear of which job theirs is a duplicate.
+/// Several callers push at once, each a job of its own and a job with a unique key that
+/// all share. One caller stores its job; the others get a duplicate with that job's id.
 async fn pushes_at_once_of_a_key_store_one(store: &Store) {
     let actor = store.actor("producer").await;
     for callers in [2, 3, 12] {
@@ -135,8 +137,8 @@ fn assert_one_stored(all: &[Pushed], by: DuplicateOf) {
 }
 
 case!(pushes_at_once_of_tokens_are_calls_of_their_own: R4 => PushTokens);
-/// Callers with the same token store their jobs once and get the same answer; those with
-/// another token store theirs.
+/// Several callers push at once with tokens. Those with the same token store their jobs
+/// once and get the same result. A caller with another token stores its own jobs.
 async fn pushes_at_once_of_tokens_are_calls_of_their_own(store: &Store) {
     let actor = store.actor("producer").await;
     let calls = (0..6).map(|caller| {
@@ -156,8 +158,8 @@ async fn pushes_at_once_of_tokens_are_calls_of_their_own(store: &Store) {
 }
 
 case!(an_invalid_push_at_once_with_others_spoils_none: R5 R21);
-/// A call that is refused because it is invalid stores nothing, and the others of the
-/// same moment are stored.
+/// Several callers push at once, and one push is invalid. That push is refused and
+/// stores nothing; the valid pushes are stored.
 async fn an_invalid_push_at_once_with_others_spoils_none(store: &Store) {
     let actor = store.actor("producer").await;
     let too_many = MAX_JOBS_PER_CALL.get() as usize + 1;
@@ -176,9 +178,9 @@ async fn an_invalid_push_at_once_with_others_spoils_none(store: &Store) {
 }
 
 case!(each_push_at_once_knows_what_became_of_its_jobs: R5 R21 @ redis);
-/// Callers push at once, and a fault hits a command of their pushes. Each
-/// caller's answer is true: stored, not stored, or maybe; and its jobs are stored
-/// together or not at all.
+/// Callers push at once, and a fault hits a command of their pushes. The jobs of each
+/// caller are stored together or not at all. The caller's result says correctly whether
+/// they were stored, were not stored, or may have been stored.
 async fn each_push_at_once_knows_what_became_of_its_jobs(store: &Store) {
     for fault in survivable_faults() {
         for command in 1..=3 {
@@ -218,7 +220,8 @@ async fn each_push_at_once_knows_what_became_of_its_jobs(store: &Store) {
     }
 }
 
-/// Whether the answer is true if so many of the caller's jobs are stored.
+/// Returns whether the answer to a push is true: the caller pushed `pushed` jobs, and
+/// `stored` of them are in the store.
 fn is_true_of(answer: &Answer, stored: usize, pushed: usize) -> bool {
     let effect = answer.as_ref().map_or_else(Error::effect, |_| Effect::Yes);
     match effect {

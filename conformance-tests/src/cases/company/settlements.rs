@@ -1,4 +1,5 @@
-//! Calls about leases at the same moment.
+//! Several callers settle, claim or send heartbeats at the same moment, and each gets
+//! the result for its own jobs.
 
 use relq_core::{
     Delivery, Disposition, Error, JobId, Settlement,
@@ -18,7 +19,8 @@ use crate::{
     },
 };
 
-/// Settles each delivery by a call of its own, all at once, on one connection.
+/// Settles the deliveries on one connection, each by a call of its own. All calls run
+/// at once.
 async fn settle_at_once(
     actor: &Actor,
     said: &[(Delivery, Disposition)],
@@ -31,12 +33,13 @@ async fn settle_at_once(
     .await
 }
 
-/// The ids of all jobs in a state.
+/// Returns the ids of all jobs that are in the state `state`.
 async fn ids_in(actor: &Actor, state: JobState) -> Vec<JobId> {
     actor.list(state, 100).await.into_iter().filter_map(|view| view.id).collect()
 }
 
-/// The given dispositions, one for each delivery, over and over.
+/// Gives each delivery one of the dispositions in `all`. If there are more deliveries
+/// than dispositions, the dispositions repeat.
 fn in_turn(held: Vec<Delivery>, all: &[Disposition]) -> Vec<(Delivery, Disposition)> {
     held.into_iter().zip(all.iter().cycle().cloned()).collect()
 }
@@ -52,8 +55,8 @@ fn every_disposition() -> [Disposition; 5] {
 }
 
 case!(settlements_at_once_end_their_own_jobs: R7);
-/// Callers that settle one job each, by every disposition, some of them with a receipt
-/// that no longer holds: each hears what became of its own job, and that is so.
+/// Callers settle one job each at once. They use every disposition, and some use a
+/// stale receipt. Each result is true for the caller's own job.
 async fn settlements_at_once_end_their_own_jobs(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(20)).await;
@@ -87,8 +90,9 @@ async fn settlements_at_once_end_their_own_jobs(store: &Store) {
 }
 
 case!(each_settlement_at_once_knows_what_became_of_its_job: R7 R21 @ redis);
-/// Callers settle one job each at once, and a fault hits a command of their settlements.
-/// Each caller's answer is true: settled, still leased, or maybe.
+/// Callers settle one job each at once, and a fault hits a command of their
+/// settlements. Each caller's result is true for its job: settled, still leased, or
+/// maybe settled.
 async fn each_settlement_at_once_knows_what_became_of_its_job(store: &Store) {
     for fault in survivable_faults() {
         for command in 1..=3 {
@@ -121,7 +125,8 @@ async fn each_settlement_at_once_knows_what_became_of_its_job(store: &Store) {
 }
 
 case!(claims_at_once_share_the_jobs: R6);
-/// Workers of one connection that claim at once get each job once.
+/// Workers on one connection claim at once, and each job is delivered to exactly one of
+/// them.
 async fn claims_at_once_share_the_jobs(store: &Store) {
     let actor = store.actor("worker").await;
     for workers in [2, 3, 8] {
@@ -144,8 +149,8 @@ async fn claims_at_once_share_the_jobs(store: &Store) {
 }
 
 case!(heartbeats_at_once_keep_their_own_leases: R6 R8 => JobLease);
-/// Workers of one connection that extend their leases at once keep those that they hold,
-/// and each hears which of its own it has lost.
+/// Workers on one connection send heartbeats at once. Each keeps the leases that it
+/// holds, and its result names the lease that it has lost.
 async fn heartbeats_at_once_keep_their_own_leases(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(numbered(12)).await;

@@ -1,5 +1,5 @@
-//! Two and three claims that wait while one, two or three jobs arrive, by each way in
-//! which a job becomes ready.
+//! Two or three claims wait while one, two or three jobs become ready. Every way in
+//! which a job can become ready is tested.
 
 use std::{thread, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A way in which several jobs become ready.
+/// The ways in which several jobs can become ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     PushOfAll,
@@ -39,7 +39,9 @@ use Source::{
 };
 
 impl Source {
-    /// Does what has to be done before any claim waits. Returns the jobs that are held.
+    /// Brings the jobs into the state that they need before they can become ready in
+    /// this way. Runs before any claim waits. Returns the deliveries that `other` still
+    /// holds.
     async fn prepare(self, other: &Actor, count: usize) -> Vec<Delivery> {
         let max = u32::try_from(count).expect("a small number");
         match self {
@@ -64,7 +66,17 @@ impl Source {
         }
     }
 
-    /// Makes the jobs ready, or lets them become due.
+    /// The jobs that one push stores.
+    fn new_jobs(self, other: &Actor, count: usize) -> Vec<NewJob> {
+        let job = |payload| match self {
+            UrgentPush => NewJob::new(payload).priority(other.class().most_urgent()),
+            DelayOfAll => NewJob::new(payload).delay(BRIEF),
+            _ => NewJob::new(payload),
+        };
+        numbered(count).into_iter().map(job).collect()
+    }
+
+    /// Makes the jobs ready, or schedules them so that they fall due later.
     async fn arrive(
         self,
         store: &Store,
@@ -72,21 +84,14 @@ impl Source {
         held: &[Delivery],
         count: usize,
     ) {
-        let late = |job| NewJob::new(job).delay(BRIEF);
         match self {
-            PushOfAll => drop(other.store(numbered(count)).await),
+            PushOfAll | UrgentPush | DelayOfAll => {
+                other.store(self.new_jobs(other, count)).await;
+            }
             PushOfEach => {
                 for job in numbered(count) {
                     other.store_one(job).await;
                 }
-            }
-            UrgentPush => {
-                let urgent =
-                    |job| NewJob::new(job).priority(other.class().most_urgent());
-                other.store(numbered(count).into_iter().map(urgent)).await;
-            }
-            DelayOfAll => {
-                other.store(numbered(count).into_iter().map(late)).await;
             }
             RetryOfEach => {
                 for one in held {
@@ -111,12 +116,13 @@ impl Source {
     }
 }
 
-/// Claims of one job each that wait, on connections of their own.
+/// Claims that wait for one job each. Every claim has a connection of its own.
 struct Waiters(JoinSet<Vec<Delivery>>);
 
 impl Waiters {
-    /// Each actor begins to wait. It stays connected after its claim has ended: a
-    /// notification may still be on its way to it, and it passes that on.
+    /// Starts one waiting claim for each actor. `actors` must outlive the claims: if a
+    /// notification reaches a client whose claim has already ended, that client passes
+    /// the notification on to another client.
     async fn start(store: &Store, actors: &[Actor]) -> Self {
         let mut waiters = JoinSet::new();
         for actor in actors {
@@ -127,7 +133,8 @@ impl Waiters {
         Self(waiters)
     }
 
-    /// The jobs of the first claims that end, as many as `count`, before the limit.
+    /// Waits until `count` of the claims have ended, and returns their jobs. Panics if
+    /// one of them gets no job, or if they have not ended within the limit.
     async fn served(
         &mut self,
         store: &Store,
@@ -150,8 +157,8 @@ impl Waiters {
     }
 }
 
-/// Lets jobs arrive for waiting claims. As many claims as there are jobs are served, and
-/// the others go on waiting.
+/// Makes jobs ready while claims wait. Asserts that each job goes to one of the claims,
+/// and that the other claims keep waiting.
 async fn arrive_for_waiters(store: &Store, source: Source) {
     let other = store.actor("other").await;
     let lateness = other.capabilities().lateness;
@@ -191,8 +198,8 @@ async fn arrive_for_waiters(store: &Store, source: Source) {
 }
 
 case!(waiters_share_pushed_jobs: R21 => BlockingWait);
-/// Jobs that are pushed, in one call or each by its own, are taken by waiting claims, one
-/// each.
+/// Several claims wait, and jobs are pushed: by one push, by one push each, or with a
+/// high priority. Each job goes to one of the claims.
 async fn waiters_share_pushed_jobs(store: &Store) {
     for source in [PushOfAll, PushOfEach, UrgentPush] {
         arrive_for_waiters(store, source).await;
@@ -200,7 +207,8 @@ async fn waiters_share_pushed_jobs(store: &Store) {
 }
 
 case!(waiters_share_returned_jobs: R9 R21 R24 => BlockingWait);
-/// So are jobs that are given back, released, recovered and redriven.
+/// Several claims wait, and jobs are given back, released or redriven. Each job goes to
+/// one of the claims.
 async fn waiters_share_returned_jobs(store: &Store) {
     for source in [GiveBack, Release, Redrive] {
         arrive_for_waiters(store, source).await;
@@ -208,13 +216,15 @@ async fn waiters_share_returned_jobs(store: &Store) {
 }
 
 case!(waiters_share_recovered_jobs: R9 R21 => BlockingWait JobLease);
-/// So are jobs whose lease expired.
+/// Several claims wait, and jobs are recovered after their leases expired. Each job
+/// goes to one of the claims.
 async fn waiters_share_recovered_jobs(store: &Store) {
     arrive_for_waiters(store, Recovery).await;
 }
 
 case!(waiters_share_due_jobs: R14 R21 => BlockingWait);
-/// So are jobs that fall due, those of a failed attempt and delayed ones.
+/// Several claims wait, and delayed jobs or retries of failed jobs fall due. Each job
+/// goes to one of the claims.
 async fn waiters_share_due_jobs(store: &Store) {
     arrive_for_waiters(store, RetryOfEach).await;
     let actor = store.actor("other").await;
@@ -224,14 +234,16 @@ async fn waiters_share_due_jobs(store: &Store) {
 }
 
 case!(waiters_share_the_jobs_of_a_resumed_queue: R21 => BlockingWait);
-/// So are jobs of a paused queue that is resumed.
+/// Several claims wait on a paused queue with ready jobs. When the queue is resumed,
+/// each job goes to one of the claims.
 async fn waiters_share_the_jobs_of_a_resumed_queue(store: &Store) {
     arrive_for_waiters(store, Resume).await;
 }
 
 case!(a_frozen_waiter_holds_up_no_other: R21 => BlockingWait);
-/// One process of three that wait stands still, whichever it is. When as many jobs arrive
-/// as there are processes, the others get theirs.
+/// Claims of three clients wait, and the runtime of one client stops running. When
+/// three jobs arrive, the claims of the two other clients get one each, whichever
+/// client is stopped.
 async fn a_frozen_waiter_holds_up_no_other(store: &Store) {
     let other = store.actor("other").await;
     for frozen in 0..3 {
@@ -262,7 +274,8 @@ async fn a_frozen_waiter_holds_up_no_other(store: &Store) {
     }
 }
 
-/// Begins a claim that waits on a runtime that does not run any more afterwards.
+/// Starts a waiting claim on a runtime of its own, and then stops running that runtime.
+/// Returns the runtime, so that the claim is not dropped.
 fn wait_and_freeze(store: &Store, name: &str) -> tokio::runtime::Runtime {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("the system gives a runtime");

@@ -28,7 +28,7 @@ async fn is_known(actor: &Actor) {
 }
 
 case!(an_id_is_stored_once: R4 => ClientIds);
-/// The second push of an id changes nothing, not even the payload.
+/// A second push with the id of an existing job changes nothing, not even the payload.
 async fn an_id_is_stored_once(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(mine()).await;
@@ -39,7 +39,7 @@ async fn an_id_is_stored_once(store: &Store) {
 }
 
 case!(an_id_is_the_jobs_own: R4 => ClientIds);
-/// A job keeps the id from its producer, which may be any text.
+/// A job is delivered with the id that its producer chose, which may be any text.
 async fn an_id_is_the_jobs_own(store: &Store) {
     let actor = store.actor("worker").await;
     let odd = id("a:b*c{d}[e]? 'é\u{1f600}");
@@ -50,7 +50,7 @@ async fn an_id_is_the_jobs_own(store: &Store) {
 }
 
 case!(ids_that_begin_alike_are_two: R4 => ClientIds);
-/// Ids are compared over their full length.
+/// Two ids are different if one begins with the other, or if only their case differs.
 async fn ids_that_begin_alike_are_two(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -61,7 +61,7 @@ async fn ids_that_begin_alike_are_two(store: &Store) {
 }
 
 case!(the_first_of_an_id_in_a_call_wins: R4 => ClientIds);
-/// Of several jobs with one id in a call, the first is stored.
+/// If one push contains several jobs with the same id, the first of them is stored.
 async fn the_first_of_an_id_in_a_call_wins(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs = [mine(), NewJob::new("second").id(id("mine"))];
@@ -74,7 +74,7 @@ async fn the_first_of_an_id_in_a_call_wins(store: &Store) {
 }
 
 case!(an_id_is_known_while_scheduled: R4 => ClientIds Delay);
-/// An id is known while its job is delayed.
+/// A push with the id of a scheduled job is a duplicate.
 async fn an_id_is_known_while_scheduled(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(mine().delay(HELD)).await;
@@ -85,7 +85,7 @@ async fn an_id_is_known_while_scheduled(store: &Store) {
 }
 
 case!(an_id_is_known_while_leased: R4 => ClientIds);
-/// An id is known while its job is leased.
+/// A push with the id of a leased job is a duplicate.
 async fn an_id_is_known_while_leased(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -97,7 +97,7 @@ async fn an_id_is_known_while_leased(store: &Store) {
 }
 
 case!(an_id_is_known_while_dead: R4 => ClientIds);
-/// An id is known while its job is a dead letter.
+/// A push with the id of a dead letter is a duplicate.
 async fn an_id_is_known_while_dead(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -110,7 +110,7 @@ async fn an_id_is_known_while_dead(store: &Store) {
 }
 
 case!(an_id_is_known_after_done: R4 => ClientIds);
-/// An id is known after its job is done.
+/// A push with the id of a job that was just acked is a duplicate.
 async fn an_id_is_known_after_done(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -123,7 +123,7 @@ async fn an_id_is_known_after_done(store: &Store) {
 }
 
 case!(an_id_is_known_after_discard: R4 => ClientIds);
-/// An id is known after its job was discarded.
+/// A push with the id of a job that was just discarded is a duplicate.
 async fn an_id_is_known_after_discard(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -136,7 +136,7 @@ async fn an_id_is_known_after_discard(store: &Store) {
 }
 
 case!(an_id_is_known_after_cancel: R4 => ClientIds);
-/// An id is known after its job was cancelled.
+/// A push with the id of a job that was just cancelled is a duplicate.
 async fn an_id_is_known_after_cancel(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -148,7 +148,7 @@ async fn an_id_is_known_after_cancel(store: &Store) {
 }
 
 case!(an_id_is_known_after_its_letter_is_purged: R4 => ClientIds);
-/// An id is known after its job was buried and the dead letter was purged.
+/// A push with the id of a dead letter that was just purged is a duplicate.
 async fn an_id_is_known_after_its_letter_is_purged(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -162,7 +162,7 @@ async fn an_id_is_known_after_its_letter_is_purged(store: &Store) {
 }
 
 case!(a_purge_forgets_ids: R4 => ClientIds);
-/// A purge of the whole queue also forgets ids.
+/// After a purge of the whole queue, the ids of its jobs can be used again.
 async fn a_purge_forgets_ids(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -174,7 +174,7 @@ async fn a_purge_forgets_ids(store: &Store) {
 }
 
 case!(a_refused_push_uses_no_id_up: R4 R5 => ClientIds);
-/// A refused push does not use up its id.
+/// The ids of a refused push can be used again.
 async fn a_refused_push_uses_no_id_up(store: &Store) {
     let actor = store.actor("producer").await;
     let bad = NewJob::new("bad").lease(Duration::ZERO);
@@ -187,7 +187,7 @@ async fn a_refused_push_uses_no_id_up(store: &Store) {
 }
 
 case!(racing_pushes_of_an_id_store_one: R4 R12 => ClientIds);
-/// Of many concurrent pushes of one id, one is stored.
+/// If many pushes of the same id run at the same time, one job is stored.
 async fn racing_pushes_of_an_id_store_one(store: &Store) {
     let mut pushes = Vec::new();
     for index in 0..16 {
@@ -221,7 +221,8 @@ async fn an_id_is_forgotten_after_the_window(store: &Store) {
 }
 
 case!(an_id_is_known_as_long_as_its_job: R4 => ClientIds);
-/// The window begins when the job ends, not when it was pushed.
+/// An id stays known for five minutes after its job has ended, however long ago the job
+/// was pushed.
 async fn an_id_is_known_as_long_as_its_job(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
@@ -235,8 +236,9 @@ async fn an_id_is_known_as_long_as_its_job(store: &Store) {
 }
 
 case!(two_jobs_of_an_id_are_apart: R4 R16 => ClientIds PushTokens Unique);
-/// Two waiting jobs with the same id stay separate. A duplicate is reported
-/// with the holder of the unique key, and that job can be cancelled.
+/// Two jobs in the store can have the same id, and one of them holds a unique key. A
+/// push with that key is a duplicate, and a cancel of the id that this push returns
+/// cancels the job that holds the key.
 async fn two_jobs_of_an_id_are_apart(store: &Store) {
     for first in ["by id", "by token"] {
         let actor = store.actor_on("worker", first).await;
@@ -250,8 +252,8 @@ async fn two_jobs_of_an_id_are_apart(store: &Store) {
         let told = actor.offer(NewJob::new("again").unique(key("k"))).await;
         actor.cancel(told.job()).await.expect("answered");
 
-        // A store that refuses the second job has stored the third, and cancelled it
-        // above.
+        // Some backends refuse the push with the token as a duplicate by id. Then
+        // `offer` stored a job, and the cancel removed it.
         let stored = answer.iter().any(|one| matches!(one, Pushed::Stored(_)));
         assert_eq!(held.len(), 1 + usize::from(stored));
         let left = listed(&actor.list(JobState::Scheduled, 10).await);
@@ -260,8 +262,9 @@ async fn two_jobs_of_an_id_are_apart(store: &Store) {
     }
 }
 
-case!(an_id_of_relqs_own_loses_nothing: R4 R1 => ClientIds);
-/// A client that uses an id generated by relq loses no job.
+case!(an_id_of_relqs_own_loses_nothing: R4 R1 => ClientIds Delay);
+/// If a client pushes a job with an id that relq generated for another job, neither job
+/// is lost, even if the other job is dead and the new one is scheduled.
 async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
     let actor = store.actor("producer").await;
     let made = actor.store_one("first").await;
@@ -272,10 +275,18 @@ async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
     assert_eq!(actor.take(10).await.len(), 1 + stored);
     actor.release_worker(actor.worker()).await.expect("answered");
     assert_eq!(drain(&actor).await.len(), 1 + stored);
+
+    let made = actor.store_one("third").await;
+    actor.say(&actor.take_one().await, dead("no")).await;
+    actor.offer(NewJob::new("fourth").id(made.clone()).delay(HELD)).await;
+    let redriven = actor.redrive(&Selection::Only(vec![made])).await;
+    assert_eq!(redriven.expect("answered").moved, 1);
+    assert_eq!(actor.take_one().await.payload, "third");
 }
 
 case!(odd_ids_live_a_whole_life: R4 R2 => ClientIds);
-/// Ids may be any text, in every state and in every call.
+/// A job whose id has unusual characters can be claimed, extended, buried, redriven,
+/// released and cancelled.
 async fn odd_ids_live_a_whole_life(store: &Store) {
     let actor = store.actor("a:b.c").await;
     for odd in ["a/b", "/", "*", "%", "a:0:t/x", "\"'\\", "0", "-1", " ", "[a-z]*", "~"]

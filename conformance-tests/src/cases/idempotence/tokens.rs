@@ -21,7 +21,7 @@ use crate::{
 };
 
 case!(a_token_is_stored_once: R4 => PushTokens);
-/// A repeated token stores nothing and returns the first result.
+/// A second push with the same token stores nothing and returns the first result.
 async fn a_token_is_stored_once(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs: Vec<NewJob> = numbered(30).into_iter().map(NewJob::new).collect();
@@ -34,7 +34,7 @@ async fn a_token_is_stored_once(store: &Store) {
 }
 
 case!(a_token_makes_the_ids: R4 => PushTokens);
-/// The ids of a call's jobs are derived from its token.
+/// The job ids of a push with a token are derived from the token.
 async fn a_token_makes_the_ids(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs = [NewJob::new("a"), NewJob::new("b")];
@@ -46,7 +46,7 @@ async fn a_token_makes_the_ids(store: &Store) {
 }
 
 case!(a_token_repeats_duplicates_too: R4 => ClientIds PushTokens Unique);
-/// The complete first result is returned, including its duplicates.
+/// A repeated token returns the complete first result, including its duplicates.
 async fn a_token_repeats_duplicates_too(store: &Store) {
     let actor = store.actor("producer").await;
     let holder = actor.store_one(NewJob::new("holder").unique(key("k"))).await;
@@ -65,7 +65,7 @@ async fn a_token_repeats_duplicates_too(store: &Store) {
 }
 
 case!(a_token_is_known_after_its_jobs_ended: R4 => PushTokens Delay);
-/// A token is known even after its jobs have ended.
+/// A token stays known after the jobs of its push have ended.
 async fn a_token_is_known_after_its_jobs_ended(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = [NewJob::new("a"), NewJob::new("b").delay(HELD)];
@@ -79,7 +79,7 @@ async fn a_token_is_known_after_its_jobs_ended(store: &Store) {
 }
 
 case!(two_tokens_are_two_calls: R4 => PushTokens);
-/// Calls with different tokens are different calls.
+/// Pushes of the same jobs with different tokens are different pushes.
 async fn two_tokens_are_two_calls(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -91,7 +91,7 @@ async fn two_tokens_are_two_calls(store: &Store) {
 }
 
 case!(a_refused_push_uses_no_token_up: R4 R5 => PushTokens);
-/// A refused call does not use up its token.
+/// The token of a refused push can be used again.
 async fn a_refused_push_uses_no_token_up(store: &Store) {
     let actor = store.actor("producer").await;
     let bad = NewJob::new("bad").lease(Duration::ZERO);
@@ -104,8 +104,8 @@ async fn a_refused_push_uses_no_token_up(store: &Store) {
 }
 
 case!(racing_calls_of_a_token_store_once: R4 R12 => PushTokens);
-/// Of many concurrent calls with one token, one stores, and all return the
-/// same result.
+/// Many pushes use one token at the same time. One of them stores its jobs, and all
+/// return the same result.
 async fn racing_calls_of_a_token_store_once(store: &Store) {
     let jobs: Vec<NewJob> = numbered(10).into_iter().map(NewJob::new).collect();
     let mut calls = Vec::new();
@@ -125,7 +125,7 @@ async fn racing_calls_of_a_token_store_once(store: &Store) {
 }
 
 case!(the_largest_call_can_be_repeated: R4 => PushTokens);
-/// A call of the largest size can be repeated as safely as a small one.
+/// A push of the largest size can be repeated with its token and stores its jobs once.
 async fn the_largest_call_can_be_repeated(store: &Store) {
     let actor = store.actor("producer").await;
     let most = actor.limits().max_jobs_per_call.get() as usize;
@@ -139,7 +139,7 @@ async fn the_largest_call_can_be_repeated(store: &Store) {
 }
 
 case!(a_token_of_no_jobs_is_taken: R4 => PushTokens);
-/// An empty push succeeds, with a token too.
+/// A push of no jobs succeeds, also with a token.
 async fn a_token_of_no_jobs_is_taken(store: &Store) {
     let actor = store.actor("producer").await;
 
@@ -151,7 +151,7 @@ async fn a_token_of_no_jobs_is_taken(store: &Store) {
 }
 
 case!(a_token_leaves_client_ids_alone: R4 => ClientIds PushTokens);
-/// In a call with a token, a job with a client-made id keeps that id.
+/// If a push has a token and a job has a client-made id, the job keeps that id.
 async fn a_token_leaves_client_ids_alone(store: &Store) {
     let actor = store.actor("producer").await;
     let jobs = [NewJob::new("a"), mine()];
@@ -182,8 +182,8 @@ async fn a_token_is_forgotten_after_the_window(store: &Store) {
 }
 
 case!(pushes_forget_what_need_not_be_known: R4 => ClientIds PushTokens @ redis);
-/// Pushes forget the tokens and ids whose window has passed. So the store does not grow
-/// where no reaper runs.
+/// Each push removes the records of tokens and ids that have been kept for five
+/// minutes, so that the store does not grow even if no reaper runs.
 async fn pushes_forget_what_need_not_be_known(store: &Store) {
     let actor = store.actor("worker").await;
     let mut sizes = Vec::new();
@@ -195,7 +195,8 @@ async fn pushes_forget_what_need_not_be_known(store: &Store) {
             let held = actor.take_one().await;
             actor.finish(&held).await;
         }
-        // A ring drops the elements of finished jobs when a claim passes them.
+        // The circular backend removes the elements of finished jobs when a claim
+        // passes them.
         assert_eq!(actor.take(1).await, []);
         sizes.push(store.size().await);
         store.advance(PAST_WINDOW).await;
@@ -205,8 +206,8 @@ async fn pushes_forget_what_need_not_be_known(store: &Store) {
 }
 
 case!(a_token_that_meets_an_id_loses_nothing: R4 R1 => ClientIds PushTokens);
-/// When a call would give its jobs the id of an existing job, no job is lost.
-/// Every job reported as stored is delivered, and no other.
+/// A token derives a job id that another job already has. No job is lost: the queue
+/// delivers exactly the jobs that were reported as stored.
 async fn a_token_that_meets_an_id_loses_nothing(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(NewJob::new("by id").id(token("t").job_id(0))).await;

@@ -1,4 +1,5 @@
-//! Queues on one store are independent, and jobs of plain producers count (R19, R20).
+//! Queues on one store are independent (R19), and a job that a client pushes without
+//! relq is a job like any other (R20).
 
 mod plain;
 mod queues;

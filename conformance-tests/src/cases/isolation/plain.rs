@@ -1,4 +1,4 @@
-//! Jobs that clients without relq push (R20).
+//! Plain pushes: jobs that clients push with a bare Redis command, without relq (R20).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 case!(plain_pushes_are_jobs: R20 @ redis);
-/// An entry pushed by any client is delivered, with an id and attempt 1.
+/// A payload that a client pushes without relq is delivered, with an id and attempt 1.
 async fn plain_pushes_are_jobs(store: &Store) {
     let actor = store.actor("worker").await;
     store.push_raw(b"123").await;
@@ -35,7 +35,8 @@ async fn plain_pushes_are_jobs(store: &Store) {
 }
 
 case!(plain_pushes_may_be_any_bytes: R20 R2 @ redis);
-/// A plain push may be any bytes that do not begin with relq's mark.
+/// A plain push may be any bytes that do not begin with the four reserved bytes of a
+/// relq entry.
 async fn plain_pushes_may_be_any_bytes(store: &Store) {
     let actor = store.actor("worker").await;
     let nasty: [&[u8]; 8] = [
@@ -56,7 +57,7 @@ async fn plain_pushes_may_be_any_bytes(store: &Store) {
 }
 
 case!(plain_pushes_take_their_turn: R20 R13 => Order @ redis);
-/// Plain pushes and relq's pushes are delivered in one order.
+/// Plain pushes and relq's pushes are delivered in the order in which they were pushed.
 async fn plain_pushes_take_their_turn(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("relq 1").await;
@@ -125,8 +126,8 @@ async fn plain_pushes_are_given_back(store: &Store) {
 }
 
 case!(plain_pushes_show: R20 R23 @ redis);
-/// A plain push appears in the stats and in a peek. A store that gives it an id at once
-/// shows that id.
+/// A plain push appears in the stats and in a peek. If the backend gives it an id
+/// before its first delivery, the peek shows that id.
 async fn plain_pushes_show(store: &Store) {
     let actor = store.actor("operator").await;
     store.push_raw(b"bare").await;
@@ -140,8 +141,8 @@ async fn plain_pushes_show(store: &Store) {
 }
 
 case!(malformed_entries_are_buried: R3 R20 @ redis);
-/// An entry with relq's mark that cannot be parsed is buried with its bytes
-/// and a reason. The entries behind it are delivered.
+/// An entry that begins with relq's reserved bytes and cannot be parsed is buried with
+/// its bytes and a reason. The entries behind it are delivered.
 async fn malformed_entries_are_buried(store: &Store) {
     let actor = store.actor("worker").await;
     let nasty: [&[u8]; 4] = [
@@ -163,7 +164,8 @@ async fn malformed_entries_are_buried(store: &Store) {
     expect_exactly(bytes, nasty.map(<[u8]>::to_vec));
 }
 
-/// An entry in relq's format with that id, as any client can copy it.
+/// Returns the bytes of an entry with the given id, in the format in which relq stores
+/// jobs. A client could push a copy of such an entry.
 fn entry_of(id: &str, payload: &str) -> Vec<u8> {
     let id_bytes = u8::try_from(id.len()).expect("a valid id");
     let head = b"\xf5RQ\x01\x00\x05\x00\x00\x00\x19";
@@ -171,9 +173,9 @@ fn entry_of(id: &str, payload: &str) -> Vec<u8> {
 }
 
 case!(copies_of_an_entry_are_two_jobs: R3 R20 @ redis);
-/// A copied entry becomes two jobs with one id, or two dead letters where the
-/// pattern also keeps ids elsewhere. If one of them must get another id, that id is
-/// valid.
+/// A client pushes two copies of an entry of relq. Neither is lost: each is a job, or a
+/// dead letter if the backend finds its id already used. If a copy gets a new id, that
+/// id is valid, even if the old id is cut inside a character of several bytes.
 async fn copies_of_an_entry_are_two_jobs(store: &Store) {
     for before in 116..=121 {
         let long = format!("{}{}", "x".repeat(before), "\u{1f600}");
@@ -195,7 +197,8 @@ async fn copies_of_an_entry_are_two_jobs(store: &Store) {
 }
 
 case!(plain_pushes_share_no_id: R20 => ClientIds @ redis);
-/// Plain pushes are not checked for duplicate ids: both are jobs.
+/// A plain push is not a duplicate of a job whose client-made id has the same bytes:
+/// both are delivered.
 async fn plain_pushes_share_no_id(store: &Store) {
     let actor = store.actor("worker").await;
     let own = actor.store_one(NewJob::new("own").id(id("own"))).await;
@@ -208,7 +211,7 @@ async fn plain_pushes_share_no_id(store: &Store) {
 }
 
 case!(plain_pushes_are_operated: R20 R3 @ redis);
-/// A plain push is buried, redriven and cancelled like any job.
+/// A job of a plain push is buried, redriven and cancelled like any job.
 async fn plain_pushes_are_operated(store: &Store) {
     let actor = store.actor("operator").await;
     store.push_raw(b"bare").await;
@@ -225,7 +228,7 @@ async fn plain_pushes_are_operated(store: &Store) {
 }
 
 case!(plain_pushes_are_purged: R20 R23 @ redis);
-/// A purge also removes entries that any client pushed.
+/// A purge also removes the entries of plain pushes.
 async fn plain_pushes_are_purged(store: &Store) {
     let actor = store.actor("operator").await;
     store.push_raw(b"1").await;

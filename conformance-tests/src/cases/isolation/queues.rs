@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// Names that a careless store could confuse: prefixes, patterns, and possible names of
-/// keys of another queue.
+/// Queue names that a backend could confuse. Some begin with another name, some are
+/// patterns, and some are names of keys of another queue.
 const NAMES: [&str; 22] = [
     "a",
     "aa",
@@ -66,7 +66,7 @@ async fn queues_with_alike_names_are_apart(store: &Store) {
 }
 
 case!(stats_of_queues_are_apart: R19 R23);
-/// Each queue counts its own jobs, in each state.
+/// The stats of each queue count only its own jobs, in each state.
 async fn stats_of_queues_are_apart(store: &Store) {
     let actors = on_each(store).await;
     let (busy, idle) = actors.split_first().expect("there are names");
@@ -84,7 +84,7 @@ async fn stats_of_queues_are_apart(store: &Store) {
 }
 
 case!(a_purge_spares_other_queues: R19);
-/// A purge empties only one queue.
+/// A purge removes the jobs of one queue and of no other.
 async fn a_purge_spares_other_queues(store: &Store) {
     let actors = on_each(store).await;
     for actor in &actors {
@@ -101,7 +101,7 @@ async fn a_purge_spares_other_queues(store: &Store) {
 }
 
 case!(a_pause_spares_other_queues: R19);
-/// A pause stops only one queue.
+/// A pause stops claims on one queue and on no other.
 async fn a_pause_spares_other_queues(store: &Store) {
     let actors = on_each(store).await;
     actors[0].pause().await.expect("answered");
@@ -113,7 +113,7 @@ async fn a_pause_spares_other_queues(store: &Store) {
 }
 
 case!(release_in_one_queue_keeps_the_others: R19 R24);
-/// A worker that is released in one queue keeps its jobs in the others.
+/// When a worker is released on one queue, it keeps the jobs that it holds on others.
 async fn release_in_one_queue_keeps_the_others(store: &Store) {
     let here = store.actor_on("worker", "a").await;
     let there = store.actor_on("worker", "b").await;
@@ -128,7 +128,7 @@ async fn release_in_one_queue_keeps_the_others(store: &Store) {
 }
 
 case!(recovery_spares_other_queues: R19 R9);
-/// Recovery affects only one queue.
+/// Recovery makes expired leases of its own queue ready, and of no other queue.
 async fn recovery_spares_other_queues(store: &Store) {
     let here = store.actor_on("worker", "a").await;
     let there = store.actor_on("worker", "b").await;
@@ -161,7 +161,7 @@ async fn receipts_belong_to_their_queue(store: &Store) {
 }
 
 case!(ids_and_keys_belong_to_their_queue: R19 R4 R16 => ClientIds PushTokens Unique);
-/// Ids, keys and tokens are known only in their queue.
+/// Job ids, unique keys and push tokens of one queue are unknown in another.
 async fn ids_and_keys_belong_to_their_queue(store: &Store) {
     for name in ["a", "b", "a:"] {
         let actor = store.actor_on("producer", name).await;
@@ -196,8 +196,8 @@ async fn operators_reach_their_queue_only(store: &Store) {
 }
 
 case!(keys_of_others_are_left_alone: R19 @ redis);
-/// Keys of other programs on the same server stay unchanged, through the whole
-/// life of jobs and through a purge.
+/// Jobs pass through all their states, and the queue is purged. Meanwhile the keys of
+/// other programs on the same server stay unchanged.
 async fn keys_of_others_are_left_alone(store: &Store) {
     let actor = store.actor("worker").await;
     let keys: Vec<_> = FOREIGN_KEYS.iter().filter(|key| !store.owns(key)).collect();
@@ -226,7 +226,7 @@ async fn keys_of_others_are_left_alone(store: &Store) {
     }
 }
 
-/// Keys that a careless store could take for keys of its queue.
+/// Keys of another program, with names that a backend could take for keys of its queue.
 const FOREIGN_KEYS: [&[u8]; 8] = [
     b"stranger",
     b"job",
@@ -247,7 +247,8 @@ async fn dumps(store: &Store, keys: &[&&[u8]]) -> Vec<Vec<u8>> {
 }
 
 case!(names_that_reach_out_are_refused: R19);
-/// A name that would refer to another slot or file is refused.
+/// A queue name is refused if it is empty or too long, or if one of its characters
+/// could lead to another hash slot or another file.
 async fn names_that_reach_out_are_refused(_store: &Store) {
     let longest = "a".repeat(QueueName::MAX_BYTES);
     assert!(QueueName::new(&longest).is_ok());
@@ -258,7 +259,7 @@ async fn names_that_reach_out_are_refused(_store: &Store) {
 }
 
 case!(the_longest_name_works: R19);
-/// The longest name works.
+/// A queue with the longest allowed name works.
 async fn the_longest_name_works(store: &Store) {
     let names =
         ["n".repeat(QueueName::MAX_BYTES), "n".repeat(QueueName::MAX_BYTES - 1)];

@@ -1,4 +1,5 @@
-//! Steps that end early because their payloads are large.
+//! Tests with payloads so large that a step of a call ends before it has as many jobs
+//! as it may handle.
 
 use bytes::Bytes;
 use relq_core::{
@@ -18,7 +19,8 @@ use crate::{
     },
 };
 
-/// Payloads of which two and a half fit into a step, each with its own number.
+/// Returns [`PAGE`] payloads. Each is two fifths of the bytes that one step may handle,
+/// and its first byte is its number.
 fn large() -> Vec<Bytes> {
     let payload = |number| {
         let mut payload = vec![b'x'; ClaimRequest::MAX_BYTES * 2 / 5];
@@ -28,15 +30,17 @@ fn large() -> Vec<Bytes> {
     (0..u8::try_from(PAGE).expect("few")).map(payload).collect()
 }
 
-/// The numbers of the payloads: a message of megabytes helps nobody.
+/// Cuts each payload to its first byte, which is its number, so that a failure message
+/// does not show megabytes.
 fn numbers(payloads: Vec<Bytes>) -> Vec<Bytes> {
     payloads.into_iter().map(|payload| payload.slice(..1)).collect()
 }
 
-/// Claims all jobs, and gives back none.
+/// Claims all [`PAGE`] jobs. Returns the deliveries, and the numbers of their payloads.
 async fn take_numbers(actor: &Actor) -> (Vec<relq_core::Delivery>, Vec<Bytes>) {
     let mut taken = Vec::new();
-    // A claim returns as many jobs as fit into its reply.
+    // Several claims are needed, because the reply to one has room for only a few of
+    // these large jobs.
     while taken.len() < PAGE {
         let more = actor.take(u32::try_from(PAGE).expect("few")).await;
         assert!(!more.is_empty(), "{} of {PAGE} jobs are claimed", taken.len());
@@ -47,8 +51,8 @@ async fn take_numbers(actor: &Actor) -> (Vec<relq_core::Delivery>, Vec<Bytes>) {
 }
 
 case!(large_jobs_keep_their_order_in_every_call: R7 R9 R13 R23 R24);
-/// Jobs of which few fit into a step are moved completely and in their order by every
-/// call.
+/// Each call that moves jobs is made with jobs so large that only a few fit into one
+/// step. It moves all of them, and they keep their order.
 async fn large_jobs_keep_their_order_in_every_call(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let wanted = numbers(large());
@@ -85,8 +89,8 @@ async fn large_jobs_keep_their_order_in_every_call(store: &Store) {
 }
 
 case!(large_jobs_are_recovered_in_their_order: R9 R13 => JobLease);
-/// Large jobs whose leases expired, or that are due, become ready completely and in their
-/// order.
+/// The leases of large jobs expire, or large jobs fall due, and only a few fit into one
+/// step. All of them become ready and keep their order.
 async fn large_jobs_are_recovered_in_their_order(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let wanted = numbers(large());

@@ -1,4 +1,5 @@
-//! The calls of operators.
+//! Operators redrive, purge, cancel and list more jobs than the backend handles in one
+//! step.
 
 use bytes::Bytes;
 use relq_core::{
@@ -21,7 +22,8 @@ use crate::{
     },
 };
 
-/// Buries numbered jobs, one after the other. Returns their ids.
+/// Pushes `count` numbered jobs, claims them and buries them one by one. Returns their
+/// ids.
 async fn bury(actor: &Actor, count: usize) -> Vec<JobId> {
     let jobs = actor.store(numbered(count)).await;
     for held in take_all(actor, count).await {
@@ -30,7 +32,8 @@ async fn bury(actor: &Actor, count: usize) -> Vec<JobId> {
     jobs
 }
 
-/// The ids at these positions, and unknown ids beside the joints of such a list.
+/// Returns a selection of the jobs at these positions. It also contains what a backend
+/// must ignore: every id a second time, and an unknown id after each.
 fn selected(jobs: &[JobId], positions: &[usize]) -> Selection {
     let mut ids = Vec::new();
     for at in positions {
@@ -41,7 +44,7 @@ fn selected(jobs: &[JobId], positions: &[usize]) -> Selection {
 }
 
 case!(a_redrive_of_several_steps_moves_all: R23);
-/// A redrive makes all dead jobs ready, each once.
+/// A redrive of several steps makes all dead jobs ready, each once.
 async fn a_redrive_of_several_steps_moves_all(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -56,8 +59,9 @@ async fn a_redrive_of_several_steps_moves_all(store: &Store) {
 }
 
 case!(a_redrive_passes_stuck_jobs_at_every_joint: R16 R23 => Unique);
-/// Dead jobs whose unique key another job holds stay dead wherever they are among the
-/// others, also if they fill a step, and the others are moved.
+/// A redrive leaves a job dead if another job holds its unique key, and moves the
+/// others. It is tested with such jobs beside each step boundary, and with a whole step
+/// of them.
 async fn a_redrive_passes_stuck_jobs_at_every_joint(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -67,7 +71,8 @@ async fn a_redrive_passes_stuck_jobs_at_every_joint(store: &Store) {
     }
 }
 
-/// Redrives `count` jobs, of which those at these positions are stuck.
+/// Buries `count` jobs and redrives them all. Meanwhile other jobs hold the unique keys
+/// of those at the positions `stuck`.
 async fn redrive_beside_stuck(actor: &Actor, count: usize, stuck: &[usize]) {
     let with_key = |at: usize, payload: Bytes| match stuck.contains(&at) {
         true => NewJob::new(payload).unique(key(&format!("key {at}"))),
@@ -92,8 +97,8 @@ async fn redrive_beside_stuck(actor: &Actor, count: usize, stuck: &[usize]) {
 }
 
 case!(selections_of_several_steps_are_exact: R23);
-/// A redrive and a purge of listed dead jobs touch these jobs and no others, wherever
-/// unknown and repeated ids are in the list.
+/// A redrive or purge of listed dead jobs affects exactly these jobs, although the list
+/// also has unknown and repeated ids beside each step boundary.
 async fn selections_of_several_steps_are_exact(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -122,7 +127,8 @@ async fn selections_of_several_steps_are_exact(store: &Store) {
 }
 
 case!(a_purge_of_several_steps_leaves_nothing: R23);
-/// A purge removes and counts all jobs in all states.
+/// A purge of several steps removes the jobs in every state, and its result counts them
+/// all.
 async fn a_purge_of_several_steps_leaves_nothing(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let is_delayable = actor.capabilities().supports(Capability::Delay);
@@ -150,7 +156,8 @@ async fn a_purge_of_several_steps_leaves_nothing(store: &Store) {
 }
 
 case!(a_cancel_finds_the_job_at_every_joint: R23);
-/// A ready job is cancelled wherever it is among the others, and it alone.
+/// A cancel finds the ready job that it names at each position beside a step boundary,
+/// and does not cancel another one.
 async fn a_cancel_finds_the_job_at_every_joint(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -169,8 +176,8 @@ async fn a_cancel_finds_the_job_at_every_joint(store: &Store) {
 }
 
 case!(pages_of_every_size_show_each_job_once: R23);
-/// A list of the jobs in a state shows each once, by pages of any size: in the order in
-/// which ready jobs are served.
+/// The pages of a peek list each job of a state once, whatever their size. They list
+/// ready jobs in the order of delivery.
 async fn pages_of_every_size_show_each_job_once(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {

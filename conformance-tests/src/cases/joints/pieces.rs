@@ -1,4 +1,4 @@
-//! The calls about batches.
+//! Batch calls that handle more pieces or batches than the backend handles in one step.
 
 use relq_core::{
     Disposition,
@@ -19,8 +19,8 @@ fn batch(text: &str) -> BatchId {
 }
 
 case!(a_cancelled_batch_drops_its_pieces_at_every_joint: B7 => Batches);
-/// A cancelled batch drops all pieces that wait, and completes when the leased ones,
-/// which were beside the joints, have ended.
+/// A cancelled batch of several steps drops all waiting pieces, and completes when its
+/// leased pieces have ended.
 async fn a_cancelled_batch_drops_its_pieces_at_every_joint(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let batches = actor.batch_queue().expect("the backend supports batches");
@@ -49,7 +49,7 @@ async fn a_cancelled_batch_drops_its_pieces_at_every_joint(store: &Store) {
 }
 
 case!(a_list_of_batches_has_each_once: B6 => Batches);
-/// A list of batches has each once, in the order of their ids, by pages of any size.
+/// Pages of any size list each batch once, in the order of the batch ids.
 async fn a_list_of_batches_has_each_once(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let batches = actor.batch_queue().expect("the backend supports batches");

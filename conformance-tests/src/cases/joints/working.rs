@@ -1,10 +1,11 @@
-//! The calls of workers and reapers.
+//! Workers and reapers claim, settle, extend and recover more jobs than the backend
+//! handles in one step.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use relq_core::{
-    Delivery, Disposition, NewJob,
+    Delivery, Disposition, NewJob, Settlement,
     operator::JobState,
     outcome::{Extended, Settled},
 };
@@ -24,7 +25,7 @@ use crate::{
 };
 
 case!(a_claim_of_several_steps_is_in_order: R6 R13);
-/// A claim returns all jobs, in their order and on their first attempt.
+/// A claim of several steps returns all jobs, in order and on their first attempt.
 async fn a_claim_of_several_steps_is_in_order(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -38,9 +39,9 @@ async fn a_claim_of_several_steps_is_in_order(store: &Store) {
     }
 }
 
-/// Settles `count` jobs in one call after the leases beside the joints were lost, and
-/// checks that the answers say which. Returns the payloads of the others, which are in
-/// the order in which the jobs were pushed.
+/// Claims `count` jobs, finishes those beside the step boundaries, and then settles all
+/// `count` in one call. Asserts that the call reports `LeaseLost` for exactly the
+/// finished ones. Returns the payloads of the other jobs, in the order of their pushes.
 async fn settle_beside_lost(
     actor: &Actor,
     count: usize,
@@ -71,8 +72,8 @@ fn number_of(payload: &Bytes) -> usize {
 }
 
 case!(ends_of_several_steps_apply_to_their_jobs: R7);
-/// Jobs that are done or discarded are gone, and lost leases are reported for the right
-/// jobs.
+/// One call of several steps acks or discards jobs. It ends each job whose lease is
+/// held, and reports `LeaseLost` for exactly the others.
 async fn ends_of_several_steps_apply_to_their_jobs(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let mut ended = 0;
@@ -89,7 +90,8 @@ async fn ends_of_several_steps_apply_to_their_jobs(store: &Store) {
 }
 
 case!(retries_of_several_steps_apply_to_their_jobs: R7 R11);
-/// Jobs that are retried at once are ready in their order, on their second attempt.
+/// One call of several steps retries jobs without a delay. The jobs are then ready in
+/// their order, on their second attempt.
 async fn retries_of_several_steps_apply_to_their_jobs(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -103,7 +105,7 @@ async fn retries_of_several_steps_apply_to_their_jobs(store: &Store) {
 }
 
 case!(burials_of_several_steps_apply_to_their_jobs: R3 R7);
-/// Jobs that are buried are dead letters, in their order.
+/// One call of several steps buries jobs. They become dead letters in their order.
 async fn burials_of_several_steps_apply_to_their_jobs(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -115,7 +117,8 @@ async fn burials_of_several_steps_apply_to_their_jobs(store: &Store) {
 }
 
 case!(returns_of_several_steps_keep_the_order: R7 R24);
-/// Jobs that are given back are ready in their order, before others, and uncounted.
+/// One call of several steps gives jobs back. They are then ready in their order,
+/// before other jobs, and the attempt is not counted.
 async fn returns_of_several_steps_keep_the_order(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -130,9 +133,33 @@ async fn returns_of_several_steps_keep_the_order(store: &Store) {
     }
 }
 
+case!(a_claim_beside_returns_of_several_steps_finds_all: R7 R24);
+/// `settle_and_claim` gives back more jobs than one step handles, and claims after the
+/// last of them: the claim returns them all, in their order.
+async fn a_claim_beside_returns_of_several_steps_finds_all(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        actor.store(numbered(count)).await;
+        let held = take_all(&actor, count).await;
+        let back: Vec<_> = held
+            .iter()
+            .map(|one| Settlement::new(one.receipt.clone(), Disposition::GiveBack))
+            .collect();
+        let all = actor.ask(u32::try_from(count).expect("a small number"));
+
+        let both = actor.settle_and_claim(&back, &all).await;
+
+        let settled = both.settled.expect("answered");
+        assert_eq!(settled, vec![Settled::Applied; count]);
+        let claimed = both.claimed.expect("answered");
+        assert_in_order(&actor, payloads(&claimed), &numbered(count));
+        settle_all(&actor, &claimed, &Disposition::Done).await;
+    }
+}
+
 case!(a_release_of_several_steps_keeps_the_order: R24);
-/// A released worker's jobs are ready in their order, before others, and uncounted. Those
-/// of another worker beside the joints are not touched.
+/// A release of several steps makes the worker's jobs ready in their order, before
+/// other jobs, and does not count the attempt. Jobs of another worker stay leased.
 async fn a_release_of_several_steps_keeps_the_order(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let other = actor.acting_as("other");
@@ -166,8 +193,8 @@ async fn a_release_of_several_steps_keeps_the_order(store: &Store) {
 }
 
 case!(a_recovery_of_several_steps_keeps_the_order: R9 R11 => JobLease);
-/// Jobs whose lease expired are ready in the order in which they were claimed, on their
-/// second attempt. Live leases beside the joints are kept.
+/// A recovery of several steps makes jobs with expired leases ready in the order in
+/// which they were claimed, on their second attempt. Live leases among them are kept.
 async fn a_recovery_of_several_steps_keeps_the_order(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {
@@ -219,8 +246,8 @@ async fn a_promotion_of_several_steps_keeps_the_order(store: &Store) {
 }
 
 case!(a_heartbeat_of_several_steps_answers_for_its_jobs: R6 R8 => JobLease);
-/// A heartbeat about many jobs extends those that are held, and reports lost ones
-/// beside the joints.
+/// A heartbeat of several steps extends the leases that are held, and reports
+/// `LeaseLost` for exactly the others.
 async fn a_heartbeat_of_several_steps_answers_for_its_jobs(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     for count in COUNTS {

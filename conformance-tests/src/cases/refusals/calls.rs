@@ -1,4 +1,4 @@
-//! Calls of an actor whose commands are refused.
+//! The server refuses the commands of a call, for each call of the queue traits.
 
 use std::fmt::Write as _;
 
@@ -15,10 +15,12 @@ use crate::{
     },
 };
 
-/// How many commands of an actor are refused that is always refused.
+/// The number of commands that the server refuses when it is to refuse all commands of
+/// a call. No call sends as many.
 const ALWAYS: u32 = 100;
 
-/// The stats and all jobs of the queue, in words.
+/// Describes the stats and all jobs of the queue as text, so that a case can compare
+/// the queue before and after a call.
 async fn described(actor: &Actor) -> String {
     let mut all = format!("{:#?}", actor.figures().await);
     let states =
@@ -31,7 +33,8 @@ async fn described(actor: &Actor) -> String {
     all
 }
 
-/// Asserts that an error says that nothing happened, and who can heal it.
+/// Asserts that the error says that the call had no effect, and that it says correctly
+/// whether a person must remove the cause.
 fn assert_refused(error: &Error, heals: Heals, what: &str) {
     let told = error.full_message();
     assert_eq!(
@@ -44,9 +47,9 @@ fn assert_refused(error: &Error, heals: Heals, what: &str) {
 }
 
 case!(a_call_that_is_always_refused_changes_nothing: R21 @ redis);
-/// A call whose every command is refused ends with an error that says that nothing was
-/// done, and that is so. Once nothing is refused any more, it succeeds on the same
-/// connection.
+/// A call whose commands are all refused returns an error that says that nothing was
+/// changed, and the store is unchanged. Once the server refuses nothing any more, the
+/// call succeeds on the same connection.
 async fn a_call_that_is_always_refused_changes_nothing(store: &Store) {
     store.stop_clock();
     let witness = store.actor("witness").await;
@@ -78,8 +81,8 @@ async fn a_call_that_is_always_refused_changes_nothing(store: &Store) {
 }
 
 case!(a_call_that_is_refused_once_changes_nothing_or_all: R21 @ redis);
-/// A call whose first command is refused ends with an error that says that nothing was
-/// done, or it has tried again. The next call succeeds.
+/// A call whose first command is refused either returns an error that says that nothing
+/// was changed, or repeats the command and succeeds. The same call then succeeds.
 async fn a_call_that_is_refused_once_changes_nothing_or_all(store: &Store) {
     store.stop_clock();
     let witness = store.actor("witness").await;
@@ -98,7 +101,7 @@ async fn a_call_that_is_refused_once_changes_nothing_or_all(store: &Store) {
 
             store.heal().await;
             if let Err(error) = &answer {
-                // Another command of the call may have done its part.
+                // The call may have sent another command, which took effect.
                 let is_in_part = store.steps_of("victim") > steps + 1;
                 if !is_in_part || error.effect() == Effect::No {
                     assert_refused(error, heals, &what);

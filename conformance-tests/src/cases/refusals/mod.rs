@@ -1,24 +1,24 @@
 //! Each kind of error with which a server refuses a command: at each call, and in a
 //! worker (R21).
 //!
-//! The server did nothing, so the error of the call has to say so, and the store has to
-//! be as before. The class of the error says whether it heals by itself.
+//! A refused command did nothing, so the error of the call must say so, and the store
+//! must be as before. The kind of the error decides whether a person must help.
 
 mod calls;
 mod worker;
 
-/// Who can repair the cause of an error.
+/// Whether the cause of an error ends by itself or needs a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heals {
-    /// It ends without anybody's help.
+    /// The cause ends without a person's help, such as a dataset that is still loading.
     ByItself,
-    /// A person has to change something.
+    /// A person has to change something, such as a password or a permission.
     ByAPerson,
 }
 use Heals::{ByAPerson, ByItself};
 
-/// The errors with which a server, as relq meets it, refuses a command and does nothing.
-/// The texts are those of Redis 7.0.
+/// The errors with which a Redis server refuses a command of relq without executing it,
+/// and whether each ends by itself. The texts are those of Redis 7.0.
 const REFUSALS: [(&str, Heals); 16] = [
     ("LOADING Redis is loading the dataset in memory", ByItself),
     ("BUSY Redis is busy running a script.", ByItself),

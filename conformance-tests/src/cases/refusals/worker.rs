@@ -1,5 +1,6 @@
-//! A worker whose commands are refused: it outlives what heals by itself, ends by what a
-//! person has to change, and keeps the results of its handlers (R1, R21).
+//! A worker whose commands are refused. It continues after an error that ends by
+//! itself, ends after an error that a person must repair, and loses no result of a
+//! handler (R1, R21).
 
 use std::{
     collections::BTreeMap,
@@ -19,36 +20,39 @@ use crate::{
     proxy::Fault,
 };
 
-/// Three jobs, and how often each is run: once to its end, twice because its first attempt
-/// fails, and once because it is buried.
+/// Three jobs and how often each runs: "done" once, "retried" twice because its first
+/// attempt fails, and "buried" once because its handler asks for burial.
 const JOBS: [(&str, u32); 3] = [("done", 1), ("retried", 2), ("buried", 1)];
 
-/// One command of a worker in so many is refused.
+/// The server refuses one command of the worker out of this many.
 const ONE_IN: u32 = 6;
 
-/// More commands than a worker sends in one of these cases.
+/// A number of commands that is larger than any worker sends in one of these cases.
 const ALL: u32 = 3000;
 
-/// How long a worker goes on after an error that only a person can repair.
+/// How long a worker continues after an error that only a person can repair, before it
+/// ends.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 
-/// How long a worker that ends tries to settle its jobs.
+/// How long a worker that is ending tries to settle its jobs.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Time passes in such steps, and what is due in one happens together.
+/// How far the clock is advanced in one go. Timers that end within that time fire
+/// together.
 const STEP: Duration = Duration::from_secs(2);
 
-/// A lease that ends while all commands are refused.
+/// The length of the lease of a worker that is to lose its jobs while the server
+/// refuses all commands.
 const BRIEFLY_HELD: Duration = Duration::from_secs(8);
 
-/// How long all commands are refused.
+/// How long the server refuses all commands of the worker.
 const REFUSED: Duration = Duration::from_secs(30);
 
-/// Longer than a worker whose commands are refused may take to end: its calls, its pauses
-/// and its last tries to settle are over by then.
+/// The time limit within which a worker must end. It is longer than its calls, its
+/// pauses between calls and its last attempts to settle jobs take.
 const ENDED: Duration = Duration::from_secs(100);
 
-/// How often the handler ran each job.
+/// Counts how often the handler has run each job, by the job's payload.
 #[derive(Clone, Default)]
 struct Runs(Arc<Mutex<BTreeMap<Bytes, u32>>>);
 
@@ -58,7 +62,7 @@ impl Runs {
         runs.get(payload.as_bytes()).copied().unwrap_or_default()
     }
 
-    /// Ends each of the [`JOBS`] in its way.
+    /// Counts the run of a job, and ends the job as its payload says (see [`JOBS`]).
     fn run(&self, job: &JobContext) -> Result<(), Failure> {
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let times = runs.entry(job.payload().clone()).or_default();
@@ -72,7 +76,7 @@ impl Runs {
         }
     }
 
-    /// A handler that counts.
+    /// Returns a handler that counts in `self` how often it runs each job.
     fn handler(&self) -> impl Handler + use<> {
         let runs = self.clone();
         move |job: JobContext| {
@@ -82,8 +86,8 @@ impl Runs {
     }
 }
 
-/// Runs a worker of that actor until the queue is empty. It holds jobs by leases of that
-/// length.
+/// Runs a worker until the queue is empty. The worker has the actor's id and leases of
+/// length `lease`.
 async fn until_empty(
     store: &Store,
     actor: &Actor,
@@ -102,7 +106,8 @@ async fn until_empty(
     Box::pin(ran).await.map(drop)
 }
 
-/// Lets time pass, step by step, until the call has ended or the limit is over.
+/// Advances the clock by one [`STEP`] after another until the call ends. Returns `None`
+/// if it has not ended within `limit`.
 async fn within<T>(
     store: &Store,
     limit: Duration,
@@ -122,7 +127,13 @@ async fn within<T>(
     }
 }
 
-/// Ends all leases, and lets a worker that nothing refuses run what is left.
+fn hangs(store: &Store, what: &str) -> ! {
+    let calls = store.calls().in_progress();
+    panic!("HANG, R21: {what} waits for more than {ENDED:?}; {calls}")
+}
+
+/// Lets all leases expire, and runs a new worker, whose commands are not refused, until
+/// the queue is empty.
 async fn finish_the_rest(store: &Store, witness: &Actor, runs: &Runs) {
     store.advance(HELD).await;
     witness.recover_all().await;
@@ -132,8 +143,9 @@ async fn finish_the_rest(store: &Store, witness: &Actor, runs: &Runs) {
     assert!(matches!(ended, Some(Ok(()))), "the next worker: {ended:?}");
 }
 
-/// Asserts that an error with its causes has the code of the server's error, for which an
-/// operator looks. The client library writes codes in its own way.
+/// Asserts that the worker's error or one of its causes has the code of the server's
+/// error, because an operator searches for that code. Upper and lower case are not
+/// compared, because the client library writes codes in its own way.
 fn assert_names(error: &WorkerError, refusal: &str, what: &str) {
     let mut told = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -147,13 +159,15 @@ fn assert_names(error: &WorkerError, refusal: &str, what: &str) {
 }
 
 case!(a_worker_outlives_single_refusals: R1 R21 @ redis);
-/// A worker of whose commands one in six is refused runs each job exactly as often as
-/// without refusals, and each ends as its handler says. A refusal that needs a person's
-/// help may end it: then it says so, and another worker does what is left.
+/// A worker that has one in six commands refused runs each job exactly as often as
+/// without refusals, and each job ends as its handler says. If the refusal needs a
+/// person's help, the worker may instead end with that error; a second worker then runs
+/// the other jobs.
 async fn a_worker_outlives_single_refusals(store: &Store) {
     let witness = store.actor("witness").await;
     for (number, (refusal, heals)) in REFUSALS.into_iter().enumerate() {
-        // Each begins with every other command, one half of them with the second.
+        // Every sixth command is refused, beginning with the first, third and fifth for
+        // one half of the errors, and with the second, fourth and sixth for the other.
         for first in (1..=ONE_IN).skip(number % 2).step_by(2) {
             let (runs, victim) = (Runs::default(), store.actor("victim").await);
             witness.store(JOBS.map(|(payload, _)| payload)).await;
@@ -162,7 +176,8 @@ async fn a_worker_outlives_single_refusals(store: &Store) {
             }
 
             let working = until_empty(store, &victim, HELD, runs.handler());
-            let ended = within(store, ENDED, working).await.expect("the worker ends");
+            let ended = within(store, ENDED, working).await;
+            let ended = ended.unwrap_or_else(|| hangs(store, "the worker"));
 
             store.heal().await;
             let what = format!("from command {first} on one in {ONE_IN} is {refusal}");
@@ -185,29 +200,37 @@ async fn a_worker_outlives_single_refusals(store: &Store) {
     }
 }
 
+/// A handler that tells `started` that it has begun, and runs the job when `finish` is
+/// notified.
+fn held_up(
+    runs: &Runs,
+    started: &Arc<Notify>,
+    finish: &Arc<Notify>,
+) -> impl Handler + use<> {
+    let (runs, started, finish) =
+        (runs.clone(), Arc::clone(started), Arc::clone(finish));
+    move |job: JobContext| {
+        let (runs, finish) = (runs.clone(), Arc::clone(&finish));
+        started.notify_one();
+        async move {
+            finish.notified().await;
+            runs.run(&job)
+        }
+    }
+}
+
 case!(a_worker_that_is_always_refused_loses_nothing: R1 R21 @ redis);
-/// All commands of a worker are refused while it runs a job. Where that heals by itself,
-/// the worker goes on for as long as it takes, and settles the job then. Where it does
-/// not, the worker ends and says why.
+/// All commands of a worker are refused while it runs a job. If the error ends by
+/// itself, the worker continues however long that takes, and then settles the job. If a
+/// person must help, the worker ends with the error.
 async fn a_worker_that_is_always_refused_loses_nothing(store: &Store) {
     let witness = store.actor("witness").await;
     for (refusal, heals) in REFUSALS {
         let (runs, victim) = (Runs::default(), store.actor("victim").await);
         witness.store_one("done").await;
         let (started, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let handler = {
-            let (runs, started, finish) =
-                (runs.clone(), Arc::clone(&started), Arc::clone(&finish));
-            move |job: JobContext| {
-                let (runs, finish) = (runs.clone(), Arc::clone(&finish));
-                started.notify_one();
-                async move {
-                    finish.notified().await;
-                    runs.run(&job)
-                }
-            }
-        };
-        // A worker that ends tries to settle its jobs for as long as it holds them.
+        let handler = held_up(&runs, &started, &finish);
+        // A worker that ends tries to settle its jobs until their leases have expired.
         let lease = if heals == ByItself { HELD } else { BRIEFLY_HELD };
         let mut working = Box::pin(until_empty(store, &victim, lease, handler));
         let beginning = async {
@@ -216,7 +239,8 @@ async fn a_worker_that_is_always_refused_loses_nothing(store: &Store) {
                 () = started.notified() => {}
             }
         };
-        within(store, ENDED, beginning).await.expect("the job is started");
+        let begun = within(store, ENDED, beginning).await;
+        begun.unwrap_or_else(|| hangs(store, "the start of the job"));
 
         store.refuse("victim", ALL, refusal);
         finish.notify_one();

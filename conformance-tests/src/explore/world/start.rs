@@ -4,70 +4,60 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
-use relq_core::{QueueName, outcome::Pushed};
+use relq_core::{QueueName, environment::Clock as _};
 
-use super::{Actor, Shared, World, at_proxy};
+use super::{Actor, Shared, World};
 use crate::{
     Subject,
     explore::{
-        caller::{Caller, Pushes},
+        faults::Faults,
         scene::Scene,
+        store::{Place, SteppedStore},
     },
     harness::environment::seeded,
-    proxy::{Endpoint, FaultProxy, VirtualClock},
-    server::Server,
     spec::{
-        draft,
-        operation::{Act, Operation, Who},
+        caller::Caller,
+        operation::{Operation, Who},
         tape::{RecordedCall, Reply},
     },
 };
 
-/// The actors of a scene, whose programs have not begun.
+/// The opened queue of each actor of a scene. No program has begun.
 struct Opened {
-    proxy: FaultProxy,
-    clock: VirtualClock,
+    store: Arc<dyn SteppedStore>,
     callers: BTreeMap<Who, Caller>,
     actors: BTreeMap<Who, Actor>,
     shared: Arc<Shared>,
 }
 
 impl World {
-    /// Starts a scene on the server, which is emptied for it.
+    /// Starts a scene on an empty store.
     ///
     /// # Errors
-    /// When the proxy does not run, when an actor cannot open the queue, and when an
+    /// When there is no store, when an actor cannot open the queue, and when an
     /// actor does not reach its first command in time.
     pub(in super::super) async fn start(
-        server: &Server,
+        place: &Place,
         subject: &Arc<dyn Subject>,
         scene: &Scene,
-        deaths: usize,
+        faults: Faults,
     ) -> Result<Self, String> {
-        let mut opened = Opened::open(server, subject, scene).await?;
+        let store = place.empty_store(subject).await?;
+        let mut opened = Opened::open(store, scene).await?;
         opened.write_once().await?;
+        opened.wait_once(scene).await?;
         opened.set_up(scene).await;
-        let mut world = opened.begin(scene, deaths);
+        let mut world = opened.begin(scene, faults);
         world.settle_down().await?;
         Ok(world)
     }
 }
 
 impl Opened {
-    async fn open(
-        server: &Server,
-        subject: &Arc<dyn Subject>,
-        scene: &Scene,
-    ) -> Result<Self, String> {
-        let clock = VirtualClock::new();
-        clock.hold_still_in_scripts();
-        let proxy =
-            FaultProxy::start(server.address(), clock.clone()).map_err(at_proxy)?;
-        proxy.name_entries();
-        subject.prepare(&proxy).await.map_err(at_proxy)?;
-        proxy.tell(&["FLUSHALL"]).await.map_err(at_proxy)?;
+    async fn open(store: Arc<dyn SteppedStore>, scene: &Scene) -> Result<Self, String> {
         let queue = QueueName::new("scene").map_err(|error| error.to_string())?;
         let of_setup = scene.setup.iter().map(|one| one.who);
         let of_programs = scene.programs.keys().copied();
@@ -76,18 +66,16 @@ impl Opened {
         let (mut callers, mut actors) = (BTreeMap::new(), BTreeMap::new());
         for who in all {
             let name = format!("{who:?}");
-            let endpoint = proxy.actor(&name).map_err(at_proxy)?;
-            let environment = seeded(&clock, who as u64);
-            let opened = subject.connect(endpoint.url(), &queue, &environment).await;
-            let opened = opened.map_err(|error| error.full_message())?;
+            let environment = seeded(store.clock(), who as u64);
+            let opened = store.connect(&name, &queue, &environment).await?;
             callers.insert(who, Caller::new(who, opened));
-            actors.insert(who, Actor { endpoint, name, task: None });
+            actors.insert(who, Actor { name, task: None });
         }
-        Ok(Self { proxy, clock, callers, actors, shared: Arc::default() })
+        Ok(Self { store, callers, actors, shared: Arc::default() })
     }
 
-    /// Writes to the queue by each connection: its first write may send more commands
-    /// than later ones.
+    /// Writes to the queue once on each connection, because the first write of a
+    /// connection may send more commands than later ones.
     async fn write_once(&self) -> Result<(), String> {
         for caller in self.callers.values() {
             let written = caller.queue.resume().await;
@@ -96,18 +84,50 @@ impl Opened {
         Ok(())
     }
 
+    /// Lets each actor whose claims wait have waited before: its connections for that
+    /// are open, and the server holds no command on them.
+    async fn wait_once(&self, scene: &Scene) -> Result<(), String> {
+        const MOMENT: Duration = Duration::from_millis(1);
+        let clock = self.store.clock();
+        let Some(connections) = self.store.connections() else { return Ok(()) };
+        for who in scene.waiters() {
+            let time_passes = async {
+                loop {
+                    if let Err(wrong) = connections.idle().await {
+                        return wrong;
+                    }
+                    clock.advance(MOMENT);
+                }
+            };
+            tokio::select! {
+                biased;
+                waited = self.callers[&who].wait_for_nothing(MOMENT) => {
+                    waited.map_err(|error| error.full_message())?;
+                }
+                wrong = time_passes => return Err(wrong),
+            }
+        }
+        connections.idle().await?;
+        while !connections.held().is_empty() && clock.advance_to_next().is_some() {
+            connections.idle().await?;
+        }
+        self.shared.state().history.start = clock.elapsed();
+        Ok(())
+    }
+
     /// Makes the calls of the setup, one after the other.
     async fn set_up(&mut self, scene: &Scene) {
         let (payloads, _) = scene.payloads_before();
         for (operation, payloads) in scene.setup.iter().zip(payloads) {
-            let replies = if let Act::Advance(step) = operation.act {
-                self.clock.advance(draft::step(step));
-                Vec::new()
-            } else {
-                self.call(operation, payloads).await
+            let replies = match operation.time() {
+                Some(time) => {
+                    self.store.clock().advance(time);
+                    Vec::new()
+                }
+                None => self.call(operation, payloads).await,
             };
             let operation = operation.clone();
-            let call = RecordedCall { operation, payloads, replies, is_lost: false };
+            let call = RecordedCall::alone(operation, payloads, replies);
             self.shared.state().history.setup.push(call);
         }
     }
@@ -116,15 +136,14 @@ impl Opened {
         let caller = self.callers.get_mut(&operation.who).expect("it is opened");
         let mut pushes = self.shared.state().pushes.clone();
         let replies = caller.act(operation, payloads, &mut pushes).await;
-        remember(&mut pushes, &replies);
+        pushes.remember(&replies);
         self.shared.state().pushes = pushes;
         replies
     }
 
-    /// Begins the programs. From now on each command waits for a decision.
-    fn begin(mut self, scene: &Scene, deaths: usize) -> World {
-        self.proxy.park();
-        self.actors.values().for_each(|actor| actor.endpoint.forget_replies());
+    /// Begins the actors' programs. From now on each command waits for a decision.
+    fn begin(mut self, scene: &Scene, faults: Faults) -> World {
+        self.store.park();
         let mut time = scene.programs.get(&Who::Nobody).cloned().unwrap_or_default();
         time.reverse();
         let witness = self.callers.remove(&Who::Nobody).expect("it is opened");
@@ -134,20 +153,22 @@ impl Opened {
             let actor = self.actors.get_mut(who).expect("it is opened");
             let calls: Vec<_> =
                 program.iter().cloned().zip(payloads[who].clone()).collect();
-            let (shared, endpoint) = (Arc::clone(&self.shared), actor.endpoint.clone());
-            let playing = play(shared, endpoint, *who, caller, calls);
+            let (shared, store) = (Arc::clone(&self.shared), Arc::clone(&self.store));
+            let playing = play(shared, store, *who, caller, calls);
             actor.task = Some(tokio::spawn(playing));
         }
         self.actors.retain(|_, actor| actor.task.is_some());
         World {
-            proxy: self.proxy,
-            clock: self.clock,
+            store: self.store,
             actors: self.actors,
             can: witness.queue.capabilities().clone(),
             witness,
             time,
             shared: self.shared,
-            deaths_left: deaths,
+            batches: scene.batches(),
+            faults_left: faults,
+            frozen: Vec::new(),
+            late: 0,
             events: Vec::new(),
         }
     }
@@ -156,17 +177,18 @@ impl Opened {
 /// Makes the calls of a program, one after the other.
 async fn play(
     shared: Arc<Shared>,
-    endpoint: Endpoint,
+    store: Arc<dyn SteppedStore>,
     who: Who,
     mut caller: Caller,
     calls: Vec<(Operation, usize)>,
 ) {
+    let mut pushes = shared.state().pushes.clone();
     for (operation, payloads) in calls {
-        let (number, mut pushes) = {
+        let number = {
             let mut state = shared.state();
-            state.steps.insert(who, endpoint.steps());
-            let number = state.history.begins(operation.clone(), payloads);
-            (number, state.pushes.clone())
+            state.sent.remove(&who);
+            let now = store.clock().elapsed();
+            state.history.begins(who, (operation.clone(), payloads), now)
         };
         let replies = caller.act(&operation, payloads, &mut pushes).await;
         if !shared.ends(who, number, replies) {
@@ -175,20 +197,8 @@ async fn play(
     }
     shared.state().ended.push(who);
     shared.changed.send_modify(|changes| *changes += 1);
-    // A client that is dropped may send its last commands at any moment.
+    // Keep the client, because a client that is dropped may send its last commands at
+    // any moment.
     let _kept = caller;
     std::future::pending::<()>().await;
-}
-
-/// Keeps the ids of the jobs that a push of the setup stored.
-fn remember(pushes: &mut Pushes, replies: &[Reply]) {
-    for reply in replies {
-        if let Reply::Pushed(Ok(pushed)) = reply {
-            let id = |one: &Pushed| match one {
-                Pushed::Stored(id) => Some(id.clone()),
-                Pushed::Duplicate { .. } => None,
-            };
-            pushes.ids.extend(pushed.iter().map(id));
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The batches of an overridden queue.
+//! The batch calls of a queue with overrides.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -11,11 +11,10 @@ use relq_core::{
 use super::{OverriddenQueue, Right};
 
 impl Right {
-    /// The batches of the healthy queue.
+    /// Returns the batch calls of the queue.
     ///
     /// # Panics
-    /// When the healthy queue has no batches, because then the overridden queue has
-    /// none either.
+    /// When the queue has no batches. Then the queue with overrides has none either.
     pub fn batches(&self) -> &dyn BatchQueue {
         self.queue.batch_queue().expect("the healthy queue has batches")
     }

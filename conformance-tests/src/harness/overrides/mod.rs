@@ -36,15 +36,16 @@ use relq_core::{
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 
-/// The calls to replace. A method that is not written calls the healthy queue.
+/// The calls of a queue that a mutant replaces. A call whose method is not implemented
+/// goes to the healthy queue.
 #[async_trait]
 pub trait Override: Send + Sync {
-    /// The capabilities that the queue declares.
+    /// Replaces [`ReliableQueue::capabilities`].
     fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
         right.capabilities()
     }
 
-    /// In place of [`ReliableQueue::push`].
+    /// Replaces [`ReliableQueue::push`].
     async fn push(
         &self,
         right: &Right,
@@ -54,7 +55,7 @@ pub trait Override: Send + Sync {
         right.push(jobs, token).await
     }
 
-    /// In place of [`ReliableQueue::claim`].
+    /// Replaces [`ReliableQueue::claim`].
     async fn claim(
         &self,
         right: &Right,
@@ -63,7 +64,7 @@ pub trait Override: Send + Sync {
         right.claim(ask).await
     }
 
-    /// In place of [`ReliableQueue::settle`].
+    /// Replaces [`ReliableQueue::settle`].
     async fn settle(
         &self,
         right: &Right,
@@ -72,7 +73,7 @@ pub trait Override: Send + Sync {
         right.settle(done).await
     }
 
-    /// In place of [`ReliableQueue::extend`].
+    /// Replaces [`ReliableQueue::extend`].
     async fn extend(
         &self,
         right: &Right,
@@ -83,7 +84,7 @@ pub trait Override: Send + Sync {
         right.extend(worker, held, lease).await
     }
 
-    /// In place of [`ReliableQueue::recover`].
+    /// Replaces [`ReliableQueue::recover`].
     async fn recover(
         &self,
         right: &Right,
@@ -92,8 +93,8 @@ pub trait Override: Send + Sync {
         right.recover(page).await
     }
 
-    /// In place of [`ReliableQueue::settle_and_claim`]. By default it calls `settle`
-    /// and then `claim` of this trait.
+    /// Replaces [`ReliableQueue::settle_and_claim`]. By default it calls `settle` and
+    /// then `claim` of this trait.
     async fn settle_and_claim(
         &self,
         right: &Right,
@@ -105,7 +106,7 @@ pub trait Override: Send + Sync {
         SettledAndClaimed { settled, claimed: self.claim(right, &at_once).await }
     }
 
-    /// In place of [`ReliableQueue::release_worker`].
+    /// Replaces [`ReliableQueue::release_worker`].
     async fn release_worker(
         &self,
         right: &Right,
@@ -114,7 +115,7 @@ pub trait Override: Send + Sync {
         right.release_worker(worker).await
     }
 
-    /// In place of [`BatchQueue::add`].
+    /// Replaces [`BatchQueue::add`].
     async fn add(
         &self,
         right: &Right,
@@ -125,7 +126,7 @@ pub trait Override: Send + Sync {
         right.batches().add(batch, pieces, token).await
     }
 
-    /// In place of [`BatchQueue::batch`].
+    /// Replaces [`BatchQueue::batch`].
     async fn batch(
         &self,
         right: &Right,
@@ -134,7 +135,7 @@ pub trait Override: Send + Sync {
         right.batches().batch(batch).await
     }
 
-    /// In place of [`BatchQueue::cancel_batch`].
+    /// Replaces [`BatchQueue::cancel_batch`].
     async fn cancel_batch(
         &self,
         right: &Right,
@@ -143,7 +144,7 @@ pub trait Override: Send + Sync {
         right.batches().cancel_batch(batch).await
     }
 
-    /// In place of [`BatchQueue::wait_batch`].
+    /// Replaces [`BatchQueue::wait_batch`].
     async fn wait_batch(
         &self,
         right: &Right,
@@ -153,17 +154,17 @@ pub trait Override: Send + Sync {
         right.batches().wait_batch(batch, timeout).await
     }
 
-    /// In place of [`Operator::stats`].
+    /// Replaces [`Operator::stats`].
     async fn stats(&self, right: &Right) -> Result<Stats, Error> {
         right.stats().await
     }
 
-    /// In place of [`Operator::peek`].
+    /// Replaces [`Operator::peek`].
     async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
         right.peek(ask).await
     }
 
-    /// In place of [`Operator::redrive`].
+    /// Replaces [`Operator::redrive`].
     async fn redrive(
         &self,
         right: &Right,
@@ -172,17 +173,17 @@ pub trait Override: Send + Sync {
         right.redrive(which).await
     }
 
-    /// In place of [`Operator::purge_dead`].
+    /// Replaces [`Operator::purge_dead`].
     async fn purge_dead(&self, right: &Right, which: &Selection) -> Result<u64, Error> {
         right.purge_dead(which).await
     }
 
-    /// In place of [`Operator::cancel`].
+    /// Replaces [`Operator::cancel`].
     async fn cancel(&self, right: &Right, job: &JobId) -> Result<Cancelled, Error> {
         right.cancel(job).await
     }
 
-    /// In place of [`Operator::pause`].
+    /// Replaces [`Operator::pause`].
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         right.pause().await
     }
@@ -191,7 +192,7 @@ pub trait Override: Send + Sync {
 /// A healthy queue, and the clock and randomness that its client uses.
 #[derive(Debug)]
 pub struct Right {
-    /// The queue.
+    /// The healthy queue, to which an override may pass a call on.
     pub queue: Arc<dyn Queue>,
     /// The environment that the queue was opened with.
     pub environment: Environment,
@@ -212,8 +213,8 @@ pub struct OverriddenQueue {
 }
 
 impl OverriddenQueue {
-    /// A queue that makes the calls of `overrides`, and all others on the healthy
-    /// queue.
+    /// Creates a queue that makes each call through `overrides`. A call that
+    /// `overrides` does not implement goes to the queue `right`.
     pub fn new(right: Right, overrides: Arc<dyn Override>) -> Self {
         Self { right, overrides }
     }
@@ -235,6 +236,10 @@ impl ReliableQueue for OverriddenQueue {
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         self.overrides.claim(&self.right, ask).await
+    }
+
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        self.right.wait_for_jobs(limit).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {

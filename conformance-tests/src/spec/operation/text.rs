@@ -1,17 +1,21 @@
-//! The form of an operation in a replay line.
+//! The text of an operation in a replay line.
 //!
 //! ```text
 //!  p push j,jd1k2 t1    a plain job, and one with delay 1 and unique key 2; token 1
 //!  a claim 3 l1         worker a claims up to three jobs, with lease 1
+//!  a claim 1 l0 w2      worker a claims one job, and waits for it by wait 2
 //!  a settle 0D,1R2      newest receipt: done; the one before: retry, delay 2
 //!  r recover 2 !after1  the reaper recovers a page of 2, and dies after its 1st step
 //!  - advance 3          time passes
 //!  p create 1 p1s2      batch 1 of priority 1, with 2 slots
 //!  p add 1 j,j t1       two pieces of batch 1; token 1
-//!  p seal 1             so do cancel-batch 1, alter 1 p0s1 and batch 1, which reads it
+//!  p create 1 p0s0e     its completion job goes to another queue
+//!  p seal 1             also: cancel-batch 1, alter 1 p0s1; batch 1 and wait-batch 1
+//!                       read a batch, and batches lists all
+//!  o peek dead          also: scheduled, ready, leased; stats; audit
 //! ```
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use relq_core::operator::JobState;
 
@@ -39,6 +43,29 @@ const FAULTS: [(How, &str); 7] = [
     (How::OutOfMemory, "oom"),
 ];
 
+/// The operations that are one word.
+static WORDS: [(Act, &str); 11] = [
+    (Act::ReleaseWorker, "release-worker"),
+    (Act::CancelUnknown, "cancel-unknown"),
+    (Act::Pause, "pause"),
+    (Act::Resume, "resume"),
+    (Act::Redrive, "redrive"),
+    (Act::PurgeDead, "purge-dead"),
+    (Act::Purge, "purge"),
+    (Act::Stats, "stats"),
+    (Act::Audit, "audit"),
+    (Act::ListBatches, "batches"),
+    (Act::Release, "release"),
+];
+
+/// The calls on a batch that have no options.
+const BATCH_WORDS: [(BatchWord, &str); 4] = [
+    (BatchWord::Read, "batch"),
+    (BatchWord::Wait, "wait-batch"),
+    (BatchWord::Seal, "seal"),
+    (BatchWord::Cancel, "cancel-batch"),
+];
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", name_in(&ACTORS, self.who), self.act)?;
@@ -58,10 +85,13 @@ fn name_in<T: Copy + PartialEq>(names: &[(T, &'static str)], of: T) -> &'static 
 impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Push { jobs, token: 0 } => write!(f, "push {}", list(jobs)),
-            Self::Push { jobs, token } => write!(f, "push {} t{token}", list(jobs)),
+            Self::Push { jobs, token } => {
+                write!(f, "push {}{}", list(jobs), optional_text("t", *token))
+            }
             Self::Repeat { token } => write!(f, "repeat t{token}"),
-            Self::Claim { max, lease } => write!(f, "claim {max} l{lease}"),
+            Self::Claim { max, lease, wait } => {
+                write!(f, "claim {max} l{lease}{}", optional_text("w", *wait))
+            }
             Self::Settle(words) => write!(f, "settle {}", list(words)),
             Self::SettleAndClaim { words, max, lease } => {
                 write!(f, "settle-and-claim {} {max} l{lease}", list(words))
@@ -69,37 +99,35 @@ impl fmt::Display for Act {
             Self::Extend { receipts, lease } => {
                 write!(f, "extend {} l{lease}", list(receipts))
             }
-            Self::ReleaseWorker => f.write_str("release-worker"),
             Self::Recover { page } => write!(f, "recover {page}"),
+            Self::AdvanceBy(time) => write!(f, "advance {}ms", time.as_millis()),
             Self::Advance(step) => write!(f, "advance {step}"),
             Self::Cancel { job } => write!(f, "cancel {job}"),
-            Self::CancelUnknown => f.write_str("cancel-unknown"),
-            Self::Pause => f.write_str("pause"),
-            Self::Resume => f.write_str("resume"),
-            Self::Redrive => f.write_str("redrive"),
             Self::RedriveOne { job } => write!(f, "redrive-one {job}"),
-            Self::PurgeDead => f.write_str("purge-dead"),
-            Self::Purge => f.write_str("purge"),
             Self::CreateBatch { batch, options } => {
                 write!(f, "create {batch} {options}")
             }
-            Self::Add { batch, jobs, token: 0 } => {
-                write!(f, "add {batch} {}", list(jobs))
-            }
             Self::Add { batch, jobs, token } => {
-                write!(f, "add {batch} {} t{token}", list(jobs))
+                write!(f, "add {batch} {}{}", list(jobs), optional_text("t", *token))
             }
-            Self::Batch { batch, word } => match word {
-                BatchWord::Read => write!(f, "batch {batch}"),
-                BatchWord::Seal => write!(f, "seal {batch}"),
-                BatchWord::Cancel => write!(f, "cancel-batch {batch}"),
-                BatchWord::Alter(options) => write!(f, "alter {batch} {options}"),
-            },
+            Self::Batch { batch, word: BatchWord::Alter(options) } => {
+                write!(f, "alter {batch} {options}")
+            }
+            Self::Batch { batch, word } => {
+                write!(f, "{} {batch}", name_in(&BATCH_WORDS, *word))
+            }
             Self::Peek(state) => write!(f, "peek {}", state.as_str()),
-            Self::Stats => f.write_str("stats"),
-            Self::Release => f.write_str("release"),
+            word => {
+                let known = WORDS.iter().find(|(known, _)| known == word);
+                f.write_str(known.map_or("?", |(_, name)| name))
+            }
         }
     }
+}
+
+/// The number as the last word of an operation. No word if it is zero.
+fn optional_text(mark: &str, number: u8) -> String {
+    if number == 0 { String::new() } else { format!(" {mark}{number}") }
 }
 
 fn list<T: fmt::Display>(items: &[T]) -> String {
@@ -118,7 +146,8 @@ impl fmt::Display for Draft {
 
 impl fmt::Display for BatchDraft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "p{}s{}", self.priority, self.slots)
+        let elsewhere = if self.is_told_elsewhere { "e" } else { "" };
+        write!(f, "p{}s{}{elsewhere}", self.priority, self.slots)
     }
 }
 
@@ -166,15 +195,20 @@ fn fault(word: &str) -> Option<InjectedFault> {
 }
 
 fn act(words: &[&str]) -> Option<Act> {
+    if let [word] = words {
+        let known = WORDS.iter().find(|(_, name)| name == word);
+        return known.map(|(act, _)| act.clone());
+    }
     Some(match words {
-        ["push", jobs] => Act::Push { jobs: items(jobs, draft)?, token: 0 },
-        ["push", jobs, token] => {
-            Act::Push { jobs: items(jobs, draft)?, token: marked(token, "t")? }
+        ["push", jobs, token @ ..] => {
+            Act::Push { jobs: items(jobs, draft)?, token: optional(token, "t")? }
         }
         ["repeat", token] => Act::Repeat { token: marked(token, "t")? },
-        ["claim", max, lease] => {
-            Act::Claim { max: max.parse().ok()?, lease: marked(lease, "l")? }
-        }
+        ["claim", max, lease, wait @ ..] => Act::Claim {
+            max: max.parse().ok()?,
+            lease: marked(lease, "l")?,
+            wait: optional(wait, "w")?,
+        },
         ["settle", sent] => Act::Settle(items(sent, word)?),
         ["settle-and-claim", sent, max, lease] => Act::SettleAndClaim {
             words: items(sent, word)?,
@@ -185,17 +219,22 @@ fn act(words: &[&str]) -> Option<Act> {
             receipts: items(receipts, |one| one.parse().ok())?,
             lease: marked(lease, "l")?,
         },
-        ["release-worker"] => Act::ReleaseWorker,
         ["recover", page] => Act::Recover { page: page.parse().ok()? },
+        ["advance", time] if time.ends_with("ms") => {
+            let ms = time.strip_suffix("ms")?.parse().ok()?;
+            Act::AdvanceBy(Duration::from_millis(ms))
+        }
         ["advance", step] => Act::Advance(step.parse().ok()?),
         ["cancel", job] => Act::Cancel { job: job.parse().ok()? },
-        ["cancel-unknown"] => Act::CancelUnknown,
-        ["pause"] => Act::Pause,
-        ["resume"] => Act::Resume,
-        ["redrive"] => Act::Redrive,
         ["redrive-one", job] => Act::RedriveOne { job: job.parse().ok()? },
-        ["purge-dead"] => Act::PurgeDead,
-        ["purge"] => Act::Purge,
+        ["peek", state] => Act::Peek(peeked_state(state)?),
+        words => return batch_act(words),
+    })
+}
+
+/// Parses a call on a batch.
+fn batch_act(words: &[&str]) -> Option<Act> {
+    Some(match words {
         ["create", batch, options] => Act::CreateBatch {
             batch: batch.parse().ok()?,
             options: batch_draft(options)?,
@@ -203,18 +242,16 @@ fn act(words: &[&str]) -> Option<Act> {
         ["add", batch, jobs, token @ ..] => Act::Add {
             batch: batch.parse().ok()?,
             jobs: items(jobs, draft)?,
-            token: match token {
-                [] => 0,
-                [token] => marked(token, "t")?,
-                _ => return None,
-            },
+            token: optional(token, "t")?,
         },
-        [word, batch, options @ ..] if batch_word(word, options).is_some() => {
-            Act::Batch { batch: batch.parse().ok()?, word: batch_word(word, options)? }
-        }
-        ["peek", state] => Act::Peek(peeked_state(state)?),
-        ["stats"] => Act::Stats,
-        ["release"] => Act::Release,
+        ["alter", batch, options] => Act::Batch {
+            batch: batch.parse().ok()?,
+            word: BatchWord::Alter(batch_draft(options)?),
+        },
+        [word, batch] => Act::Batch {
+            batch: batch.parse().ok()?,
+            word: value_in(&BATCH_WORDS, word)?,
+        },
         _ => return None,
     })
 }
@@ -225,6 +262,15 @@ fn peeked_state(word: &str) -> Option<JobState> {
 
 fn items<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     text.split(',').map(item).collect()
+}
+
+/// The number of the last word of an operation. Zero if there is no such word.
+fn optional(words: &[&str], mark: &str) -> Option<u8> {
+    match words {
+        [] => Some(0),
+        [word] => marked(word, mark),
+        _ => None,
+    }
 }
 
 fn marked(word: &str, mark: &str) -> Option<u8> {
@@ -243,16 +289,11 @@ fn draft(text: &str) -> Option<Draft> {
 
 fn batch_draft(text: &str) -> Option<BatchDraft> {
     let (priority, slots) = text.strip_prefix('p')?.split_once('s')?;
-    Some(BatchDraft { priority: priority.parse().ok()?, slots: slots.parse().ok()? })
-}
-
-fn batch_word(word: &str, options: &[&str]) -> Option<BatchWord> {
-    Some(match (word, options) {
-        ("batch", []) => BatchWord::Read,
-        ("seal", []) => BatchWord::Seal,
-        ("cancel-batch", []) => BatchWord::Cancel,
-        ("alter", [options]) => BatchWord::Alter(batch_draft(options)?),
-        _ => return None,
+    let told_elsewhere = slots.strip_suffix('e');
+    Some(BatchDraft {
+        priority: priority.parse().ok()?,
+        slots: told_elsewhere.unwrap_or(slots).parse().ok()?,
+        is_told_elsewhere: told_elsewhere.is_some(),
     })
 }
 

@@ -1,10 +1,10 @@
-//! The calls on batches in a run.
+//! The operations on batches of a running sequence.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
     Error, NewJob, Queue,
-    batch::{BatchPriority, Change, NewBatch, OnComplete},
+    batch::{BatchPriority, BatchQueue, Change},
 };
 
 use super::super::{
@@ -27,10 +27,7 @@ impl Runner {
         self.payloads += 1;
         let completion = NewJob::new(format!("complete {}", self.payloads));
         let new = self.reference.new_batch((priority, limit), &completion);
-        let ask = NewBatch::new(Reference::batch_id(number))
-            .priority(priority)
-            .limit(limit)
-            .on_complete(OnComplete::new(completion));
+        let ask = draft::new_batch(number, options, completion);
         let ended = self
             .actors
             .call(who, fault, |queue| {
@@ -43,7 +40,8 @@ impl Runner {
         }
     }
 
-    /// A call that changes or reads a batch, and that returns its status.
+    /// Makes a call that changes or reads a batch, and compares the status that it
+    /// returns.
     pub(in crate::spec) async fn batch(
         &mut self,
         who: Who,
@@ -58,6 +56,9 @@ impl Runner {
                 Box::pin(async move {
                     let batches = batches(&*queue);
                     match change {
+                        BatchChange::Nothing if word == BatchWord::Wait => {
+                            batches.wait_batch(&id, Duration::ZERO).await
+                        }
                         BatchChange::Nothing => batches.batch(&id).await,
                         BatchChange::Seal => batches.seal(&id).await,
                         BatchChange::Cancel => batches.cancel_batch(&id).await,
@@ -79,7 +80,29 @@ impl Runner {
         }
     }
 
-    /// Reads all batches, while no call is running.
+    /// Lists all batches, and checks their statuses.
+    pub(in crate::spec) async fn list_batches(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+    ) -> CheckResult {
+        let limit = NonZeroU32::new(100).expect("not zero");
+        let ended = self
+            .actors
+            .call(who, fault, |queue| {
+                Box::pin(
+                    async move { batches(&*queue).list_batches(None, limit).await },
+                )
+            })
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(listed) => self.reference.batches_seen(&listed),
+            // A list without a result needs no record, because it changes nothing.
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads all batches while no call is running, and checks their statuses.
     pub(in crate::spec) async fn look_at_batches(&mut self) -> CheckResult {
         let Some(batches) = self.actors.witness().batch_queue() else { return Ok(()) };
         let limit = NonZeroU32::new(100).expect("not zero");
@@ -108,7 +131,7 @@ impl Runner {
 
 fn change(word: BatchWord) -> BatchChange {
     match word {
-        BatchWord::Read => BatchChange::Nothing,
+        BatchWord::Read | BatchWord::Wait => BatchChange::Nothing,
         BatchWord::Seal => BatchChange::Seal,
         BatchWord::Cancel => BatchChange::Cancel,
         BatchWord::Alter(options) => {
@@ -118,6 +141,6 @@ fn change(word: BatchWord) -> BatchChange {
     }
 }
 
-pub(super) fn batches(queue: &dyn Queue) -> &dyn relq_core::batch::BatchQueue {
+pub(super) fn batches(queue: &dyn Queue) -> &dyn BatchQueue {
     queue.batch_queue().expect("only backends with batches get calls on batches")
 }

@@ -1,4 +1,4 @@
-//! The checks after each operation of a run, and the end of the run.
+//! The checks after each operation of a sequence, and the end of the sequence.
 
 use std::num::NonZeroU32;
 
@@ -11,15 +11,16 @@ use super::super::{
     runner::{Runner, Verbosity},
 };
 
-/// Rounds of recovery and draining at the end. Each round is longer than all leases and
-/// delays.
+/// How often the end of a sequence recovers and drains the queue. Before each time, all
+/// leases and delays end.
 const ROUNDS: usize = 3;
 
-/// The maximum number of consecutive pages of recovery that may report more work.
+/// How many consecutive pages of recovery may report that there is more to recover.
 const MOST_PAGES: usize = 100;
 
 impl Runner {
-    /// Checks the batches, the stats and the audit after every operation, while no call is running.
+    /// Checks the batches, the stats and the audit, after an operation and while no
+    /// call is running.
     pub(in crate::spec) async fn look(&mut self) -> CheckResult {
         self.reference.conclude()?;
         let sent = |error: Error| error.full_message();
@@ -34,8 +35,8 @@ impl Runner {
         self.reference.conclude()
     }
 
-    /// Ends all faults, lets late commands arrive, lets all leases and delays end, and
-    /// drains.
+    /// Ends the sequence: lets delayed commands run and all leases and delays end,
+    /// drains the queue, and makes the final checks.
     pub(in crate::spec) async fn end(&mut self) -> CheckResult {
         self.release().await?;
         self.look().await?;

@@ -1,4 +1,4 @@
-//! Runs one sequence on a store and on the reference in parallel.
+//! Runs one sequence on a store and on the reference model at the same time.
 
 mod batches;
 mod end;
@@ -25,17 +25,19 @@ use super::{
 };
 use crate::{Subject, spec::class::Class};
 
-/// The effect of a call on the store, once the call happens.
+/// A call whose reply was lost, with the data that the reference needs when it may have
+/// happened.
 #[derive(Debug, Clone)]
 pub(super) enum CallEffect {
     Push(PushCall),
-    /// A push that the reference identifies by its call.
+    /// A push that was delayed, by the number of its call in the reference.
     LatePush(u32),
     CreateBatch(u8, PossibleBatch),
     Batch(u8, BatchChange),
     Claim(Asked),
     Settle(Vec<SentSettlement>),
-    /// The worker's run, the named receipts, and the lease in milliseconds.
+    /// A heartbeat: the worker's run, the named receipts, and the lease in
+    /// milliseconds.
     Extend(usize, Vec<usize>, u64),
     ReleaseWorker(usize),
     Recover,
@@ -46,22 +48,24 @@ pub(super) enum CallEffect {
     Steer(bool),
 }
 
-/// One running sequence.
+/// The state of one running sequence.
 pub(crate) struct Runner {
     pub(super) actors: Actors,
     pub(super) reference: Reference,
-    /// The receipts that each worker was given, including those of its dead
-    /// predecessors.
+    /// The receipts that each worker received, including those of earlier workers in
+    /// its place that died.
     pub(super) observed: BTreeMap<Who, Vec<usize>>,
-    /// The current run of each worker.
+    /// The number of the current run of each worker. It has none before its first call.
     pub(super) runs: BTreeMap<Who, usize>,
     pub(super) run: usize,
     late: Vec<CallEffect>,
     pub(super) payloads: usize,
-    /// Whether the replies are recorded. Then the name of a token does not depend on the
-    /// order of the calls.
+    /// Whether the replies are recorded ones. If so, the name of a token must not
+    /// depend on the order of the calls.
     is_recorded: bool,
-    /// How many jobs `cancel` and `redrive-one` count back from, if not from all.
+    /// The number of jobs from which `cancel` and `redrive-one` count back, so that
+    /// jobs pushed later do not change which job they name. `None` to count back from
+    /// the newest job.
     pub(super) fixed_jobs: Option<usize>,
     pub(super) verbosity: Verbosity,
 }
@@ -70,7 +74,7 @@ pub(crate) struct Runner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verbosity {
     Nothing,
-    /// After each operation, the stats and the possible states of each job.
+    /// The stats and the possible states of each job, after each operation.
     All,
 }
 
@@ -115,13 +119,9 @@ impl Runner {
         }
     }
 
-    /// A runner whose calls get recorded replies.
-    pub(super) fn of_recorded(
-        subject: Arc<dyn Subject>,
-        name: QueueName,
-        queue: &Arc<dyn Queue>,
-    ) -> Self {
-        let actors = Actors::of_recorded(subject, name, queue);
+    /// A runner whose calls go to `queue`, which returns recorded replies.
+    pub(super) fn of_recorded(name: QueueName, queue: &Arc<dyn Queue>) -> Self {
+        let actors = Actors::of_recorded(name, queue);
         let mut runner = Self::on(actors, Steps::Usual, Verbosity::Nothing);
         runner.runs = WORKERS.into();
         runner.run = WORKERS.len();
@@ -143,7 +143,7 @@ impl Runner {
         self.look().await
     }
 
-    /// Makes the calls of an operation, and compares their answers.
+    /// Makes the calls of an operation, and compares their results with the reference.
     pub(super) async fn act(&mut self, operation: &Operation) -> CheckResult {
         let Operation { who, act, fault } = operation;
         let (who, fault) = (*who, *fault);
@@ -163,7 +163,9 @@ impl Runner {
                 self.batch(who, fault, (*batch, *word)).await?;
             }
             Act::Repeat { token } => self.repeat(who, fault, *token).await?,
-            Act::Claim { max, lease } => self.claim(who, fault, *max, *lease).await?,
+            Act::Claim { max, lease, .. } => {
+                self.claim(who, fault, *max, *lease).await?;
+            }
             Act::Settle(words) => self.settle(who, fault, words).await?,
             Act::SettleAndClaim { words, max, lease } => {
                 self.settle_and_claim(who, fault, words, (*max, *lease)).await?;
@@ -174,6 +176,7 @@ impl Runner {
             Act::ReleaseWorker => self.release_worker(who, fault).await?,
             Act::Recover { page } => self.recover(who, fault, *page).await?,
             Act::Advance(step) => self.advance(*step).await?,
+            Act::AdvanceBy(time) => self.pass(*time),
             Act::Release => self.release().await?,
             operated => self.operate(who, fault, operated).await?,
         }
@@ -191,6 +194,10 @@ impl Runner {
         (batch, drafts): (Option<u8>, &[super::operation::Draft]),
         token: u8,
     ) -> CheckResult {
+        // In a record, a token stands for one call, and clients may race with it.
+        if self.is_recorded && self.reference.calls.contains_key(&token) {
+            return self.repeat(who, fault, token).await;
+        }
         let jobs = self.jobs(batch, drafts);
         self.reference.calls.remove(&token);
         let token = Some(token).filter(|token| *token > 0 && self.has_tokens());
@@ -246,7 +253,7 @@ impl Runner {
 
     async fn advance(&mut self, step: u8) -> CheckResult {
         if draft::outlasts_memory(step) {
-            // Late commands arrive within a time limit, while tokens and ids are still
+            // A delayed command runs at the latest now, while ids and tokens are still
             // remembered.
             self.release().await?;
             self.reference.conclude()?;
@@ -260,7 +267,8 @@ impl Runner {
         self.reference.now += ms(time);
     }
 
-    /// Lets late commands arrive.
+    /// Lets the server execute all delayed commands, and records their possible
+    /// effects.
     pub(super) async fn release(&mut self) -> CheckResult {
         self.actors.release().await?;
         for effect in std::mem::take(&mut self.late) {
@@ -270,7 +278,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Records the possible effects, now or later, of a call without an answer.
+    /// Records the possible effects, now or later, of a call whose reply was lost.
     pub(super) fn unanswered<T>(
         &mut self,
         observed_answer: &Observed<T>,
@@ -334,7 +342,8 @@ impl Runner {
         jobs
     }
 
-    /// A job by its distance from the newest.
+    /// The index of a job, given its distance from the newest job. `None` if there is
+    /// no such job.
     pub(super) fn recent(&self, back: u8) -> Option<usize> {
         let jobs = self.fixed_jobs.unwrap_or(self.reference.jobs.len());
         jobs.checked_sub(usize::from(back) + 1)

@@ -1,4 +1,4 @@
-//! An operator's part in a run.
+//! The operations of an operator in a running sequence.
 
 use std::num::NonZeroU32;
 
@@ -10,12 +10,12 @@ use relq_core::{
 use super::super::{
     actors::Observed,
     operation::{Act, InjectedFault, Who},
-    reference::{CheckResult, Knowledge},
+    reference::{CheckResult, Knowledge, Reference},
     runner::{CallEffect, Runner},
 };
 
 impl Runner {
-    /// Runs an operation that only an operator has.
+    /// Makes a call that only operators make, such as a pause, a redrive or a purge.
     pub(in crate::spec) async fn operate(
         &mut self,
         who: Who,
@@ -42,6 +42,9 @@ impl Runner {
             Act::Purge => self.purge(who, fault).await,
             Act::Peek(state) => self.peek(who, fault, *state).await,
             Act::Stats => self.stats(who, fault).await,
+            Act::Audit => self.audit(who, fault).await,
+            Act::ListBatches if !self.reference.class.has_batches() => Ok(()),
+            Act::ListBatches => self.list_batches(who, fault).await,
             other => Err(format!("`{other}` is not an operator's")),
         }
     }
@@ -128,7 +131,7 @@ impl Runner {
         }
     }
 
-    /// Lists the jobs of a state. The list is one page: no sequence has so many jobs.
+    /// Lists the jobs of a state in one page, which is enough for every sequence.
     pub(in crate::spec) async fn peek(
         &mut self,
         who: Who,
@@ -142,7 +145,7 @@ impl Runner {
             .await?;
         match ended.observed_answer()? {
             Observed::Answer(page) => self.reference.peeked(state, &page.jobs),
-            // A list changes nothing.
+            // A peek without a result needs no record, because it changes nothing.
             _ => Ok(()),
         }
     }
@@ -158,7 +161,23 @@ impl Runner {
             .await?;
         match ended.observed_answer()? {
             Observed::Answer(stats) => self.reference.counted(&stats),
-            // A count changes nothing.
+            // Stats without a result need no record, because they change nothing.
+            _ => Ok(()),
+        }
+    }
+
+    pub(in crate::spec) async fn audit(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+    ) -> CheckResult {
+        let ended = self
+            .actors
+            .call(who, fault, |queue| Box::pin(async move { queue.audit().await }))
+            .await?;
+        match ended.observed_answer()? {
+            Observed::Answer(audit) => Reference::is_sound(&audit),
+            // An audit without a result needs no record, because it changes nothing.
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! The part of workers and of the reaper in a run.
+//! The operations of workers and of the reaper in a running sequence.
 
 use std::num::NonZeroU32;
 
@@ -120,16 +120,7 @@ impl Runner {
         lease: u8,
     ) -> CheckResult {
         let (run, worker) = self.worker(who);
-        let mut named: Vec<_> =
-            receipts.iter().filter_map(|one| self.observed_by(who, *one)).collect();
-        named.sort_unstable();
-        named.dedup();
-        if self.reference.class.shares_heartbeat() {
-            // A worker's heartbeat does not name jobs of other workers, not even those
-            // of its dead predecessor.
-            named
-                .retain(|observed| self.reference.observed[*observed].lease.run == run);
-        }
+        let named = self.named(who, run, receipts);
         let lease = draft::lease(lease, &self.reference.class);
         let until = self.reference.now + ms(lease);
         let held: Vec<_> =
@@ -157,6 +148,21 @@ impl Runner {
         }
     }
 
+    /// The receipts that a heartbeat names, given their distances from the newest.
+    fn named(&self, who: Who, run: usize, receipts: &[u8]) -> Vec<usize> {
+        let mut named: Vec<_> =
+            receipts.iter().filter_map(|one| self.observed_by(who, *one)).collect();
+        named.sort_unstable();
+        named.dedup();
+        if self.reference.class.shares_heartbeat() {
+            // A heartbeat names only jobs that this run of the worker claimed. It names
+            // no job that an earlier run claimed before the worker died.
+            named
+                .retain(|observed| self.reference.observed[*observed].lease.run == run);
+        }
+        named
+    }
+
     pub(in crate::spec) async fn release_worker(
         &mut self,
         who: Who,
@@ -169,7 +175,7 @@ impl Runner {
                 Box::pin(async move { queue.release_worker(&worker).await })
             })
             .await?;
-        // This run of the worker has ended, for any result of the call.
+        // A released worker does not continue, whether or not the release succeeded.
         self.runs.remove(&who);
         match ended.observed_answer()? {
             Observed::Answer(released) => self.reference.left(run, released.jobs),
@@ -214,7 +220,8 @@ impl Runner {
         (run, WorkerId::new(format!("worker-{run}")).expect("a valid id"))
     }
 
-    /// A new worker takes the place of one that died.
+    /// Ends the run of a worker that died. Its next call begins a new run with a new
+    /// id.
     fn bury_the_dead<T>(&mut self, who: Who, ended: &Ended<T>) {
         if ended.is_dead() {
             self.runs.remove(&who);
@@ -243,7 +250,8 @@ impl Runner {
         (sent, settlements)
     }
 
-    /// A receipt of a worker, by its distance from the newest.
+    /// The index of one of a worker's receipts, given its distance from the newest.
+    /// `None` if the worker has no such receipt.
     fn observed_by(&self, who: Who, back: u8) -> Option<usize> {
         let observed = self.observed.get(&who)?;
         observed.iter().rev().nth(usize::from(back)).copied()

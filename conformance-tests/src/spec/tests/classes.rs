@@ -1,4 +1,4 @@
-//! The reference checks exactly what each class promises, and no more.
+//! Tests that the reference model checks exactly what each class promises, and no more.
 
 use std::num::NonZeroU32;
 
@@ -21,7 +21,7 @@ use crate::spec::class::declared;
 
 const LEASE: u64 = 1000;
 
-/// A reference with three pushed jobs, and the operations on it.
+/// A reference model with three pushed jobs, and operations on it.
 struct Runner {
     reference: Reference,
     leases: usize,
@@ -59,7 +59,7 @@ impl Runner {
         self.reference.conclude().unwrap();
     }
 
-    /// A claim of `max` jobs returns these jobs, each with that attempt.
+    /// Records a claim of `max` jobs that returns these jobs, each with that attempt.
     fn claim(
         &mut self,
         max: usize,
@@ -127,7 +127,8 @@ fn without_an_order_each_is_still_delivered_once() {
     assert!(of(Order::Unordered).claim(5, &["a", "b"], 1).is_err(), "c is left");
 }
 
-/// The result of a run with that order when `a` is given back and `next` comes first.
+/// Gives the job `a` back on a backend with that order, and lets the next claim return
+/// the job `next`. Returns whether the reference model accepts that claim.
 fn after_a_is_back(order: Order, next: &'static str) -> CheckResult {
     let mut runner = of(order);
     runner.claim(1, &["a"], 1).unwrap();
@@ -203,7 +204,8 @@ fn nobody_takes_over_a_lease_that_runs() {
     assert!(ring.claim(1, &["a"], 2).is_err());
 }
 
-/// A heartbeat after half of the lease names one job and not the other.
+/// Makes a model in which a worker has two leased jobs. After half of the lease, its
+/// heartbeat names only one of them.
 fn half_named(scope: LeaseScope) -> Runner {
     let mut runner = Runner::of(|can| can.lease_scope = scope);
     runner.claim(2, &["a", "b"], 1).unwrap();
@@ -230,8 +232,8 @@ fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
     }
 }
 
-/// A plain job, two pieces of a batch, and one of a more urgent batch. The batches have
-/// one slot each.
+/// Makes a model with a plain job, two pieces of a batch, and one piece of a more
+/// urgent batch. Each batch has one slot.
 fn with_batches() -> Runner {
     let mut runner = of(Order::Fifo);
     runner.claim(2, &["a", "b"], 1).unwrap();
@@ -242,7 +244,7 @@ fn with_batches() -> Runner {
     runner
 }
 
-/// B4: jobs without a batch come first, and then the most urgent batch.
+/// B4: jobs of no batch are served first, and then the pieces of the most urgent batch.
 #[test]
 fn batches_are_served_by_their_priority() {
     assert!(with_batches().claim(2, &["c", "f"], 1).is_ok());
@@ -250,7 +252,8 @@ fn batches_are_served_by_their_priority() {
     assert!(with_batches().claim(2, &["c", "d"], 1).unwrap_err().contains("B4"));
 }
 
-/// B3: a full batch gives no piece, and any other batch gives all that has room.
+/// B3: a claim may not take a piece of a batch without a free slot, and may not leave a
+/// ready piece of a batch that has one.
 #[test]
 fn the_slots_of_a_batch_are_used_and_not_exceeded() {
     assert!(with_batches().claim(9, &["c", "f", "d"], 1).is_ok());
@@ -260,7 +263,8 @@ fn the_slots_of_a_batch_are_used_and_not_exceeded() {
     assert!(with_batches().claim(9, &["c", "f"], 1).unwrap_err().contains("DRAIN"));
 }
 
-/// R8: a lost call settled all of its jobs or none. A part of it shows which.
+/// R8: a settlement call whose reply was lost settled all of its jobs or none, so one
+/// job shows what happened to the others.
 #[test]
 fn a_lost_settlement_is_whole() {
     let after_losing = |jobs: &[&'static str]| {
@@ -282,7 +286,7 @@ fn a_lost_settlement_is_whole() {
     assert!(after_losing(&["a", "c"]).unwrap_err().contains("settled in part"));
 }
 
-/// R10: a claim does not extend the other leases of its worker.
+/// R10: a claim does not extend the leases that its worker already has.
 #[test]
 fn a_claim_prolongs_nothing() {
     for scope in [LeaseScope::Job, LeaseScope::Worker] {

@@ -1,4 +1,5 @@
-//! Runs a victim's act in this process, with a hook before and after each of its steps.
+//! Makes the victim's calls in this process, and calls a hook before and after each
+//! step.
 
 use std::{
     path::Path,
@@ -25,15 +26,15 @@ use crate::{
 /// How long the victim must be idle before its clock is advanced.
 const QUIET: Duration = Duration::from_millis(4);
 
-/// Time limit of an act, whatever fault hits it (R21).
+/// The time limit for the calls of a victim, whatever fault hits it (R21).
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
-/// Counts a victim's steps.
+/// The number of steps that a victim has begun.
 #[derive(Clone, Default)]
 pub(super) struct Count(Arc<AtomicUsize>);
 
 impl Count {
-    /// Returns how many steps have begun.
+    /// Returns how many steps have begun so far.
     pub(super) fn so_far(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
@@ -55,7 +56,7 @@ impl Count {
     }
 }
 
-/// Opens the store and runs the act of the scenario.
+/// Opens the store, makes the calls of the scenario on it, and returns their result.
 pub(super) async fn act(
     subject: Embedded,
     scenario: &Scenario,
@@ -65,10 +66,11 @@ pub(super) async fn act(
 ) -> Result<(), Error> {
     let queue = open(subject, folder, clock, Seed::Victim, Some(watch)).await?;
     let clock = clock.clone();
-    (scenario.act)(Victim { queue, clock, part }).await
+    scenario.act(Victim { queue, clock, part }).await
 }
 
-/// Advances the clock whenever the victim is idle, and calls `moved` each time.
+/// Advances the clock whenever the victim is idle, so that its waits end, and calls
+/// `moved` each time.
 pub(super) async fn pump(clock: &VirtualClock, count: &Count, moved: impl Fn()) {
     let mut seen = count.so_far();
     loop {

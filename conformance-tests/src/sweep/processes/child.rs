@@ -1,4 +1,5 @@
-//! The child process: runs one act and stops at one step, where its parent kills it.
+//! The child process: makes the calls of one scenario and stops at one step, where its
+//! parent kills it.
 
 use std::{
     convert::Infallible,
@@ -24,14 +25,15 @@ use crate::{
     sweep::{Part, Ran, SCENARIOS},
 };
 
-/// The environment variable that tells a child which folder holds its order.
+/// The environment variable with the folder in which a child finds its order: what to
+/// run and where to stop.
 pub(super) const CHILD: &str = "RELQ_CONFORMANCE_CHILD";
 
-/// The prefix of every line that a child prints for its parent. The test harness prints
-/// lines of its own.
+/// The prefix of every line that a child prints for its parent. The parent ignores
+/// other lines, which the test harness prints.
 pub(super) const SAYS: &str = "relq: ";
 
-/// The line that a child prints when it stands still at its step.
+/// The line that a child prints when it has reached its step and waits to be killed.
 pub(super) const HIT: &str = "hit";
 
 /// Whether this process is a child.
@@ -39,12 +41,12 @@ pub(super) fn is_child() -> bool {
     folder().is_some()
 }
 
-/// The folder that holds the order.
+/// The folder that contains the child's order. `None` if this process is not a child.
 fn folder() -> Option<OsString> {
     std::env::var_os(CHILD)
 }
 
-/// Runs one act as a child, and does not return.
+/// Makes the calls of one scenario as a child process, and does not return.
 ///
 /// # Panics
 /// When this process was not started as a child by [`every_step`](super::every_step).
@@ -57,7 +59,8 @@ pub fn live(subject: Embedded) -> ! {
     panic!("the system gives no runtime: {error}");
 }
 
-/// Runs the order and exits, with an error code if a background task panicked.
+/// Makes the calls that the order names and ends the process, with an error code if a
+/// background task panicked.
 async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     let clock = VirtualClock::new();
     clock.advance(order.elapsed);
@@ -74,7 +77,8 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     });
     let place = (folder, &clock);
     let ran = Ran::telling(|payload| say(&format!("ran {}", hex(payload))));
-    let part = Part { worker: victim(), held: order.held, ran };
+    let Order { receipts, jobs, .. } = order;
+    let part = Part { worker: victim(), receipts, jobs, ran };
     let acted = act(subject, &SCENARIOS[order.scenario], place, part, watch);
     let asleep = async {
         clock.asleep(1).await;
@@ -94,8 +98,9 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     exit(i32::from(!Panics::here().take().is_empty()))
 }
 
-/// The thread that holds this lock prints the last line that the parent reads. A worker
-/// has several threads, and the others keep running while one stands still at its step.
+/// The lock that a thread takes before it prints the last line for the parent. A worker
+/// has several threads, and the others must print nothing after one has stopped at its
+/// step.
 static LAST_WORD: Mutex<()> = Mutex::new(());
 
 fn last_word() -> MutexGuard<'static, ()> {
@@ -110,7 +115,8 @@ fn stand_still() -> ! {
     }
 }
 
-/// Prints one line at once, bypassing the output capture of the test harness.
+/// Prints one line for the parent directly, because the test harness would hold back
+/// what `println!` prints.
 fn say(what: &str) {
     let line = format!("\n{SAYS}{what}\n");
     stdout().write_all(line.as_bytes()).expect("the parent reads the output");

@@ -1,4 +1,5 @@
-//! Injects faults into every scenario at every step, several runs in parallel.
+//! Runs the fault sweep of an embedded backend: every scenario, with a fault at every
+//! step. Several runs go on in parallel.
 
 use std::{sync::Arc, thread};
 
@@ -17,20 +18,22 @@ use crate::{
     sweep::{Again, Atomicity, SCENARIOS, Scenario, StoreContents, Tally},
 };
 
-/// The act that is also run on a store that does not exist yet.
+/// The name of the scenario that is also run in an empty folder, where its call creates
+/// the store.
 const FIRST_ACT: &str = "push";
 
-/// Whether the store exists before the act.
+/// Whether the store already exists when the victim begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Store {
     Prepared,
     New,
 }
 
-/// Injects faults at every step of every act of the backend: kills, failures and
+/// Injects faults at every step of every scenario of the backend: kills, failures and
 /// freezes.
 ///
-/// In a child process of this test, it runs one act and does not return.
+/// In a child process of this test, it makes the calls of one scenario and does not
+/// return.
 ///
 /// # Panics
 /// When the operating system gives no folder, thread or process.
@@ -41,7 +44,7 @@ pub fn every_step(subject: Embedded) -> Tally {
     block_on(inject_all(subject))
 }
 
-/// Injects faults at every step of one act, for a report.
+/// Injects faults at every step of one scenario, for a report.
 pub(crate) async fn one_act(subject: Embedded, name: &str) -> Tally {
     let mut tally = Tally::default();
     let acts = SCENARIOS.iter().enumerate().filter(|(_, act)| act.name == name);
@@ -53,7 +56,8 @@ pub(crate) async fn one_act(subject: Embedded, name: &str) -> Tally {
     tally
 }
 
-/// The stores that an act is run on: prepared, or not there yet.
+/// Returns the stores on which a scenario is run: a prepared one, and for [`FIRST_ACT`]
+/// also an empty folder.
 fn stores(act: &Scenario) -> &'static [Store] {
     match act.name {
         FIRST_ACT => &[Store::Prepared, Store::New],
@@ -62,7 +66,8 @@ fn stores(act: &Scenario) -> &'static [Store] {
 }
 
 async fn inject_all(subject: Embedded) -> Tally {
-    // A run spends most of its time waiting for the disk and for its child.
+    // A run mostly waits for the disk and for its child, so more runs than processors
+    // can work at the same time.
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let room = Arc::new(Semaphore::new(4 * cores));
     let mut runs = JoinSet::new();
@@ -104,7 +109,7 @@ async fn inject(subject: Embedded, index: usize, store: Store) -> Tally {
             let ran = refused::run(&start, spot, *refusal).await;
             note(&start, &mut tally, (spot, label, refusal.name), &ran);
         }
-        if start.scenario.is_steady && store == Store::Prepared {
+        if start.scenario.is_steady() && store == Store::Prepared {
             let ran = frozen::run(&start, spot).await;
             note(&start, &mut tally, (spot, label, "frozen"), &ran);
         }
@@ -112,7 +117,7 @@ async fn inject(subject: Embedded, index: usize, store: Store) -> Tally {
     tally
 }
 
-/// Runs the act while another process keeps the store locked.
+/// Runs the scenario while another process holds the lock of the store.
 async fn lock_out(start: &Start, tally: &mut Tally) {
     let ran = match locked::Holder::find(start.subject).await {
         Some(holder) => locked::run(start, holder).await,
@@ -127,12 +132,13 @@ async fn lock_out(start: &Start, tally: &mut Tally) {
     }
 }
 
-/// Returns the victim's steps without a fault, from two runs that must agree.
+/// Runs the scenario twice without a fault, and returns the labels of the victim's steps.
+/// Adds a failure to the tally if the second run has other steps. `None` if a run fails.
 async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
     let (first, second) =
         (killed::run(start, None).await, killed::run(start, None).await);
     let name = start.name();
-    if first.steps != second.steps && start.scenario.is_steady {
+    if first.steps != second.steps && start.scenario.is_steady() {
         let (first, second) = (&first.steps, &second.steps);
         tally.failures.push(format!("{name}: not repeatable: {first:?}, {second:?}"));
     }
@@ -145,8 +151,9 @@ async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
     }
 }
 
-/// Kills a child before and after each step. An act must take effect at one moment: if
-/// a kill after some step leaves it done, every later kill must leave it done too.
+/// Kills a child before and after each step. Checks that the calls take effect at one
+/// moment: if they have taken effect after a kill at one step, they must also have
+/// taken effect after a kill at each later step.
 async fn kill_at_each(start: &Start, labels: &[String], tally: &mut Tally) {
     let mut moments = Vec::new();
     for (step, label) in labels.iter().enumerate() {
@@ -170,7 +177,7 @@ fn happens_at_one_moment(start: &Start, moments: &[StoreContents]) -> bool {
     let promise = &start.promise;
     let repeats = start.scenario.again == Again::ByAnyone;
     if promise.atomicity == Atomicity::EachByItself
-        || !start.scenario.is_steady
+        || !start.scenario.is_steady()
         || repeats
     {
         return true;
@@ -178,7 +185,7 @@ fn happens_at_one_moment(start: &Start, moments: &[StoreContents]) -> bool {
     moments.is_sorted_by_key(|found| *found == promise.done)
 }
 
-/// Counts a run, and records what went wrong in it.
+/// Adds a run to the tally, with its failure if there is one.
 fn note(
     start: &Start,
     tally: &mut Tally,
@@ -193,7 +200,7 @@ fn note(
         tally.runs += 1;
         tally.faults_fired += 1;
         tally.coverage.entry(label.to_owned()).or_default().insert(fault);
-    } else if start.scenario.is_steady {
+    } else if start.scenario.is_steady() {
         tally.runs += 1;
         tally.failures.push(format!("{replay}: the fault did not fire"));
     }

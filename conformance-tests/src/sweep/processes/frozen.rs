@@ -1,5 +1,5 @@
-//! A victim that freezes at one of its steps while survivors treat it as dead, and that
-//! then continues.
+//! A victim that freezes at one of its steps. Survivors treat it as dead and take over.
+//! Then the victim continues.
 
 use std::{
     path::Path,
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::sweep::{Knowledge, StoreContents, Survivors, bring_back, settle_up};
 
-/// Freezes the victim at a spot and lets it continue after the survivors have
-/// recovered.
+/// Freezes the victim at `spot`, lets the survivors recover, lets the victim continue,
+/// and judges what is left.
 pub(super) async fn run(start: &Start, spot: Spot) -> Ran {
     let folder = start.lay_out();
     let frozen = watch::Sender::new(false);
@@ -42,7 +42,8 @@ async fn freeze(
     let watch = Count::default().watch(move |at, _| {
         if at == spot {
             cold.send_replace(true);
-            // The wait also ends when the sender is dropped.
+            // An error means that the sender was dropped: the run has ended, and the
+            // victim may continue as well.
             let thawed = thawed.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = thawed.recv();
         }
@@ -61,14 +62,14 @@ async fn freeze(
     drop(thaw);
     let said = acting.await;
     bring_back(&survivors).await?;
-    let found = settle_up(&survivors, &start.held).await?;
+    let found = settle_up(&survivors, &start.part().newest_receipts()).await?;
     let known = known(start, is_alone, said)?;
     start.judge(found, (Vec::new(), known, VictimFault::Some))
 }
 
-/// The survivors recover what the victim holds. If the victim keeps the store locked,
-/// their calls must fail at once with an error that says so (R21). Returns whether it
-/// did.
+/// Lets the survivors recover the jobs that the victim holds. Returns whether the
+/// victim keeps the store locked. If it does, the survivors' calls must fail at once,
+/// with an error that says so (R21).
 async fn take_over(survivors: &Survivors) -> Result<bool, String> {
     match survivors.healthy.resume().await {
         Ok(()) => bring_back(survivors).await.map(|()| false),
@@ -81,14 +82,14 @@ async fn take_over(survivors: &Survivors) -> Result<bool, String> {
     }
 }
 
-/// The victim must have lost its leases by the time it continues, unless it kept the
-/// store locked.
+/// Whether the victim's calls took effect. When the victim continues it must have lost
+/// its leases, unless it kept the store locked.
 fn known(
     start: &Start,
     is_alone: bool,
     said: Result<(), Error>,
 ) -> Result<Knowledge, String> {
     said.map_err(|error| format!("the frozen victim: {}", error.full_message()))?;
-    let is_stale = start.scenario.is_by_receipt && !is_alone;
+    let is_stale = start.scenario.is_by_receipt() && !is_alone;
     Ok(if is_stale { Knowledge::Undone } else { Knowledge::Done })
 }

@@ -1,4 +1,4 @@
-//! A victim in a process of its own, killed at a step.
+//! A victim in a process of its own, which is killed at one of its steps.
 
 use std::{
     env, io,
@@ -25,14 +25,14 @@ use super::{
 use crate::{
     proxy::VirtualClock,
     sweep::{
-        Again, Knowledge, StoreContents, Survivors, Victim, VictimObserver, bring_back,
-        settle_up,
+        Again, Knowledge, Part, StoreContents, Survivors, Victim, VictimObserver,
+        bring_back, settle_up,
     },
 };
 
-/// The result of a run.
+/// The result of one run of a scenario.
 pub(super) struct Ran {
-    /// The labels of the child's steps, if they were counted.
+    /// The labels of the child's steps. Empty if the steps were not counted.
     pub(super) steps: Vec<String>,
     pub(super) fired: bool,
     pub(super) found: Result<StoreContents, String>,
@@ -47,7 +47,8 @@ struct ChildOutput {
     answer: Option<Result<(), String>>,
 }
 
-/// Starts a child that runs the act, kills it at that spot, and judges what is left.
+/// Starts a child that makes the calls of the scenario, kills it at `spot`, and judges
+/// what is left. Without a spot the child runs to its end and counts its steps.
 pub(super) async fn run(start: &Start, spot: Option<Spot>) -> Ran {
     let folder = start.lay_out();
     let clock = start.clock();
@@ -57,7 +58,8 @@ pub(super) async fn run(start: &Start, spot: Option<Spot>) -> Ran {
         Ok(Err(error)) => return Ran::failed(format!("the child: {error}")),
         Err(_) => return Ran::failed(format!("the act did not end within {LIMIT:?}")),
     };
-    // The actors that judge must open the store as the killed child left it.
+    // The survivors that judge open the store again, so that they see it as the killed
+    // child left it.
     drop(early);
     let found = judge(start, folder.path(), &clock, (spot, &output)).await;
     Ran { steps: output.steps, fired: output.injected, found }
@@ -76,13 +78,13 @@ async fn have_acted(
     spot: Option<Spot>,
 ) -> io::Result<(ChildOutput, Option<Survivors>)> {
     let (scenario, elapsed) = (start.index, start.elapsed);
-    Order { scenario, elapsed, held: start.held.clone(), spot }.write(folder)?;
-    // Open the store in this process only if the scenario has other actors that act
-    // at the same time.
-    let is_alone = start.scenario.is_steady || start.scenario.is_worker;
-    let survivors = match is_alone {
-        true => None,
-        false => Some(start.survivors(folder, clock).await.map_err(io::Error::other)?),
+    let Part { receipts, jobs, .. } = start.part();
+    Order { scenario, elapsed, receipts, jobs, spot }.write(folder)?;
+    // Only if the scenario has other actors that make calls, open the store in this
+    // process while the child runs.
+    let survivors = match start.scenario.has_others() {
+        false => None,
+        true => Some(start.survivors(folder, clock).await.map_err(io::Error::other)?),
     };
     let mut child = spawn(start, folder)?;
     let (asleep, gone) = (watch::Sender::new(false), watch::Sender::new(false));
@@ -95,14 +97,15 @@ async fn have_acted(
     };
     let meanwhile = async {
         if let Some(survivors) = &survivors {
-            (start.scenario.meanwhile)(survivors, observer).await;
+            start.scenario.meanwhile(survivors, observer).await;
         }
     };
     let (output, ()) = tokio::join!(listening, meanwhile);
     Ok((output?, survivors))
 }
 
-/// Starts this program again as a child. It is killed when the parent drops its handle.
+/// Starts this program again as a child process. The child is killed when the handle is
+/// dropped.
 pub(super) fn spawn(start: &Start, folder: &Path) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     match start.subject.child {
@@ -115,7 +118,8 @@ pub(super) fn spawn(start: &Start, folder: &Path) -> io::Result<Child> {
     tokio::process::Command::from(command).kill_on_drop(true).spawn()
 }
 
-/// Reads the child's output to its end, and kills the child if it reports its fault.
+/// Reads the child's output to its end, and kills the child when it reports that it has
+/// reached its step.
 async fn listen(
     child: &mut Child,
     clock: &VirtualClock,
@@ -149,7 +153,8 @@ fn go_on_to(clock: &VirtualClock, ms: &str) {
     clock.advance(elapsed.saturating_sub(clock.elapsed()));
 }
 
-/// Checks the exit: a child that was hit by a fault was killed, any other ended well.
+/// Checks how the child ended: a child that reached its step must have been killed, and
+/// any other must have ended without an error.
 fn end(status: ExitStatus, output: &ChildOutput) -> io::Result<()> {
     let is_right = match output.injected {
         true => status.code() != Some(0) && output.answer.is_none(),
@@ -164,7 +169,8 @@ fn end(status: ExitStatus, output: &ChildOutput) -> io::Result<()> {
 fn once(happened: &watch::Sender<bool>) -> crate::sweep::BoxFuture<'static, ()> {
     let mut happened = happened.subscribe();
     Box::pin(async move {
-        // The sender lives as long as the run.
+        // This wait cannot fail: the channel stays open, because its sender lives as
+        // long as the run.
         let _ = happened.wait_for(|it| *it).await;
     })
 }
@@ -182,17 +188,18 @@ async fn judge(
         None if start.scenario.again == Again::ByAnyone => {
             again(start, &survivors).await?
         }
-        // Before its first step the child cannot have changed anything.
+        // A child that is killed before its first step has changed nothing.
         None if spot.is_some_and(|spot| spot == Spot::FIRST) => Knowledge::Undone,
         None => Knowledge::Unknown,
     };
     bring_back(&survivors).await?;
-    let found = settle_up(&survivors, &start.held).await?;
+    let found = settle_up(&survivors, &start.part().newest_receipts()).await?;
     let fault_of_victim = spot.map_or(VictimFault::None, |_| VictimFault::Some);
     start.judge(found, (output.ran.clone(), known, fault_of_victim))
 }
 
-/// A survivor repeats the act if it may be repeated, and then it must be done.
+/// Lets a survivor repeat the victim's calls. Afterwards the calls must have taken
+/// effect.
 pub(super) async fn again(
     start: &Start,
     survivors: &Survivors,
@@ -202,7 +209,7 @@ pub(super) async fn again(
         clock: survivors.clock.clone(),
         part: start.part(),
     };
-    let repeated = (start.scenario.act)(victim).await;
+    let repeated = start.scenario.act(victim).await;
     let said =
         |error: relq_core::Error| format!("the repetition: {}", error.full_message());
     repeated.map(|()| Knowledge::Done).map_err(said)

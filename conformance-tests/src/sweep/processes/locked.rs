@@ -1,7 +1,8 @@
-//! A victim that acts while another process keeps the store locked.
+//! A victim that makes calls while another process keeps the store locked.
 //!
-//! The lock holder is a child that stands still in the middle of a write. It is killed
-//! when the victim has returned, or when the victim begins to wait for a retry.
+//! The other process, the lock holder, is a child that has stopped in the middle of a
+//! write. It is killed when the victim's calls have returned, or when the victim begins
+//! to wait for a retry.
 
 use std::path::Path;
 
@@ -27,10 +28,11 @@ use crate::{
     sweep::{Part, SCENARIOS, StoreContents, bring_back, settle_up},
 };
 
-/// The act by which a child locks the store.
+/// The name of the scenario in whose call the lock holder stops, after it has locked
+/// the store.
 const WRITES: &str = "push";
 
-/// Where a child stands still to keep the store locked.
+/// The scenario and the step at which a child stops, so that it keeps the store locked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Holder {
     scenario: usize,
@@ -38,7 +40,8 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// Stops before the last step of a push, which is its commit.
+    /// Returns a lock holder that stops before the last step of a push, which is the
+    /// commit. `None` if the steps of a push cannot be counted.
     pub(super) async fn find(subject: Embedded) -> Option<Self> {
         let scenario = SCENARIOS.iter().position(|act| act.name == WRITES)?;
         let start = Start::prepare(subject, scenario).await.ok()?;
@@ -47,7 +50,8 @@ impl Holder {
     }
 }
 
-/// Runs an act on a locked store, and judges its result and what is left.
+/// Runs a scenario on a locked store, and judges the result of its calls and what is
+/// left.
 pub(super) async fn run(
     start: &Start,
     holder: Holder,
@@ -73,11 +77,12 @@ async fn lock_out(
     let survivors = start.survivors(folder, &clock).await?;
     let known = known(start, &survivors, is_told, said).await?;
     bring_back(&survivors).await?;
-    let found = settle_up(&survivors, &start.held).await?;
+    let found = settle_up(&survivors, &start.part().newest_receipts()).await?;
     start.judge(found, (ran.payloads(), known, VictimFault::Some))
 }
 
-/// Returns the victim's result while that child keeps the store locked.
+/// Makes the victim's calls while `child` keeps the store locked, and returns their
+/// result.
 async fn act_on(
     start: &Start,
     (folder, clock): (&Path, &VirtualClock),
@@ -100,7 +105,8 @@ async fn act_on(
         }
     };
     let room = Box::pin(async move {
-        // An error means that the sender is gone, so the lock is free as well.
+        // An error means that the sender was dropped: the lock holder has ended, and
+        // the lock is free as well.
         let _ = is_free.wait_for(|it| *it).await;
     });
     let said = with_others(start, (folder, clock), room, patient).await?;
@@ -109,12 +115,12 @@ async fn act_on(
     Ok(said)
 }
 
-/// Completes once a child stands still in the middle of its write.
+/// Starts a child, and returns it once it has stopped in the middle of its write.
 async fn hold(start: &Start, folder: &Path, holder: Holder) -> Result<Child, String> {
     let said = |error: std::io::Error| format!("the holder: {error}");
     let Holder { scenario, spot } = holder;
     let (elapsed, spot) = (start.elapsed, Some(spot));
-    let order = Order { scenario, elapsed, held: Vec::new(), spot };
+    let order = Order { scenario, elapsed, spot, ..Order::default() };
     order.write(folder).map_err(said)?;
     let mut child = spawn(start, folder).map_err(said)?;
     let out = child.stdout.take().expect("the child's output is piped");
@@ -127,13 +133,14 @@ async fn hold(start: &Start, folder: &Path, holder: Holder) -> Result<Child, Str
     Err("the holder did not reach its write".to_owned())
 }
 
-/// Kills the lock holder on request, and reports that it did.
+/// Kills the lock holder when that is requested, and reports that the lock is free.
 async fn end(
     mut child: Child,
     mut wanted: watch::Receiver<bool>,
     done: watch::Sender<bool>,
 ) {
-    // An error means that the run has ended.
+    // An error means that the sender was dropped: the run has ended, and the lock
+    // holder is killed as well.
     let _ = wanted.wait_for(|it| *it).await;
     child.kill().await.expect("a child can be killed");
     done.send_replace(true);

@@ -1,14 +1,15 @@
-//! Every step, one fault: [depth 1](crate::sweep) for a backend that has no server.
+//! Injects one fault at each step, like [depth 1](crate::sweep), for a backend that has
+//! no server.
 //!
 //! ```text
 //!  1  prepare a folder, by an actor that no fault hits; copy its files
-//!  2  a child process acts on a copy; its steps are counted, no fault yet
-//!  3  for each step, before it and after it: a child acts on a copy anew, stops
+//!  2  a child process makes its calls on a copy; its steps are counted, no fault yet
+//!  3  for each step, before it and after it: a child works on a copy anew, stops
 //!     there and is killed (SIGKILL, or the system's equivalent)
 //!  4  for each step and each code that a store can fail with: an actor in this
-//!     process acts on a copy, and that step fails
+//!     process works on a copy, and that step fails
 //!  5  for each step: an actor freezes there, survivors take over, it continues
-//!  6  once: an actor acts while another process keeps the store locked
+//!  6  once: an actor makes its calls while another process keeps the store locked
 //!  7  after each: let every lease and delay end, recover, drain, and judge as in
 //!     [`steps`](crate::sweep)
 //! ```
@@ -39,10 +40,11 @@ use relq_core::{Error, Queue, QueueName, environment::Environment};
 pub use child::live;
 pub use drive::every_step;
 pub(crate) use drive::one_act;
+pub(crate) use start::temporary_folder;
 
-use crate::sweep::BoxFuture;
+use crate::{explore::Transactions, sweep::BoxFuture};
 
-/// The side of a step.
+/// Whether a hook is called before or after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// Before the step: none of its effects exist yet.
@@ -51,53 +53,56 @@ pub enum Side {
     After,
 }
 
-/// Called by the backend before and after each of its steps, with the step's text. If
-/// the call before a step returns an error, the step must fail with that code and have
-/// no effect.
+/// The hook that the backend calls before and after each of its steps, with the step's
+/// text. If the call before a step returns an error code, the step must fail with that
+/// code and have no effect.
 pub type Watch = Arc<dyn Fn(Side, &str) -> Result<(), i32> + Send + Sync>;
 
-/// Opens, as an actor of its own, the queue that is kept in a folder. The folder may be
-/// empty.
+/// Opens a queue that is kept in a folder, as an actor of its own. The folder may be
+/// empty. The backend calls the [`Watch`], if there is one, at each step.
 pub type Open = fn(PathBuf, QueueName, Environment, Option<Watch>) -> Opening;
 
-/// A queue that is being opened.
+/// The future that opens a queue and returns it.
 pub type Opening = BoxFuture<'static, Result<Arc<dyn Queue>, Error>>;
 
 /// A backend that keeps its jobs in a folder.
 ///
-/// When a call has returned, its effects must be in the folder's files: they are copied
-/// while the queue is open and no call runs. A call must wait at most a few
-/// milliseconds for a lock that another actor holds.
+/// When a call has returned, its effects must be in the folder's files, because the
+/// suite copies them while the queue is open and no call runs. A call must wait at most
+/// a few milliseconds for a lock that another actor holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Embedded {
     /// How a child is started.
     pub child: Child,
-    /// Opens an actor.
+    /// Opens the queue in a folder for one actor.
     pub open: Open,
-    /// Returns a one-line name for a step, by its text, for the tally.
+    /// Returns the one-line name of a step for the tally, given the step's text.
     pub label: fn(&str) -> String,
-    /// The errors that its steps can fail with.
+    /// The errors with which the suite lets steps fail.
     pub refusals: &'static [Refusal],
-    /// Whether the scenario of that name is run.
+    /// Returns whether the suite runs the scenario of that name on this backend.
     pub chosen: fn(&str) -> bool,
+    /// Which steps begin and end transactions. The search through [every
+    /// order](crate::explore) of the steps needs it.
+    pub transactions: Transactions,
 }
 
-/// How this program becomes a child when it is started again.
+/// How the suite starts this program again as a child process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Child {
-    /// Runs the test of that full name, which must call [`every_step`].
+    /// By running the test of that full name, which must call [`every_step`].
     Test(&'static str),
-    /// Runs the program with these arguments, for which it must call [`live`].
+    /// With these arguments, for which the program must call [`live`].
     Program(&'static [&'static str]),
 }
 
 /// A way in which a step of the store can fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
-    /// The failure's name in the tally.
+    /// The name of the failure in the tally.
     pub name: &'static str,
-    /// The code that the watch returns.
+    /// The error code with which the step must fail. The [`Watch`] returns it.
     pub code: i32,
-    /// Whether the error reports this failure correctly.
+    /// Returns whether the error of the call reports this failure correctly.
     pub is_told: fn(&Error) -> bool,
 }

@@ -1,15 +1,15 @@
-//! The order: a file that says what a child has to do.
+//! The file that tells a child process which scenario to run, and where to stop.
 
 use std::{fs, io, path::Path, str::FromStr, time::Duration};
 
-use relq_core::{Delivery, JobId, Receipt};
+use relq_core::{JobId, Receipt};
 
 use super::Side;
-use crate::sweep::LEASE;
 
 const FILE: &str = "order";
 
-/// Where a fault hits a victim: the index of the step, from 0, and the side of it.
+/// The point at which a fault hits a victim: before or after the step with this index,
+/// which counts from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) step: usize,
@@ -20,15 +20,18 @@ impl Spot {
     pub(super) const FIRST: Self = Self { step: 0, side: Side::Before };
 }
 
-/// The act that a child has to run, and its circumstances.
+/// The scenario that a child process has to run, and the state in which its calls
+/// begin.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     pub(super) scenario: usize,
-    /// How far the store's clock was advanced.
+    /// By how much the store's clock was advanced when the store was prepared.
     pub(super) elapsed: Duration,
-    /// The deliveries that the victim holds.
-    pub(super) held: Vec<Delivery>,
-    /// Where to stop; `None` to run the act to its end and count its steps.
+    /// The receipts of the victim, the newest last.
+    pub(super) receipts: Vec<Receipt>,
+    /// The ids of the jobs that the setup pushed.
+    pub(super) jobs: Vec<JobId>,
+    /// Where the child must stop. `None` lets it run to its end and count its steps.
     pub(super) spot: Option<Spot>,
 }
 
@@ -36,10 +39,12 @@ impl Order {
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let elapsed = self.elapsed.as_millis();
         let mut text = format!("scenario {}\nelapsed {elapsed}\n", self.scenario);
-        for one in &self.held {
-            let receipt = &one.receipt;
+        for job in &self.jobs {
+            text += &format!("job {}\n", job.as_str());
+        }
+        for receipt in &self.receipts {
             let (job, token) = (receipt.job().as_str(), hex(receipt.token()));
-            text += &format!("held {} {token} {job}\n", receipt.attempt());
+            text += &format!("receipt {} {token} {job}\n", receipt.attempt());
         }
         if let Some(Spot { step, side }) = self.spot {
             let side = if side == Side::Before { "before" } else { "after" };
@@ -57,7 +62,8 @@ impl Order {
                 ("elapsed", ms) => order.elapsed = Duration::from_millis(number(ms)),
                 ("before", step) => order.spot = Some(spot(step, Side::Before)),
                 ("after", step) => order.spot = Some(spot(step, Side::After)),
-                (_, receipt) => order.held.push(delivery(receipt)),
+                ("job", id) => order.jobs.push(job(id)),
+                (_, text) => order.receipts.push(receipt(text)),
             }
         }
         order
@@ -68,13 +74,15 @@ fn spot(step: &str, side: Side) -> Spot {
     Spot { step: number(step), side }
 }
 
-/// The part of a delivery that a victim needs: its receipt.
-fn delivery(text: &str) -> Delivery {
+fn receipt(text: &str) -> Receipt {
     let mut words = text.splitn(3, ' ');
     let mut next = || words.next().expect("three words");
-    let (attempt, token, job) = (number(next()), bytes(next()), next());
-    let job = JobId::new(job).expect("the parent had it from the backend");
-    Delivery::new(Receipt::new(job, attempt, token), "", LEASE)
+    let (attempt, token) = (number(next()), bytes(next()));
+    Receipt::new(job(next()), attempt, token)
+}
+
+fn job(id: &str) -> JobId {
+    JobId::new(id).expect("the parent had it from the backend")
 }
 
 fn number<T: FromStr>(text: &str) -> T {
@@ -97,12 +105,12 @@ mod tests {
     #[test]
     fn a_child_reads_what_its_parent_wrote() {
         let folder = tempfile::tempdir().expect("the system gives a folder");
-        let receipt =
-            Receipt::new(JobId::new("a job").expect("valid"), 3, vec![0, 171, 255]);
+        let receipt = Receipt::new(job("a job"), 3, vec![0, 171, 255]);
         let order = Order {
             scenario: 7,
             elapsed: Duration::from_secs(41),
-            held: vec![Delivery::new(receipt.clone(), "", LEASE)],
+            receipts: vec![receipt],
+            jobs: vec![job("a job"), job("another")],
             spot: Some(Spot { step: 12, side: Side::After }),
         };
 
@@ -111,7 +119,8 @@ mod tests {
 
         assert_eq!(read.scenario, 7);
         assert_eq!(read.elapsed, order.elapsed);
-        assert_eq!(read.held[0].receipt, receipt);
+        assert_eq!(read.receipts, order.receipts);
+        assert_eq!(read.jobs, order.jobs);
         assert_eq!(read.spot, order.spot);
     }
 }

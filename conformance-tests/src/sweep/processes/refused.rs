@@ -1,4 +1,4 @@
-//! A victim whose store fails at one step, and which survives the failure.
+//! A victim whose store fails at one step. The victim must survive that.
 
 use std::{
     path::Path,
@@ -29,7 +29,8 @@ use crate::{
     },
 };
 
-/// Runs an act with one failing step, and judges its result and what is left.
+/// Makes the victim's calls, of which the step at `spot` fails, and judges their result
+/// and what is left.
 pub(super) async fn run(start: &Start, spot: Spot, refusal: Refusal) -> Ran {
     let folder = start.lay_out();
     let fired = Arc::new(AtomicBool::new(false));
@@ -67,18 +68,18 @@ async fn refuse(
     let survivors = start.survivors(folder, &clock).await?;
     let known = known(start, &survivors, refusal.is_told, said).await?;
     bring_back(&survivors).await?;
-    let found = settle_up(&survivors, &start.held).await?;
+    let found = settle_up(&survivors, &start.part().newest_receipts()).await?;
     start.judge(found, (ran.payloads(), known, VictimFault::Some))
 }
 
-/// Runs the act while the other actors run their part of the scenario.
+/// Makes the victim's calls while the other actors of the scenario make theirs.
 pub(super) async fn with_others<T>(
     start: &Start,
     (folder, clock): (&Path, &VirtualClock),
     room: BoxFuture<'_, ()>,
     acting: impl Future<Output = T>,
 ) -> Result<T, String> {
-    if start.scenario.is_steady || start.scenario.is_worker {
+    if !start.scenario.has_others() {
         return Ok(acting.await);
     }
     let survivors = start.survivors(folder, clock).await?;
@@ -87,7 +88,8 @@ pub(super) async fn with_others<T>(
     let observer = VictimObserver {
         held: Box::pin(async move { waiting.asleep(1).await }),
         gone: Box::pin(async move {
-            // An error means that the act has ended, too.
+            // An error means that the sender was dropped: the victim's calls have ended
+            // as well.
             let _ = ended.wait_for(|it| *it).await;
         }),
         room,
@@ -98,12 +100,13 @@ pub(super) async fn with_others<T>(
         done
     };
     let (done, ()) =
-        tokio::join!(acting, (start.scenario.meanwhile)(&survivors, observer));
+        tokio::join!(acting, start.scenario.meanwhile(&survivors, observer));
     Ok(done)
 }
 
-/// The error must say correctly what failed and whether the call took effect (R21). A
-/// call that may be repeated is repeated.
+/// Whether the victim's calls took effect. Checks that the error says correctly what
+/// failed and whether the call took effect (R21), and repeats the calls if that is
+/// allowed.
 pub(super) async fn known(
     start: &Start,
     survivors: &Survivors,
@@ -118,7 +121,7 @@ pub(super) async fn known(
         ));
     }
     let is_safe = error.retry_advice() == RetryAdvice::Safe;
-    if is_safe && start.scenario.is_steady && start.scenario.again != Again::Never {
+    if is_safe && start.scenario.is_steady() && start.scenario.again != Again::Never {
         return again(start, survivors).await;
     }
     Ok(match error.effect() {

@@ -1,4 +1,4 @@
-//! The state in which each run of a scenario starts: a copy of the prepared folder.
+//! Prepares a scenario once in a folder. Each run begins with a copy of that folder.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use relq_core::{
-    Delivery, Error, Queue, QueueName, WorkerId, capabilities::Capability,
+    Error, Queue, QueueName, WorkerId, capabilities::Capability,
     environment::Clock as _, error::RetryAdvice,
 };
 use tempfile::TempDir;
@@ -19,21 +19,23 @@ use crate::{
     Need,
     harness::environment::seeded,
     proxy::VirtualClock,
+    spec::draft,
     sweep::{
-        ELSEWHERE, End, Found, HealthyActor, Knowledge, Part, Promise, SCENARIOS,
-        Scenario, StoreContents, Survivors,
+        End, Found, HealthyActor, Knowledge, Part, Promise, Ran, SCENARIOS, Scenario,
+        StoreContents, Survivors,
     },
 };
 
 const STORE: &str = "store";
 
-/// Where Linux keeps files in memory.
+/// A directory of Linux whose files are kept in memory, so that the runs do not wait
+/// for a disk.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// How long the survivors try to open a store that another process is closing.
+/// How long the survivors retry to open a store that another process is still closing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A seed for each actor, so that no two generate the same ids or tokens.
+/// The seed of each actor's random numbers, so that no two make the same ids or tokens.
 pub(super) enum Seed {
     Preparing = 1,
     Victim = 2,
@@ -48,21 +50,21 @@ pub(super) enum VictimFault {
     Some,
 }
 
-/// A scenario, prepared for a backend.
+/// A scenario that was prepared for one backend.
 pub(super) struct Start {
     pub(super) subject: Embedded,
     pub(super) scenario: &'static Scenario,
-    /// The scenario's index in the list of scenarios.
+    /// The index of the scenario in [`SCENARIOS`].
     pub(super) index: usize,
-    pub(super) held: Vec<Delivery>,
+    part: Part,
     pub(super) promise: Promise,
     pub(super) elapsed: Duration,
     files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 impl Start {
-    /// Prepares a scenario. If the backend does not support an option that the scenario
-    /// needs, returns that option instead.
+    /// Prepares the scenario with that index. If the backend lacks something that the
+    /// scenario needs, returns that need as the error.
     pub(super) async fn prepare(subject: Embedded, index: usize) -> Result<Self, Need> {
         let scenario = &SCENARIOS[index];
         let folder = folder();
@@ -73,30 +75,32 @@ impl Start {
         if let Some(need) = scenario.needs.iter().find(is_missing) {
             return Err(*need);
         }
-        // Opened now, because a victim that stands still may keep the store locked
-        // later.
+        // Open the second queue before the victim begins, because a victim that has
+        // stopped in the middle of a call may keep the store locked.
         let elsewhere = elsewhere(subject, &healthy, folder.path(), &clock).await;
         let elsewhere = elsewhere.expect("the healthy actor opens another queue");
         let survivors = Survivors { clock, healthy, elsewhere };
-        let scene = (scenario.prepare)(&survivors, &victim()).await;
+        let prepared = scenario.prepare(&survivors, &victim()).await;
+        let scene =
+            prepared.unwrap_or_else(|wrong| panic!("{}: {wrong}", scenario.name));
         let files = files(&store(folder.path())).expect("the folder can be read");
-        let (held, promise) = (scene.held, scene.promise);
+        let (part, promise) = (scene.part, scene.promise);
         let elapsed = survivors.clock.elapsed();
-        Ok(Self { subject, scenario, index, held, promise, elapsed, files })
+        Ok(Self { subject, scenario, index, part, promise, elapsed, files })
     }
 
-    /// Makes each run start in an empty folder.
+    /// Forgets the prepared files, so that the victim begins in an empty folder.
     pub(super) fn forget(&mut self) {
         self.files.clear();
     }
 
-    /// The scenario's name in a replay line.
+    /// The name of the scenario for a failure message.
     pub(super) fn name(&self) -> String {
         let place = if self.files.is_empty() { " in a new store" } else { "" };
         format!("{}{place}", self.scenario.name)
     }
 
-    /// Copies the prepared files to a new folder for one run.
+    /// Copies the prepared files to a new folder for one run, and returns that folder.
     pub(super) fn lay_out(&self) -> TempDir {
         let folder = folder();
         for (name, bytes) in &self.files {
@@ -106,13 +110,13 @@ impl Start {
         folder
     }
 
-    /// The victim's part: its name and the deliveries it holds.
+    /// The part of the victim in a run. It has run no job yet.
     pub(super) fn part(&self) -> Part {
-        Part::new(victim(), self.held.clone())
+        Part { ran: Ran::default(), ..self.part.clone() }
     }
 
-    /// Checks whether what the survivors found and what the victim ran match the
-    /// promise of the act.
+    /// Compares what the survivors found, and the jobs that the victim ran, with the
+    /// promise of the scenario.
     pub(super) fn judge(
         &self,
         mut found: Found,
@@ -140,7 +144,7 @@ impl Start {
         Ok((healthy, elsewhere))
     }
 
-    /// Opens the actors that take over.
+    /// Opens the actors that take over from the victim.
     pub(super) async fn survivors(
         &self,
         folder: &Path,
@@ -152,7 +156,7 @@ impl Start {
                 Ok((healthy, elsewhere)) => {
                     return Ok(Survivors { clock: clock.clone(), healthy, elsewhere });
                 }
-                // A process that has just released the store may still be closing it.
+                // A process that was just killed may still hold the file. Try again.
                 Err(error)
                     if error.retry_advice() == RetryAdvice::Safe
                         && began.elapsed() < PATIENCE => {}
@@ -174,7 +178,8 @@ async fn healthy(
     Ok(HealthyActor { queue, worker: worker("hand") })
 }
 
-/// Opens an actor on the other queue of the store, if the backend supports batches.
+/// Opens an actor on the second queue of the store. `None` if the backend has no
+/// batches.
 async fn elsewhere(
     subject: Embedded,
     healthy: &HealthyActor,
@@ -184,12 +189,12 @@ async fn elsewhere(
     if !healthy.capabilities().supports(Capability::Batches) {
         return Ok(None);
     }
-    let site = Site { queue: ELSEWHERE, folder, clock };
+    let site = Site { queue: draft::elsewhere(), folder, clock };
     let queue = open_on(subject, site, Seed::Elsewhere, None).await?;
     Ok(Some(HealthyActor { queue, worker: healthy.worker.clone() }))
 }
 
-/// Opens an actor on the folder of a run.
+/// Opens an actor on a queue in the folder of a run.
 pub(super) async fn open(
     subject: Embedded,
     folder: &Path,
@@ -197,12 +202,14 @@ pub(super) async fn open(
     seed: Seed,
     watch: Option<Watch>,
 ) -> Result<Arc<dyn Queue>, Error> {
-    open_on(subject, Site { queue: "jobs", folder, clock }, seed, watch).await
+    let queue = QueueName::new("jobs").expect("the name is valid");
+    open_on(subject, Site { queue, folder, clock }, seed, watch).await
 }
 
-/// A queue of a store, and the store's clock.
+/// A queue to open: its name, the folder that contains its store, and the store's
+/// clock.
 struct Site<'a> {
-    queue: &'static str,
+    queue: QueueName,
     folder: &'a Path,
     clock: &'a VirtualClock,
 }
@@ -214,8 +221,7 @@ async fn open_on(
     watch: Option<Watch>,
 ) -> Result<Arc<dyn Queue>, Error> {
     let environment = seeded(site.clock, seed as u64);
-    let queue = QueueName::new(site.queue).expect("the name is valid");
-    (subject.open)(store(site.folder), queue, environment, watch).await
+    (subject.open)(store(site.folder), site.queue, environment, watch).await
 }
 
 pub(super) fn victim() -> WorkerId {
@@ -226,11 +232,14 @@ fn worker(name: &str) -> WorkerId {
     WorkerId::new(name).expect("the name is valid")
 }
 
-/// In memory where the system offers that. The tests kill processes and not the
-/// machine, so nothing has to wait for a disk.
+/// A new temporary folder, in memory where the system offers that. The tests kill
+/// processes and not the machine, so no write has to wait for a disk.
+pub(crate) fn temporary_folder() -> io::Result<TempDir> {
+    tempfile::tempdir_in(IN_MEMORY).or_else(|_| tempfile::tempdir())
+}
+
 fn folder() -> TempDir {
-    let folder = tempfile::tempdir_in(IN_MEMORY).or_else(|_| tempfile::tempdir());
-    let folder = folder.expect("the system gives a folder");
+    let folder = temporary_folder().expect("the system gives a folder");
     fs::create_dir(store(folder.path())).expect("the folder is new");
     folder
 }
@@ -246,4 +255,53 @@ fn files(folder: &Path) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
             Ok((entry.file_name().into(), fs::read(entry.path())?))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{harness::runtime::block_on, own::sqlite::SQLITE};
+
+    /// Prepares the scenario of that name on SQLite.
+    fn prepared(name: &str) -> Start {
+        let index = SCENARIOS.iter().position(|scenario| scenario.name == name);
+        let start = block_on(Start::prepare(SQLITE, index.unwrap()));
+        start.unwrap_or_else(|need| panic!("{need:?} is not met"))
+    }
+
+    fn told(contents: &StoreContents) -> String {
+        format!("{contents:?}")
+    }
+
+    #[test]
+    fn each_disposition_promises_its_own_end() {
+        let start = prepared("settle_each_disposition");
+
+        let Promise { undone, done, .. } = &start.promise;
+        assert_eq!(
+            told(undone),
+            "[\"1x Delivered job 1\", \"1x Delivered job 2\", \"1x Delivered job 3\", \
+             \"1x Delivered job 4\", \"1x Delivered job 5\"]"
+        );
+        assert_eq!(
+            told(done),
+            "[\"1x Delivered job 2\", \"1x Dead job 3\", \"1x Delivered job 5\"]"
+        );
+    }
+
+    #[test]
+    fn a_cancelled_batch_promises_its_completion_job_only() {
+        let start = prepared("cancel_a_batch");
+
+        assert_eq!(told(&start.promise.done), "[\"1x Delivered complete 1\"]");
+        assert_eq!(start.part().newest_receipts().len(), 1);
+    }
+
+    #[test]
+    fn an_open_batch_promises_no_completion_job() {
+        let start = prepared("seal_an_ended_batch");
+
+        assert_eq!(told(&start.promise.undone), "[]");
+        assert_eq!(told(&start.promise.done), "[\"1x Delivered complete 1\"]");
+    }
 }

@@ -1,4 +1,4 @@
-//! Reads and truncates a server's append-only file.
+//! Reads and truncates the append-only file of a server.
 
 use std::{fs, path::Path};
 
@@ -21,13 +21,15 @@ impl Recorded {
         Self { server: start_in(folder.path()), folder }
     }
 
-    /// Returns all writes so far; each of them is on the disk.
+    /// Returns the content of the append-only file: all writes so far. The server has
+    /// synced each of them to the disk.
     pub(super) fn writes(&self) -> Vec<u8> {
         let file = self.folder.path().join(FOLDER).join(WRITES);
         fs::read(file).expect("the server writes its append-only file")
     }
 
-    /// Starts another server on the part of these writes that a power cut left.
+    /// Starts another server on an append-only file with the content `writes`, which is
+    /// the part that a power cut left.
     pub(super) fn after_cut(&self, writes: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a temp dir");
         let (from, to) = (self.folder.path().join(FOLDER), folder.path().join(FOLDER));
@@ -55,7 +57,7 @@ fn start_in(folder: &Path) -> Server {
     ])
 }
 
-/// Returns the offset at which each command of `writes` ends.
+/// Returns the offset of the end of each command in `writes`.
 pub(super) fn ends(writes: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut at = 0;
@@ -72,7 +74,8 @@ pub(super) fn ends(writes: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// Returns the number on the line at `at`, and the offset of the next line.
+/// Parses the line at offset `at`, which must begin with the byte `mark`. Returns the
+/// number after that byte, and the offset of the next line.
 fn number(writes: &[u8], at: usize, mark: u8) -> (usize, usize) {
     assert_eq!(writes[at], mark, "the file is made of commands");
     let length = writes[at..].windows(2).position(|two| two == b"\r\n");

@@ -1,4 +1,4 @@
-//! Batches for these tests.
+//! Batches for the tests of server faults.
 
 use std::num::NonZeroU32;
 
@@ -7,13 +7,13 @@ use relq_core::{
     batch::{BatchId, BatchQueue, BatchStatus, NewBatch, OnComplete},
 };
 
-/// The queue to which completions are sent.
+/// The name of the queue to which batches push their completion jobs.
 pub(super) fn elsewhere() -> QueueName {
     QueueName::new("elsewhere").expect("a valid name")
 }
 
-/// A batch with at most `limit` leased pieces at once. Its completion is a job in the
-/// other queue, whose payload is the batch's name.
+/// A batch of which at most `limit` pieces are leased at once. When it completes, it
+/// pushes a job to the other queue. The payload of that job is the batch's name.
 pub(super) fn telling(id: &str, limit: u32) -> NewBatch {
     let job = NewJob::new(id.to_owned());
     NewBatch::new(named(id))
@@ -29,7 +29,7 @@ pub(super) fn plain(pieces: &[&'static str]) -> Vec<NewJob> {
     pieces.iter().copied().map(NewJob::new).collect()
 }
 
-/// Returns the batches of a backend that supports them.
+/// The batch calls of a queue. Panics if the backend does not support batches.
 pub(super) fn batches(queue: &dyn Queue) -> &dyn BatchQueue {
     queue.batch_queue().expect("the backend supports batches")
 }
@@ -41,7 +41,7 @@ pub(super) async fn submit(queue: &dyn Queue, new: &NewBatch, pieces: &[&'static
     batches(queue).seal(&new.id).await.expect("sealed");
 }
 
-/// Returns the status of a batch that exists.
+/// The status of a batch, which must exist.
 pub(super) async fn status(queue: &dyn Queue, id: &str) -> BatchStatus {
     let status = batches(queue).batch(&named(id)).await.expect("answered");
     status.expect("the batch is there")

@@ -1,4 +1,4 @@
-//! Connections that an operator kills.
+//! Connections to the server that an operator kills.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use crate::server::Server;
 
 const LEASE: Duration = Duration::from_secs(3);
 
-/// More connections than a worker and a queue open.
+/// A number of connections that is higher than that of a worker and a queue together.
+/// The loop over the connections ends at this number.
 const MANY: usize = 20;
 
 /// R21: whichever connection of an idle worker is killed, the worker runs the next job.
@@ -18,14 +19,15 @@ pub(super) async fn each_connection_of_an_idle_worker_may_be_killed(
     let queue = fixture.connect(&server).await;
     let worker = fixture.work(&server, LEASE).await;
     worker.works(&*queue).await;
-    // A new connection has a higher id, so each connection is killed once.
+    // Each new connection has a higher id than all earlier ones. So the loop kills each
+    // connection once if it goes from the lowest id to the highest.
     let mut last = 0;
     let mut killed = 0;
     while let Some(next) = first_after(&server, last).filter(|_| killed < MANY) {
         eventually("a waiting claim", async || is_waited_at(&server)).await;
         let answer =
             server.command(&[b"CLIENT", b"KILL", b"ID", next.to_string().as_bytes()]);
-        // No connection is killed if the worker has closed it in the meantime.
+        // The worker may have closed the connection in the meantime.
         killed += usize::from(answer == b":1\r\n");
         last = next;
         worker.works(&*queue).await;

@@ -1,4 +1,4 @@
-//! A server that is killed.
+//! A server process that is killed and started again.
 
 use relq_core::{Error, NewJob, ReliableQueueExt, outcome::Settled};
 

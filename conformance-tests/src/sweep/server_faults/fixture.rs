@@ -1,4 +1,4 @@
-//! Queues, workers and states for these tests.
+//! Queues, workers and store states for the tests of server faults.
 
 use std::{
     collections::BTreeMap,
@@ -24,13 +24,13 @@ use tokio::task::JoinHandle;
 use super::batches::{submit, telling};
 use crate::{Subject, server::Server};
 
-/// Longer than any of these tests takes.
+/// A lease that does not expire during these tests.
 pub(super) const LEASE: Duration = Duration::from_secs(60);
 
-/// How long a test waits for something that must happen.
+/// How long a test waits for an effect before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A backend, and the queue that these tests use.
+/// The backend under test, and the name of the queue that the tests use.
 pub(super) struct FaultFixture {
     pub(super) subject: Box<dyn Subject>,
     pub(super) queue: QueueName,
@@ -56,13 +56,13 @@ impl FaultFixture {
         connected.expect("the queue is opened")
     }
 
-    /// Starts a worker on a handle of its own, which finishes every job that it gets.
-    /// Its claims wait for a third of `lease`.
+    /// Starts a worker that finishes every job that it gets. It has a connection of its
+    /// own to the queue, and its claims wait for a third of `lease`.
     pub(super) async fn work(&self, server: &Server, lease: Duration) -> RunningWorker {
         RunningWorker::start(self.connect(server).await, lease, DEFAULT_CONCURRENCY)
     }
 
-    /// Like [`Self::work`], with that many slots.
+    /// Like [`Self::work`], for a worker that runs up to `slots` jobs at once.
     pub(super) async fn work_with(
         &self,
         server: &Server,
@@ -93,8 +93,8 @@ pub(super) async fn push_plain(queue: &dyn Queue, payloads: &[&'static str]) {
     queue.push(&jobs, None).await.expect("pushed");
 }
 
-/// Claims until `count` jobs are held. All of them are ready, but on a ring a claim may
-/// return only some of them.
+/// Claims until `count` jobs are held. One claim may not be enough, although all jobs
+/// are ready: a claim of the circular backend may return only some of them.
 pub(super) async fn take(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
     let mut held = Vec::new();
     eventually("the jobs", async || {
@@ -106,7 +106,8 @@ pub(super) async fn take(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
     held
 }
 
-/// A job for each option that the backend supports. All of them are ready but one.
+/// One job for each option that the backend supports. All are ready except the delayed
+/// one.
 pub(super) fn with_options(queue: &dyn Queue) -> Vec<NewJob> {
     let can = queue.capabilities();
     let mut jobs =
@@ -127,14 +128,14 @@ pub(super) fn key(key: &str) -> UniqueKey {
     UniqueKey::new(key).expect("a valid key")
 }
 
-/// The token of one call, if the backend supports tokens.
+/// A push token of that name. `None` if the backend does not support tokens.
 pub(super) fn token(queue: &dyn Queue, name: &str) -> Option<PushToken> {
     let has_tokens = queue.capabilities().supports(Capability::PushTokens);
     has_tokens.then(|| PushToken::new(name).expect("a valid token"))
 }
 
-/// Puts a job in each structure: ready in each way, delayed, dead, leased. Returns the
-/// leased one.
+/// Pushes jobs and brings them into every state: ready (in each way in which a job
+/// becomes ready), delayed, dead and leased. Returns the delivery of the leased job.
 pub(super) async fn fill(queue: &dyn Queue) -> Delivery {
     push_plain(queue, &["dead"]).await;
     let dead = take(queue, 1).await.remove(0);
@@ -148,7 +149,7 @@ pub(super) async fn fill(queue: &dyn Queue) -> Delivery {
 }
 
 /// Fills the queue like [`fill`]. If the backend supports batches, adds a batch of two
-/// pieces, one of them leased. Returns all leased jobs.
+/// pieces, one of them leased. Returns the deliveries of all leased jobs.
 pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
     let mut held = Vec::new();
     if queue.batch_queue().is_some() {
@@ -159,15 +160,16 @@ pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
     held
 }
 
-/// The state of each job, and the status of each batch.
+/// The state of each job and the status of each batch of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Places {
-    /// State and attempt, by payload.
+    /// The payload of each job, with the job's state and attempt.
     pub(super) jobs: BTreeMap<String, (JobState, u32)>,
     pub(super) batches: BTreeMap<BatchId, BatchStatus>,
 }
 
-/// Returns all states. Fails if a job is in two places or the audit reports a problem.
+/// Reads the state of each job. Panics if a job is in two states or the audit reports a
+/// problem (R23).
 pub(super) async fn places(queue: &dyn Queue) -> Places {
     let audit = queue.audit().await.expect("audited");
     assert_eq!(audit.problems, [""; 0]);
@@ -218,7 +220,8 @@ pub(super) fn payloads(deliveries: &[Delivery]) -> Vec<String> {
     texts
 }
 
-/// Polls until the condition holds, for a limited time.
+/// Checks the condition again and again until it holds. Panics after [`PATIENCE`] with
+/// a message that names `what`.
 pub(super) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let began = Instant::now();
     while !is_so().await {
@@ -249,7 +252,7 @@ impl RunningWorker {
         Self { progress, stop, task }
     }
 
-    /// Pushes a job through the given queue, and waits until the worker has run it.
+    /// Pushes a job through the given queue, and asserts that the worker runs it.
     pub(super) async fn works(&self, queue: &dyn Queue) {
         let done = self.progress.summary().done;
         eventually("a push", async || {
@@ -266,12 +269,13 @@ impl RunningWorker {
     }
 }
 
-/// Whether a client is blocked in a command at the server.
+/// Whether any client is blocked at the server by a command that waits.
 pub(super) fn is_waited_at(server: &Server) -> bool {
     !clients(server, "flags=b").is_empty()
 }
 
-/// The ids of the server's clients, except the one that asks.
+/// The ids of the server's clients whose line in CLIENT LIST contains `having`, except
+/// the client that lists them.
 pub(super) fn clients(server: &Server, having: &str) -> Vec<u64> {
     let answer = server.command(&[b"CLIENT", b"LIST", b"TYPE", b"normal"]);
     let list = String::from_utf8_lossy(&answer);

@@ -1,4 +1,5 @@
-//! Keys of a wrong type in place of the queue's keys.
+//! Tests of keys that another program has overwritten, with a value of another type or
+//! with an entry that relq cannot read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,8 +19,9 @@ use super::{
 };
 use crate::{harness::room::strings, server::Server};
 
-/// R19, R21: a foreign key in the place of one of the queue's keys causes a clear error
-/// and changes nothing. After the key is removed, every job is delivered.
+/// R19, R21: if another program has put a key of another type in place of a key of the
+/// queue, calls return an error that says so and change nothing. After that key is
+/// removed, every job is delivered.
 pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
     fixture: &FaultFixture,
 ) {
@@ -32,26 +34,27 @@ pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
     assert!(judged >= 5, "only {judged} keys could be judged");
 }
 
-/// R21, R23: a script that meets a key of another type fails before its first write, or
-/// works regardless. Each script that any call sends is tried on each key that it
-/// declares and on each key of the queue, in the state that the script met.
+/// R21, R23: a script that meets a key of another type either fails before its first
+/// write or works. Each script that any call sends is tried on each key that it
+/// declares and on each key of the queue, in the state in which the script ran.
 pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(
     fixture: &FaultFixture,
 ) {
     fails_whole(fixture, put_another_type).await;
 }
 
-/// R3, R23: a script fails before its first write, or works regardless, if it meets an
-/// element, field or member that is marked as relq's and cannot be read, or a count that
-/// is no number. This is tried in each position of each key.
+/// R3, R23: a script that meets a malformed entry either fails before its first write
+/// or works. An element, field or member is malformed if it begins with relq's reserved
+/// bytes but cannot be read. A count is malformed if it is not a number. The test tries
+/// each position of each key.
 pub(super) async fn every_script_fails_whole_on_a_malformed_entry(
     fixture: &FaultFixture,
 ) {
     fails_whole(fixture, put_malformed).await;
 }
 
-/// R19, R23: a count that another client has overwritten with text keeps no job from
-/// ending. Whoever reads the count gets an error.
+/// R19, R23: jobs still end when another client has overwritten a count with text. A
+/// call that reads the count returns an error.
 pub(super) async fn a_count_that_is_text_keeps_no_job(fixture: &FaultFixture) {
     let server = Server::start();
     let queue = fixture.connect(&server).await;
@@ -65,7 +68,7 @@ pub(super) async fn a_count_that_is_text_keeps_no_job(fixture: &FaultFixture) {
     let counts = keys(&server).into_iter().filter(|key| key.ends_with(":totals"));
     let counts: Vec<_> = counts.collect();
     if counts.is_empty() {
-        // The backend keeps its counts in a way of its own.
+        // This backend has no hash with its counts, so the test cannot overwrite them.
         return;
     }
     for key in &counts {
@@ -84,14 +87,15 @@ pub(super) async fn a_count_that_is_text_keeps_no_job(fixture: &FaultFixture) {
     is_sound(&*queue).await;
 }
 
-/// The number of states in which each script is tried.
+/// In how many states of the store each script is tried at most.
 const OFTEN_ENOUGH: usize = 8;
 
-/// Corrupts a key in one of several ways. Returns whether that way exists for this key;
-/// if not, no later one does.
+/// Corrupts a key. `way` is the number of the way to corrupt it, from 0. Returns
+/// `false` if the key cannot be corrupted in that way. Then it cannot be corrupted in
+/// any way with a higher number either.
 type Spoil = fn(&Server, key: &[u8], way: usize) -> bool;
 
-/// How many ways of corrupting one key are tried at most.
+/// In how many ways each key is corrupted at most.
 const WAYS: usize = 16;
 
 async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
@@ -130,7 +134,8 @@ async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Describes what a call changed although it failed because of one key.
+/// Repeats a script call on a server with a corrupted key. If the call fails, but has
+/// changed the store before, returns a description of the change; otherwise `None`.
 fn fails_in_parts(scratch: &Server, call: &ScriptCall, key: &[u8]) -> Option<String> {
     let before = State::of(scratch);
     let answer = call.send(scratch);
@@ -157,9 +162,9 @@ fn put_another_type(scratch: &Server, key: &[u8], way: usize) -> bool {
     true
 }
 
-/// Replaces one element, or one field of a hash, by bytes that are marked as relq's and
-/// cannot be read. They are no number either. Of the record of a batch, each field is
-/// replaced in turn; of any other key, the first four elements.
+/// A script that replaces one element of a key, or one field of a hash, by bytes that
+/// begin like a relq entry, cannot be read, and are not a number. In the record of a
+/// batch each field is replaced in turn; in any other key, the first four elements.
 const SPOIL_AN_ELEMENT: &[u8] =
     b"local key, at, broken = KEYS[1], tonumber(ARGV[1]), ARGV[2] \
     local kind = redis.call('TYPE', key).ok \
@@ -185,13 +190,14 @@ fn put_malformed(scratch: &Server, key: &[u8], way: usize) -> bool {
     scratch.command(&words) == b":1\r\n"
 }
 
-/// Returns the script and line that an error names. It names the script by its digest.
+/// The first 300 characters of an error of Redis. They name the script, by its digest,
+/// and the line.
 fn name_of(answer: &[u8]) -> String {
     let answer = String::from_utf8_lossy(answer);
     answer.trim_end().chars().take(300).collect()
 }
 
-/// The keys of a queue's structures, without the keys that hold one job.
+/// Returns the names of the queue's keys, except keys that belong to a single job.
 async fn keys_in_use(fixture: &FaultFixture) -> Vec<String> {
     let server = Server::start();
     fill(&*fixture.connect(&server).await).await;
@@ -200,9 +206,10 @@ async fn keys_in_use(fixture: &FaultFixture) -> Vec<String> {
     keys.filter(|key| key.starts_with(&part)).collect()
 }
 
-/// Puts a key in the way and checks the errors; returns whether it could. A key in use
-/// is skipped, because removing it would remove jobs. A notifier's token stands for no
-/// job.
+/// Puts a key of another type in place of `key`, and checks the errors of all calls. If
+/// the queue already uses the key, returns `false` and checks nothing, because
+/// overwriting the key would remove jobs. The key that wakes a worker is tested all the
+/// same, because it holds no job.
 async fn is_told(fixture: &FaultFixture, key: &str) -> bool {
     let server = Server::start();
     let queue = fixture.connect(&server).await;
@@ -229,7 +236,7 @@ async fn is_told(fixture: &FaultFixture, key: &str) -> bool {
     true
 }
 
-/// Makes one call of each kind while a key is in the way, and returns the errors.
+/// Makes one call of each kind, and returns the errors of those that fail.
 async fn errors(queue: &dyn Queue) -> Vec<Error> {
     let token = token(queue, "token");
     let pushed = queue.push(&with_options(queue), token.as_ref()).await;
@@ -245,8 +252,8 @@ async fn errors(queue: &dyn Queue) -> Vec<Error> {
     errors.into_iter().chain([recovered.err(), stats.err()]).flatten().collect()
 }
 
-/// Whether the error says that the store cannot be used. It may concern one part of a
-/// call whose other parts were carried out.
+/// Whether the error says that the store cannot be used. If only a part of the call
+/// failed, the cause of the error says so instead.
 fn names_it(error: &Error) -> bool {
     let part = std::error::Error::source(error);
     let part = part.and_then(|part| part.downcast_ref::<Error>());

@@ -1,9 +1,9 @@
-//! A server at its memory limit.
+//! A server that has reached its memory limit.
 
 use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    Error, NewJob, Queue, Receipt, ReliableQueueExt,
+    Delivery, Error, NewJob, Queue, Receipt, ReliableQueueExt,
     batch::BatchOutcome,
     capabilities::Capability,
     error::Effect,
@@ -20,7 +20,8 @@ use super::{
 };
 use crate::server::Server;
 
-/// OOM-DRAIN, R21: a full server refuses new jobs as a whole, and can still be drained.
+/// OOM-DRAIN, R21: a full server refuses new jobs completely, and its jobs can still be
+/// claimed and finished.
 pub(super) async fn a_full_server_is_drained_and_refuses_pushes(
     fixture: &FaultFixture,
 ) {
@@ -31,27 +32,8 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]);
 
     refuses(&*queue).await;
-    let mut taken = take(&*queue, usize::try_from(ready).expect("few jobs")).await;
-    let wanted: BTreeSet<_> = payloads(&taken).into_iter().collect();
-    let [again, back] = [taken.remove(0), taken.remove(0)];
-    let retried = queue.retry(&again.receipt, Duration::ZERO, "again").await;
-    assert_eq!(retried.expect("answered"), Settled::Applied);
-    let given_back = queue.give_back(&back.receipt).await;
-    assert_eq!(given_back.expect("answered"), Settled::Applied);
-    let held: Vec<Receipt> =
-        taken.iter().chain([&leased]).map(|one| one.receipt.clone()).collect();
-    let extended = queue.extend(&worker_id(), &held, LEASE).await.expect("answered");
-    assert!(extended.iter().all(|one| matches!(one, Extended::Until(_))));
-    queue.recover(many(100)).await.expect("answered");
-    let cancelled = queue.cancel(leased.job()).await.expect("answered");
-    assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
-    for one in take(&*queue, 2).await {
-        assert!(wanted.contains(&*String::from_utf8_lossy(&one.payload)));
-        let settled = queue.ack(&one.receipt).await.expect("answered");
-        assert_eq!(settled, Settled::Applied);
-    }
-    let left = queue.release_worker(&worker_id()).await.expect("answered");
-    assert_eq!(left.jobs, taken.len() as u64);
+    let taken = take(&*queue, usize::try_from(ready).expect("few jobs")).await;
+    settles_and_extends(&*queue, taken, &leased).await;
     is_sound(&*queue).await;
     let patient = ask(1).wait(LEASE);
     eventually("the rest", async || {
@@ -63,8 +45,38 @@ pub(super) async fn a_full_server_is_drained_and_refuses_pushes(
     .await;
 }
 
-/// OOM-DRAIN, R1, R23: a worker with any number of slots can drain a server that has no
-/// room for one more job. No job is left behind, and none runs twice.
+/// A full server carries out each call that frees memory or needs none: it settles,
+/// extends, recovers, cancels and releases jobs.
+async fn settles_and_extends(
+    queue: &dyn Queue,
+    mut taken: Vec<Delivery>,
+    leased: &Delivery,
+) {
+    let wanted: BTreeSet<_> = payloads(&taken).into_iter().collect();
+    let [again, back] = [taken.remove(0), taken.remove(0)];
+    let retried = queue.retry(&again.receipt, Duration::ZERO, "again").await;
+    assert_eq!(retried.expect("answered"), Settled::Applied);
+    let given_back = queue.give_back(&back.receipt).await;
+    assert_eq!(given_back.expect("answered"), Settled::Applied);
+    let held: Vec<Receipt> =
+        taken.iter().chain([leased]).map(|one| one.receipt.clone()).collect();
+    let extended = queue.extend(&worker_id(), &held, LEASE).await.expect("answered");
+    assert!(extended.iter().all(|one| matches!(one, Extended::Until(_))));
+    queue.recover(many(100)).await.expect("answered");
+    let cancelled = queue.cancel(leased.job()).await.expect("answered");
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
+    for one in take(queue, 2).await {
+        assert!(wanted.contains(&*String::from_utf8_lossy(&one.payload)));
+        let settled = queue.ack(&one.receipt).await.expect("answered");
+        assert_eq!(settled, Settled::Applied);
+    }
+    let left = queue.release_worker(&worker_id()).await.expect("answered");
+    assert_eq!(left.jobs, taken.len() as u64);
+}
+
+/// OOM-DRAIN, R1, R23: when the server has no room for one more job, a worker still
+/// runs all jobs, however many it runs at once. No job is left behind, and none runs
+/// twice.
 pub(super) async fn a_server_full_to_the_brim_is_drained_by_any_worker(
     fixture: &FaultFixture,
 ) {
@@ -93,7 +105,7 @@ pub(super) async fn a_server_full_to_the_brim_is_drained_by_any_worker(
     }
 }
 
-/// Pushes until the server refuses even a single job. Returns how many it accepted.
+/// Pushes jobs until the server refuses even one. Returns how many it accepted.
 async fn fill_to_the_brim(queue: &dyn Queue) -> u64 {
     let mut stored = 0;
     for at_once in [100, 10, 1] {
@@ -111,9 +123,9 @@ async fn fill_to_the_brim(queue: &dyn Queue) -> u64 {
     stored
 }
 
-/// OOM-DRAIN, B5, R21: a full server refuses new batches and pieces as a whole and
-/// completes those that it has. It reports their completions, and those to another
-/// queue as soon as there is room.
+/// OOM-DRAIN, B5, R21: a full server refuses new batches and new pieces completely, and
+/// its batches still complete. A completion job in the same queue is pushed at once,
+/// and one in another queue as soon as there is room.
 pub(super) async fn a_full_server_completes_batches(fixture: &FaultFixture) {
     let server = Server::start();
     let queue = fixture.connect(&server).await;
@@ -157,7 +169,8 @@ async fn refuses_batches(queue: &dyn Queue) {
     assert_eq!(status(queue, "open").await.total, 0);
 }
 
-/// The server refuses new jobs as a whole, in each way of pushing them.
+/// Asserts that the server refuses new jobs completely, both jobs that would be ready
+/// at once and, if the backend supports them, delayed jobs.
 async fn refuses(queue: &dyn Queue) {
     let has_delays = queue.capabilities().supports(Capability::Delay);
     let later = has_delays.then(|| NewJob::new("refused later").delay(LEASE));

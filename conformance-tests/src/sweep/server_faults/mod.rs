@@ -1,6 +1,6 @@
 //! Faults of a real server, and their effects on clients that wait at it: a power cut
 //! between any two of its writes, a promoted replica, outages, killed connections,
-//! forgotten scripts, full memory, large jobs, and keys of another type.
+//! forgotten scripts, full memory, large jobs, long queues, and keys of another type.
 //!
 //! A complete `tests/server_faults.rs`, of a test with `harness = false`:
 //!
@@ -22,9 +22,11 @@ mod batches;
 mod bounds;
 mod calls;
 mod connections;
+mod cost_log;
 mod crash;
 mod fixture;
 mod foreign;
+mod many;
 mod memory;
 mod monitor;
 mod outages;
@@ -38,16 +40,18 @@ use std::pin::Pin;
 use crate::{Subject, harness::runtime::block_on};
 use fixture::FaultFixture;
 
-/// The future of a fault's test. It stays on the thread that runs it.
+/// The future of a test that causes one fault. It stays on the thread that runs it.
 type Play<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// A fault: its name, and the test that causes and judges it.
+/// A fault of the server: its name, and the test that causes the fault and judges its
+/// result.
 struct Fault {
     name: &'static str,
     play: for<'a> fn(&'a FaultFixture) -> Play<'a>,
 }
 
-/// Lists the functions of faults, by the modules of their topics.
+/// Expands to the value of [`FAULTS`], from the names of the test functions in each
+/// module.
 macro_rules! faults {
     ($($topic:ident { $($name:ident)* })*) => {
         &[$($(Fault {
@@ -78,7 +82,11 @@ const FAULTS: &[Fault] = faults! {
         a_full_server_completes_batches
         a_server_full_to_the_brim_is_drained_by_any_worker
     }
-    bounds { no_request_is_long_over_large_jobs }
+    bounds {
+        no_request_is_long_over_large_jobs
+        no_request_is_long_over_huge_jobs
+    }
+    many { no_request_is_long_in_a_long_queue }
     foreign {
         a_foreign_key_in_the_way_is_an_error_and_loses_nothing
         every_script_fails_whole_on_a_key_of_another_type
@@ -87,9 +95,19 @@ const FAULTS: &[Fault] = faults! {
     }
 };
 
-/// The names of all faults.
+/// The tests that take a minute or more. They run only when they are asked for.
+const SLOW: &[Fault] = faults! {
+    many { no_request_is_long_in_a_queue_of_a_million }
+};
+
+/// The names of all faults, except the slow ones.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FAULTS.iter().map(|fault| fault.name)
+}
+
+/// The names of the slow faults.
+pub(crate) fn slow_names() -> impl Iterator<Item = &'static str> {
+    SLOW.iter().map(|fault| fault.name)
 }
 
 /// Runs the test of the fault of that name. [`Tests`](crate::Tests) calls it.
@@ -97,7 +115,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// # Panics
 /// When the backend breaks a promise, or no fault has that name.
 pub fn run<S: Subject + Default>(name: &str) {
-    let fault = FAULTS.iter().find(|fault| fault.name == name);
+    let fault = FAULTS.iter().chain(SLOW).find(|fault| fault.name == name);
     let fault = fault.unwrap_or_else(|| panic!("there is no fault {name}"));
     block_on((fault.play)(&FaultFixture::of(S::default())));
 }

@@ -1,4 +1,4 @@
-//! Every script call that a queue sends, and the state in which it ran.
+//! Records every script call that a queue sends, and the state in which it ran.
 
 use std::{
     collections::BTreeMap,
@@ -14,17 +14,17 @@ use crate::{harness::room::strings, server::Server};
 /// How long it may take until MONITOR reports a command.
 const REPORT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Returns each key and its dump, in one step.
+/// A script that returns each key of the database and its dump.
 const DUMP_ALL: &[u8] = b"local all = {} \
     for _, key in ipairs(redis.call('KEYS', '*')) do \
       all[#all + 1] = key all[#all + 1] = redis.call('DUMP', key) \
     end return all";
 
-/// Restores what [`DUMP_ALL`] returned, and nothing else.
+/// A script that empties the database and restores the keys that [`DUMP_ALL`] returned.
 const RESTORE_ALL: &[u8] = b"redis.call('FLUSHALL') \
     for i = 1, #ARGV, 2 do redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1]) end";
 
-/// All keys of a server, with the dump of each.
+/// The content of a server: the name and the dump of each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State(BTreeMap<Vec<u8>, Vec<u8>>);
 
@@ -51,7 +51,7 @@ impl State {
         self.0.keys()
     }
 
-    /// Returns the keys whose dumps differ.
+    /// The keys whose dumps differ between the two states, as text for a message.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
         let keys = self.0.keys().chain(other.0.keys());
         let mut changed: Vec<_> = keys
@@ -64,7 +64,7 @@ impl State {
     }
 }
 
-/// A script call, as it was sent.
+/// A script call as the client sent it.
 #[derive(Debug, Clone)]
 pub(super) struct ScriptCall {
     pub(super) words: Vec<Vec<u8>>,
@@ -86,12 +86,12 @@ impl ScriptCall {
     }
 }
 
-/// The scripts of some commands.
+/// The scripts that a client loaded, and the script calls that it sent.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     /// The text of each script that was loaded, or sent in full.
     pub(super) sources: Vec<Vec<u8>>,
-    /// The calls by digest.
+    /// The script calls that name their script by its digest.
     pub(super) calls: Vec<ScriptCall>,
 }
 
@@ -114,7 +114,7 @@ impl Scripts {
     }
 }
 
-/// Reads every command that a server receives, by MONITOR.
+/// Records every command that a server receives, by MONITOR.
 pub(super) struct Monitor {
     heard: Arc<Mutex<Vec<Vec<Vec<u8>>>>>,
     marks: u64,
@@ -162,7 +162,8 @@ fn is(words: &[Vec<u8>], at: usize, name: &[u8]) -> bool {
     words.get(at).is_some_and(|word| word.eq_ignore_ascii_case(name))
 }
 
-/// Splits a line of MONITOR into its words. Each is in quotes, with the escapes of C.
+/// Splits a line of MONITOR into its words, which are in quotes and have escapes as in
+/// C.
 fn words(line: &[u8]) -> Vec<Vec<u8>> {
     let (mut words, mut word, mut bytes) = (Vec::new(), None::<Vec<u8>>, line.iter());
     while let Some(byte) = bytes.next() {

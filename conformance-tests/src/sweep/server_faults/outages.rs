@@ -1,4 +1,4 @@
-//! A server that is away while a worker waits at it.
+//! A server that cannot be reached for a while, and a worker whose claim waits at it.
 
 use std::time::Duration;
 

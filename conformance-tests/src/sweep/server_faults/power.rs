@@ -1,4 +1,5 @@
-//! DURABLE: power cuts after any write, with every write on the disk before its reply.
+//! DURABLE: tests a power cut after each write of a server that syncs every write to
+//! the disk before it replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +16,9 @@ use super::{
 };
 use crate::server::Server;
 
-/// R1, R5: a power cut leaves a prefix of the writes. It includes every call that had
-/// returned. A call that was in progress is done completely or not at all for each job.
+/// R1, R5: starts a server on each prefix of the writes that a power cut can leave.
+/// Every call whose writes are complete in the prefix is done. A call that was in
+/// progress is done completely or not at all for each job.
 pub(super) async fn every_aof_prefix(fixture: &FaultFixture) {
     let mut tape = Tape::start(fixture).await;
     calls::play(&mut tape).await;
@@ -73,10 +75,10 @@ fn names<'a, N: Ord, T>(
     found.keys().chain(old.keys()).chain(new.keys()).collect()
 }
 
-/// B1, B2, B3: a call may settle a batch's jobs one after the other, and then claim
-/// others. Between two of these steps, each count must lie between its values before
-/// and after the call, and the batch must have completed in the step that ended its
-/// last piece.
+/// B1, B2, B3: whether the status of a batch is valid after a power cut in the middle
+/// of a call. A call may settle jobs one after the other and then claim others, so each
+/// count must lie between its values before and after the call. The batch must have
+/// completed in the step that ended its last piece.
 fn is_between(
     is: Option<&BatchStatus>,
     (old, new): (Option<&BatchStatus>, Option<&BatchStatus>),
@@ -97,8 +99,8 @@ fn is_between(
         && [old.state, new.state].contains(&is.state)
 }
 
-/// B5: a batch that has completed has sent its completion, after the next recovery at
-/// the latest. A batch that has not completed has sent none.
+/// B5: asserts that after a recovery each completed batch has pushed its completion
+/// job, and that no other batch has.
 async fn each_completion_is_told(
     fixture: &FaultFixture,
     server: &Server,

@@ -1,4 +1,4 @@
-//! A replica that is promoted to master.
+//! A replica that is promoted to be the master.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ async fn replica_of(master: &Server) -> Server {
     replica
 }
 
-/// R1, R7: a promoted replica continues with all that was replicated to it. Jobs are
-/// kept, and receipts of the old master settle their leases.
+/// R1, R7: a promoted replica keeps all jobs that were replicated to it, and accepts
+/// receipts that the old master issued.
 pub(super) async fn a_promoted_replica_goes_on(fixture: &FaultFixture) {
     let mut master = Server::start_on_tcp();
     let replica = replica_of(&master).await;
@@ -58,12 +58,13 @@ pub(super) async fn a_promoted_replica_goes_on(fixture: &FaultFixture) {
     assert!(taken.iter().eq(before.jobs.keys()), "{taken:?}");
 }
 
-/// R21: a queue recovers by itself when its server was demoted and promoted again.
+/// R21: a queue works again by itself after its server was made a replica and then a
+/// master again.
 pub(super) async fn a_master_that_comes_back_is_used_again(fixture: &FaultFixture) {
     let master = Server::start_on_tcp();
     let queue = fixture.connect(&master).await;
     push_plain(&*queue, &["a"]).await;
-    // No server listens on port 1, so no data is copied from there.
+    // Nothing listens on port 1, so the server becomes a replica and copies no data.
     master.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
 
     let refused = queue.claim(&ask(1)).await.expect_err("a replica only reads");

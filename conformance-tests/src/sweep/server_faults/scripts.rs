@@ -1,12 +1,12 @@
-//! A server that forgets its scripts.
+//! A server that loses its script cache.
 
 use relq_core::{Disposition, Settlement, outcome::Settled};
 
 use super::fixture::{FaultFixture, ask, is_sound, push_plain, take};
 use crate::server::Server;
 
-/// R21: a server that lost its script cache gets the scripts again, also in
-/// settle_and_claim.
+/// R21: a client sends its scripts again when the server has lost them, also in
+/// `settle_and_claim`.
 pub(super) async fn flushed_scripts_are_sent_again(fixture: &FaultFixture) {
     let server = Server::start();
     let queue = fixture.connect(&server).await;

@@ -1,4 +1,5 @@
-//! Calls on a server whose writes are recorded, and the state after each call.
+//! Records the writes of a server while it makes calls, and the state of the store
+//! after each call.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use super::{
 };
 use crate::server::Server;
 
-/// The end of the writes of one call, and the state at that moment.
+/// The end of a call in the recorded writes, as an offset, and the state of the store
+/// after the call.
 pub(super) struct Mark {
     pub(super) call: &'static str,
     pub(super) end: usize,
@@ -23,11 +25,11 @@ pub(super) struct Mark {
     pub(super) scripts: Scripts,
 }
 
-/// The number of claims after which the test gives up. One claim may return only some
-/// of the ready jobs.
+/// How many claims `Tape::claim` makes at most. One claim of the circular backend may
+/// return only some of the ready jobs.
 const TURNS: usize = 20;
 
-/// Makes calls, and records the state after each.
+/// The calls made so far, and the state after each of them.
 pub(super) struct Tape<'a> {
     pub(super) fixture: &'a FaultFixture,
     pub(super) recorded: Recorded,
@@ -59,8 +61,8 @@ impl<'a> Tape<'a> {
         self.marks.push(Mark { call, end, places, digest, state, scripts });
     }
 
-    /// Claims as often as needed: on a ring, a claim may return only some of the ready
-    /// jobs.
+    /// Claims until `count` jobs are held. One claim may not be enough, because a claim
+    /// of the circular backend may return only some of the ready jobs.
     pub(super) async fn claim(&mut self, count: usize) -> Vec<Delivery> {
         let mut held = Vec::new();
         for _ in 0..TURNS {
@@ -84,8 +86,8 @@ async fn take_some(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
     queue.claim(&ask(max)).await.expect("claimed")
 }
 
-/// Returns the state of all jobs. If the backend supports batches, this includes the
-/// other queue, to which they may send completions.
+/// Reads the state of all jobs. If the backend supports batches, that includes the
+/// second queue, which receives completion jobs.
 pub(super) async fn look(
     fixture: &FaultFixture,
     server: &Server,
@@ -100,7 +102,8 @@ pub(super) async fn look(
     here
 }
 
-/// The name of a job of the other queue in [`Places`].
+/// Returns the name under which the tests record a job of the second queue. It differs
+/// from the name of a job of the first queue with the same payload.
 pub(super) fn told_elsewhere(payload: &str) -> String {
     format!("elsewhere: {payload}")
 }

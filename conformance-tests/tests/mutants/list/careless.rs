@@ -1,4 +1,4 @@
-//! Mutants that accept senseless arguments or do not see jobs that exist.
+//! Mutants that accept invalid arguments, or do not find jobs that exist.
 
 use std::{num::NonZeroU32, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Mutants with wrong attempts, bytes, clocks or errors.
+//! Mutants that return wrong attempts, payloads, times or errors.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Mutants that declare a wrong class, or leave keys that belong to no queue.
+//! Mutants that declare capabilities they do not have, or write keys that belong to no
+//! queue.
 
 use std::sync::Arc;
 
@@ -52,8 +53,8 @@ pub(super) const CLASSES: &[Mutant] = &[
         name: "a key of no queue is left behind",
         patches: &[patch(
             "claim",
-            "local elements, ranked_ids, expiring = {}, {}, {}",
-            "local elements, ranked_ids, expiring = {}, {}, {} \
+            "local due_ms, from_handed, ranked_ids = -1, 0, nil",
+            "local due_ms, from_handed, ranked_ids = -1, 0, nil \
              redis.call('SET', 'stray', 1)",
         )],
         caught_by: &[Case("no_loss::a_leased_job_is_kept", "NO-FOREIGN-KEYS: stray")],

@@ -1,5 +1,5 @@
-//! Mutants that break only while several callers share something, and those that
-//! misreport a refusal.
+//! Mutants that fail only when several calls run at the same moment, and mutants that
+//! report a refusal wrongly.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ pub(super) const COMPANY: &[Mutant] = &[
         name: "a claim that leaves jobs of a priority behind wakes nobody",
         patches: &[patch(
             "claim",
-            "if #ranked_ids > 0 and redis.call('EXISTS', ranked) == 1 then notify({wake = wake}) end",
+            "if redis.call('EXISTS', ranked) == 1 then notify({wake = wake}) end",
             "",
         )],
         caught_by: &[Case("company::waiters_share_pushed_jobs", "one was not woken")],

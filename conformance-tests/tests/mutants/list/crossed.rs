@@ -1,4 +1,5 @@
-//! Mutants whose bug needs two or three options, states and calls that meet.
+//! Mutants whose bug shows only in a combination of two or three options, states and
+//! calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Mutants with a bug at the joint between two steps of a call.
+//! Mutants with a bug at the boundary between two steps of one call.
 
 use std::sync::Arc;
 

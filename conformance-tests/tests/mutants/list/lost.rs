@@ -84,8 +84,8 @@ pub(super) const LOST: &[Mutant] = &[
         name: "delayed promotion in two steps",
         patches: &[patch(
             "claim",
-            "if due then due_in_ms =",
-            "if false then due_in_ms =",
+            "return due and math.max(",
+            "return false and math.max(",
         )],
         overrides: Some(|| Arc::new(RemoveThenPush)),
         caught_by: &[Act("recover_what_is_due", Check::Lost)],
@@ -112,11 +112,18 @@ pub(super) const LOST: &[Mutant] = &[
     },
     Mutant {
         name: "a waiting move fills a list that nobody watches",
-        patches: &[patch(
-            "claim",
-            "local from_handed = is_plain and 0 or look_at_list(handed)",
-            "redis.call('SETNX', handed .. ':waiter', worker) local from_handed = (is_plain or redis.call('GET', handed .. ':waiter') ~= worker) and 0 or look_at_list(handed)",
-        )],
+        patches: &[
+            patch(
+                "claim",
+                "local due_ms, from_handed, ranked_ids = -1, 0, nil",
+                "redis.call('SETNX', handed .. ':waiter', worker) local due_ms, from_handed, ranked_ids = -1, 0, nil",
+            ),
+            patch(
+                "claim",
+                "from_handed = take_from_tail(handed, budget, elements)",
+                "from_handed = redis.call('GET', handed .. ':waiter') ~= worker and 0 or take_from_tail(handed, budget, elements)",
+            ),
+        ],
         caught_by: &[Act("claim_that_waits", Check::RecoveryTime)],
         ..HEALTHY
     },

@@ -36,8 +36,8 @@ pub(super) const TOLD: &[Mutant] = &[
         name: "a newline becomes a space",
         patches: &[patch(
             "claim",
-            "11 + id_bytes), element, 'p'",
-            "11 + id_bytes), element:sub(1, 28) .. element:sub(29):gsub('\\n', ' '), 'p'",
+            "local element, at = elements[i], 2 * i\n",
+            "elements[i] = elements[i]:sub(1, 28) .. elements[i]:sub(29):gsub('\\n', ' ')\nlocal element, at = elements[i], 2 * i\n",
         )],
         caught_by: &[Case(
             "no_loss::every_byte_arrives",
@@ -49,7 +49,7 @@ pub(super) const TOLD: &[Mutant] = &[
         name: "a finished job is not counted",
         patches: &[patch(
             "finish",
-            "redis.pcall('HINCRBY', totals, total, count - #lost)",
+            "redis.pcall('HINCRBY', totals, total, count == 1 and '1' or count)",
             "",
         )],
         caught_by: &[Case(
@@ -73,11 +73,18 @@ pub(super) const TOLD: &[Mutant] = &[
     },
     Mutant {
         name: "a claim takes as many bytes as there are",
-        patches: &[patch(
-            "claim",
-            "if budget.jobs == 0 or budget.has_taken and #entry > budget.bytes then",
-            "if budget.jobs == 0 then",
-        )],
+        patches: &[
+            patch(
+                "claim",
+                "if budget.jobs == 0 or budget.has_taken and #entry > budget.bytes then",
+                "if budget.jobs == 0 then",
+            ),
+            patch(
+                "claim",
+                "if budget.has_taken and bytes > budget.bytes then",
+                "if false then",
+            ),
+        ],
         caught_by: &[
             Case("leases::a_claim_is_bounded_by_bytes", "one claim takes"),
             Case("leases::a_claim_of_returned_jobs_is_bounded_by_bytes", "one claim"),

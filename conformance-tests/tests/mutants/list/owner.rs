@@ -41,7 +41,8 @@ pub(super) const OWNER: &[Mutant] = &[
             "local values = {}\nredis.call('SETNX', KEYS[1], 'relq 1 zset')",
         )],
         caught_by: &[
-            // The server refuses a write by EVAL_RO.
+            // The backend sends this script by EVAL_RO, in which the server refuses
+            // every write.
             Case("owner::the_first_write_marks_the_queue", "Write commands are not"),
             Case("owner::plain_pushes_need_no_marker", "Write commands are not"),
         ],

@@ -68,8 +68,7 @@ pub(super) const RETURNED: &[Mutant] = &[
         name: "a unique key is not rescheduled",
         patches: &[patch(
             "push",
-            "redis.call('ZADD', keys.later, behind_equals(keys.later, now_ms + job.delay_ms), \
-             holder.id)",
+            "redis.call('ZADD', keys.later, behind_equals(keys.later, now_ms + delay_ms), id)",
             "",
         )],
         caught_by: &[Case(

@@ -1,5 +1,5 @@
-//! Mutants whose bugs show only after a sequence of calls that no case and no act
-//! makes. Only the model catches them.
+//! Mutants whose bugs show only after a sequence of calls that no test case and no
+//! fault sweep makes. Only the reference model catches them.
 
 use std::sync::Arc;
 

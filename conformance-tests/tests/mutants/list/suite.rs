@@ -1,4 +1,4 @@
-//! Mutants that the checks of the suite's own work must catch.
+//! Mutants that test the suite's own mechanisms.
 
 use std::sync::Arc;
 

@@ -19,8 +19,8 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "ack by id, without a fence",
         patches: &[patch(
             "finish",
-            "local lost = {}\n",
-            "local lost = {}\nfor i = 2, #ARGV do\n  local id = ARGV[i]:match('/([^/]*)$')\n  for _, member in ipairs(redis.call('ZRANGE', leased, 0, -1)) do\n    if member:match('/([^/]*)$') == id then ARGV[i] = member end\n  end\nend\n",
+            "local count, lost = #ARGV - first + 1, {}\n",
+            "local count, lost = #ARGV - first + 1, {}\nfor i = first, #ARGV do\n  local id = ARGV[i]:match('/([^/]*)$')\n  for _, member in ipairs(redis.call('ZRANGE', leased, 0, -1)) do\n    if member:match('/([^/]*)$') == id then ARGV[i] = member end\n  end\nend\n",
         )],
         caught_by: &[
             Case(
@@ -36,8 +36,8 @@ pub(super) const TWICE: &[Mutant] = &[
         patches: &[
             patch(
                 "finish",
-                "lost[#lost + 1] = i - 2",
-                "redis.call('HSET', leased .. ':done', ARGV[i]:match('/([^/]*)$'), 1) lost[#lost + 1] = i - 2",
+                "lost[#lost + 1] = i - first",
+                "redis.call('HSET', leased .. ':done', ARGV[i]:match('/([^/]*)$'), 1) lost[#lost + 1] = i - first",
             ),
             patch(
                 "recover",
@@ -89,7 +89,7 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "ack in two steps",
         patches: &[patch(
             "finish",
-            "== count then\n  redis.call('ZREM', leased, unpack(ARGV, 2))",
+            "== count then\n    redis.call('ZREM', leased, unpack(ARGV, first))",
             "== count then",
         )],
         overrides: Some(|| Arc::new(SettleTwice)),
@@ -101,7 +101,7 @@ pub(super) const TWICE: &[Mutant] = &[
         patches: &[
             patch(
                 "finish",
-                "redis.call('HDEL', held, unpack(ARGV, 2)) == count",
+                "redis.call('HDEL', held, unpack(ARGV, first)) == count",
                 "false",
             ),
             patch(
@@ -117,8 +117,8 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "a finished job is told as lost",
         patches: &[patch(
             "finish",
-            "if #lost < count then",
-            "if #lost < count then lost[#lost + 1] = 0 end\nif #lost < count then",
+            "count = count - #lost\n",
+            "count = count - #lost\n  if count > 0 then lost[#lost + 1] = 0 end\n",
         )],
         caught_by: &[
             Act("push", Check::KeepLive),
@@ -130,8 +130,8 @@ pub(super) const TWICE: &[Mutant] = &[
         name: "batch that aborts half way on a stale receipt",
         patches: &[patch(
             "finish",
-            "local lost = {}\n",
-            "local lost = {}\nfor i = 2, #ARGV do\n  if not redis.call('ZSCORE', leased, ARGV[i]) then return redis.error_reply('ERR stale') end\n  redis.call('HDEL', held, ARGV[i])\n  redis.call('ZREM', leased, ARGV[i])\n  redis.call('HINCRBY', totals, total, 1)\nend\nif true then return lost end\n",
+            "local count, lost = #ARGV - first + 1, {}\n",
+            "local count, lost = #ARGV - first + 1, {}\nfor i = first, #ARGV do\n  if not redis.call('ZSCORE', leased, ARGV[i]) then return redis.error_reply('ERR stale') end\n  redis.call('HDEL', held, ARGV[i])\n  redis.call('ZREM', leased, ARGV[i])\n  redis.call('HINCRBY', totals, total, 1)\nend\nif true then return lost end\n",
         )],
         caught_by: &[
             Case(
@@ -144,7 +144,7 @@ pub(super) const TWICE: &[Mutant] = &[
     },
     Mutant {
         name: "a late ack is told as done",
-        patches: &[patch("finish", "lost[#lost + 1] = i - 2", "")],
+        patches: &[patch("finish", "lost[#lost + 1] = i - first", "")],
         caught_by: &[
             Act("extend", Check::Fence),
             Case(
@@ -191,12 +191,12 @@ pub(super) const TWICE: &[Mutant] = &[
             patch(
                 "push",
                 "if not holder then return nil end",
-                "if not holder or holder.id == job.id then return nil end",
+                "if not holder or holder == job.id then return nil end",
             ),
             patch(
                 "push",
                 "  local expires_at = 0\n",
-                "  if job.unique_key ~= '' and not holder_of(keys.unique, job.unique_key, now_ms) then\n    redis.call('HSET', keys.unique, job.unique_key, unique_holder(job.id, 0))\n    return\n  end\n  local expires_at = 0\n",
+                "  if job.unique_key ~= '' and not id_of_holder(holders[job.unique_key], now_ms) then\n    redis.call('HSET', keys.unique, job.unique_key, unique_holder(job.id, 0))\n    return\n  end\n  local expires_at = 0\n",
             ),
         ],
         overrides: Some(|| Arc::new(KeyFirst)),

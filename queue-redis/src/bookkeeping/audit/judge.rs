@@ -1,4 +1,5 @@
-//! Judges the sorted records of a reading, id by id.
+//! Compares the sorted records of a reading, id by id, and reports the problems: for
+//! example, a job in two places or a lease without an element.
 
 use std::{cmp::Ordering, io};
 
@@ -10,28 +11,30 @@ use crate::{
     external_sort::{ExternalSort, Sorted},
 };
 
-/// Finds the problems with a pair, a sentence each.
+/// A function of a pattern that checks a lease and its leased element. It returns one
+/// sentence for each problem.
 pub type PairRule = fn(&Pair) -> Vec<String>;
 
-/// The leases and leased elements of one name.
+/// The leases and the leased elements that have the same name. In a queue without
+/// problems, each name has one lease and one element.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pair {
-    /// The name.
+    /// The name that the leases and the elements have in common.
     pub name: Bytes,
-    /// The leases, as members of their sorted set, in order.
+    /// The leases, as members of their sorted set, sorted.
     pub leases: Vec<Bytes>,
-    /// The number of elements.
+    /// The number of leased elements.
     pub elements: u64,
 }
 
 impl Pair {
-    /// Whether the lease or the element is missing.
+    /// Whether there is a lease without an element, or an element without a lease.
     pub fn is_broken(&self) -> bool {
         self.leases.is_empty() != (self.elements == 0)
     }
 }
 
-/// The judgement on one reading.
+/// The result of one reading: the number of jobs, and the problems.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) jobs: u64,
@@ -41,15 +44,16 @@ pub(super) struct Judged {
 /// Where a job is stored, and in which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryPlace {
-    /// The job has an entry in `jobs`.
+    /// The job's id is in the key of this name, and its entry is in the hash `jobs`.
     ById(&'static str),
-    /// The element itself is the job's entry.
+    /// The job is an element of a list, and the element is its entry.
     Itself,
-    /// Like `ById`, for a dead job.
+    /// The job is dead, and its entry is in the hash `jobs`.
     Dead,
 }
 
-/// Judges records in order. Adds the problems to `problems`. Blocks.
+/// Counts the jobs of the sorted records of one reading, and adds the problems of these
+/// jobs to `problems`. Blocks the thread.
 pub(super) fn judge(
     mut records: Sorted,
     places: &[&'static str],
@@ -78,7 +82,7 @@ pub(super) fn judge(
     Ok(judge.judged)
 }
 
-/// The problems that both readings found, in order. Blocks.
+/// Returns the problems that both readings found, sorted. Blocks the thread.
 pub(super) fn in_both(
     first: ExternalSort,
     second: ExternalSort,
@@ -106,12 +110,13 @@ fn owned(problems: &mut Sorted) -> io::Result<Option<Vec<u8>>> {
     Ok(problems.next()?.map(<[u8]>::to_vec))
 }
 
-/// The facts that the records of one id, or of one pair, have shown so far.
+/// What the records with the same id, or with the same lease name, have shown so far.
 #[derive(Debug, Default)]
 struct Group {
-    /// The places where jobs with the id have their entry in `jobs`.
+    /// The names of the keys that contain the id, if the job's entry must be in the
+    /// hash `jobs`.
     by_id: Vec<&'static str>,
-    /// Jobs with the id whose elements are their entries.
+    /// The number of list elements that are entries of jobs with the id.
     elements: u64,
     is_dead: bool,
     has_entry: bool,
@@ -129,12 +134,12 @@ impl Group {
         self.is_alive() || self.is_dead
     }
 
-    /// The number of jobs that must have an entry in `jobs`.
+    /// The number of jobs that must have an entry in the hash `jobs`.
     fn by_entry(&self) -> usize {
         self.by_id.len() + usize::from(self.is_dead)
     }
 
-    /// The places of the jobs, in the order of the reading.
+    /// The places where jobs with the id are stored, in the order of the reading.
     fn places(&self) -> Vec<EntryPlace> {
         let by_id = self.by_id.iter().map(|place| EntryPlace::ById(place));
         let elements = (0..self.elements).map(|_| EntryPlace::Itself);
@@ -149,8 +154,8 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Takes in one record. The jobs of its id come first, so a record that must belong
-    /// to one is judged at once.
+    /// Adds one record to `group`. The records of an id begin with its jobs, so that a
+    /// record that must belong to a job can be checked at once.
     fn see(&mut self, record: Record<'_>, group: &mut Group) -> io::Result<()> {
         match record.source {
             Source::ById => {
@@ -196,7 +201,8 @@ impl Judge<'_> {
         self.report(&format!("{what} {} belongs to no job", shown(record.name)))
     }
 
-    /// Judges what can only be judged after the last record of an id or pair.
+    /// Reports the problems that are known only after the last record of an id or of a
+    /// lease name.
     fn end(&mut self, last: Record<'_>, group: Group) -> io::Result<()> {
         let entries = usize::from(group.has_entry);
         if group.has_job() && group.by_entry() != entries {
@@ -223,7 +229,8 @@ fn shown(bytes: &[u8]) -> String {
     text(&Bytes::copy_from_slice(bytes))
 }
 
-/// Fails if the temporary file does not contain what was written to it.
+/// Turns `None`, the result of a record that cannot be decoded, into an error: the
+/// temporary file was changed after it was written.
 fn readable<T>(read: Option<T>) -> io::Result<T> {
     read.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
@@ -244,8 +251,8 @@ mod tests {
             .collect()
     }
 
-    /// The number of jobs, and the problems, in order. Every record is in a run of its
-    /// own.
+    /// Judges the records, and returns the number of jobs and the sorted problems. The
+    /// sort writes each record to the file on its own, so that the test covers merging.
     fn judged(records: &[Record<'_>]) -> (u64, Vec<String>) {
         let mut sort = ExternalSort::new(1);
         for record in records {
@@ -274,7 +281,8 @@ mod tests {
         Record::of_pair(name.as_bytes(), source, value.as_bytes())
     }
 
-    /// R23: jobs of every state, with all that belongs to them, are no problem.
+    /// R23: a queue with jobs of every state, and the records of these jobs, has no
+    /// problem.
     #[test]
     fn a_queue_in_order_has_no_problem() {
         let records = [
@@ -294,7 +302,7 @@ mod tests {
         assert_eq!(judged(&records), (4, Vec::new()));
     }
 
-    /// R23: what belongs to no job is named, and so is a job without its entry.
+    /// R23: a record without a job is reported, and so is a job without its entry.
     #[test]
     fn every_problem_is_named() {
         let records = [
@@ -330,8 +338,9 @@ mod tests {
         assert_eq!(judged(&records), (6, expected.map(str::to_owned).into()));
     }
 
-    /// R23: a scan may return a record twice, which makes no second job. Equal elements
-    /// of a list are separate jobs, and so are jobs of one id under several names.
+    /// R23: if a scan returns the record of a job twice, the job counts once. Equal
+    /// elements of a list are separate jobs, and so are jobs of one id that are stored
+    /// under several names.
     #[test]
     fn only_elements_of_lists_count_again() {
         let records = [
@@ -351,7 +360,7 @@ mod tests {
         assert_eq!(judged(&records), (5, Vec::new()));
     }
 
-    /// R23: a member that differs from another of the same name is another lease.
+    /// R23: two different members of the sorted set for one name are two leases.
     #[test]
     fn two_leases_of_one_name_are_told_apart() {
         let records = [
@@ -362,7 +371,8 @@ mod tests {
         assert_eq!(judged(&records), (0, vec!["lease has another lease".to_owned()]));
     }
 
-    /// R23: only what both readings found is a problem, and it is named once.
+    /// R23: only a problem that both readings found is reported, and it is reported
+    /// once.
     #[test]
     fn problems_of_one_reading_are_left_out() {
         let sort = |problems: &[&str]| {

@@ -1,10 +1,10 @@
-//! The observations of a reading, as bytes that are sorted.
+//! The records of a reading, as bytes that are sorted.
 //!
 //! ```text
 //!  1      'i' for a job's id, 'p' for a pair of lease and element
 //!  4 + n  the id, or the name of the pair
-//!  1      where it was seen
-//!  rest   what distinguishes it from others there, or the unique key
+//!  1      the source: the kind of key in which the record was seen
+//!  rest   the value that distinguishes records of one source, or the unique key
 //! ```
 //!
 //! So the records of one id follow each other, and the places of a job come before the
@@ -19,28 +19,31 @@ use crate::external_sort::ExternalSort;
 const ID: u8 = b'i';
 const PAIR: u8 = b'p';
 
-/// Where something was seen. The records of one id are judged in this order.
+/// The kind of key in which a record was seen. The records of one id are sorted in this
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
-    /// A sorted set of ids; the entry is in `jobs`. The value is the number of the set.
+    /// A sorted set of ids, whose entries are in the hash `jobs`. The record's value is
+    /// the number of the set.
     ById,
-    /// An element of a key that may have equal elements.
+    /// A list or another key that may have equal elements.
     Element,
-    /// A job under a name of its own, which is the value.
+    /// A job that is stored under a name of its own. The record's value is the name.
     Named,
     /// The sorted set of dead jobs.
     Dead,
-    /// The hash `jobs`.
+    /// The hash `jobs` of entries.
     Entry,
-    /// The hash `errors`.
+    /// The hash `errors` of last errors.
     Error,
-    /// The sorted set `ids`, of a job that has not ended.
+    /// The sorted set `ids` of client-made ids, for a job that has not ended.
     BoundId,
-    /// The hash `unique`, by the id of the holder. The value is the unique key.
+    /// The hash `unique`. The record has the id of the job that holds a unique key, and
+    /// its value is the unique key.
     Holder,
-    /// A lease of a pair. The value is the member of its sorted set.
+    /// A lease of a pair. The record's value is the member of its sorted set.
     Lease,
-    /// A leased element of a pair.
+    /// A leased element of a pair. The record has no value.
     LeasedElement,
 }
 
@@ -58,14 +61,14 @@ impl Source {
         Self::LeasedElement,
     ];
 
-    /// Whether equal records are separate elements. Others were returned twice by a
-    /// scan.
+    /// Whether equal records of this source are separate elements. Equal records of the
+    /// other sources are one record that a scan returned twice.
     pub(super) fn repeats(self) -> bool {
         matches!(self, Self::Element | Self::LeasedElement)
     }
 }
 
-/// One thing that a reading saw.
+/// One fact that a reading found in a key: a job, or a value that belongs to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record<'a> {
     table: u8,
@@ -75,18 +78,20 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Something that belongs to the job with this id.
+    /// Creates the record of a job with this id, or of a value that belongs to that
+    /// job.
     pub(super) fn of_id(id: &'a [u8], source: Source, value: &'a [u8]) -> Self {
         Self { table: ID, name: id, source, value }
     }
 
-    /// One side of a pair.
+    /// Creates the record of a lease or of a leased element with this name.
     pub(super) fn of_pair(name: &'a [u8], source: Source, value: &'a [u8]) -> Self {
         Self { table: PAIR, name, source, value }
     }
 
-    /// A name and its value in one of the bookkeeping's keys. `None` if it needs no job:
-    /// the id of an ended job, and a unique key without a holder.
+    /// Creates the record of a field or member `name`, with its `value`, in a key of
+    /// the bookkeeping. Returns `None` for a value that needs no existing job: the id
+    /// of an ended job, or a unique key that no job holds.
     pub(super) fn in_key(
         source: Source,
         name: &'a Bytes,
@@ -109,7 +114,7 @@ impl<'a> Record<'a> {
         sort.push(&[&head, &length.to_be_bytes(), self.name, &source, self.value]);
     }
 
-    /// Reads what `push_to` wrote.
+    /// Decodes the bytes that `push_to` has written; `None` if they are damaged.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let (table, rest) = bytes.split_first()?;
         let (length, rest) = rest.split_first_chunk::<{ mem::size_of::<u32>() }>()?;
@@ -120,7 +125,7 @@ impl<'a> Record<'a> {
         Some(Self { table: *table, name, source, value })
     }
 
-    /// Whether both are of the same id, or of the same pair.
+    /// Whether both records have the same id, or the same lease name.
     pub(super) fn is_beside(&self, other: &Record<'_>) -> bool {
         (self.table, self.name) == (other.table, other.name)
     }

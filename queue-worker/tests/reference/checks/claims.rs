@@ -1,5 +1,5 @@
-//! Claims: no more than free slots and than a call may carry, at once when there is
-//! room, and with pauses while they fail.
+//! Checks of claims: the worker asks for no more jobs than it has free slots and than a
+//! call may carry, claims at once when it has room, and pauses while claims fail.
 
 use std::time::Duration;
 
@@ -10,27 +10,31 @@ use super::{
     ending::doomed,
 };
 use crate::{
-    facts::{Call, Facts, Moment, ROUNDING},
+    facts::{Call, Facts, Held, Moment, ROUNDING},
     report::Violations,
     scenario::ms,
 };
 
 const FREE_SLOTS: (&str, &str) = ("claims_no_more_than_free_slots", "R6");
+const FEW_UNSETTLED: (&str, &str) = ("holds_few_unsettled_jobs", "R9");
 const PAGE: (&str, &str) = ("keeps_to_the_jobs_of_a_call", "capabilities");
 const WAIT: (&str, &str) = ("waits_for_a_part_of_the_lease", "R6");
 const BACKS_OFF: (&str, &str) = ("backs_off_claims", "R21");
+const SETTLES_FIRST: (&str, &str) = ("claims_nothing_while_it_cannot_settle", "R8");
 const AT_ONCE: (&str, &str) = ("claims_at_once_when_idle", "R21");
 
 pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
     for call in &facts.calls {
         free_slots(facts, call, violations);
+        few_unsettled(facts, call, violations);
         page(facts, call, violations);
         wait(facts, call, violations);
     }
     backs_off(facts, violations);
+    settles_first(facts, violations);
 }
 
-/// Handlers that run and jobs that are asked for share the slots.
+/// Checks that running handlers and requested jobs together do not exceed the slots.
 fn free_slots(facts: &Facts, call: &Call, violations: &mut Violations) {
     let Some(ask) = call.request.ask else { return };
     let now = call.sent;
@@ -43,6 +47,31 @@ fn free_slots(facts: &Facts, call: &Call, violations: &mut Violations) {
         format!(
             "{max} are claimed, {running} run and {asked} are asked for: {slots} slots"
         )
+    });
+}
+
+/// Checks that the jobs that the worker holds or asks for, settled or not, are at most
+/// two for each slot: all of them run again if it dies. Jobs whose first lease may have
+/// ended do not count, because the worker may have lost them.
+fn few_unsettled(facts: &Facts, call: &Call, violations: &mut Violations) {
+    let Some(ask) = call.request.ask else { return };
+    let now = call.sent;
+    let is_held = |held: &&Held| {
+        let is_leased = now.at < held.claim_sent + held.length;
+        let has_ended = held.ended.as_ref().is_some_and(|(at, _)| at.index < now.index);
+        let let_go = facts.answer(held).map(|(at, _)| at).or(facts.refused(held));
+        let is_kept = let_go.is_none_or(|at| at.index > now.index);
+        // A handler is told that its lease was lost. Such a job is not settled.
+        let is_to_settle = held.asked.is_none();
+        is_leased && is_to_settle && (held.is_running(now) || has_ended && is_kept)
+    };
+    let held = facts.held.values().filter(is_held).count();
+    let pending = facts.calls.iter().filter(|one| one.is_pending(now));
+    let asked: usize = pending.filter_map(|one| Some(one.request.ask?.max)).sum();
+    let most = 2 * facts.scenario.settings.concurrency as usize;
+    violations.check(FEW_UNSETTLED, now.at, held + asked + ask.max <= most, || {
+        let max = ask.max;
+        format!("{max} are claimed, {held} held and {asked} asked for: at most {most}")
     });
 }
 
@@ -92,7 +121,7 @@ fn backs_off(facts: &Facts, violations: &mut Violations) {
                 format!("a claim failed at {:?}; the next is too early", at.at)
             });
         }
-        // A claim that the worker gave up was a failure, too.
+        // If the worker gave up a claim without a reply, this counts as a failure too.
         let given_up = facts
             .calls_of(Operation::Claim)
             .filter(|call| call.sent.index < at.index && call.replied.is_none());
@@ -105,7 +134,7 @@ fn next_claim(facts: &Facts, after: Moment) -> Option<&Call> {
     facts.calls_of(Operation::Claim).find(|call| call.sent.index > after.index)
 }
 
-/// A worker without jobs claims as soon as it may.
+/// Checks that a worker without jobs claims as soon as it may.
 fn at_once(
     facts: &Facts,
     replied: Moment,
@@ -115,7 +144,8 @@ fn at_once(
     let limit = replied.at + pause + facts.slack(replied.at, replied.at + pause);
     let ends = [facts.asked_to_end(), doomed(facts), Some(facts.end())];
     let is_ending = ends.into_iter().flatten().any(|end| end.at <= limit);
-    // The pause after a call without a reply begins at a time that no reply shows.
+    // A call without a reply also causes a pause, but the trace does not show when that
+    // begins.
     if is_ending || facts.has_silence() || !is_idle(facts, replied, limit) {
         return;
     }
@@ -134,4 +164,28 @@ fn is_idle(facts: &Facts, moment: Moment, limit: Duration) -> bool {
         let let_go = facts.answer(held).map(|(at, _)| at).or(facts.refused(held));
         is_later || let_go.is_some_and(|at| at.index < moment.index)
     })
+}
+
+/// Checks that no claim is sent while a settlement that failed waits for its
+/// repetition.
+fn settles_first(facts: &Facts, violations: &mut Violations) {
+    for (failed, call, result) in facts.replies(Operation::Settle) {
+        if result.is_ok() {
+            continue;
+        }
+        let jobs = &call.request.settlements;
+        let repeats = |one: &&Call| {
+            let is_later = one.sent.index > failed.index;
+            is_later && one.request.settlements.iter().any(|it| jobs.contains(it))
+        };
+        let Some(repeated) = facts.calls.iter().find(repeats) else { continue };
+        let waits = failed.index..repeated.sent.index;
+        for claim in facts.calls_of(Operation::Claim) {
+            let is_kept = !waits.contains(&claim.sent.index);
+            violations.check(SETTLES_FIRST, claim.sent.at, is_kept, || {
+                let (failed, repeated) = (failed.at, repeated.sent.at);
+                format!("a settlement waits from {failed:?} to {repeated:?}")
+            });
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! What a handler's end leads to: one disposition, sent until the store has an answer
-//! (R7, R8).
+//! Checks of settlements: after the end of a handler the worker sends the right
+//! disposition, until the store has answered it (R7, R8).
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
     backs_off(facts, violations);
 }
 
-/// What must be settled for a delivery, if anything.
+/// The settlement that the worker must send for a delivery. `None` if it must send
+/// none.
 fn expected(facts: &Facts, held: &Held) -> Option<Result<(), Expected>> {
     if let Some((_, result)) = &held.ended {
         return Some(result.clone());
@@ -89,12 +90,14 @@ fn one_call(facts: &Facts, held: &Held, violations: &mut Violations) {
     }
 }
 
-/// When the worker knows that the lease of a handler is over or ended.
+/// Returns when the worker learns that a handler's lease has ended. It learns this when
+/// the lease expires, or when a heartbeat's reply, read before `before`, reports the
+/// lease as lost or cancelled.
 fn lost(facts: &Facts, held: &Held, before: Moment) -> Option<std::time::Duration> {
     let end = facts.known_end(held, before);
     let end = end + facts.slack(held.claim_sent, end);
-    // A report that arrives while a settlement is pending may be the settlement's own
-    // effect.
+    // A report that a lease is lost does not count while a settlement is pending: the
+    // settlement itself may have ended the lease.
     let reported = facts.reports(held).filter(|(at, extended)| {
         let is_pending =
             held.settles.iter().any(|&call| facts.calls[call].is_pending(*at));
@@ -110,9 +113,11 @@ fn nothing_after(facts: &Facts, held: &Held, violations: &mut Violations) {
     }
     for (repeats, &call) in held.settles.iter().enumerate() {
         let sent = facts.calls[call].sent;
-        // The first settlement may wait for others. The store decides then.
+        // The first settlement may wait until other jobs can be settled too. If the
+        // lease ends meanwhile, the store refuses the settlement, which is allowed.
         let ended = held.stopped().filter(|_| repeats == 0).unwrap_or(sent);
-        // A heartbeat that gave up ends no lease any more.
+        // After the heartbeat thread has given up, the worker does not learn of lost
+        // leases any more. So later losses do not count.
         let doom = doomed(facts).map(|doom| doom.at);
         let lost = lost(facts, held, ended)
             .filter(|lost| *lost < ended.at && doom.is_none_or(|doom| *lost < doom));
@@ -122,7 +127,8 @@ fn nothing_after(facts: &Facts, held: &Held, violations: &mut Violations) {
     }
 }
 
-/// Each disposition is answered, is refused for good, or its lease is over.
+/// Checks that no disposition is forgotten: the store answers it or refuses its
+/// content, or its lease ends, or the worker has no more time.
 fn loses_none(facts: &Facts, held: &Held, violations: &mut Violations) {
     let (Some(stopped), Some(_)) = (held.stopped(), expected(facts, held)) else {
         return;
@@ -142,7 +148,7 @@ fn loses_none(facts: &Facts, held: &Held, violations: &mut Violations) {
     });
 }
 
-/// A disposition is sent at once when no settlement is pending and none has failed.
+/// Checks that a disposition is sent at once if no settlement is pending or has failed.
 fn at_once(facts: &Facts, violations: &mut Violations) {
     let replies = facts.replies(Operation::Settle);
     for held in facts.held.values().filter(|held| expected(facts, held).is_some()) {
@@ -168,9 +174,10 @@ fn at_once(facts: &Facts, violations: &mut Violations) {
     }
 }
 
-/// After a failure the next settlement waits for the pause, and no longer than the
-/// longest one. The success of a call that was pending at the failure ends no pause,
-/// unless nothing is left of the failed call.
+/// Checks the time of the next settlement after a failure. It is sent after the pause,
+/// and within the longest time that a pause may take. If another call was pending at
+/// the failure, its success does not end the pause, unless no settlement of the failed
+/// call is left.
 fn backs_off(facts: &Facts, violations: &mut Violations) {
     let replies = facts.replies(Operation::Settle);
     let mut failures = Failures::default();
@@ -202,8 +209,8 @@ fn backs_off(facts: &Facts, violations: &mut Violations) {
     }
 }
 
-/// A call was refused for the content of one settlement. Each of its settlements is sent
-/// again soon after the pause, if the store answers all other settlements at once.
+/// Checks a call that was refused for the content of one settlement: each of its other
+/// settlements is sent again soon after the pause.
 fn sends_rest_again(
     facts: &Facts,
     refused: &Call,
@@ -242,7 +249,8 @@ fn sends_rest_again(
     }
 }
 
-/// The longest pause between two settlements while some are left.
+/// Checks that the worker keeps sending while settlements are left: the time between
+/// two calls stays within the longest pause.
 fn repeats(facts: &Facts, failed: Moment, violations: &mut Violations) {
     let longest = ms(5000);
     let limit = failed.at + longest + facts.slack(failed.at, failed.at + longest);
@@ -263,7 +271,7 @@ fn repeats(facts: &Facts, failed: Moment, violations: &mut Violations) {
         ended_before && expected(facts, held).is_some() && !is_settled && is_held
     };
     let Some(held) = facts.held.values().find(is_left) else { return };
-    // Another call may have been pending all the time.
+    // A call that is pending for the whole time may already carry the settlements.
     let is_kept = facts.calls_of(Operation::Settle).any(|call| {
         let is_sent = call.sent.index > failed.index && call.sent.at <= limit;
         is_sent || call.is_pending(failed)

@@ -1,5 +1,5 @@
-//! How a worker ends: on request, in time, or for an error that only a person can
-//! repair (R21, R24).
+//! Checks of the end of a worker: it ends on request and in time, or for an error that
+//! only a person can repair (R21, R24).
 
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::{
 
 const HANGS: (&str, &str) = ("never_hangs", "R21");
 const STOPS: (&str, &str) = ("claims_nothing_after_the_stop", "R24");
+const STARTS_NONE: (&str, &str) = ("starts_nothing_after_the_stop", "R24");
 const IN_TIME: (&str, &str) = ("ends_in_time", "R24");
 const GRACE: (&str, &str) = ("grants_the_grace_time", "R24");
 const GIVES_BACK: (&str, &str) = ("gives_back_what_it_holds", "R24");
@@ -24,8 +25,8 @@ const ENDS_FOR_A_REASON: (&str, &str) = ("ends_for_a_reason", "R21");
 const SILENT: (&str, &str) = ("calls_nothing_after_its_end", "R24");
 const FINISHES: (&str, &str) = ("finishes_every_job", "R1");
 
-/// The limits of the last steps of a shutdown: futures that are cut off, a hard stop,
-/// and the release of the worker.
+/// The time limits of the last steps of a shutdown: dropping cut-off futures, the last
+/// settlements after a hard stop, and the release of the worker.
 const CUT_OFF: Duration = Duration::from_secs(1);
 const HARD_STOP: Duration = Duration::from_secs(1);
 const RELEASE: Duration = Duration::from_secs(5);
@@ -38,6 +39,7 @@ pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
         return;
     }
     claims_nothing(facts, violations);
+    starts_nothing(facts, violations);
     ends_in_time(facts, violations);
     grants_grace(facts, violations);
     gives_back(facts, violations);
@@ -58,11 +60,27 @@ fn claims_nothing(facts: &Facts, violations: &mut Violations) {
     }
 }
 
+/// The reply to a claim may arrive after the request to stop. Checks that its jobs are
+/// given back and not started.
+fn starts_nothing(facts: &Facts, violations: &mut Violations) {
+    let asked = [facts.stop_asked, facts.halt_asked].into_iter().flatten();
+    let Some(asked) = asked.min_by_key(|moment| moment.index) else { return };
+    for held in facts.held.values() {
+        for start in &held.started {
+            violations.check(STARTS_NONE, start.at, start.at <= asked.at, || {
+                let (job, at) = (job(held), asked.at);
+                format!("{job} was started, and the worker had to stop at {at:?}")
+            });
+        }
+    }
+}
+
 fn ends_in_time(facts: &Facts, violations: &mut Violations) {
     let (grace, lease) = (facts.scenario.settings.grace, facts.scenario.settings.lease);
     let last_steps = CUT_OFF + HARD_STOP + RELEASE + ROUNDING;
     let by_stop = facts.asked_to_end().map(|stop| {
-        // After a hard stop the release has as long as the other steps.
+        // A graceful stop has the longest time limits. After a hard stop, the release
+        // has only as much time as the last settlements: see `hard`.
         stop.at + ms(grace) + ms(lease) + last_steps
     });
     let hard = CUT_OFF + HARD_STOP * 2 + ROUNDING;
@@ -77,7 +95,7 @@ fn ends_in_time(facts: &Facts, violations: &mut Violations) {
     });
 }
 
-/// A handler is cut off when the grace time is over, and not before.
+/// Checks that handlers are cut off when the grace time is over, and not earlier.
 fn grants_grace(facts: &Facts, violations: &mut Violations) {
     for held in facts.held.values() {
         let Some(dropped) = held.dropped else { continue };
@@ -92,7 +110,8 @@ fn grants_grace(facts: &Facts, violations: &mut Violations) {
     }
 }
 
-/// The worker gives back what it holds, and repeats the call as long as it may.
+/// Checks that the worker gives back the jobs that it holds, and repeats a failed call
+/// for as long as it may.
 fn gives_back(facts: &Facts, violations: &mut Violations) {
     let releases: Vec<_> = facts.calls_of(Operation::ReleaseWorker).collect();
     let end = facts.end();
@@ -118,7 +137,8 @@ fn gives_back(facts: &Facts, violations: &mut Violations) {
         .replied
         .as_ref()
         .is_some_and(|(_, reply)| matches!(reply.released, Some(Ok(_))));
-    // A claim that was dropped may reach the store after the release.
+    // The store may still lease jobs of a claim that the worker dropped, because the
+    // claim may reach the store after the release.
     let is_claiming =
         facts.calls_of(Operation::Claim).any(|call| call.replied.is_none());
     if is_confirmed && !is_claiming {
@@ -129,7 +149,8 @@ fn gives_back(facts: &Facts, violations: &mut Violations) {
     }
 }
 
-/// The result of the run, against what the errors of the calls allow.
+/// Checks the result of the run. It is an error only if the store refused a call in a
+/// way that must end the worker. Without an error the run ends only on request.
 fn outcome(facts: &Facts, violations: &mut Violations) {
     let Some((over, result, _)) = &facts.over else { return };
     let doom = doomed(facts);
@@ -169,7 +190,8 @@ fn finishes(facts: &Facts, violations: &mut Violations) {
     });
 }
 
-/// When an error has lasted so long that the worker must end with it (R21).
+/// Returns the moment at which the worker must end because of an error: one that only a
+/// person can repair and that has lasted too long (R21). `None` if there is none.
 pub(crate) fn doomed(facts: &Facts) -> Option<Moment> {
     let limit = ms(facts.scenario.settings.give_up_after);
     let heartbeats = [Operation::Connect, Operation::Extend];
@@ -184,7 +206,7 @@ pub(crate) fn doomed(facts: &Facts) -> Option<Moment> {
             .collect();
         replies.sort_by_key(|(at, _)| at.index);
         let doom = doomed_by(operations, &replies, limit)?;
-        // A worker that is ending needs its heartbeats, and no claims and recoveries.
+        // While it shuts down, a worker needs heartbeats, but no claims and recoveries.
         let is_needed = operations == heartbeats;
         let is_before = asked.is_none_or(|asked| doom.index < asked.index);
         (is_needed || is_before).then_some(doom)
@@ -208,7 +230,7 @@ fn doomed_by(
         if is_claim && !has_worked && refusal.is_never {
             return Some(*at);
         }
-        // A settlement that is refused for its content is not repeated.
+        // Errors about the content of a settlement do not count: it is not repeated.
         if is_settle && refusal.is_of_content {
             continue;
         }

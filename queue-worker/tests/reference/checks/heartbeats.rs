@@ -1,5 +1,5 @@
-//! Heartbeats: often enough while a lease is held, sooner after an error, and not
-//! afterwards (R6, R10).
+//! Checks of heartbeats: the worker sends them often enough while it holds a lease,
+//! sooner after an error, and none after the lease ended (R6, R10).
 
 use std::time::Duration;
 
@@ -43,15 +43,17 @@ pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
         keeps_a_shared_lease(facts, connected, violations);
     }
     repeats(facts, violations);
+    repeats_for_unknown(facts, violations);
 }
 
-/// When the heartbeat's connection was opened.
+/// When the connection of the heartbeats was opened. `None` if it was not.
 fn connected(facts: &Facts) -> Option<Duration> {
     let replies = facts.replies(Operation::Connect);
     replies.iter().find(|(.., result)| result.is_ok()).map(|(at, ..)| at.at)
 }
 
-/// When the worker lets go of a lease, as far as it knows.
+/// Returns when the worker stops holding a lease: when the job is settled, when the
+/// lease has ended as far as the worker knows, or when the run ends.
 fn let_go(facts: &Facts, held: &Held) -> Moment {
     let end = facts.end();
     let moments = [
@@ -67,13 +69,14 @@ fn let_go(facts: &Facts, held: &Held) -> Moment {
     Moment { at, ..first }
 }
 
-/// The most time between two heartbeats of a lease of this length.
+/// The longest time between two heartbeats of a lease of this length.
 fn third(lease: Duration) -> Duration {
     (lease / 3).max(ms(1))
 }
 
-/// Between the claim, the heartbeats and the end there is never more than a third of
-/// the lease. The worker sends the first heartbeat when it has the job.
+/// Checks that the worker sends a heartbeat at least every third of the lease, from the
+/// claim until it stops holding the lease. The first heartbeat may wait for the reply
+/// to the claim.
 fn in_time(
     facts: &Facts,
     held: &Held,
@@ -105,7 +108,8 @@ fn stops(
     violations: &mut Violations,
 ) {
     let Some((answered, _)) = facts.answer(held) else { return };
-    // A heartbeat that was due before waits until its connection is open.
+    // A heartbeat that is due before the connection is open may wait for the
+    // connection.
     let last = connected.map_or(answered.at, |connected| answered.at.max(connected));
     for &call in &held.extends {
         let sent = facts.calls[call].sent;
@@ -116,7 +120,8 @@ fn stops(
     }
 }
 
-/// After an error the next heartbeat of the same leases comes with the back-off.
+/// Checks that after an error the next heartbeat of the same leases follows within the
+/// back-off.
 fn repeats(facts: &Facts, violations: &mut Violations) {
     let mut replies = facts.replies(Operation::Extend);
     replies.extend(facts.replies(Operation::Connect));
@@ -124,7 +129,8 @@ fn repeats(facts: &Facts, violations: &mut Violations) {
     let mut failures = Failures::default();
     for (at, call, result) in replies {
         if result.is_ok() {
-            // A heartbeat that opens its connection first may still fail.
+            // Opening the connection does not count as a success: the heartbeat that
+            // follows may still fail.
             if call.is(Operation::Extend) {
                 failures = Failures::default();
             }
@@ -149,7 +155,28 @@ fn repeats(facts: &Facts, violations: &mut Violations) {
     bounded(facts, violations);
 }
 
-/// Heartbeats that fail are not repeated at once.
+/// The longest time after which the worker asks again about an unknown lease.
+const SOON: Duration = ms(500);
+
+/// Checks that the next heartbeat follows soon after one that left a lease unknown.
+fn repeats_for_unknown(facts: &Facts, violations: &mut Violations) {
+    for held in facts.held.values().filter(|held| !held.started.is_empty()) {
+        for at in facts.unknown(held) {
+            let limit = at.at + SOON + facts.slack(at.at, at.at + SOON);
+            if let_go(facts, held).at <= limit {
+                continue;
+            }
+            let mut beats = held.extends.iter().map(|&call| facts.calls[call].sent);
+            let is_kept = beats.any(|sent| sent.index > at.index && sent.at <= limit);
+            violations.check(SOONER, limit, is_kept, || {
+                let job = job(held);
+                format!("{job}: unknown since {:?}; no heartbeat by {limit:?}", at.at)
+            });
+        }
+    }
+}
+
+/// Checks that the worker pauses before it repeats a failed heartbeat.
 fn bounded(facts: &Facts, violations: &mut Violations) {
     let failed: Vec<_> = facts
         .replies(Operation::Extend)
@@ -175,7 +202,8 @@ fn bounded(facts: &Facts, violations: &mut Violations) {
     }
 }
 
-/// With one lease for the whole worker, an idle worker sends heartbeats too.
+/// Checks that a worker with one lease for all its jobs sends heartbeats even while it
+/// is idle.
 fn keeps_a_shared_lease(
     facts: &Facts,
     connected: Duration,

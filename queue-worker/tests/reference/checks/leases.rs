@@ -1,4 +1,4 @@
-//! What is started, and what a handler learns about its lease (R6, R7).
+//! Checks which jobs are started, and that handlers learn of lost leases (R6, R7).
 
 use std::time::Duration;
 
@@ -17,9 +17,11 @@ const ONCE: (&str, &str) = ("runs_a_delivery_once", "R6");
 const SLOTS: (&str, &str) = ("runs_no_more_than_its_slots", "concurrency");
 const TOLD: (&str, &str) = ("tells_a_handler_of_a_lost_lease", "R6");
 const REASON: (&str, &str) = ("stops_a_handler_for_a_reason", "R6, R24");
+const ENDS: (&str, &str) = ("ends_a_handler_after_the_grace_time", "R6");
 const TIMEOUT: (&str, &str) = ("keeps_the_time_out", "timeout");
 
-/// The worker counts leases in whole microseconds.
+/// How far the worker's end of a lease may differ from the exact end: the worker counts
+/// in whole microseconds.
 const MICROSECOND: Duration = Duration::from_micros(1);
 
 pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
@@ -28,6 +30,7 @@ pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
         is_told(facts, held, violations);
         has_reason(facts, held, violations);
         keeps_the_time_out(facts, held, violations);
+        ends_in_the_grace_time(facts, held, violations);
     }
 }
 
@@ -50,7 +53,8 @@ fn starts(facts: &Facts, held: &Held, violations: &mut Violations) {
     });
 }
 
-/// A handler is asked to stop as soon as its lease may be over, or is reported as over.
+/// Checks that a handler is asked to stop as soon as its lease may have expired, or is
+/// reported as lost or cancelled.
 fn is_told(facts: &Facts, held: &Held, violations: &mut Violations) {
     let (Some(_), stopped) = (held.started.first(), held.stopped()) else { return };
     let stopped = stopped.unwrap_or_else(|| facts.end());
@@ -59,7 +63,8 @@ fn is_told(facts: &Facts, held: &Held, violations: &mut Violations) {
     let over = reported.map_or(end, |at| at.min(end));
     let deadline = over + facts.slack(held.claim_sent, over);
     let is_over_before = deadline < stopped.at;
-    // A heartbeat that gave up tells nothing more: the worker ends then.
+    // After the heartbeat thread has given up, no handler is asked to stop, because the
+    // worker ends.
     if !is_over_before || doomed(facts).is_some_and(|doom| doom.at <= deadline) {
         return;
     }
@@ -90,7 +95,7 @@ fn has_reason(facts: &Facts, held: &Held, violations: &mut Violations) {
     });
 }
 
-/// Whether handlers may be cut off at this time.
+/// Whether the grace time is over at `at`, so that handlers may be cut off.
 pub(crate) fn grace_is_over(facts: &Facts, at: Duration) -> bool {
     let grace = ms(facts.scenario.settings.grace);
     let by_stop =
@@ -99,7 +104,7 @@ pub(crate) fn grace_is_over(facts: &Facts, at: Duration) -> bool {
     by_stop || by_halt || doomed(facts).is_some_and(|doom| doom.at <= at)
 }
 
-/// An attempt that takes too long is dropped.
+/// Checks that an attempt which exceeds the time limit is dropped.
 fn keeps_the_time_out(facts: &Facts, held: &Held, violations: &mut Violations) {
     let Some(timeout) = facts.scenario.settings.timeout else { return };
     let Some(start) = held.started.first() else { return };
@@ -108,5 +113,18 @@ fn keeps_the_time_out(facts: &Facts, held: &Held, violations: &mut Violations) {
     let limit = start.at + ms(timeout) + slack;
     violations.check(TIMEOUT, limit, stopped.at <= limit, || {
         format!("{} ran until {:?}, and had until {limit:?}", job(held), stopped.at)
+    });
+}
+
+/// Checks that a handler which was asked to stop, and does not, is dropped when the
+/// grace time has passed.
+fn ends_in_the_grace_time(facts: &Facts, held: &Held, violations: &mut Violations) {
+    let Some((asked, why)) = held.asked else { return };
+    let stopped = held.stopped().unwrap_or_else(|| facts.end());
+    let slack = facts.suspended(asked.at, stopped.at) + ROUNDING;
+    let limit = asked.at + ms(facts.scenario.settings.grace) + slack;
+    violations.check(ENDS, limit, stopped.at <= limit, || {
+        let (job, at) = (job(held), stopped.at);
+        format!("{job} had to end ({why:?}) by {limit:?}, and ran until {at:?}")
     });
 }

@@ -1,5 +1,5 @@
-//! The reaper: at once, page after page, then at an interval, and after errors too (R9,
-//! R12).
+//! Checks of the reaper: it recovers at once, page after page, then at an interval, and
+//! continues after errors (R9, R12).
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ fn in_time(facts: &Facts, violations: &mut Violations) {
     }
 }
 
-/// The shortest and the longest time until the next recovery.
+/// The shortest and the longest time that may pass until the next recovery.
 fn pause(facts: &Facts, next_in: Option<Duration>) -> (Duration, Duration) {
     let settings = &facts.scenario.settings;
     let by_lease = (ms(settings.lease) / 2).clamp(ms(1000), ms(30_000));

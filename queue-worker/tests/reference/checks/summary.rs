@@ -1,4 +1,4 @@
-//! The counts of the summary, against what the store answered for each delivery.
+//! Checks that the summary counts each delivery as the store answered it.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const COUNTS: (&str, &str) = ("counts_the_truth", "Summary");
 
-/// How a delivery is counted.
+/// The counter of the summary under which a delivery is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Count {
     Done,
@@ -27,7 +27,8 @@ enum Count {
     Lost,
     Uncertain,
     GivenBack,
-    /// The worker does not count it here: its release counts it, or nothing does.
+    /// The delivery is in no counter: the release of the worker gave it back, or the
+    /// worker ended before.
     None,
 }
 
@@ -67,7 +68,8 @@ fn by_count(summary: &Summary) -> [(Count, u64); 8] {
     ]
 }
 
-/// How this delivery may be counted. Most deliveries have one way.
+/// Returns the counters of the summary that may include the delivery. In most cases
+/// there is only one.
 fn counts(facts: &Facts, held: &Held) -> BTreeSet<Count> {
     if let Some((_, Settled::Applied)) = facts.answer(held) {
         return [applied(facts, held)].into();
@@ -75,7 +77,7 @@ fn counts(facts: &Facts, held: &Held) -> BTreeSet<Count> {
     let is_uncertain = held.settles.iter().any(|&call| {
         let replied = facts.calls[call].replied.as_ref();
         let settled = replied.map(|(_, reply)| reply.settled.as_ref());
-        // A call without a reply may have taken effect.
+        // A call without a reply, or with an uncertain error, may have taken effect.
         settled.is_none_or(
             |settled| matches!(settled, Some(Err(refusal)) if refusal.is_uncertain),
         )
@@ -88,8 +90,9 @@ fn counts(facts: &Facts, held: &Held) -> BTreeSet<Count> {
         .map(|(at, _)| at)
         .filter(|at| answer.is_none_or(|answer| at.at <= answer.at));
     if let Some(cancelled) = cancelled {
-        // Two replies at one time: either thread may be the first. Or the lease had ended
-        // by the worker's own clock.
+        // Two counters are allowed in two cases. Two replies that arrive at the same
+        // time may be handled in either order, on different threads. And the lease may
+        // have expired, by the worker's clock, before the cancellation was reported.
         let is_tie = answer.is_some_and(|answer| answer.at == cancelled.at);
         let is_over = facts.known_end(held, cancelled) <= cancelled.at + ROUNDING;
         let other = if is_tie || is_over { unsettled } else { Count::Cancelled };
@@ -102,7 +105,7 @@ fn counts(facts: &Facts, held: &Held) -> BTreeSet<Count> {
     if held.stopped().is_some() && is_over {
         return [unsettled].into();
     }
-    // The worker ended before it settled the job.
+    // The worker ended before it had settled the job. Each of these is allowed then.
     [Count::Lost, Count::None, unsettled].into()
 }
 

@@ -1,4 +1,4 @@
-//! A report for programs, in JSON.
+//! The report as JSON, for other programs.
 
 use relq_conformance::{
     report::{CaseResult, Counts, Judged, Report},
@@ -19,7 +19,7 @@ struct Object<'a> {
     list: Vec<Case<'a>>,
 }
 
-/// The counts of the model's run.
+/// How many sequences, operations and faults the run of the reference model had.
 #[derive(Serialize)]
 struct Model {
     sequences: u64,
@@ -40,7 +40,7 @@ struct Case<'a> {
     replay: Option<String>,
 }
 
-/// The report as one object; its cases are under `list`.
+/// The report as one JSON object, whose field `list` has the cases.
 pub(super) fn of(report: &Report) -> serde_json::Result<String> {
     let Counts { cases, passed, failed, unsupported, steps, faults_fired } =
         report.counts();

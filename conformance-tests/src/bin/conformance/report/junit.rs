@@ -1,4 +1,4 @@
-//! A report in the XML format that CI servers display.
+//! The report as JUnit XML, which CI servers display.
 
 use relq_conformance::report::{CaseResult, Judged, Report};
 

@@ -104,7 +104,7 @@ impl Args {
             Backend::Stream => self.report::<Stream>(Profile::Redis),
             Backend::Sqlite => self.report::<Sqlite>(Profile::Embedded),
         };
-        // One backend may be tested in two modes.
+        // The name tells the modes of one backend apart.
         report.backend = self.backend.name();
         self.format.show(&report)?;
         Ok(report.is_clean())

@@ -1,4 +1,4 @@
-//! A process of the soak: this program, started again.
+//! A child process of the soak: this program, started again with other arguments.
 
 use std::{
     ffi::OsStr,
@@ -11,16 +11,17 @@ use relq_core::{Queue, QueueName, environment::Environment};
 
 use crate::SuiteResult;
 
-/// The variable that passes the URL to a child. An argument would be visible to all
-/// users.
+/// The environment variable that passes the store's URL to a child. All users of the
+/// machine could see an argument, and the URL may have a password.
 const URL: &str = "RELQ_SOAK_URL";
 
-/// How long a child tries to reach the store, and the pause between two attempts.
+/// How long a child tries to reach the store. [`PAUSE`] is the time between two
+/// attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A running child. It ends by itself when its standard input is closed, so it does not
-/// outlive this process by much, however this process ends.
+/// A running child process. It ends by itself when its standard input is closed, which
+/// the system does when this process ends in any way.
 #[derive(Debug)]
 pub(super) struct Process(Child);
 
@@ -80,11 +81,12 @@ pub(super) async fn connect(
     }
 }
 
-/// In a child: completes when the child must end.
+/// In a child: a receiver that completes when the parent wants the child to end.
 pub(super) fn told_to_end() -> tokio::sync::oneshot::Receiver<()> {
     let (told, end) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        // End of file and an error mean the same: the parent has gone.
+        // The end of the input and an error both mean that the parent wants the child
+        // to end, or is gone.
         drop(std::io::Read::read(&mut std::io::stdin(), &mut [0]));
         // The send fails if the child has already ended by itself.
         let _ = told.send(());

@@ -1,4 +1,4 @@
-//! Judges a soak by its records.
+//! Finds out from the records of a soak whether a job was lost, invented or repeated.
 
 use std::{collections::HashMap, num::NonZeroU32, path::PathBuf};
 
@@ -9,6 +9,7 @@ use relq_core::{
 use serde::Serialize;
 
 use super::{
+    deployment::FaultCounts,
     kill_schedule::Kills,
     plan::{self, HandlerPlan},
     processes::Evidence,
@@ -17,35 +18,48 @@ use super::{
 };
 use crate::SuiteResult;
 
-/// The number of problems that are listed; further ones are only counted.
+/// How many jobs a worker may hold at once: those that run, and as many that have ended
+/// and are not settled yet.
+const HELD: u64 = 2 * SLOTS.get() as u64;
+
+/// How many problems are listed. Further problems are only counted.
 const TOLD: usize = 20;
 
-/// The results of all jobs of a soak.
+/// The counts of a soak's jobs, and the problems that were found.
 #[derive(Serialize, Debug, Default)]
 pub(super) struct Judgement {
-    /// Jobs that the store accepted.
+    /// The number of jobs that the store accepted.
     pub(super) accepted: u64,
-    /// Pushes that were refused because another job held their unique key.
+    /// The number of pushes that were refused because another job held their unique
+    /// key.
     pub(super) refused: u64,
-    /// Accepted jobs with a successful attempt.
+    /// The number of accepted jobs with a successful attempt.
     pub(super) finished: u64,
-    /// Accepted jobs that were buried, as planned.
+    /// The number of accepted jobs that were buried, as their plan says.
     pub(super) dead: u64,
-    /// Accepted jobs that were neither finished nor buried.
+    /// The number of accepted jobs that were neither finished nor buried.
     pub(super) lost: u64,
-    /// Jobs that ran and were never accepted, or whose payload had changed.
+    /// The number of jobs that ran and were never accepted, or whose payload had
+    /// changed.
     pub(super) invented: u64,
-    /// Runs beyond those that the plan asks for.
+    /// The number of runs beyond those that the plans of the jobs ask for.
     pub(super) repeats: u64,
-    /// How many of the repeated runs the kills can explain.
-    pub(super) repeats_allowed: u64,
+    /// How many of these repeated runs the kills and the faults of the servers can
+    /// explain. `None` if a fail-over may undo any number of settlements.
+    pub(super) repeats_allowed: Option<u64>,
+    /// How many refused jobs ran before a fail-over undid their push. The push had not
+    /// returned then, and its repetition was refused.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) undone: u64,
     pub(super) kills: Kills,
+    #[serde(flatten)]
+    pub(super) exposure: Option<Exposure>,
     pub(super) problems: Vec<String>,
     #[serde(skip)]
     jobs: HashMap<u64, Job>,
 }
 
-/// The records of one job.
+/// How many records of each kind one job has.
 #[derive(Debug, Default, Clone, Copy)]
 struct Job {
     is_meant: bool,
@@ -58,13 +72,57 @@ struct Job {
 }
 
 impl Job {
-    /// Runs without a result: neither a planned failure nor the success.
+    /// The number of runs that ended neither with a planned failure nor with success.
     fn repeats(&self) -> u64 {
         self.starts.saturating_sub(self.failures + self.ends.min(1))
     }
 }
 
-/// The least that a soak must have done for its result to mean anything.
+/// What happened to the servers of a soak on several.
+#[derive(Serialize, Debug, Clone, Copy)]
+pub(super) struct Exposure {
+    pub(super) faults: FaultCounts,
+    /// How many replicas confirmed each push and settlement.
+    pub(super) replicas: u32,
+    /// The number of worker processes that ran at the same time.
+    #[serde(skip)]
+    pub(super) workers: u64,
+}
+
+impl Exposure {
+    /// Whether a fail-over may lose jobs and settlements.
+    fn may_lose(&self) -> bool {
+        self.replicas == 0
+    }
+
+    /// How many repeated runs the faults can explain. A fail-over may undo the claim of
+    /// each leased job, and an outage may last longer than its lease.
+    fn repeats(&self) -> u64 {
+        self.faults.outages() * self.workers * HELD
+    }
+
+    /// The lines of a report.
+    pub(super) fn rows(&self, undone: u64) -> [(&'static str, u64); 8] {
+        let FaultCounts { moves, kills, freezes, cut_offs, restarts, .. } = self.faults;
+        [
+            ("refused after an undone run", undone),
+            ("replicas that confirm", self.replicas.into()),
+            ("slots moved to and fro", moves),
+            ("masters killed", kills),
+            ("masters frozen", freezes),
+            ("masters cut off", cut_offs),
+            ("servers restarted", restarts),
+            ("faults in all", self.faults.all()),
+        ]
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The counts below which a soak has tested too little, and fails.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TooFew {
     server_kills: u64,
@@ -77,16 +135,36 @@ impl TooFew {
 }
 
 impl Judgement {
-    /// Reads the records of all processes.
-    pub(super) fn of(evidence: &Evidence, kills: Kills) -> Self {
-        let allowed = kills.workers * u64::from(SLOTS.get());
-        let mut judgement = Self { kills, repeats_allowed: allowed, ..Self::default() };
+    /// Reads the records of all processes, and counts what happened to each job.
+    pub(super) fn of(
+        evidence: &Evidence,
+        kills: Kills,
+        exposure: Option<Exposure>,
+    ) -> Self {
+        let by_kills = kills.workers * u64::from(SLOTS.get());
+        let repeats_allowed = match exposure {
+            Some(exposure) if exposure.may_lose() => None,
+            Some(exposure) => Some(by_kills + exposure.repeats()),
+            None => Some(by_kills),
+        };
+        let mut judgement =
+            Self { kills, repeats_allowed, exposure, ..Self::default() };
         judgement.read(&evidence.producers);
         judgement.read(&evidence.workers);
         judgement
     }
 
-    /// Compares the records with the queue's own counts, and sums up.
+    /// Whether jobs were lost that must not be lost.
+    pub(super) fn has_broken_loss(&self) -> bool {
+        self.lost > 0 && !self.may_lose()
+    }
+
+    fn may_lose(&self) -> bool {
+        self.exposure.is_some_and(|exposure| exposure.may_lose())
+    }
+
+    /// Compares the records with the counts and the dead letters of the queue, and adds
+    /// up the results of all jobs.
     pub(super) async fn compare_with(&mut self, queue: &dyn Queue) -> SuiteResult<()> {
         for view in dead_jobs(queue).await? {
             self.bury(&view);
@@ -94,7 +172,7 @@ impl Judgement {
         self.sum_up();
         let stats = queue.stats().await?;
         let expected = (self.accepted - self.dead.min(self.accepted), self.dead);
-        if (stats.finished, stats.dead) != expected {
+        if (stats.finished, stats.dead) != expected && !self.may_lose() {
             let (finished, dead) = expected;
             self.problem(format!(
                 "the queue counts {} finished and {} dead, the records {finished} and \
@@ -111,9 +189,12 @@ impl Judgement {
         Ok(())
     }
 
-    /// Reports a problem if too little happened: such a soak proves nothing.
+    /// Adds a problem if fewer jobs ran or fewer processes were killed than `least`.
     pub(super) fn refuse_too_few(&mut self, least: TooFew) {
         let Kills { workers, producers, servers } = self.kills;
+        if self.exposure.is_some_and(|exposure| exposure.faults.all() == 0) {
+            self.problem("no fault happened to the servers".into());
+        }
         for (what, count, least) in [
             ("jobs were accepted", self.accepted, 1000),
             ("workers were killed", workers, 1),
@@ -159,7 +240,8 @@ impl Judgement {
         self.jobs.entry(number).or_default()
     }
 
-    /// Checks whether a dead letter is one that the plan buries.
+    /// Records that the job of a dead letter is dead. Adds a problem if its payload was
+    /// changed, if it is dead twice, or if it has attempts left.
     fn bury(&mut self, view: &JobView) {
         let Some(number) = plan::number(&view.payload) else {
             self.invented += 1;
@@ -192,8 +274,10 @@ impl Judgement {
                 (false, false) => self.never_answered(*number, job),
             }
         }
-        if self.repeats > self.repeats_allowed {
-            let (repeats, allowed) = (self.repeats, self.repeats_allowed);
+        if let Some(allowed) = self.repeats_allowed
+            && self.repeats > allowed
+        {
+            let repeats = self.repeats;
             self.problem(format!("{repeats} repeated runs are more than {allowed}"));
         }
     }
@@ -204,9 +288,9 @@ impl Judgement {
             (true, false) => self.finished += 1,
             (false, true) => {
                 self.dead += 1;
-                // This job used up its attempts, as was checked. For a job that can
-                // succeed this means that kills ended all of them, and no soak runs
-                // long enough for that.
+                // The job used up its attempts, as was checked before. If its plan lets
+                // it succeed, kills must have ended all of its attempts, and no soak
+                // runs long enough for that.
                 if plan::plan(number) != HandlerPlan::NeverSucceeds {
                     self.problem(format!("job {number} is dead and could succeed"));
                 }
@@ -217,6 +301,9 @@ impl Judgement {
             }
             (false, false) => {
                 self.lost += 1;
+                if self.may_lose() {
+                    return;
+                }
                 self.problem(format!("job {number} is lost: {job:?}"));
             }
         }
@@ -224,7 +311,9 @@ impl Judgement {
 
     fn refuse(&mut self, number: u64, job: &Job) {
         self.refused += 1;
-        if job.starts > 0 || job.is_dead {
+        if job.starts > 0 && !job.is_dead && self.exposure.is_some() {
+            self.undone += 1;
+        } else if job.starts > 0 || job.is_dead {
             self.invented += 1;
             self.problem(format!(
                 "job {number} was refused, but the store has it: {job:?}"
@@ -268,8 +357,15 @@ async fn dead_jobs(queue: &dyn Queue) -> SuiteResult<Vec<JobView>> {
 mod tests {
     use super::{super::record::Recorder, *};
 
-    /// Judges a soak with these records, each as kind, job and count.
+    /// The judgement of a soak with these records. Each is a kind, a job and a count.
     fn judge(records: &[(Kind, u64, u32)]) -> Judgement {
+        judge_after(None, records)
+    }
+
+    fn judge_after(
+        exposure: Option<Exposure>,
+        records: &[(Kind, u64, u32)],
+    ) -> Judgement {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("records");
         let recorder = Recorder::open(&file).unwrap();
@@ -277,7 +373,7 @@ mod tests {
             recorder.write(*kind, *job, *count).unwrap();
         }
         let evidence = Evidence { producers: vec![file], workers: vec![] };
-        let mut judgement = Judgement::of(&evidence, Kills::default());
+        let mut judgement = Judgement::of(&evidence, Kills::default(), exposure);
         judgement.sum_up();
         judgement
     }
@@ -286,7 +382,7 @@ mod tests {
         judge(records).problems.join("\n")
     }
 
-    /// The records of a job that succeeds at once.
+    /// The number of a job whose first attempt succeeds.
     const JOB: u64 = 4;
     const MEANT: (Kind, u64, u32) = (Kind::Meant, JOB, 1);
     const STORED: (Kind, u64, u32) = (Kind::Stored, JOB, 0);
@@ -318,6 +414,40 @@ mod tests {
     fn runs_that_no_kill_accounts_for_are_told() {
         let told = problem(&[MEANT, STORED, START, END, START, END]);
         assert!(told.contains("1 repeated runs are more than 0"), "{told}");
+    }
+
+    /// One worker, one fail-over, and writes that so many replicas confirm.
+    fn a_fail_over(replicas: u32) -> Option<Exposure> {
+        let faults = FaultCounts { kills: 1, ..FaultCounts::default() };
+        Some(Exposure { faults, replicas, workers: 1 })
+    }
+
+    #[test]
+    fn only_a_fail_over_without_replicas_may_lose_a_job() {
+        let kept = judge_after(a_fail_over(1), &[MEANT, STORED]);
+        assert!(kept.has_broken_loss() && kept.problems.len() == 1);
+
+        let may_lose = judge_after(a_fail_over(0), &[MEANT, STORED]);
+        assert_eq!((may_lose.lost, may_lose.problems.len()), (1, 0));
+        assert!(!may_lose.has_broken_loss());
+    }
+
+    #[test]
+    fn a_fail_over_lets_leased_jobs_run_again_and_no_more() {
+        let runs = usize::try_from(HELD).unwrap() + 1;
+        let mut records = vec![MEANT, STORED, END];
+        records.extend(vec![START; runs]);
+        assert_eq!(judge_after(a_fail_over(1), &records).problems, [""; 0]);
+
+        records.push(START);
+        let told = judge_after(a_fail_over(1), &records).problems.join("\n");
+        assert!(told.contains("33 repeated runs are more than 32"), "{told}");
+    }
+
+    #[test]
+    fn a_fail_over_may_undo_a_push_that_did_not_return() {
+        let judgement = judge_after(a_fail_over(1), &[MEANT, REFUSED, START]);
+        assert_eq!((judgement.undone, judgement.invented), (1, 0));
     }
 
     #[test]

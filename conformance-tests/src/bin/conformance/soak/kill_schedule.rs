@@ -1,4 +1,4 @@
-//! Chooses the processes to kill, and the times.
+//! Chooses which processes of the soak are killed, and when.
 
 use std::time::Duration;
 
@@ -9,8 +9,18 @@ use super::{processes::Processes, site::Site};
 use crate::SuiteResult;
 
 /// The shortest and the longest time between two kills.
-const EVERY: (Duration, Duration) =
-    (Duration::from_millis(60), Duration::from_millis(300));
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace(Duration, Duration);
+
+impl Pace {
+    /// For a store that is one server or a file.
+    pub(super) const FAST: Self =
+        Self(Duration::from_millis(60), Duration::from_millis(300));
+
+    /// For several servers: each kill lets some jobs run again, and many kills would
+    /// hide the jobs that run again because of a fault of the servers.
+    pub(super) const SLOW: Self = Self(Duration::from_secs(1), Duration::from_secs(3));
+}
 
 /// The longest time that a server is down: shorter than a lease, so that no worker
 /// loses its jobs because of an outage, and the bound on repeated runs holds.
@@ -29,7 +39,7 @@ enum Victim {
 const TURNS: [Victim; 5] =
     [Victim::Worker, Victim::Producer, Victim::Worker, Victim::Server, Victim::Worker];
 
-/// How many processes were killed.
+/// How many processes were killed, by kind.
 #[derive(Serialize, Debug, Default, Clone, Copy)]
 pub(super) struct Kills {
     pub(super) workers: u64,
@@ -43,18 +53,19 @@ impl Kills {
     }
 }
 
-/// Kills processes at random times. Chance selects one process of the kind whose turn
-/// it is.
+/// Kills processes at random times. The kinds of processes take turns, and chance
+/// selects the process of that kind.
 pub(super) struct KillSchedule {
     environment: Environment,
+    pace: Pace,
     next: Duration,
     kills: Kills,
 }
 
 impl KillSchedule {
-    pub(super) fn new(environment: Environment) -> Self {
-        let next = environment.clock().elapsed() + EVERY.1;
-        Self { environment, next, kills: Kills::default() }
+    pub(super) fn new(environment: Environment, pace: Pace) -> Self {
+        let next = environment.clock().elapsed() + pace.1;
+        Self { environment, pace, next, kills: Kills::default() }
     }
 
     pub(super) fn count(&self) -> Kills {
@@ -89,7 +100,8 @@ impl KillSchedule {
                 self.kills.producers += 1;
             }
         }
-        let pause = EVERY.0 + self.draw(EVERY.1 - EVERY.0);
+        let Pace(shortest, longest) = self.pace;
+        let pause = shortest + self.draw(longest.saturating_sub(shortest));
         self.next = self.environment.clock().elapsed() + pause;
         Ok(())
     }
@@ -99,7 +111,7 @@ impl KillSchedule {
     }
 }
 
-/// An index below `of`, for a fraction from 0 to 1.
+/// Converts a fraction from 0 to 1 into an index below `of`.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

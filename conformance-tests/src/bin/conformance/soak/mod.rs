@@ -17,13 +17,16 @@
 
 mod batches;
 mod child;
+mod deployment;
 mod judge;
 mod kill_schedule;
+mod operator;
 mod plan;
 mod processes;
 mod producer;
 mod record;
 mod report;
+mod several;
 mod site;
 mod worker;
 
@@ -37,16 +40,21 @@ use tempfile::TempDir;
 use crate::{SuiteResult, backend::Backend};
 pub(crate) use batches::Args as BatchArgs;
 pub(crate) use batches::WorkerArgs as BatchWorkerArgs;
-use judge::{Judgement, TooFew};
-use kill_schedule::KillSchedule;
+use deployment::{FaultSchedule, Kind};
+use judge::{Exposure, Judgement, TooFew};
+use kill_schedule::{KillSchedule, Kills, Pace};
 use processes::Processes;
 pub(crate) use producer::Args as ProducerArgs;
 use report::Report;
+use several::Several;
 use site::Site;
 pub(crate) use worker::Args as WorkerArgs;
 
-/// Time between two checks of the processes and the queue.
+/// The time between two checks of the processes and the queue.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The name of the queue.
+const QUEUE: &str = "soak";
 
 /// The soak fails if no job ends for this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,7 +62,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Let jobs flow under kill -9, and prove that none was lost
 ///
 /// Producers, workers and, for a backend on Redis, the server itself are processes
-/// that are killed with SIGKILL at random. Exits with 1 when a promise was broken.
+/// that are killed with SIGKILL at random. On several servers, these are killed, frozen,
+/// cut off and restarted, one fault at a time. Exits with 1 when a promise was broken.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The backend
@@ -69,6 +78,25 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "4")]
     workers: std::num::NonZeroU16,
 
+    /// Run on a Redis Cluster of three masters with a replica each, which the soak
+    /// starts. Needs Linux
+    #[arg(long, group = "several")]
+    cluster: bool,
+
+    /// Run on a master with two replicas and three sentinels, which the soak starts.
+    /// Needs Linux
+    #[arg(long, group = "several")]
+    sentinel: bool,
+
+    /// How many replicas confirm each push and settlement. With 0, jobs that a fail-over
+    /// lost are counted, and are no failure
+    #[arg(long, value_name = "N", default_value = "1", requires = "several")]
+    replicas: u32,
+
+    /// Draw the faults of the servers from this seed
+    #[arg(long, value_name = "N", requires = "several")]
+    seed: Option<u64>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -77,7 +105,11 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self) -> SuiteResult<bool> {
         let folder = TempDir::with_prefix("relq-soak-")?;
-        let site = Site::open(self.backend, folder.path())?;
+        let (backend, options) = (self.backend, self.options());
+        let site = match self.servers() {
+            Some(kind) => Site::open_several(kind, backend, &options, QUEUE)?,
+            None => Site::open(backend, &options, folder.path())?,
+        };
         let soak = Soak::open(site).await?;
         let report = soak.play(&self, &folder).await?;
         report.print(self.json)?;
@@ -87,9 +119,31 @@ impl Args {
         }
         Ok(report.is_clean())
     }
+
+    /// The kind of several servers, if the soak runs on such.
+    fn servers(&self) -> Option<Kind> {
+        match (self.cluster, self.sentinel) {
+            (true, _) => Some(Kind::Cluster),
+            (_, true) => Some(Kind::Sentinel),
+            _ => None,
+        }
+    }
+
+    /// The options of the queue's URL.
+    fn options(&self) -> Vec<String> {
+        let replicas = self.servers().is_some() && self.replicas > 0;
+        replicas.then(|| format!("replicas={}", self.replicas)).into_iter().collect()
+    }
+
+    /// The schedule of the servers' faults, with a seed that is printed.
+    fn schedule(&self) -> FaultSchedule {
+        let seed = self.seed.unwrap_or_else(rand::random);
+        eprintln!("conformance: the faults are drawn from --seed {seed}");
+        FaultSchedule { seed, length: Duration::from_secs(self.seconds.get()) }
+    }
 }
 
-/// A running soak.
+/// A soak while it runs: its store, its queue and its clock.
 struct Soak {
     site: Site,
     name: QueueName,
@@ -99,7 +153,7 @@ struct Soak {
 
 impl Soak {
     async fn open(site: Site) -> SuiteResult<Self> {
-        let name = QueueName::new("soak")?;
+        let name = QueueName::new(QUEUE)?;
         let queue = relq::connect(site.url(), &name).await?;
         Ok(Self { site, name, queue, environment: Environment::default() })
     }
@@ -108,21 +162,48 @@ impl Soak {
         let workers = usize::from(args.workers.get());
         let (url, name) = (self.site.url().to_owned(), self.name.clone());
         let mut processes = Processes::start(workers, &url, &name, folder.path())?;
-        let mut kill_schedule = KillSchedule::new(self.environment.clone());
-        let length = Duration::from_secs(args.seconds.get());
-        let end = self.environment.clock().elapsed() + length;
-        while self.environment.clock().elapsed() < end {
-            self.environment.clock().sleep(LOOK_EVERY).await;
-            processes.check()?;
-            kill_schedule.kill_if_due(&mut processes, &mut self.site).await?;
-        }
+        let schedule = || args.schedule();
+        let several =
+            Several::begin(&mut self.site, &name, schedule, &self.environment).await?;
+        let kills = self.let_jobs_flow(args, &mut processes, several.as_ref()).await?;
+        // The servers run until all has been judged.
+        let (_deployment, exposure) = match several {
+            Some(several) => {
+                let (deployment, faults) = several.end().await?;
+                let workers = args.workers.get().into();
+                let exposure = Exposure { faults, workers, replicas: args.replicas };
+                (Some(deployment), Some(exposure))
+            }
+            None => (None, None),
+        };
         processes.end_producers()?;
         self.drain(&mut processes).await?;
         let evidence = processes.end_workers()?;
-        let mut judgement = Judgement::of(&evidence, kill_schedule.count());
+        let mut judgement = Judgement::of(&evidence, kills, exposure);
         judgement.compare_with(&*self.queue).await?;
         judgement.refuse_too_few(TooFew::of(self.site.has_server()));
-        Ok(Report::new(args.backend, args.seconds, judgement))
+        Ok(Report::new(args, judgement))
+    }
+
+    /// Kills processes until the time of the soak is over, or on several servers, until
+    /// their faults are over.
+    async fn let_jobs_flow(
+        &mut self,
+        args: &Args,
+        processes: &mut Processes,
+        several: Option<&Several>,
+    ) -> SuiteResult<Kills> {
+        let pace = if several.is_some() { Pace::SLOW } else { Pace::FAST };
+        let mut kill_schedule = KillSchedule::new(self.environment.clone(), pace);
+        let length = Duration::from_secs(args.seconds.get());
+        let end = self.environment.clock().elapsed() + length;
+        let is_over = |now| several.map_or(now >= end, Several::is_over);
+        while !is_over(self.environment.clock().elapsed()) {
+            self.environment.clock().sleep(LOOK_EVERY).await;
+            processes.check()?;
+            kill_schedule.kill_if_due(processes, &mut self.site).await?;
+        }
+        Ok(kill_schedule.count())
     }
 
     /// Waits until the workers have finished all jobs.
@@ -155,7 +236,7 @@ impl Soak {
     }
 }
 
-/// Returns `None` if the store is down for a moment.
+/// The result of a call. `None` if the store cannot be reached for a moment.
 fn unless_away<T>(answer: Result<T, Error>) -> SuiteResult<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

@@ -1,5 +1,5 @@
-//! A job's options and the results of its attempts, derived from its number alone. So
-//! any process knows what any other process should see.
+//! The options of a job and the results of its attempts, derived from the job's number
+//! alone. So each process knows what another process must see.
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -9,13 +9,13 @@ use relq_core::{
     unique::UniqueKey,
 };
 
-/// Attempts of a job that never succeeds.
+/// The `max_attempts` of a job that never succeeds.
 const ATTEMPTS_OF_THE_HOPELESS: NonZeroU16 = NonZeroU16::new(2).expect("not zero");
 
-/// The number of digits at the start of a payload.
+/// The number of digits of the job's number at the start of a payload.
 const DIGITS: usize = 18;
 
-/// The results of a job's attempts.
+/// How the attempts of a job end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandlerPlan {
     /// This many attempts fail, and the next one succeeds.
@@ -24,7 +24,7 @@ pub(super) enum HandlerPlan {
     NeverSucceeds,
 }
 
-/// The plan of job `number`.
+/// How the attempts of the job with that number end.
 pub(super) fn plan(number: u64) -> HandlerPlan {
     match number % 20 {
         0 | 1 => HandlerPlan::SucceedsAfter(1),
@@ -34,7 +34,7 @@ pub(super) fn plan(number: u64) -> HandlerPlan {
     }
 }
 
-/// Job `number` as it is pushed, with the options that the backend supports.
+/// The job with that number as a producer pushes it, without unsupported options.
 pub(super) fn job(number: u64, capabilities: &Capabilities) -> NewJob {
     let supports = |option| capabilities.supported.contains(&option);
     let mut job = NewJob::new(payload(number));
@@ -55,7 +55,7 @@ pub(super) fn job(number: u64, capabilities: &Capabilities) -> NewJob {
     job
 }
 
-/// The payload of job `number`: its number, then bytes of every value.
+/// The payload of the job with that number: the number, then bytes of every value.
 pub(super) fn payload(number: u64) -> Bytes {
     let mut payload = format!("{number:0DIGITS$}").into_bytes();
     let noise = (0..number % 300).map(|at| (number * 31 + at * 7).to_le_bytes()[0]);
@@ -63,7 +63,7 @@ pub(super) fn payload(number: u64) -> Bytes {
     payload.into()
 }
 
-/// The number of the job that has this payload, if there is one.
+/// The number of the job that has exactly this payload. `None` if no job has it.
 pub(super) fn number(found: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(found.get(..DIGITS)?).ok()?;
     digits.parse().ok().filter(|&number| payload(number) == found)
@@ -74,7 +74,8 @@ fn priority(number: u64) -> Priority {
     Priority::new(level).expect("below ten")
 }
 
-/// One of a few keys, so that many pushes find their key held.
+/// The unique key of the job with that number: one of 20, so that many pushes find
+/// their key held.
 fn key(number: u64) -> UniqueKey {
     UniqueKey::new(format!("key-{}", number / 11 % 20)).expect("the key is valid")
 }

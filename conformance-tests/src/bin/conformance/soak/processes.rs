@@ -1,4 +1,4 @@
-//! The processes of a soak: starts, kills and replaces them.
+//! Starts, kills and replaces the producers and workers of a soak.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::SuiteResult;
 /// The number of producers at any time.
 const PRODUCERS: usize = 2;
 
-/// The files of records, by the kind of process.
+/// The files with the records of all processes, by the kind of process.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     pub(super) producers: Vec<PathBuf>,
@@ -28,7 +28,8 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Starts all of them; their records go to `folder`.
+    /// Starts the producers and `workers` workers. Their records go to files in
+    /// `folder`.
     pub(super) fn start(
         workers: usize,
         url: &str,
@@ -56,7 +57,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Kills the worker that `pick` selects, and starts another.
+    /// Kills the worker that `pick` selects, and starts another in its place.
     pub(super) fn kill_worker(
         &mut self,
         pick: impl Fn(usize) -> usize,
@@ -68,7 +69,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Kills a producer and starts another, which continues from its records.
+    /// Kills a producer, and starts another that continues from the killed one's
+    /// records.
     pub(super) fn kill_producer(
         &mut self,
         pick: impl Fn(usize) -> usize,
@@ -86,12 +88,12 @@ impl Processes {
         all.into_iter().try_for_each(Process::check)
     }
 
-    /// Lets the producers end. Every push that they began has then returned.
+    /// Ends the producers, after every push that they began has returned.
     pub(super) fn end_producers(&mut self) -> SuiteResult<()> {
         self.producers.drain(..).try_for_each(end)
     }
 
-    /// Lets the workers end. Their records can then be read.
+    /// Ends the workers, and returns the files with all records.
     pub(super) fn end_workers(self) -> SuiteResult<Evidence> {
         self.workers.into_iter().try_for_each(end)?;
         Ok(self.evidence)

@@ -14,10 +14,10 @@ use super::{
 };
 use crate::SuiteResult;
 
-/// The number of job numbers that one producer may use.
+/// How many job numbers belong to one producer. No two producers use the same.
 const SHARE: u64 = 1_000_000_000_000;
 
-/// The largest number of jobs per call.
+/// The largest number of jobs that a producer pushes in one call.
 const LARGEST_CALL: u64 = 40;
 
 /// A producer waits while more jobs than this are ready.
@@ -25,7 +25,7 @@ const ENOUGH: u64 = 2_000;
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long one call is repeated.
+/// How long a producer repeats one call before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Push the soak's jobs and record the replies
@@ -66,8 +66,8 @@ impl Args {
         Ok(())
     }
 
-    /// Returns the next unused number, and the call during which a predecessor was
-    /// killed.
+    /// Reads the records so far. Returns the next unused job number, and the call
+    /// during which an earlier producer was killed, if there is one.
     fn read_on(&self) -> SuiteResult<(u64, Option<Call>)> {
         let (mut next, mut unanswered) = (self.number * SHARE, None);
         for record in record::read(&self.records)? {
@@ -100,7 +100,8 @@ impl Call {
         self.first..self.first + self.count
     }
 
-    /// The token of the call. A producer that repeats the call uses the same token.
+    /// The push token of the call. A producer that repeats the call uses the same
+    /// token.
     fn token(&self) -> PushToken {
         PushToken::new(format!("soak-{}", self.first)).expect("the token is valid")
     }
@@ -118,7 +119,7 @@ impl Producer {
         Ok(self.recorder.write(Kind::Meant, call.first, count)?)
     }
 
-    /// Pushes until the call returns, and records the results.
+    /// Repeats the call until it returns results, and records them.
     async fn push(&self, call: &Call) -> SuiteResult<()> {
         let capabilities = self.queue.capabilities();
         let jobs: Vec<_> =
@@ -148,7 +149,7 @@ impl Producer {
         }
     }
 
-    /// Waits while more jobs are ready than the workers can handle.
+    /// Waits until fewer than [`ENOUGH`] jobs are ready.
     async fn wait_for_room(&self) -> SuiteResult<()> {
         let give_up = self.environment.clock().elapsed() + PATIENCE;
         loop {
@@ -160,7 +161,8 @@ impl Producer {
         }
     }
 
-    /// Waits a little if the call can be repeated, as a call with a token can.
+    /// Pauses before a call is repeated. Fails if the error allows no repetition, or if
+    /// the call has been repeated until `give_up`.
     async fn bear(&self, error: &Error, give_up: Duration) -> SuiteResult<()> {
         let clock = self.environment.clock();
         if error.retry_advice() == RetryAdvice::Never || clock.elapsed() > give_up {

@@ -1,4 +1,4 @@
-//! The records of a soak's process: one line per event.
+//! The records of one process of the soak: a file with one line per event.
 //!
 //! A line has 32 bytes and is written by one call to a file opened for appending. It
 //! never crosses a page of the file, where SIGKILL may cut a write in two. So a line is
@@ -10,25 +10,26 @@ use std::{
     path::Path,
 };
 
-/// Bytes of a line. The page size is a multiple of it.
+/// The length of a line in bytes. The page size is a multiple of it.
 const SIZE: usize = 32;
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A producer is about to push jobs from this number on; the count is how many.
+    /// A producer is about to push jobs. The record has the first job's number and, as
+    /// the count, how many jobs the push has.
     Meant,
-    /// The store accepted this job.
+    /// The store accepted the job.
     Stored,
-    /// The store refused this job because another job holds its unique key.
+    /// The store refused the job because another job holds its unique key.
     Refused,
-    /// All results of the push that begins with this number are recorded.
+    /// The producer has recorded all results of the push that begins with this job.
     Answered,
-    /// A worker began this job; the count is the attempt.
+    /// A worker began to run the job. The count is the attempt.
     Start,
-    /// The job's attempt failed, as planned.
+    /// The attempt of the job failed, as its plan says.
     Fail,
-    /// The job's attempt succeeded.
+    /// The attempt of the job succeeded.
     End,
     /// A worker got a payload that belongs to no job.
     Changed,
@@ -45,7 +46,7 @@ const MARKS: [(Kind, &str); 8] = [
     (Kind::Changed, "X"),
 ];
 
-/// One line.
+/// One record: the kind of the event, the job's number, and a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) kind: Kind,
@@ -53,12 +54,12 @@ pub(super) struct Record {
     pub(super) count: u32,
 }
 
-/// The file of one process.
+/// The file to which one process writes its records.
 #[derive(Debug)]
 pub(super) struct Recorder(File);
 
 impl Recorder {
-    /// Opens the file for appending, or creates it.
+    /// Opens the file for appending, and creates it if it does not exist.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(OpenOptions::new().append(true).create(true).open(path)?))
     }
@@ -72,11 +73,11 @@ impl Recorder {
     }
 }
 
-/// The records of one file, or what is wrong with it.
+/// The records of one file. The error says why the file cannot be read or parsed.
 pub(super) fn read(path: &Path) -> Result<Vec<Record>, String> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        // The process was killed before it opened its file.
+        // The process was killed before it created its file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(format!("{path:?} cannot be read: {error}")),
     };

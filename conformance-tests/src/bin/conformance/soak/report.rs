@@ -1,4 +1,4 @@
-//! The report of a soak.
+//! The report of a soak, as text or JSON.
 
 use std::{
     io::{self, Write},
@@ -7,31 +7,31 @@ use std::{
 
 use serde::Serialize;
 
-use super::judge::Judgement;
-use crate::{SuiteResult, backend::Backend};
+use super::{Args, deployment::Kind, judge::Judgement};
+use crate::SuiteResult;
 
-/// The result of a soak.
+/// The result of a soak, with the backend and the seconds for which jobs flowed.
 #[derive(Serialize, Debug)]
 pub(super) struct Report {
     backend: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    servers: Option<Kind>,
     seconds: NonZeroU64,
     #[serde(flatten)]
     judgement: Judgement,
 }
 
 impl Report {
-    pub(super) fn new(
-        backend: Backend,
-        seconds: NonZeroU64,
-        judgement: Judgement,
-    ) -> Self {
-        Self { backend: backend.name(), seconds, judgement }
+    pub(super) fn new(args: &Args, judgement: Judgement) -> Self {
+        let (backend, servers) = (args.backend.name(), args.servers());
+        Self { backend, servers, seconds: args.seconds, judgement }
     }
 
-    /// Whether no job is lost or invented, and there is no other problem.
+    /// Whether no job was invented, none was lost that the replicas promise to keep, and
+    /// no other problem was found.
     pub(super) fn is_clean(&self) -> bool {
-        let Judgement { lost, invented, problems, .. } = &self.judgement;
-        *lost == 0 && *invented == 0 && problems.is_empty()
+        let Judgement { invented, problems, .. } = &self.judgement;
+        *invented == 0 && problems.is_empty() && !self.judgement.has_broken_loss()
     }
 
     pub(super) fn print(&self, as_json: bool) -> SuiteResult<()> {
@@ -46,8 +46,13 @@ impl Report {
 
     fn print_table(&self, out: &mut impl Write) -> io::Result<()> {
         let it = &self.judgement;
-        writeln!(out, "{} under kill -9 for {} s", self.backend, self.seconds)?;
-        for (what, count) in [
+        let on = match self.servers {
+            Some(Kind::Cluster) => " on a cluster",
+            Some(Kind::Sentinel) => " behind sentinels",
+            None => "",
+        };
+        writeln!(out, "{}{on} under kill -9 for {} s", self.backend, self.seconds)?;
+        let mut rows = vec![
             ("jobs accepted", it.accepted),
             ("refused by a unique key", it.refused),
             ("finished", it.finished),
@@ -55,11 +60,17 @@ impl Report {
             ("lost", it.lost),
             ("invented", it.invented),
             ("runs repeated", it.repeats),
-            ("repeats that kills allow", it.repeats_allowed),
             ("workers killed", it.kills.workers),
             ("producers killed", it.kills.producers),
-            ("servers killed", it.kills.servers),
-        ] {
+        ];
+        if let Some(allowed) = it.repeats_allowed {
+            rows.push(("repeats that are allowed", allowed));
+        }
+        match &it.exposure {
+            Some(exposure) => rows.extend(exposure.rows(it.undone)),
+            None => rows.push(("servers killed", it.kills.servers)),
+        }
+        for (what, count) in rows {
             writeln!(out, "{what:<26} {count:>8}")?;
         }
         it.problems.iter().try_for_each(|problem| writeln!(out, "problem: {problem}"))

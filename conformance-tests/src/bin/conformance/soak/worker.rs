@@ -12,11 +12,12 @@ use super::{
 };
 use crate::SuiteResult;
 
-/// Handlers in parallel, which is also how many jobs one kill can cause to be repeated.
+/// How many handlers a worker runs in parallel, and so how many jobs one kill can cause
+/// to be repeated.
 pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
-/// Short, so that the jobs of a killed worker are soon ready again; longer than any
-/// outage.
+/// The lease of a worker: short, so that the jobs of a killed worker are soon ready
+/// again, and longer than any outage.
 const LEASE: Duration = Duration::from_secs(3);
 const REAP_EVERY: Duration = Duration::from_millis(500);
 

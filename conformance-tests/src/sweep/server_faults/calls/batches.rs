@@ -1,4 +1,4 @@
-//! Every kind of call that writes a batch, on a queue that holds nothing else.
+//! Makes every kind of call that writes a batch, on a queue that holds nothing else.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,8 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     forget(tape).await;
 }
 
-/// The same as [`batches::submit`](super::super::batches::submit), with a mark after each call.
+/// The same as [`batches::submit`](super::super::batches::submit), with a [`Mark`]
+/// recorded after each call.
 async fn submit(tape: &mut Tape<'_>, new: &NewBatch, pieces: &[&'static str]) {
     let queue = Arc::clone(&tape.queue);
     batches(&*queue).create(new).await.expect("made");
@@ -43,15 +44,14 @@ async fn is_over(tape: &Tape<'_>, id: &str, outcome: BatchOutcome) {
     assert_eq!(status(&*tape.queue, id).await.outcome(), Some(outcome));
 }
 
-/// An empty batch completes when it is sealed. Its record is forgotten in the last
-/// step.
+/// Seals an empty batch, which completes it. [`forget`] removes its record later.
 async fn empty(tape: &mut Tape<'_>) {
     let brief = telling("empty", 1).retention(NewBatch::MIN_RETENTION);
     submit(tape, &brief, &[]).await;
     is_over(tape, "empty", BatchOutcome::Done).await;
 }
 
-/// Ends pieces in each way.
+/// Settles pieces of a batch in every way that a worker has.
 async fn work(tape: &mut Tape<'_>) {
     submit(tape, &telling("worked", 2), &["one", "two", "three", "four"]).await;
     let held = tape.claim(2).await;
@@ -82,7 +82,8 @@ async fn work(tape: &mut Tape<'_>) {
     tape.settle(&[say(&held[0].receipt, Disposition::Done)]).await;
 }
 
-/// A worker is released, and another worker's lease expires.
+/// Returns two pieces to their batch: one because its worker is released, and one
+/// because its lease expires.
 async fn come_back(tape: &mut Tape<'_>) {
     submit(tape, &telling("returned", 1), &["left", "lost"]).await;
     tape.claim(1).await;
@@ -106,8 +107,8 @@ async fn come_back(tape: &mut Tape<'_>) {
     is_over(tape, "returned", BatchOutcome::Done).await;
 }
 
-/// A cancellation drops the pieces that wait. A leased piece is dropped at the next
-/// heartbeat of its worker.
+/// Cancels a batch. That drops the waiting pieces. The next heartbeat of its worker
+/// drops the leased piece.
 async fn call_off(tape: &mut Tape<'_>) {
     submit(tape, &telling("cancelled", 1), &["begun", "not begun"]).await;
     let queue = Arc::clone(&tape.queue);
@@ -124,7 +125,7 @@ async fn call_off(tape: &mut Tape<'_>) {
     is_over(tape, "cancelled", BatchOutcome::Cancelled).await;
 }
 
-/// The record of the first batch is removed when its retention has ended.
+/// Lets the retention of the first batch end, and recovers, which removes its record.
 async fn forget(tape: &mut Tape<'_>) {
     let queue = Arc::clone(&tape.queue);
     let first = named("empty");

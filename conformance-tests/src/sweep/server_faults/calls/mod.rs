@@ -1,4 +1,5 @@
-//! Every kind of call that writes.
+//! Makes every kind of call that writes. The tests of power cuts and of overwritten
+//! keys use the writes and the scripts that these calls send.
 
 mod batches;
 

@@ -39,13 +39,13 @@ pub(crate) use worker::Args as WorkerArgs;
 use super::{child::Process, record, site::Site, unless_away};
 use crate::{SuiteResult, backend::Backend};
 
-/// Time between two readings of the batches' status.
+/// The time between two readings of the batches' status.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Time between two kills.
+/// The time between two kills.
 const KILL_EVERY: Duration = Duration::from_millis(150);
 
-/// The time within which both batches must complete.
+/// The soak fails if both batches have not completed within this time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One of this many kills hits the server, if there is one.
@@ -55,16 +55,16 @@ const SERVER_IN: u64 = 4;
 /// because of an outage, and the bound on repeated runs holds.
 const OUTAGE: Duration = Duration::from_millis(100);
 
-/// A soak with fewer killed workers proves nothing.
+/// The soak fails if fewer workers were killed, because it has then tested too little.
 const FEWEST_KILLS: u64 = 5;
 
-/// The number of pieces per call.
+/// The number of pieces that one call adds.
 const AT_ONCE: usize = 500;
 
 /// A batch that the soak submits.
 struct Request {
     name: &'static str,
-    /// The number of the batch's first piece.
+    /// The number of the batch's first piece. The others follow it.
     first: u64,
     pieces: u64,
     limit: u32,
@@ -109,7 +109,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self) -> SuiteResult<bool> {
         let folder = TempDir::with_prefix("relq-batches-")?;
-        let site = Site::open(self.backend, folder.path())?;
+        let site = Site::open(self.backend, &[], folder.path())?;
         let name = QueueName::new("soak")?;
         let queue = relq::connect(site.url(), &name).await?;
         let processes = Processes::new(site.url(), name, folder.path().to_owned());
@@ -160,7 +160,7 @@ impl Processes {
     }
 }
 
-/// How many processes were killed.
+/// How many processes were killed, by kind.
 #[derive(Default, Clone, Copy)]
 struct Kills {
     workers: u64,
@@ -179,7 +179,7 @@ impl Soak {
         self.queue.batch_queue().ok_or_else(|| "the backend has no batches".into())
     }
 
-    /// Runs until both batches have completed and their jobs have run.
+    /// Kills processes until both batches have completed and all their jobs have run.
     async fn play(&mut self, workers: usize) -> SuiteResult<Kills> {
         for request in &REQUESTS {
             self.submit(request).await?;
@@ -252,7 +252,8 @@ impl Soak {
         Ok(())
     }
 
-    /// Reads the status of both batches. No call waits for their completion.
+    /// Reads the status of both batches, and checks their counts (B1, B2, B3). Returns
+    /// whether both have completed and no job is left. No call waits for a completion.
     async fn have_all_ended(&mut self) -> SuiteResult<bool> {
         let mut all = true;
         for request in &REQUESTS {
@@ -273,7 +274,7 @@ impl Soak {
         Ok(all && stats.is_some_and(|stats| stats.unfinished() == 0))
     }
 
-    /// Returns `None` if the store is down for a moment.
+    /// The status of a batch. `None` if the store cannot be reached for a moment.
     async fn status(&self, request: &Request) -> SuiteResult<Option<BatchStatus>> {
         let known = self.batches()?.batch(&BatchId::new(request.name)?).await;
         let Some(known) = unless_away(known)? else { return Ok(None) };
@@ -304,7 +305,8 @@ impl Soak {
         Ok(())
     }
 
-    /// Checks that each piece ended once, and each completion job as well (B2, B5).
+    /// Checks by the queue's counters that each piece and each completion job ended
+    /// once (B2, B5).
     async fn judge_counters(&mut self) -> SuiteResult<()> {
         let stats = self.queue.stats().await?;
         let jobs: u64 = REQUESTS.iter().map(|request| request.pieces + 1).sum();
@@ -319,8 +321,8 @@ impl Soak {
         Ok(())
     }
 
-    /// Checks that each job ran to its end, and was repeated only because of a kill
-    /// (R6).
+    /// Checks by the workers' records that each job ran to its end, and ran again only
+    /// because of a kill (R6).
     fn judge_records(&mut self, kills: u64) -> SuiteResult<()> {
         let mut runs = Runs::default();
         for records in &self.processes.records {

@@ -64,7 +64,7 @@ mod tests {
         runs.judge([1, 2], most)
     }
 
-    /// R1, R6: a job that was begun twice because of one kill is correct.
+    /// R1, R6: the judge accepts a job that was begun twice because of one kill.
     #[test]
     fn whole_records_are_passed() {
         let two = [(Kind::Start, 2), (Kind::End, 2)];

@@ -11,10 +11,12 @@ use super::super::{
 };
 use crate::SuiteResult;
 
-/// Handlers in parallel, which is also how many jobs one kill can cause to be repeated.
+/// How many handlers a worker runs in parallel, and so how many jobs one kill can cause
+/// to be repeated.
 pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
 
-/// Short, so that the slots of a killed worker are soon free again.
+/// The lease of a worker: short, so that the slots of a killed worker are soon free
+/// again.
 const LEASE: Duration = Duration::from_secs(1);
 const REAP_EVERY: Duration = Duration::from_millis(200);
 

@@ -1,0 +1,20 @@
+//! Opens a queue as a trait object, so that the caller does not depend on its type.
+
+use std::sync::Arc;
+
+use relq_core::QueueName;
+use relq_redis::Connecting;
+
+use crate::{CircularConfig, CircularQueue};
+
+/// Opens a queue as [`CircularQueue::connect`] does, and returns it as a trait object.
+/// The code of the queue is then compiled only in this crate, and not again in each
+/// crate that uses it.
+///
+/// # Errors
+/// As [`CircularQueue::connect`].
+pub fn connect(config: CircularConfig, queue: QueueName) -> Connecting {
+    Box::pin(
+        async move { Ok(Arc::new(CircularQueue::connect(config, queue).await?) as _) },
+    )
+}

@@ -1,0 +1,18 @@
+//! Opens a queue as a trait object, so that the caller does not depend on its type.
+
+use std::sync::Arc;
+
+use relq_core::QueueName;
+use relq_redis::Connecting;
+
+use crate::{ZsetConfig, ZsetQueue};
+
+/// Opens a queue as [`ZsetQueue::connect`] does, and returns it as a trait object. The
+/// code of the queue is then compiled only in this crate, and not again in each crate
+/// that uses it.
+///
+/// # Errors
+/// As [`ZsetQueue::connect`].
+pub fn connect(config: ZsetConfig, queue: QueueName) -> Connecting {
+    Box::pin(async move { Ok(Arc::new(ZsetQueue::connect(config, queue).await?) as _) })
+}

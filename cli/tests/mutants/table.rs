@@ -1,0 +1,22 @@
+//! The table of the program's mutants, by the command that they break.
+
+mod command;
+mod demo;
+mod operator;
+mod output;
+mod push;
+mod signals;
+
+use crate::mutant::Mutant;
+
+pub(crate) fn all() -> Vec<&'static Mutant> {
+    let parts = [
+        command::MUTANTS,
+        signals::MUTANTS,
+        output::MUTANTS,
+        push::MUTANTS,
+        operator::MUTANTS,
+        demo::MUTANTS,
+    ];
+    parts.into_iter().flatten().collect()
+}

@@ -1,0 +1,271 @@
+//! A queue that notes each of its calls in a [`CallLog`].
+
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use relq_core::{
+    ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator, PushToken,
+    Receipt, ReliableQueue, Settlement, Stats, WorkerId,
+    batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
+    capabilities::Capabilities,
+    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+};
+
+use super::call_log::CallLog;
+
+/// How many of a call's jobs the log names. It only counts the others.
+const NAMED: usize = 3;
+
+/// How many bytes of a payload the log shows.
+const SHOWN: usize = 24;
+
+/// A queue that notes each of its calls, with the name of the actor that makes it.
+#[derive(Debug)]
+pub(crate) struct LoggedQueue<Q: ?Sized> {
+    queue: Arc<Q>,
+    actor: String,
+    calls: CallLog,
+}
+
+impl<Q: ?Sized> LoggedQueue<Q> {
+    pub(crate) fn new(queue: Arc<Q>, actor: &str, calls: CallLog) -> Self {
+        Self { queue, actor: actor.to_owned(), calls }
+    }
+
+    async fn note<T>(&self, what: String, call: impl Future<Output = T>) -> T {
+        self.calls.note(format!("{} {what}", self.actor), call).await
+    }
+}
+
+#[async_trait]
+impl<Q: ReliableQueue + ?Sized> ReliableQueue for LoggedQueue<Q> {
+    fn capabilities(&self) -> &Capabilities {
+        self.queue.capabilities()
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        self.note(format!("pushes {}", pushed(jobs)), self.queue.push(jobs, token))
+            .await
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        self.note(claimed(ask), self.queue.claim(ask)).await
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        self.note(settled(done), self.queue.settle(done)).await
+    }
+
+    async fn settle_and_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        let what = format!("{} and {}", settled(done), claimed(ask));
+        self.note(what, self.queue.settle_and_claim(done, ask)).await
+    }
+
+    async fn extend(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        let jobs = some_of(held.iter().map(|one| one.job().to_string()));
+        let what = format!("extends the leases of {jobs} to {lease:?}, as {worker}");
+        self.note(what, self.queue.extend(worker, held, lease)).await
+    }
+
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        let what = format!("releases the jobs of {worker}");
+        self.note(what, self.queue.release_worker(worker)).await
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        let what = format!("recovers up to {page} jobs");
+        self.note(what, self.queue.recover(page)).await
+    }
+
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let what = "opens another queue".to_owned();
+        let other = self.note(what, self.queue.open_another()).await?;
+        let actor = format!("{}, on another queue,", self.actor);
+        Ok(Arc::new(LoggedQueue::new(other, &actor, self.calls.clone())))
+    }
+
+    fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        self.queue.batch_queue().map(|_| self as &dyn BatchQueue)
+    }
+}
+
+#[async_trait]
+impl<Q: Operator + ?Sized> Operator for LoggedQueue<Q> {
+    async fn stats(&self) -> Result<Stats, Error> {
+        self.note("reads the stats".to_owned(), self.queue.stats()).await
+    }
+
+    async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        let what = format!("lists {} jobs", ask.state.as_str());
+        self.note(what, self.queue.peek(ask)).await
+    }
+
+    async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
+        let what = format!("redrives {}", selected(which));
+        self.note(what, self.queue.redrive(which)).await
+    }
+
+    async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
+        let what = format!("purges {}", selected(which));
+        self.note(what, self.queue.purge_dead(which)).await
+    }
+
+    async fn purge(&self) -> Result<u64, Error> {
+        self.note("purges the queue".to_owned(), self.queue.purge()).await
+    }
+
+    async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
+        self.note(format!("cancels job {job}"), self.queue.cancel(job)).await
+    }
+
+    async fn pause(&self) -> Result<(), Error> {
+        self.note("pauses the queue".to_owned(), self.queue.pause()).await
+    }
+
+    async fn resume(&self) -> Result<(), Error> {
+        self.note("resumes the queue".to_owned(), self.queue.resume()).await
+    }
+
+    async fn audit(&self) -> Result<Audit, Error> {
+        self.note("audits the queue".to_owned(), self.queue.audit()).await
+    }
+}
+
+impl<Q: ReliableQueue + ?Sized> LoggedQueue<Q> {
+    fn batches(&self) -> &dyn BatchQueue {
+        self.queue.batch_queue().expect("the queue has batches, since it was asked")
+    }
+}
+
+#[async_trait]
+impl<Q: ReliableQueue + ?Sized> BatchQueue for LoggedQueue<Q> {
+    async fn create(&self, batch: &NewBatch) -> Result<Created, Error> {
+        let what = format!("creates batch {}", batch.id);
+        self.note(what, self.batches().create(batch)).await
+    }
+
+    async fn add(
+        &self,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        let what = format!("adds {} to batch {batch}", pushed(pieces));
+        self.note(what, self.batches().add(batch, pieces, token)).await
+    }
+
+    async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        self.note(format!("seals batch {batch}"), self.batches().seal(batch)).await
+    }
+
+    async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        let what = format!("reads batch {batch}");
+        self.note(what, self.batches().batch(batch)).await
+    }
+
+    async fn list_batches(
+        &self,
+        after: Option<&BatchId>,
+        limit: NonZeroU32,
+    ) -> Result<Vec<BatchStatus>, Error> {
+        let what = format!("lists up to {limit} batches");
+        self.note(what, self.batches().list_batches(after, limit)).await
+    }
+
+    async fn cancel_batch(
+        &self,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        let what = format!("cancels batch {batch}");
+        self.note(what, self.batches().cancel_batch(batch)).await
+    }
+
+    async fn alter(
+        &self,
+        batch: &BatchId,
+        change: &Change,
+    ) -> Result<Option<BatchStatus>, Error> {
+        let what = format!("alters batch {batch}");
+        self.note(what, self.batches().alter(batch, change)).await
+    }
+
+    async fn wait_batch(
+        &self,
+        batch: &BatchId,
+        timeout: Duration,
+    ) -> Result<Option<BatchStatus>, Error> {
+        let what = format!("waits up to {timeout:?} for batch {batch}");
+        self.note(what, self.batches().wait_batch(batch, timeout)).await
+    }
+}
+
+impl<Q: fmt::Display + ?Sized> fmt::Display for LoggedQueue<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.queue.fmt(f)
+    }
+}
+
+/// The payloads of the first jobs, and the number of the others.
+fn pushed(jobs: &[NewJob]) -> String {
+    some_of(jobs.iter().map(|job| {
+        let shown = &job.payload[..job.payload.len().min(SHOWN)];
+        let cut = if job.payload.len() > SHOWN { "..." } else { "" };
+        format!("`{}{cut}`", shown.escape_ascii())
+    }))
+}
+
+fn claimed(ask: &ClaimRequest) -> String {
+    let wait = match ask.wait {
+        Duration::ZERO => String::new(),
+        wait => format!(", and waits up to {wait:?} for the first"),
+    };
+    format!("claims up to {} jobs as {}{wait}", ask.max, ask.worker)
+}
+
+fn settled(done: &[Settlement]) -> String {
+    let jobs = some_of(done.iter().map(|Settlement { receipt, disposition }| {
+        let end = match disposition {
+            Disposition::Done => "done",
+            Disposition::Retry { .. } => "to retry",
+            Disposition::Dead { .. } => "dead",
+            Disposition::Discard => "discarded",
+            Disposition::GiveBack => "given back",
+        };
+        format!("{} as {end}", receipt.job())
+    }));
+    format!("settles {jobs}")
+}
+
+fn selected(which: &Selection) -> String {
+    match which {
+        Selection::All => "all dead jobs".to_owned(),
+        Selection::Only(jobs) => {
+            format!("dead jobs {}", some_of(jobs.iter().map(ToString::to_string)))
+        }
+    }
+}
+
+/// The first of the names, and the number of the others.
+fn some_of(names: impl ExactSizeIterator<Item = String>) -> String {
+    let others = names.len().saturating_sub(NAMED);
+    let shown = names.take(NAMED).collect::<Vec<_>>().join(", ");
+    match others {
+        0 if shown.is_empty() => "nothing".to_owned(),
+        0 => shown,
+        _ => format!("{shown} and {others} more"),
+    }
+}

@@ -1,0 +1,140 @@
+//! Measures what the operations of a test cost the server, and fails the test if a
+//! request costs too much.
+
+use std::time::Duration;
+
+use relq_core::{
+    Delivery, Queue, Settlement,
+    operator::{JobState, PeekRequest},
+    outcome::{Extended, Settled},
+};
+
+use super::fixture::{many, worker_id};
+use crate::server::Server;
+
+/// The highest allowed cost of one request, on average over an operation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MostCost {
+    /// The server's processor time. Unlike the time on a clock, it does not depend on
+    /// what else the machine does.
+    pub(super) cpu: Duration,
+    /// The size of the reply in bytes.
+    pub(super) bytes: u64,
+}
+
+/// Measures what each operation costs the server.
+pub(super) struct CostLog<'a> {
+    server: &'a Server,
+    most: MostCost,
+    /// Descriptions of the operations that cost more than allowed.
+    excesses: Vec<String>,
+}
+
+/// Counters of the server, which grow from its start. The difference of two readings is
+/// the cost of an operation.
+struct Cost {
+    cpu: Duration,
+    bytes: u64,
+}
+
+impl<'a> CostLog<'a> {
+    /// Makes the server write each request into its slow log, so that they can be
+    /// counted. The slow log leaves out the commands that scripts send.
+    pub(super) fn new(server: &'a Server, most: MostCost) -> Self {
+        for setting in
+            [["slowlog-log-slower-than", "0"], ["slowlog-max-len", "1000000"]]
+        {
+            let [name, value] = setting.map(str::as_bytes);
+            let reply = server.command(&[b"CONFIG", b"SET", name, value]);
+            assert_eq!(reply, b"+OK\r\n", "{setting:?}");
+        }
+        Self { server, most, excesses: Vec::new() }
+    }
+
+    /// Carries out an operation, and records it if its requests cost too much on
+    /// average.
+    pub(super) async fn during<T>(
+        &mut self,
+        operation: &str,
+        calls: impl Future<Output = T>,
+    ) -> T {
+        let before = self.cost();
+        self.server.command(&[b"SLOWLOG", b"RESET"]);
+        let result = calls.await;
+        let requests = self.requests();
+        let after = self.cost();
+        let cpu = (after.cpu - before.cpu) / requests;
+        let bytes = (after.bytes - before.bytes) / u64::from(requests);
+        if cpu > self.most.cpu || bytes > self.most.bytes {
+            self.record(format!(
+                "{operation}: {requests} requests, each of {cpu:?} of the server's \
+                 processor time and {bytes} bytes of reply"
+            ));
+        }
+        result
+    }
+
+    /// The number of requests since the slow log was emptied.
+    fn requests(&self) -> u32 {
+        let reply = self.server.command(&[b"SLOWLOG", b"LEN"]);
+        let reply = String::from_utf8_lossy(&reply).into_owned();
+        let count = reply.strip_prefix(':').and_then(|count| count.trim().parse().ok());
+        let count: u32 = count.unwrap_or_else(|| panic!("SLOWLOG LEN: {reply}"));
+        // The first of them is the command that has emptied it.
+        (count - 1).max(1)
+    }
+
+    fn cost(&self) -> Cost {
+        let info = self.server.command(&[b"INFO", b"cpu", b"stats"]);
+        let info = String::from_utf8_lossy(&info).into_owned();
+        let field = |name: &str| {
+            let of = |line: &str| {
+                line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned)
+            };
+            info.lines().find_map(of).unwrap_or_else(|| panic!("INFO has {name}"))
+        };
+        let seconds =
+            |name| Duration::from_secs_f64(field(name).parse().expect("a time"));
+        let bytes = field("total_net_output_bytes").parse().expect("a number");
+        let cpu =
+            seconds("used_cpu_user_main_thread") + seconds("used_cpu_sys_main_thread");
+        Cost { cpu, bytes }
+    }
+
+    /// Records a violation of a limit.
+    pub(super) fn record(&mut self, excess: String) {
+        self.excesses.push(excess);
+    }
+
+    /// Fails if an operation has exceeded a limit.
+    pub(super) fn assert_within_limits(&self) {
+        assert_eq!(self.excesses, [""; 0]);
+    }
+}
+
+pub(super) async fn extend(queue: &dyn Queue, held: &[Delivery]) {
+    let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
+    let lease = Duration::from_secs(60);
+    for extended in
+        queue.extend(&worker_id(), &receipts, lease).await.expect("extended")
+    {
+        assert!(matches!(extended, Extended::Until(_)), "{extended:?}");
+    }
+}
+
+pub(super) async fn settle(queue: &dyn Queue, settlements: &[Settlement]) {
+    for settled in queue.settle(settlements).await.expect("settled") {
+        assert_eq!(settled, Settled::Applied);
+    }
+}
+
+/// Reads all jobs in a state, and returns the number of jobs on each page.
+pub(super) async fn peek(queue: &dyn Queue, state: JobState) -> Vec<usize> {
+    let (mut pages, mut ask) = (Vec::new(), PeekRequest::new(state, many(100)));
+    loop {
+        let page = queue.peek(&ask).await.expect("peeked");
+        pages.push(page.jobs.len());
+        let Some(next) = page.next else { return pages };
+        ask = ask.after(next);
+    }
+}

@@ -1,0 +1,43 @@
+#!lua flags=allow-oom
+-- Recover a page of jobs whose lease has expired: make them ready, or bury them if that
+-- was their last attempt.
+--
+-- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
+-- ARGV[1] maximum number of jobs
+--
+-- Returns {how many were made ready, how many were buried, 1 if there is more else 0,
+-- ms until the next lease ends or -1}. It recovers fewer jobs when their entries are
+-- large.
+--
+-- Library: entry, pattern, moves
+local keys = bind_keys()
+local page = tonumber(ARGV[1])
+local now_ms = server_ms()
+
+-- If a key has another type, the script fails here, before its first write.
+check_keys(keys)
+local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
+
+-- Handle the leases from the last to the first, over all pages, so that the job whose
+-- lease expired first is at the front of the queue in the end.
+local overdue =
+  redis.call('ZRANGE', keys.leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
+while handled < #overdue and has_room(step) do
+  handled = handled + 1
+  local entry = find_leased(keys, overdue[handled])
+  local job = read_entry(entry)
+  if job then
+    local outcome = recover_job(keys, job, entry, now_ms)
+    counts[outcome] = counts[outcome] + 1
+  elseif entry ~= '' then
+    -- Another client damaged the body. The next claim makes its bytes a dead letter.
+    redis.call('RPUSH', keys.ready, entry)
+    counts.requeued = counts.requeued + 1
+  end
+  drop_leased(keys, overdue[handled])
+  count_job(step, entry)
+end
+return {
+  counts.requeued, counts.buried, #overdue > handled and 1 or 0,
+  next_in_ms(keys.leased, now_ms),
+}

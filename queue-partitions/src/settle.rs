@@ -1,0 +1,197 @@
+//! Settlements and heartbeats: each goes to the part that the receipt names. The parts
+//! are called at the same time, and the results come in the order of the call.
+
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use relq_core::{
+    ClaimRequest, Delivery, Disposition, Error, Receipt, ReliableQueue, Settlement,
+    WorkerId,
+    error::Operation,
+    outcome::{Extended, Settled, SettledAndClaimed},
+};
+
+use crate::{
+    FairTurn, Partitioned,
+    claim::Again,
+    joined,
+    receipt::{Group, grouped, unwrap, wrap},
+};
+
+/// The results of one part, with the positions in the call to which they belong.
+type Answers<T> = Result<(Vec<usize>, Vec<T>), Error>;
+
+/// The result of a heartbeat of one part, with the positions of its leases in the call.
+type ExtendedInPart = (Vec<usize>, Result<Vec<Extended>, Error>);
+
+impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
+    pub(crate) async fn settle_by_part(
+        &self,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        let groups = self.settlements_by_part(done);
+        let answers =
+            join_all(groups.into_iter().map(|group| self.settle_group(group)));
+        in_order(answers.await, done.len(), Settled::LeaseLost)
+    }
+
+    pub(crate) async fn extend_by_part(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        let groups = grouped(held.iter().map(|one| unwrap(one, self.parts.len())));
+        let calls = groups.into_iter().map(|group| async move {
+            let part = &self.parts[group.part];
+            let extended = part.extend(worker, &group.members, lease).await;
+            self.notice(group.part, &extended);
+            (group.positions, extended)
+        });
+        let answers = unknown_in_part(join_all(calls).await);
+        in_order(answers, held.len(), Extended::LeaseLost)
+    }
+
+    /// Settles, and claims from one of the parts in the same round trip. If that part
+    /// has fewer jobs than asked for, the other parts are asked, too.
+    pub(crate) async fn settle_and_claim_by_part(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        let settle = self.capabilities().check_batch(Operation::Settle, done.len());
+        let claim = self.capabilities().check_claim(ask);
+        if let Err(error) = self.begin_write(Operation::Settle).await {
+            let claimed = self.begin_write(Operation::Claim).await.map(|()| Vec::new());
+            return SettledAndClaimed { settled: Err(error), claimed };
+        }
+        // If one half is refused, the other is still done.
+        let (Ok(()), Ok(())) = (settle, claim) else {
+            let at_once = ask.clone().wait(Duration::ZERO);
+            let (settled, claimed) =
+                (self.settle(done).await, self.claim(&at_once).await);
+            return SettledAndClaimed { settled, claimed };
+        };
+        self.settle_beside_claim(done, ask).await
+    }
+
+    async fn settle_beside_claim(
+        &self,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        let mut groups = self.settlements_by_part(done);
+        let part = self.part_to_claim_from(&groups);
+        let at = groups.iter().position(|group| group.part == part);
+        let here = at.map(|at| groups.swap_remove(at));
+        let others = join_all(groups.into_iter().map(|group| self.settle_group(group)));
+        let (mut answers, (here, claimed)) =
+            join(others, self.settle_and_claim_at(part, here, ask)).await;
+        answers.extend(here);
+        let settled = in_order(answers, done.len(), Settled::LeaseLost);
+        let again = if done.iter().any(makes_ready) { Again::Ask } else { Again::Skip };
+        let claimed = self.filled((part, again), ask, claimed).await;
+        SettledAndClaimed { settled, claimed }
+    }
+
+    /// The part with most settlements or, now and then, the part whose turn it is. A
+    /// part that is down is not claimed from.
+    fn part_to_claim_from(&self, groups: &[Group<Settlement>]) -> usize {
+        let largest = groups.iter().max_by_key(|group| group.members.len());
+        let part = match largest {
+            Some(group) => self.turn.next_after_settling(group.part),
+            None => self.turn.next(),
+        };
+        let mut from_there = FairTurn::beginning_at(part, self.parts.len());
+        from_there.find(|part| self.health.is_up(*part)).unwrap_or(part)
+    }
+
+    async fn settle_and_claim_at(
+        &self,
+        part: usize,
+        group: Option<Group<Settlement>>,
+        ask: &ClaimRequest,
+    ) -> (Option<Answers<Settled>>, Result<Vec<Delivery>, Error>) {
+        let queue = &self.parts[part];
+        let Some(Group { positions, members, .. }) = group else {
+            let at_once = ask.clone().wait(Duration::ZERO);
+            return (None, queue.claim(&at_once).await);
+        };
+        let both = queue.settle_and_claim(&members, ask).await;
+        (Some(both.settled.map(|settled| (positions, settled))), both.claimed)
+    }
+
+    /// Adds jobs of the other parts to a claim that brought fewer than it asked for.
+    async fn filled(
+        &self,
+        (part, again): (usize, Again),
+        ask: &ClaimRequest,
+        claimed: Result<Vec<Delivery>, Error>,
+    ) -> Result<Vec<Delivery>, Error> {
+        let is_outage = self.notice(part, &claimed);
+        match claimed {
+            Ok(jobs) => {
+                let jobs = jobs.into_iter().map(|job| wrap(part, job)).collect();
+                self.fill(ask, jobs, (part, again)).await
+            }
+            Err(error) if is_outage => {
+                let jobs = self.fill(ask, Vec::new(), (part, again)).await?;
+                if jobs.is_empty() { Err(error) } else { Ok(jobs) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn settlements_by_part(&self, done: &[Settlement]) -> Vec<Group<Settlement>> {
+        grouped(done.iter().map(|one| {
+            let (part, own) = unwrap(&one.receipt, self.parts.len())?;
+            Some((part, Settlement::new(own, one.disposition.clone())))
+        }))
+    }
+
+    async fn settle_group(&self, group: Group<Settlement>) -> Answers<Settled> {
+        let settled = self.parts[group.part].settle(&group.members).await;
+        self.notice(group.part, &settled);
+        Ok((group.positions, settled?))
+    }
+}
+
+/// If some parts answered, the leases of a part that is down are unknown, so that the
+/// worker keeps the others. If no part answered, or if a person must help, the call fails.
+fn unknown_in_part(answers: Vec<ExtendedInPart>) -> Vec<Answers<Extended>> {
+    let is_any_up = answers.iter().any(|(_, extended)| extended.is_ok());
+    let of_part = |(positions, extended): ExtendedInPart| {
+        let extended = match extended {
+            Err(error) if is_any_up && !error.needs_help() => {
+                vec![Extended::Unknown; positions.len()]
+            }
+            extended => extended?,
+        };
+        Ok((positions, extended))
+    };
+    answers.into_iter().map(of_part).collect()
+}
+
+/// Whether the settlement may make the job ready at once. A part may have claimed before
+/// it applied the last of several such settlements.
+fn makes_ready(one: &Settlement) -> bool {
+    matches!(one.disposition, Disposition::GiveBack | Disposition::Retry { .. })
+}
+
+/// Puts the results of the parts in the order of the call. A member that belongs to no
+/// part gets `otherwise`.
+fn in_order<T: Copy + PartialEq>(
+    answers: Vec<Answers<T>>,
+    length: usize,
+    otherwise: T,
+) -> Result<Vec<T>, Error> {
+    let mut all = vec![otherwise; length];
+    let has_changed =
+        |(_, results): &(_, Vec<T>)| results.iter().any(|it| *it != otherwise);
+    for (positions, results) in joined::of_writes(answers, has_changed)? {
+        for (position, result) in positions.into_iter().zip(results) {
+            all[position] = result;
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,92 @@
+//! The check that comes before the first write to any part (R25). On Redis it writes the
+//! marker of part 0, which holds the number of parts.
+//!
+//! After a call of a part has failed, that part may have connected again, and the check
+//! is made again before the next write. If part 0 cannot be reached then, the other parts
+//! go on, because the check has succeeded before.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use futures_util::future::BoxFuture;
+use relq_core::{Error, error::Effect};
+
+use crate::health::{Health, is_temporary};
+
+/// A function that must have succeeded before anything is written to any part.
+pub type BeforeFirstWrite =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
+
+/// The part that the check is about.
+const FIRST: usize = 0;
+
+/// The check, and whether it is due.
+pub(crate) struct WriteCheck {
+    check: Option<BeforeFirstWrite>,
+    /// Whether the check has ever succeeded.
+    was_passed: AtomicBool,
+    is_due: AtomicBool,
+}
+
+impl WriteCheck {
+    pub(crate) fn new(check: Option<BeforeFirstWrite>) -> Self {
+        let (was_passed, is_due) = (AtomicBool::new(false), AtomicBool::new(true));
+        Self { check, was_passed, is_due }
+    }
+
+    /// The same check for another handle, which has to pass it by itself.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.check.clone())
+    }
+
+    /// Makes the check due: a call of a part has failed.
+    pub(crate) fn set_due(&self) {
+        self.is_due.store(true, Ordering::Release);
+    }
+
+    /// Makes the check if it is due.
+    ///
+    /// # Errors
+    /// The error of the check. The caller has not begun its own call then.
+    pub(crate) async fn pass(&self, health: &Health) -> Result<(), Error> {
+        let Some(check) = &self.check else { return Ok(()) };
+        if !self.is_due.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let was_passed = self.was_passed.load(Ordering::Acquire);
+        if was_passed && !health.is_up(FIRST) {
+            return Ok(());
+        }
+        // Before it has succeeded once, the check stays due, so that no other task writes
+        // meanwhile.
+        self.is_due.store(!was_passed, Ordering::Release);
+        let checked = check().await;
+        if checked.is_ok() {
+            if !self.was_passed.swap(true, Ordering::AcqRel) {
+                self.is_due.store(false, Ordering::Release);
+            }
+            return Ok(());
+        }
+        self.set_due();
+        let is_outage = checked.as_ref().is_err_and(is_temporary);
+        if is_outage && was_passed { Ok(()) } else { checked }
+    }
+
+    /// Whether the error of a check leaves open if the check was done.
+    pub(crate) fn is_doubtful(error: &Error) -> bool {
+        error.effect() != Effect::No
+    }
+}
+
+impl fmt::Debug for WriteCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteCheck")
+            .field("is_due", &self.is_due)
+            .finish_non_exhaustive()
+    }
+}

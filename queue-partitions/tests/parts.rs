@@ -1,0 +1,411 @@
+//! A queue of three parts: where jobs go, how claims share the parts, and what happens
+//! when a part fails.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc, time::Duration};
+
+use relq_conformance::server::Server;
+use relq_core::{
+    ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator as _,
+    PushToken, Queue, QueueName, ReliableQueue as _, Settlement, WorkerId,
+    environment::Environment,
+    error::Effect,
+    operator::{Cancelled, JobState, PeekRequest, Selection},
+    outcome::{Extended, Pushed, Settled},
+    unique::UniqueKey,
+};
+use relq_memory::MemoryStore;
+use relq_partitions::PartitionedQueue;
+use relq_zset::ZsetConfig;
+use tokio::time::Instant;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A time after which a waiting claim would look again without a notification is 2 s.
+const WOKEN: Duration = Duration::from_millis(1500);
+
+fn name(part: usize) -> QueueName {
+    QueueName::new(format!("emails:{part}")).unwrap()
+}
+
+/// Opens a queue whose parts are on these servers, in turn.
+async fn on(servers: &[Server], parts: usize) -> PartitionedQueue {
+    let mut opened: Vec<Arc<dyn Queue>> = Vec::new();
+    for part in 0..parts {
+        let config = ZsetConfig::new(&servers[part % servers.len()].url()).unwrap();
+        opened.push(relq_zset::connect(config, name(part)).await.unwrap());
+    }
+    PartitionedQueue::new(opened, Environment::default()).unwrap()
+}
+
+/// Opens a queue of three parts in memory.
+fn in_memory() -> PartitionedQueue {
+    let store = MemoryStore::default();
+    let part = |part| Arc::new(store.open(name(part), Environment::default())) as _;
+    let parts: Vec<Arc<dyn Queue>> = (0..3).map(part).collect();
+    PartitionedQueue::new(parts, Environment::default()).unwrap()
+}
+
+fn ask(max: u32) -> ClaimRequest {
+    let worker = WorkerId::new("worker").unwrap();
+    ClaimRequest::new(worker, LEASE).max(NonZeroU32::new(max).unwrap())
+}
+
+fn with_id(id: &str) -> NewJob {
+    NewJob::new("job").id(JobId::new(id).unwrap())
+}
+
+/// Two ids that belong to different parts.
+fn ids_that_lead_apart(queue: &PartitionedQueue) -> (String, String) {
+    let part = |id: &str| queue.part_of().text(id);
+    let other = (0..).map(|number| format!("id-{number}"));
+    let mut other = other.filter(|id| part(id) != part("id-0"));
+    ("id-0".to_owned(), other.next().unwrap())
+}
+
+async fn ready(queue: &PartitionedQueue) -> Vec<u64> {
+    queue.stats_by_part().await.unwrap().iter().map(|part| part.ready).collect()
+}
+
+fn done(jobs: &[Delivery]) -> Vec<Settlement> {
+    let settle =
+        |job: &Delivery| Settlement::new(job.receipt.clone(), Disposition::Done);
+    jobs.iter().map(settle).collect()
+}
+
+/// R4, R16: ids and unique keys hold for the whole queue, and their jobs are in several
+/// parts.
+#[tokio::test]
+async fn ids_and_keys_are_known_in_the_whole_queue() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+    let keyed = |number: u32| {
+        NewJob::new("job").unique(UniqueKey::new(format!("key-{number}")).unwrap())
+    };
+    for number in 0..20 {
+        for job in [with_id(&format!("id-{number}")), keyed(number)] {
+            let first = queue.push(std::slice::from_ref(&job), None).await.unwrap();
+            let again = queue.push(&[job], None).await.unwrap();
+
+            assert!(matches!(first[..], [Pushed::Stored(_)]), "{first:?}");
+            assert!(matches!(again[..], [Pushed::Duplicate { .. }]), "{again:?}");
+        }
+    }
+    let ready = ready(&queue).await;
+    assert_eq!(ready.iter().sum::<u64>(), 40);
+    assert!(ready.iter().all(|jobs| *jobs > 0), "{ready:?}");
+}
+
+/// R4: a call with a token can be repeated.
+#[tokio::test]
+async fn a_call_with_a_token_is_repeated_at_the_same_part() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+    for number in 0..10 {
+        let token = PushToken::new(format!("call-{number}")).unwrap();
+        let first = queue.push(&["1".into(), "2".into()], Some(&token)).await.unwrap();
+        let again = queue.push(&["1".into(), "2".into()], Some(&token)).await.unwrap();
+
+        assert_eq!(first, again);
+    }
+    assert_eq!(queue.stats().await.unwrap().ready, 20);
+}
+
+/// R5: a call whose ids lead to different parts is refused, and nothing is stored.
+#[tokio::test]
+async fn a_call_that_leads_apart_is_refused() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+    let (one, other) = ids_that_lead_apart(&queue);
+
+    let refused = queue.push(&[with_id(&one), with_id(&other)], None).await;
+
+    let error = refused.unwrap_err();
+    assert!(matches!(error, Error::Invalid { .. }), "{error}");
+    assert!(error.to_string().contains("push such jobs by calls of their own"));
+    assert_eq!(queue.stats().await.unwrap().ready, 0);
+}
+
+/// Calls without ids, keys and tokens go to the parts in turn, each to one part.
+#[tokio::test]
+async fn plain_calls_go_in_turn() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+
+    for _ in 0..12 {
+        queue.push(&["1".into(), "2".into()], None).await.unwrap();
+    }
+
+    assert_eq!(ready(&queue).await, [8, 8, 8]);
+}
+
+/// While every part has jobs, each serves a third of 10,000 jobs, within 5 %, whether
+/// the worker has one slot or several.
+#[tokio::test]
+async fn parts_with_jobs_have_equal_shares() {
+    for slots in [1, 8] {
+        let queue = in_memory();
+        for (part, own) in queue.parts().iter().enumerate() {
+            let jobs = (0..4500).map(|_| NewJob::new(part.to_string()));
+            let jobs: Vec<_> = jobs.collect();
+            for page in jobs.chunks(900) {
+                own.push(page, None).await.unwrap();
+            }
+        }
+        let (mut held, mut served) = (Vec::new(), BTreeMap::<_, u32>::new());
+
+        while served.values().sum::<u32>() < 10_000 {
+            let both = queue.settle_and_claim(&done(&held), &ask(slots)).await;
+            both.settled.unwrap();
+            held = both.claimed.unwrap();
+            assert_eq!(held.len(), slots as usize);
+            for job in &held {
+                *served.entry(job.payload.clone()).or_default() += 1;
+            }
+        }
+
+        let is_a_third = |jobs: &u32| (3167..=3500).contains(jobs);
+        assert!(served.values().all(is_a_third), "{slots} slots: {served:?}");
+    }
+}
+
+/// R7: settlements and heartbeats of jobs of several parts are answered in the order of
+/// the call, and a lost lease does not affect the others.
+#[tokio::test]
+async fn receipts_lead_back_to_their_parts() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+    for _ in 0..3 {
+        queue.push(&["1".into(), "2".into()], None).await.unwrap();
+    }
+    let jobs = queue.claim(&ask(10)).await.unwrap();
+    assert_eq!(jobs.len(), 6);
+    let settled = queue.settle(&done(&jobs[2..3])).await.unwrap();
+    assert_eq!(settled, [Settled::Applied]);
+    let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
+
+    let extended = queue.extend(&ask(1).worker, &held, LEASE).await.unwrap();
+    let settled = queue.settle(&done(&jobs)).await.unwrap();
+
+    for at in 0..6 {
+        let is_lost = at == 2;
+        assert_eq!(extended[at] == Extended::LeaseLost, is_lost, "{extended:?}");
+        assert_eq!(settled[at] == Settled::LeaseLost, is_lost, "{settled:?}");
+    }
+    assert_eq!(queue.stats().await.unwrap().finished, 6);
+}
+
+/// A push to any part wakes a claim that waits on all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_to_any_part_wakes_a_waiting_claim() {
+    let servers = [Server::start()];
+    let queue = Arc::new(on(&servers, 3).await);
+    for part in 0..3 {
+        let waiting = Arc::clone(&queue);
+        let asked = ask(1).wait(Duration::from_secs(20));
+        let claim = tokio::spawn(async move { waiting.claim(&asked).await });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let began = Instant::now();
+
+        queue.parts()[part].push(&["job".into()], None).await.unwrap();
+
+        assert_eq!(claim.await.unwrap().unwrap().len(), 1, "part {part}");
+        assert!(began.elapsed() < WOKEN, "part {part} after {:?}", began.elapsed());
+    }
+}
+
+/// A claim that waits through a pause finds nothing, and the resume wakes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_wakes_a_waiting_claim() {
+    let servers = [Server::start()];
+    let queue = Arc::new(on(&servers, 3).await);
+    queue.push(&["job".into()], None).await.unwrap();
+    queue.pause().await.unwrap();
+    assert!(queue.stats().await.unwrap().paused);
+    let waiting = Arc::clone(&queue);
+    let asked = ask(1).wait(Duration::from_secs(20));
+    let claim = tokio::spawn(async move { waiting.claim(&asked).await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!claim.is_finished());
+    let began = Instant::now();
+
+    queue.resume().await.unwrap();
+
+    assert_eq!(claim.await.unwrap().unwrap().len(), 1);
+    assert!(began.elapsed() < WOKEN, "after {:?}", began.elapsed());
+}
+
+/// The number of scripts that clients have run on the server.
+fn scripts_run(server: &Server) -> u64 {
+    let stats = server.command(&[b"INFO", b"commandstats"]);
+    let stats = String::from_utf8(stats).unwrap();
+    let calls = stats.lines().filter_map(|line| {
+        let rest = line.strip_prefix("cmdstat_evalsha:calls=")?;
+        rest.split(',').next()?.parse::<u64>().ok()
+    });
+    calls.sum()
+}
+
+/// A claim that waits on three parts looks at each only every two seconds, also while the
+/// queue is paused and has jobs.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_claim_does_not_poll() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+    for is_paused in [false, true] {
+        if is_paused {
+            queue.pause().await.unwrap();
+            queue.push(&["job".into()], None).await.unwrap();
+        }
+        let before = scripts_run(&servers[0]);
+
+        let jobs = queue.claim(&ask(1).wait(Duration::from_secs(3))).await.unwrap();
+
+        assert_eq!(jobs.len(), 0);
+        let scripts = scripts_run(&servers[0]) - before;
+        // A look before the wait, one that notices the pause, one after two seconds, and
+        // one at the end. A claim that polls would run hundreds of scripts.
+        assert!(scripts <= 20, "{scripts} scripts, paused: {is_paused}");
+    }
+}
+
+/// R6: a claim takes at most 1 MiB from all parts together. The jobs that it leaves
+/// behind were not delivered.
+#[tokio::test]
+async fn a_claim_of_several_parts_keeps_to_its_bytes() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+    for part in queue.parts() {
+        part.push(&[vec![7; 300 << 10].into()], None).await.unwrap();
+        part.push(&[vec![7; 600 << 10].into()], None).await.unwrap();
+    }
+    let mut bytes = Vec::new();
+    loop {
+        let jobs = queue.claim(&ask(6)).await.unwrap();
+        if jobs.is_empty() {
+            break;
+        }
+        let total: usize = jobs.iter().map(|job| job.payload.len()).sum();
+        assert!(total <= ClaimRequest::MAX_BYTES, "{total}");
+        assert!(jobs.iter().all(|job| job.attempt() == 1));
+        bytes.push(total);
+    }
+    assert_eq!(bytes.iter().sum::<usize>(), 3 * (900 << 10));
+}
+
+/// An operator sees and changes the jobs of all parts as those of one queue.
+#[tokio::test]
+async fn an_operator_sees_one_queue() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+    let mut ids = Vec::new();
+    for number in 0..9 {
+        let pushed = queue.push(&[number.to_string().into()], None).await.unwrap();
+        ids.push(pushed[0].job().clone());
+    }
+    for limit in [1, 2, 4, 100] {
+        let mut request =
+            PeekRequest::new(JobState::Ready, NonZeroU32::new(limit).unwrap());
+        let mut seen = Vec::new();
+        loop {
+            let page = queue.peek(&request).await.unwrap();
+            assert!(page.jobs.len() <= limit as usize);
+            seen.extend(page.jobs.into_iter().filter_map(|job| job.id));
+            let Some(next) = page.next else { break };
+            request = request.after(next);
+        }
+        seen.sort();
+        let mut all = ids.clone();
+        all.sort();
+        assert_eq!(seen, all, "pages of {limit}");
+    }
+    let removed = Cancelled::Removed(JobState::Ready);
+    assert_eq!(queue.cancel(&ids[4]).await.unwrap(), removed);
+    assert_eq!(queue.cancel(&ids[4]).await.unwrap(), Cancelled::NotFound);
+
+    let jobs = queue.claim(&ask(10)).await.unwrap();
+    let dead = Disposition::Dead { error: "no".to_owned() };
+    let buried =
+        jobs.iter().map(|job| Settlement::new(job.receipt.clone(), dead.clone()));
+    queue.settle(&buried.collect::<Vec<_>>()).await.unwrap();
+    let some = Selection::Only(ids[..2].to_vec());
+    assert_eq!(queue.redrive(&some).await.unwrap().moved, 2);
+    assert_eq!(queue.purge_dead(&Selection::All).await.unwrap(), 6);
+    assert_eq!(queue.audit().await.unwrap().problems, Vec::<String>::new());
+    assert_eq!(queue.purge().await.unwrap(), 2);
+}
+
+/// While a node is down, jobs of the others are pushed, claimed and settled. A call that
+/// needs the dead node says so. When the node is back, its jobs are claimed.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_others_go_on_while_a_node_is_down() {
+    let mut servers = [Server::start(), Server::start(), Server::start()];
+    let queue = on(&servers, 3).await;
+    for part in queue.parts() {
+        part.push(&["before".into()], None).await.unwrap();
+    }
+    let held = queue.claim(&ask(3)).await.unwrap();
+    assert_eq!(held.len(), 3);
+    servers[1].kill();
+
+    let error = queue.settle(&done(&held)).await.unwrap_err();
+    assert_eq!(error.effect(), Effect::Maybe, "{}", error.full_message());
+    for _ in 0..9 {
+        queue.push(&["meanwhile".into()], None).await.unwrap();
+    }
+    let mut taken = 0;
+    while taken < 9 {
+        let asked = ask(2).wait(Duration::from_secs(10));
+        let jobs = queue.claim(&asked).await.unwrap();
+        assert!(!jobs.is_empty(), "{taken} of 9 jobs");
+        taken += jobs.len();
+        queue.settle(&done(&jobs)).await.unwrap();
+    }
+    assert_eq!(queue.stats().await.unwrap_err().effect(), Effect::No);
+
+    servers[1].restart();
+    let back = queue.parts()[1].push(&["back".into()], None).await;
+    back.unwrap();
+    let jobs = queue.claim(&ask(1).wait(Duration::from_secs(20))).await.unwrap();
+    assert_eq!(&jobs[0].payload[..], b"back");
+}
+
+/// R10: while a node is down, a heartbeat keeps the leases on the other nodes, and its
+/// results for the leases on the dead node are `Unknown`. If no node answers, the heartbeat
+/// fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_keeps_the_leases_of_the_other_nodes() {
+    let mut servers = [Server::start(), Server::start()];
+    let queue = on(&servers, 2).await;
+    for (number, part) in queue.parts().iter().enumerate() {
+        part.push(&[NewJob::new(number.to_string())], None).await.unwrap();
+    }
+    let worker = WorkerId::new("worker").unwrap();
+    let jobs = queue.claim(&ask(2)).await.unwrap();
+    let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
+
+    servers[1].kill();
+    let extended = queue.extend(&worker, &held, LEASE).await.unwrap();
+    for (job, extended) in jobs.iter().zip(&extended) {
+        let is_kept = matches!(extended, Extended::Until(_));
+        assert!(is_kept || *extended == Extended::Unknown, "{extended:?}");
+        assert_eq!(is_kept, &job.payload[..] == b"0", "{extended:?}");
+    }
+    assert_eq!(extended.len(), 2);
+
+    servers[0].kill();
+    let error = queue.extend(&worker, &held, LEASE).await.unwrap_err();
+    assert!(error.full_message().contains("extend"), "{}", error.full_message());
+}
+
+/// A claim fails if no part can be reached.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_fails_if_every_node_is_down() {
+    let mut servers = [Server::start(), Server::start()];
+    let queue = on(&servers, 2).await;
+    servers.iter_mut().for_each(Server::kill);
+
+    let error = queue.claim(&ask(1).wait(Duration::from_secs(5))).await.unwrap_err();
+
+    assert!(matches!(error, Error::Unavailable { .. } | Error::Interrupted { .. }));
+}

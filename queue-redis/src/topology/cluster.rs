@@ -1,0 +1,179 @@
+//! Finds the master of a slot in a Redis Cluster.
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use redis::{ErrorKind, RedisError, RedisResult, Value, from_redis_value_ref};
+
+use super::{Address, address::listed};
+use crate::{RedisConfig, error::MISCONFIGURED, link::Link};
+
+/// The nodes of a cluster, as far as this client knows them.
+pub(crate) struct Cluster {
+    /// The nodes that the URL names.
+    named: Vec<Address>,
+    learned: Mutex<Learned>,
+}
+
+/// What the cluster's nodes have reported. Clients of several queues share it.
+#[derive(Default)]
+struct Learned {
+    /// All nodes that an answer named. Some of them may still run when those of the URL
+    /// do not.
+    nodes: Vec<Address>,
+    /// For each slot, the master that the last redirection named. It is used for one
+    /// new connection.
+    moved: HashMap<u16, Address>,
+}
+
+/// The answer of one node: which master serves the slot, and which nodes the cluster
+/// has.
+struct Answer {
+    node: Address,
+    link: Link,
+    master: Option<Address>,
+    nodes: Vec<Address>,
+}
+
+impl Cluster {
+    pub(super) fn new(named: Vec<Address>) -> Self {
+        Self { named, learned: Mutex::default() }
+    }
+
+    /// Remembers that a node named `address` as the master of the slot.
+    pub(crate) fn moved(&self, slot: u16, address: Address) {
+        self.learned().moved.insert(slot, address);
+    }
+
+    /// Connects to the master of the configuration's slot.
+    ///
+    /// # Errors
+    /// When no node can be reached, when none of them names a master of the slot, or
+    /// when the configuration is not for a queue.
+    pub(crate) async fn connect(&self, config: &RedisConfig) -> RedisResult<Link> {
+        let slot = config.slot.ok_or_else(without_queue)?;
+        let moved = self.learned().moved.remove(&slot);
+        if let Some(master) = moved
+            && let Ok(link) = connect_to(config, &master).await
+        {
+            return Ok(link);
+        }
+        let nodes = self.nodes();
+        let asking = nodes.iter().map(|node| ask(config, node, slot));
+        let mut answers: FuturesUnordered<_> = asking.collect();
+        let mut failure = None;
+        while let Some(answer) = answers.next().await {
+            let connected = match answer {
+                Ok(answer) => self.use_answer(config, answer, slot).await,
+                Err(error) => Err(error),
+            };
+            match connected {
+                Ok(link) => return Ok(link),
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.unwrap_or_else(|| without_master(slot)))
+    }
+
+    async fn use_answer(
+        &self,
+        config: &RedisConfig,
+        answer: Answer,
+        slot: u16,
+    ) -> RedisResult<Link> {
+        if !answer.nodes.is_empty() {
+            self.learned().nodes = answer.nodes;
+        }
+        let master = answer.master.ok_or_else(|| without_master(slot))?;
+        if master == answer.node {
+            return Ok(answer.link);
+        }
+        connect_to(config, &master).await
+    }
+
+    /// The nodes to ask: those of the URL, and those that an answer named.
+    fn nodes(&self) -> Vec<Address> {
+        let mut nodes = self.named.clone();
+        let learned = self.learned();
+        nodes.extend(
+            learned.nodes.iter().filter(|it| !self.named.contains(it)).cloned(),
+        );
+        nodes
+    }
+
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn connect_to(config: &RedisConfig, node: &Address) -> RedisResult<Link> {
+    Link::connect(config, node, config.info.redis_settings()).await
+}
+
+async fn ask(config: &RedisConfig, node: &Address, slot: u16) -> RedisResult<Answer> {
+    let mut link = connect_to(config, node).await?;
+    let mut asking = redis::cmd("CLUSTER");
+    asking.arg("SLOTS");
+    let slots: RedisResult<Value> = link.ask(&asking, config.connect_timeout).await;
+    let slots = slots.map_err(|error| explained(node, error))?;
+    let (mut master, mut nodes) = (None, Vec::new());
+    for range in slots.as_sequence().unwrap_or_default() {
+        let Some([first, last, servers @ ..]) = range.as_sequence() else { continue };
+        let (first, last): (u16, u16) =
+            (from_redis_value_ref(first)?, from_redis_value_ref(last)?);
+        let mut servers = servers.iter().filter_map(|server| read(server, node));
+        let of_range = servers.next();
+        if (first..=last).contains(&slot) {
+            master.clone_from(&of_range);
+        }
+        nodes.extend(of_range.into_iter().chain(servers));
+    }
+    Ok(Answer { node: node.clone(), link, master, nodes })
+}
+
+/// Reads the host and port of one server from the reply to CLUSTER SLOTS.
+fn read(server: &Value, sender: &Address) -> Option<Address> {
+    let [host, port, ..] = server.as_sequence()? else { return None };
+    let host: Option<String> = from_redis_value_ref(host).ok()?;
+    let port = from_redis_value_ref(port).ok()?;
+    Some(Address::told(&host.unwrap_or_default(), port, sender))
+}
+
+/// Returns the error for a server that is not a cluster node: it says which form of URL
+/// the server needs.
+fn explained(node: &Address, error: RedisError) -> RedisError {
+    let is_plain =
+        error.detail().is_some_and(|it| it.contains("cluster support disabled"));
+    if !is_plain {
+        return error;
+    }
+    let text = format!("{node} is not a node of a Redis Cluster: use redis://{node}");
+    (ErrorKind::InvalidClientConfig, MISCONFIGURED, text).into()
+}
+
+fn without_queue() -> RedisError {
+    let text = "a cluster is used queue by queue: to list queues, name one node after \
+                the other by redis://HOST:PORT";
+    (ErrorKind::InvalidClientConfig, MISCONFIGURED, text.to_owned()).into()
+}
+
+fn without_master(slot: u16) -> RedisError {
+    let text = format!("no node of the cluster names a master of the slot {slot}");
+    io::Error::new(io::ErrorKind::NotConnected, text).into()
+}
+
+impl fmt::Display for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&listed(&self.named))
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cluster({self})")
+    }
+}

@@ -1,0 +1,197 @@
+//! Moves connections to the new master as soon as a sentinel announces it.
+//!
+//! ```text
+//!  fail-over -> each sentinel publishes +switch-master -> this client closes its
+//!  connections to any other server -> the calls on them end, the next ones reconnect
+//! ```
+//!
+//! Without it a claim that waits on a master that was cut off would go on to wait there:
+//! its connection does not break, and nothing is pushed to that server any more. Each
+//! sentinel of the URL is listened to on a connection of its own, because one of them may
+//! be cut off together with the master. An announcement that is wrong does no harm: each
+//! new connection asks all sentinels again.
+
+use std::{
+    io,
+    sync::{Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use redis::{PushInfo, PushKind, RedisConnectionInfo, RedisResult, Value};
+use tokio::{
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    task::AbortHandle,
+    time::timeout,
+};
+
+use super::{Address, Sentinels, Topology};
+use crate::{
+    RedisConfig,
+    link::{Link, WeakLink},
+};
+
+const CHANNEL: &str = "+switch-master";
+
+/// The pause before a sentinel that cannot be listened to is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The connections to the master, and the tasks that listen to the sentinels.
+#[derive(Default)]
+pub(super) struct Switches(Mutex<Followed>);
+
+#[derive(Default)]
+struct Followed {
+    links: Vec<(Address, WeakLink)>,
+    listeners: Vec<AbortHandle>,
+}
+
+impl Switches {
+    /// Closes the connection when a sentinel announces another master than `server`.
+    /// Starts listening to the sentinels, on the caller's runtime, unless this already
+    /// happens.
+    pub(super) fn follow(
+        &self,
+        (server, link): (Address, &Link),
+        listener: impl Fn() -> Vec<AbortHandle>,
+    ) {
+        let mut followed = self.lock();
+        followed.links.retain(|(_, link)| link.is_open());
+        followed.links.push((server, link.downgrade()));
+        // The tasks end together with the runtime that they are on.
+        followed.listeners.retain(|task| !task.is_finished());
+        if followed.listeners.is_empty() {
+            followed.listeners = listener();
+        }
+    }
+
+    /// Closes the connections to all servers but the new master.
+    fn announced(&self, master: &Address) {
+        self.others(master, WeakLink::close);
+    }
+
+    /// Lets new calls use another connection if they are not on this master. The sentinel
+    /// that names it may not know yet that another one was promoted, so no call may be
+    /// broken off.
+    fn named(&self, master: &Address) {
+        self.others(master, WeakLink::retire);
+    }
+
+    /// Calls `leave` for each connection to another server than `master`.
+    fn others(&self, master: &Address, leave: impl Fn(&WeakLink)) {
+        let followed = self.lock();
+        let others = followed.links.iter().filter(|(server, _)| server != master);
+        others.for_each(|(_, link)| leave(link));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Followed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Switches {
+    fn drop(&mut self) {
+        for listener in &self.lock().listeners {
+            listener.abort();
+        }
+    }
+}
+
+/// A sentinel that is listened to.
+pub(super) struct Listener {
+    sentinels: Weak<Sentinels>,
+    sentinel: Address,
+    service: String,
+    settings: RedisConnectionInfo,
+    /// How to connect. It must not hold the sentinels, which would then never be dropped.
+    config: RedisConfig,
+}
+
+impl Listener {
+    pub(super) fn new(
+        sentinels: &Weak<Sentinels>,
+        sentinel: &Address,
+        (service, settings): (&str, RedisConnectionInfo),
+        config: &RedisConfig,
+    ) -> Self {
+        let config = RedisConfig { topology: Topology::Server, ..config.clone() };
+        Self {
+            sentinels: sentinels.clone(),
+            sentinel: sentinel.clone(),
+            service: service.to_owned(),
+            settings,
+            config,
+        }
+    }
+
+    /// Listens in a task of the current runtime until the task is aborted.
+    pub(super) fn spawn(self) -> AbortHandle {
+        tokio::spawn(self.run().boxed()).abort_handle()
+    }
+
+    async fn run(self) {
+        loop {
+            if let Err(error) = self.listen().await {
+                let sentinel = &self.sentinel;
+                tracing::debug!(%sentinel, %error, "cannot listen for a new master");
+            }
+            self.config.environment.clock().sleep(PAUSE).await;
+        }
+    }
+
+    /// Subscribes, and passes on each announcement until the connection ends.
+    async fn listen(&self) -> RedisResult<()> {
+        let (sender, mut pushes) = mpsc::unbounded_channel();
+        let subscribing = timeout(self.config.connect_timeout, self.subscribe(sender));
+        let _link = subscribing.await.map_err(io::Error::from)??;
+        self.pass_on(&mut pushes).await;
+        Ok(())
+    }
+
+    /// Subscribes, and passes on what was announced before the subscription.
+    async fn subscribe(&self, pushes: UnboundedSender<PushInfo>) -> RedisResult<Link> {
+        let Self { config, sentinel, settings, .. } = self;
+        let mut link = Link::subscribing(config, sentinel, settings, pushes).await?;
+        link.conn.subscribe(CHANNEL).await?;
+        let mut asking = redis::cmd("SENTINEL");
+        asking.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.service);
+        let master: Option<(String, u16)> =
+            link.ask(&asking, config.connect_timeout).await?;
+        if let Some((host, port)) = master {
+            self.tell(&host, port, Switches::named);
+        }
+        Ok(link)
+    }
+
+    async fn pass_on(&self, pushes: &mut UnboundedReceiver<PushInfo>) {
+        while let Some(push) = pushes.recv().await {
+            match push.kind {
+                PushKind::Message => {
+                    if let Some((host, port)) = self.new_master(&push.data) {
+                        self.tell(&host, port, Switches::announced);
+                    }
+                }
+                PushKind::Disconnection => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads `SERVICE OLD-HOST OLD-PORT HOST PORT`. `None` for another service.
+    fn new_master(&self, message: &[Value]) -> Option<(String, u16)> {
+        let text: String = redis::from_redis_value_ref(message.last()?).ok()?;
+        let mut words = text.split(' ');
+        if words.next()? != self.service {
+            return None;
+        }
+        let host = words.nth(2)?.to_owned();
+        Some((host, words.next()?.parse().ok()?))
+    }
+
+    fn tell(&self, host: &str, port: u16, tell: fn(&Switches, &Address)) {
+        if let Some(sentinels) = self.sentinels.upgrade() {
+            let master = Address::told(host, port, &self.sentinel);
+            tell(&sentinels.switches, &master);
+        }
+    }
+}

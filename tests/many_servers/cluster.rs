@@ -1,0 +1,271 @@
+//! `redis-cluster://`: the master of the queue's slot serves the queue.
+
+use std::time::Duration;
+
+use relq::{NewJob, ReliableQueueExt as _, error::Effect};
+use relq_conformance::server::{Node, Server};
+
+use crate::fixture::{drain, eventually, numbers, open, push, push_all, refusal};
+
+/// The slot of the queue `emails`, by `CLUSTER KEYSLOT`.
+const SLOT: &str = "3728";
+
+/// A cluster of masters that share the slots evenly. The queue is on the first.
+struct Cluster(Vec<Node>);
+
+impl Cluster {
+    async fn start(masters: usize) -> Self {
+        let nodes: Vec<_> = (0..masters).map(|_| Node::in_a_cluster()).collect();
+        let share = 16_384_usize.div_ceil(masters);
+        for (at, node) in nodes.iter().enumerate() {
+            let last = (share * (at + 1)).min(16_384) - 1;
+            let slots = [(share * at).to_string(), last.to_string()];
+            let added = node.ask(&["CLUSTER", "ADDSLOTSRANGE", &slots[0], &slots[1]]);
+            assert_eq!(added, "+OK\r\n");
+        }
+        let this = Self(nodes);
+        for node in &this.0[1..] {
+            this.meet(node);
+        }
+        for node in &this.0 {
+            let all = format!("cluster_known_nodes:{masters}");
+            eventually("the cluster forms", || {
+                let info = node.ask(&["CLUSTER", "INFO"]);
+                info.contains("cluster_state:ok") && info.contains(&all)
+            })
+            .await;
+        }
+        this
+    }
+
+    fn meet(&self, node: &Node) {
+        let bus = node.ask(&["CONFIG", "GET", "cluster-port"]);
+        let bus = bus.lines().last().unwrap().to_owned();
+        let port = node.port().to_string();
+        self.0[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+    }
+
+    fn url(&self, backend: &str) -> String {
+        let hosts = self.0.iter().map(Node::address).collect::<Vec<_>>().join(",");
+        format!("{backend}+redis-cluster://{hosts}")
+    }
+
+    /// Begins to move the slot of the queue from one node to another.
+    fn begin_move(&self, from: usize, to: usize) {
+        let (from_id, to_id) = (id(&self.0[from]), id(&self.0[to]));
+        let importing = ["CLUSTER", "SETSLOT", SLOT, "IMPORTING", &from_id];
+        assert_eq!(self.0[to].ask(&importing), "+OK\r\n");
+        let migrating = ["CLUSTER", "SETSLOT", SLOT, "MIGRATING", &to_id];
+        assert_eq!(self.0[from].ask(&migrating), "+OK\r\n");
+    }
+
+    /// Moves the keys of the slot, one after the other.
+    fn move_keys(&self, from: usize, to: usize) {
+        let port = self.0[to].port().to_string();
+        loop {
+            let keys = self.0[from].ask(&["CLUSTER", "GETKEYSINSLOT", SLOT, "1"]);
+            let Some(key) = keys.lines().nth(2).map(str::to_owned) else { return };
+            let moving = ["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"];
+            let moved = self.0[from].ask(&moving);
+            assert!(moved == "+OK\r\n" || moved == "+NOKEY\r\n", "{moved}");
+        }
+    }
+
+    fn end_move(&self, to: usize) {
+        let owner = id(&self.0[to]);
+        for node in [to, 0, 1] {
+            let told = self.0[node].ask(&["CLUSTER", "SETSLOT", SLOT, "NODE", &owner]);
+            assert_eq!(told, "+OK\r\n");
+        }
+    }
+}
+
+fn id(node: &Node) -> String {
+    node.ask(&["CLUSTER", "MYID"]).lines().nth(1).unwrap().to_owned()
+}
+
+/// R1, R4: a slot moves from node to node and back while jobs are pushed and run. Each
+/// push is stored once, and each job is delivered.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_job_is_lost_or_doubled_while_the_slot_moves() {
+    let cluster = Cluster::start(2).await;
+    for backend in ["zset", "stream", "circular", "processing-list"] {
+        let producer = open(&cluster.url(backend)).await;
+        let worker = open(&cluster.url(backend)).await;
+
+        let pushing = tokio::spawn(async move {
+            push_all(&*producer, numbers(400)).await;
+        });
+        let working = tokio::spawn(async move {
+            let done = drain(&*worker, 400).await;
+            (done, worker)
+        });
+        for (from, to) in [(0, 1), (1, 0), (0, 1), (1, 0)] {
+            cluster.begin_move(from, to);
+            cluster.move_keys(from, to);
+            cluster.end_move(to);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+
+        pushing.await.unwrap();
+        let (done, worker) = working.await.unwrap();
+        assert_eq!(done, numbers(400).collect());
+        let stats = worker.stats().await.unwrap();
+        assert_eq!(
+            (stats.ready, stats.leased, stats.finished),
+            (0, 0, 400),
+            "{backend}"
+        );
+        worker.purge().await.unwrap();
+        relq::redis::unmark(&cluster.url(backend), &crate::fixture::name())
+            .await
+            .unwrap();
+    }
+}
+
+/// R21: a push on a new connection is repeated while the nodes do not agree which of them
+/// serves the slot. A queue has a connection for each runtime.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_on_a_new_connection_waits_for_the_slot() {
+    let cluster = Cluster::start(2).await;
+    let queue = open(&cluster.url("zset")).await;
+    queue.push_one("first".into()).await.unwrap();
+    cluster.begin_move(0, 1);
+    cluster.move_keys(0, 1);
+    // The old node names the new one, which does not serve the slot yet.
+    let told = ["CLUSTER", "SETSLOT", SLOT, "NODE", &id(&cluster.0[1])];
+    assert_eq!(cluster.0[0].ask(&told), "+OK\r\n");
+
+    let pushing = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(queue.push_one("second".into())).unwrap();
+        queue
+    });
+    let refuses = || {
+        let errors = cluster.0[1].ask(&["INFO", "errorstats"]);
+        errors.contains("errorstat_MOVED")
+    };
+    eventually("the new node refuses", refuses).await;
+    cluster.end_move(1);
+
+    let queue = pushing.join().unwrap();
+    assert_eq!(drain(&*queue, 2).await.len(), 2);
+}
+
+/// R21: a call that waits for replicas is not made at the node to which the slot is
+/// moving, because that node may not have the marker yet. It changes nothing until the
+/// slot has moved.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_for_replicas_waits_for_the_slot() {
+    let cluster = Cluster::start(2).await;
+    let url = cluster.url("zset");
+    let options = "replicas=1&replica_timeout=100ms&response_timeout=500ms";
+    let queue = open(&format!("{url}?{options}")).await;
+    // The cluster has no replica, so the job is stored and not confirmed.
+    let error = queue.push_one("first".into()).await.unwrap_err();
+    assert!(matches!(error, relq::Error::NotReplicated { .. }), "{error:?}");
+    drain(&*open(&url).await, 1).await;
+
+    cluster.begin_move(0, 1);
+    let error = queue.push_one("second".into()).await.unwrap_err();
+
+    assert_eq!(error.effect(), Effect::No, "{}", error.full_message());
+    let ready = ["LLEN", "emails"];
+    assert!(cluster.0[0].ask(&ready).starts_with("-ASK"));
+    cluster.move_keys(0, 1);
+    cluster.end_move(1);
+    assert_eq!(cluster.0[1].ask(&ready), ":0\r\n");
+}
+
+/// A waiting claim gets a job that is pushed after its slot has moved.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_claim_follows_the_slot() {
+    let cluster = Cluster::start(2).await;
+    let (producer, worker) =
+        (open(&cluster.url("zset")).await, open(&cluster.url("zset")).await);
+    push(&*producer, "first").await;
+    drain(&*worker, 1).await;
+    let waiting = tokio::spawn(async move { drain(&*worker, 1).await });
+    eventually("the claim waits", || {
+        cluster.0[0].ask(&["INFO", "clients"]).contains("blocked_clients:2")
+    })
+    .await;
+
+    cluster.begin_move(0, 1);
+    cluster.move_keys(0, 1);
+    cluster.end_move(1);
+    push(&*producer, "second").await;
+
+    assert!(waiting.await.unwrap().contains("second"));
+}
+
+/// R1: after the replica of a dead master was promoted, the client uses the queue
+/// there. It knows the replica from the answer of another node.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_served_by_the_promoted_replica() {
+    let mut cluster = Cluster::start(3).await;
+    let replica = Node::in_a_cluster();
+    cluster.meet(&replica);
+    let master = id(&cluster.0[0]);
+    eventually("the replica knows its master", || {
+        replica.ask(&["CLUSTER", "REPLICATE", &master]) == "+OK\r\n"
+    })
+    .await;
+    let queue = open(&cluster.url("zset")).await;
+    push(&*queue, "before").await;
+    eventually("the replica has the job", || {
+        let info = replica.ask(&["INFO", "replication"]);
+        info.contains("master_link_status:up")
+            && replica.ask(&["DBSIZE"]) == cluster.0[0].ask(&["DBSIZE"])
+    })
+    .await;
+
+    cluster.0[0].kill();
+    push(&*queue, "after").await;
+
+    let done = drain(&*queue, 2).await;
+    assert_eq!(done.into_iter().collect::<Vec<_>>(), ["after", "before"]);
+}
+
+/// A completion for a queue in another slot is pushed to the node of that slot (B5).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completion_reaches_a_queue_on_another_node() {
+    use relq::batch::{BatchId, NewBatch, OnComplete};
+
+    let cluster = Cluster::start(2).await;
+    let url = cluster.url("stream");
+    let queue = open(&url).await;
+    // The slot of `foo` is 12182, on the second node.
+    let elsewhere = relq::QueueName::new("foo").unwrap();
+    let completion = OnComplete::new(NewJob::new("join")).queue(elsewhere.clone());
+    let id = BatchId::new("nightly").unwrap();
+    let batch = NewBatch::new(id.clone()).on_complete(completion);
+    let batches = queue.batch_queue().unwrap();
+
+    batches.create(&batch).await.unwrap();
+    batches.seal(&id).await.unwrap();
+
+    let there = relq::connect(&url, &elsewhere).await.unwrap();
+    assert_eq!(drain(&*there, 1).await.into_iter().collect::<Vec<_>>(), ["join"]);
+}
+
+/// The wrong kind of URL is refused, and the error names the right one.
+#[tokio::test]
+async fn the_error_names_the_right_url() {
+    let cluster = Cluster::start(2).await;
+    let server = Server::start_on_tcp();
+
+    let plain = server.url().replace("redis://", "redis-cluster://");
+    let plain = refusal(&plain).await;
+    let node = refusal(&format!("redis://{}", cluster.0[1].address())).await;
+    let keyspace = refusal(&cluster.url("keyspace")).await;
+    let dead = refusal("redis-cluster://127.0.0.1:1,127.0.0.1:2").await;
+
+    assert!(
+        plain.contains("is not a node of a Redis Cluster: use redis://"),
+        "{plain}"
+    );
+    assert!(node.contains("redis-cluster://HOST:PORT"), "{node}");
+    assert!(keyspace.contains("a whole database on one server"), "{keyspace}");
+    assert!(dead.contains("unavailable"), "{dead}");
+}

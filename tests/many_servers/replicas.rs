@@ -1,0 +1,265 @@
+//! `?replicas=N`: a push or a settlement returns only when replicas have it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use relq::{
+    ClaimRequest, Disposition, Error, NewJob, PushToken, Queue, ReliableQueueExt,
+    Settlement, WorkerId,
+    error::Effect,
+    worker::{Failure, JobContext, Worker},
+};
+use relq_conformance::server::Node;
+
+use crate::{
+    fixture::{
+        LIMIT, drain, eventually, master_and_replica, name, numbers, open,
+        open_after_fail_over,
+    },
+    sentinel::Watched,
+};
+
+const BACKENDS: [&str; 5] =
+    ["zset", "processing-list", "circular", "keyspace", "stream"];
+
+/// The URL of a queue whose pushes and settlements wait for that many replicas.
+fn url(backend: &str, server: &Node, replicas: u32) -> String {
+    format!(
+        "{backend}+redis://{}?replicas={replicas}&replica_timeout=200ms",
+        server.address()
+    )
+}
+
+fn token() -> PushToken {
+    PushToken::new("one-call").unwrap()
+}
+
+fn assert_not_replicated<T: std::fmt::Debug>(outcome: Result<T, Error>, words: &str) {
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, Error::NotReplicated { .. }), "{error:?}");
+    assert_eq!(error.effect(), Effect::Maybe);
+    let message = error.full_message();
+    assert!(message.contains(words), "{message}");
+}
+
+/// Repeats the push until the thawed replica confirms it.
+async fn push_until_confirmed(queue: &dyn Queue, job: &[NewJob]) {
+    let start = Instant::now();
+    while let Err(error) = queue.push(job, Some(&token())).await {
+        assert!(matches!(error, Error::NotReplicated { .. }), "{error:?}");
+        assert!(start.elapsed() < LIMIT, "the replica is not in step: {error}");
+    }
+}
+
+/// How many times the server ran the command.
+fn calls_of(server: &Node, command: &str) -> u64 {
+    let stats = server.ask(&["INFO", "commandstats"]);
+    let line = stats.lines().find_map(|line| {
+        line.strip_prefix(&format!("cmdstat_{command}:calls="))?.split(',').next()
+    });
+    line.map_or(0, |calls| calls.parse().unwrap())
+}
+
+/// R1, R4, R21: if the replica does not answer, a push fails, and its error says that
+/// the job may be lost. A repetition of the push stores no second job, and also fails,
+/// even on the connection of another client. It succeeds once the replica has the first
+/// push.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_is_confirmed_when_a_replica_has_it() {
+    for backend in BACKENDS {
+        let (master, replica) = master_and_replica().await;
+        let url = url(backend, &master, 1);
+        let queue = open(&url).await;
+        queue.push_one("first".into()).await.unwrap();
+        let job = [NewJob::new("second")];
+
+        replica.freeze();
+        let words = "0 of 1 replicas had it after 200ms";
+        assert_not_replicated(queue.push(&job, Some(&token())).await, words);
+        let other = open(&url).await;
+        assert_not_replicated(other.push(&job, Some(&token())).await, words);
+
+        replica.thaw();
+        push_until_confirmed(&*other, &job).await;
+        assert_eq!(queue.stats().await.unwrap().ready, 2, "{backend}");
+        assert!(calls_of(&master, "wait") > 0, "{backend}");
+    }
+}
+
+/// R7: claims and heartbeats do not wait for replicas. A settlement does, and takes
+/// effect although it fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_do_not_wait_and_settlements_do() {
+    for backend in BACKENDS {
+        let (master, replica) = master_and_replica().await;
+        let queue = open(&url(backend, &master, 1)).await;
+        queue.push_one("job".into()).await.unwrap();
+        let worker = WorkerId::new("w").unwrap();
+        let lease = Duration::from_secs(30);
+
+        replica.freeze();
+        let ask = ClaimRequest::new(worker.clone(), lease);
+        let job = queue.claim_one(&ask).await.unwrap().unwrap();
+        let held = [job.receipt.clone()];
+        queue.extend(&worker, &held, lease).await.unwrap();
+        assert_not_replicated(queue.ack(&job.receipt).await, "0 of 1 replicas");
+
+        let stats = queue.stats().await.unwrap();
+        assert_eq!((stats.leased, stats.finished), (0, 1), "{backend}");
+    }
+}
+
+/// If no replica confirms a settlement, the worker still receives the jobs that the
+/// same call claims.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unconfirmed_settlement_keeps_the_claim_beside_it() {
+    let (master, replica) = master_and_replica().await;
+    let queue = open(&url("zset", &master, 1)).await;
+    for payload in ["one", "two"] {
+        queue.push_one(payload.into()).await.unwrap();
+    }
+    let ask = ClaimRequest::new(WorkerId::new("w").unwrap(), Duration::from_secs(30));
+    let one = queue.claim_one(&ask).await.unwrap().unwrap();
+    let done = [Settlement::new(one.receipt, Disposition::Done)];
+
+    replica.freeze();
+    let both = queue.settle_and_claim(&done, &ask).await;
+
+    assert_not_replicated(both.settled, "0 of 1 replicas");
+    assert_eq!(&both.claimed.unwrap()[0].payload[..], b"two");
+}
+
+/// A URL that asks for more replicas than exist leads to an error that says so. Without
+/// the option no call sends WAIT.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_error_counts_the_replicas() {
+    let (master, _replica) = master_and_replica().await;
+    let plain = open(&format!("zset+redis://{}", master.address())).await;
+    plain.push_one("job".into()).await.unwrap();
+    assert_eq!(calls_of(&master, "wait"), 0);
+
+    let queue = open(&url("zset", &master, 2)).await;
+    assert_not_replicated(queue.push_one("job".into()).await, "1 of 2 replicas");
+}
+
+/// R7: a worker whose replica is away for a while goes on when it is back. It runs no
+/// job again whose settlement took effect and was not confirmed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_outlives_the_absence_of_its_replica() {
+    let (master, replica) = master_and_replica().await;
+    let queue = open(&url("zset", &master, 1)).await;
+    let jobs = numbers(20).map(NewJob::new).collect::<Vec<_>>();
+    queue.push(&jobs, None).await.unwrap();
+    replica.freeze();
+    let before = calls_of(&master, "wait");
+    let runs = Arc::new(Mutex::new(BTreeMap::<Vec<u8>, usize>::new()));
+    let counting = Arc::clone(&runs);
+    let handler = move |job: JobContext| {
+        *counting.lock().unwrap().entry(job.payload().to_vec()).or_default() += 1;
+        async { Ok::<(), Failure>(()) }
+    };
+
+    let worker = Worker::new(queue.clone());
+    let working = worker.run_until_empty(queue.clone(), Duration::ZERO, handler);
+    let thawing = async {
+        eventually("settlements fail", || calls_of(&master, "wait") > before + 2).await;
+        replica.thaw();
+    };
+    let (ended, ()) = tokio::join!(working, thawing);
+
+    ended.unwrap();
+    assert_eq!(queue.stats().await.unwrap().finished, 20);
+    let runs = runs.lock().unwrap();
+    assert!(runs.len() == 20 && runs.values().all(|times| *times == 1), "{runs:?}");
+}
+
+/// R25: what else the marker says does not matter: an option of the backend that was set
+/// when the queue was new, or the number of parts while it is changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_marker_with_other_options_confirms_as_well() {
+    let (master, _replica) = master_and_replica().await;
+    let at = format!("redis://{}", master.address());
+    for (first, then) in [
+        (format!("processing-list+{at}"), format!("processing-list+{at}?mode=shared")),
+        (
+            format!("zset+{at}?partitions=3"),
+            format!("zset+{at}?partitions=2&claim_from=3"),
+        ),
+    ] {
+        open(&first).await.push_one("first".into()).await.unwrap();
+        let queue = open(&format!("{then}&replicas=1")).await;
+
+        queue.push_one("second".into()).await.unwrap();
+
+        assert_eq!(queue.stats().await.unwrap().ready, 2, "{then}");
+        queue.purge().await.unwrap();
+        assert!(relq::redis::unmark(&first, &name()).await.unwrap(), "{first}");
+    }
+}
+
+/// Pushes that are made at the same time share one WAIT.
+#[tokio::test(flavor = "multi_thread")]
+async fn gathered_pushes_share_one_wait() {
+    let (master, _replica) = master_and_replica().await;
+    let queue = open(&url("zset", &master, 1)).await;
+    queue.push_one("first".into()).await.unwrap();
+    let before = calls_of(&master, "wait");
+
+    let pushes = numbers(200).map(|number| {
+        let queue = Arc::clone(&queue);
+        tokio::spawn(async move { queue.push_one(NewJob::new(number)).await.unwrap() })
+    });
+    for push in pushes.collect::<Vec<_>>() {
+        push.await.unwrap();
+    }
+
+    let waits = calls_of(&master, "wait") - before;
+    assert!(waits < 100, "200 pushes sent {waits} times WAIT");
+    assert_eq!(drain(&*queue, 201).await.len(), 201);
+}
+
+/// R1: every job whose push was confirmed survives the loss of the master.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fail_over_keeps_what_was_confirmed() {
+    let mut watched = Watched::start().await;
+    let hosts = watched.hosts();
+    let url = format!("zset+redis-sentinel://{hosts}/main?replicas=1");
+    let queue = open(&url).await;
+
+    let count = AtomicUsize::new(0);
+    let killing = async {
+        eventually("some pushes are confirmed", || count.load(Ordering::Relaxed) > 20)
+            .await;
+        watched.master.kill();
+    };
+    let (confirmed, ()) = tokio::join!(push_until_refused(&*queue, &count), killing);
+
+    // The promoted server has no replica, so settlements must not wait for one.
+    let plain = format!("zset+redis-sentinel://{hosts}/main");
+    let queue = open_after_fail_over(&plain).await;
+    let there = drain(&*queue, confirmed.len()).await;
+    let lost: Vec<_> = confirmed.difference(&there).collect();
+    assert!(lost.is_empty(), "confirmed and lost: {lost:?}");
+}
+
+/// Pushes numbered jobs until a push fails. Returns those that were confirmed.
+async fn push_until_refused(
+    queue: &dyn Queue,
+    count: &AtomicUsize,
+) -> BTreeSet<String> {
+    let mut confirmed = BTreeSet::new();
+    for number in numbers(1_000_000) {
+        if queue.push_one(NewJob::new(number.clone())).await.is_err() {
+            break;
+        }
+        confirmed.insert(number);
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+    confirmed
+}

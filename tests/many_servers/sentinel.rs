@@ -1,0 +1,109 @@
+//! `redis-sentinel://`: the master that the sentinels name serves the queue.
+
+use std::time::Duration;
+
+use relq::{ClaimRequest, WorkerId};
+use relq_conformance::server::Node;
+use tokio::time::timeout;
+
+use crate::fixture::{
+    LIMIT, drain, eventually, master_and_replica, open, open_after_fail_over, push,
+    refusal,
+};
+
+/// How long after a fail-over a waiting claim may still be on the old master.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A master with a replica, and three sentinels that watch them.
+pub(crate) struct Watched {
+    pub(crate) master: Node,
+    pub(crate) replica: Node,
+    sentinels: Vec<Node>,
+}
+
+impl Watched {
+    pub(crate) async fn start() -> Self {
+        let (master, replica) = master_and_replica().await;
+        let watching = format!(
+            "sentinel monitor main 127.0.0.1 {} 2\n\
+             sentinel down-after-milliseconds main 500\n\
+             sentinel failover-timeout main 3000\n",
+            master.port()
+        );
+        let sentinels = [(); 3].map(|()| Node::start(&watching, &["--sentinel"]));
+        let this = Self { master, replica, sentinels: sentinels.into() };
+        for sentinel in &this.sentinels {
+            eventually("a sentinel knows the others and the replica", || {
+                let known = sentinel.ask(&["SENTINEL", "MASTER", "main"]);
+                let has = |name, count| {
+                    known.contains(&format!("{name}\r\n$1\r\n{count}\r\n"))
+                };
+                has("num-slaves", 1) && has("num-other-sentinels", 2)
+            })
+            .await;
+        }
+        this
+    }
+
+    pub(crate) fn hosts(&self) -> String {
+        self.sentinels.iter().map(Node::address).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// R1, R21: after a fail-over, a client continues on the promoted replica, which has
+/// the jobs that were replicated.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_served_by_the_promoted_replica() {
+    let mut watched = Watched::start().await;
+    // Nothing listens at the first address.
+    let url = format!("zset+redis-sentinel://127.0.0.1:1,{}/main", watched.hosts());
+    let queue = open(&url).await;
+    push(&*queue, "before").await;
+    eventually("the job is replicated", || {
+        watched.replica.ask(&["LLEN", "emails"]) == ":1\r\n"
+    })
+    .await;
+
+    watched.master.kill();
+    push(&*queue, "after").await;
+
+    assert_eq!(watched.replica.ask(&["LLEN", "emails"]), ":2\r\n");
+    let done = drain(&*queue, 2).await;
+    assert_eq!(done.into_iter().collect::<Vec<_>>(), ["after", "before"]);
+}
+
+/// A claim that waits on a master that the others cannot reach moves to the new
+/// master. The old one still answers the client, so only the sentinels can tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_claim_moves_to_the_new_master() {
+    let watched = Watched::start().await;
+    let url = format!("zset+redis-sentinel://{}/main", watched.hosts());
+    let idle = open(&url).await;
+    let ask = ClaimRequest::new(WorkerId::new("idle").unwrap(), LIMIT).wait(LIMIT);
+    let waiting = tokio::spawn(async move { idle.claim(&ask).await });
+    let blocked = || watched.master.ask(&["CLIENT", "LIST"]).contains("flags=b");
+    eventually("the claim waits", blocked).await;
+
+    // The sentinels get no reply that they accept, and cannot demote the master.
+    let without = ["-@admin", "-@dangerous", "-ping", "-publish"];
+    let limited = [&["ACL", "SETUSER", "default"][..], &without].concat();
+    assert_eq!(watched.master.ask(&limited), "+OK\r\n");
+    push(&*open_after_fail_over(&url).await, "job").await;
+
+    let claimed = timeout(SOON, waiting).await.expect("the claim moves");
+    assert_eq!(&claimed.unwrap().unwrap()[0].payload[..], b"job");
+}
+
+/// R21: the error for a service that no sentinel knows names the service, and the error
+/// for sentinels that do not answer names their addresses.
+#[tokio::test]
+async fn an_unknown_service_is_told() {
+    let sentinel = Node::start("", &["--sentinel"]);
+    let at = sentinel.address();
+
+    let unknown = refusal(&format!("redis-sentinel://{at}/mian")).await;
+    let dead = refusal("redis-sentinel://127.0.0.1:1,127.0.0.1:2/main").await;
+
+    assert!(unknown.contains("knows the service \"mian\""), "{unknown}");
+    assert!(dead.contains("unavailable") && dead.contains("127.0.0.1:"), "{dead}");
+}

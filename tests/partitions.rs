@@ -1,0 +1,370 @@
+//! `?partitions=3`: one queue of several parts, as a URL opens it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::BTreeSet,
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use relq::{
+    ClaimRequest, ConnectError, Disposition, Error, NewJob, Queue, QueueName,
+    Settlement, WorkerId,
+    batch::{BatchId, NewBatch},
+    capabilities::Order,
+};
+use relq_conformance::server::Server;
+
+/// How long a test waits for a condition.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const BACKENDS: [&str; 4] = ["zset", "stream", "circular", "processing-list"];
+
+fn named(name: &str) -> QueueName {
+    QueueName::new(name).unwrap()
+}
+
+fn url(server: &Server, backend: &str, options: &str) -> String {
+    format!("{backend}+{}?{options}", server.url())
+}
+
+async fn open(server: &Server, options: &str) -> Arc<dyn Queue> {
+    relq::connect(&url(server, "zset", options), &named("q")).await.unwrap()
+}
+
+/// Opens the queue, or writes to it, which must fail. Returns the error.
+async fn refusal(server: &Server, options: &str, name: &str) -> String {
+    let opened = relq::connect(&url(server, "zset", options), &named(name)).await;
+    let error = match opened {
+        Ok(queue) => queue.push(&["job".into()], None).await.unwrap_err(),
+        Err(ConnectError::Queue(error)) => error,
+        Err(other) => return other.to_string(),
+    };
+    assert!(matches!(error, Error::Unusable { .. }), "{}", error.full_message());
+    error.full_message()
+}
+
+fn marker(server: &Server, name: &str) -> String {
+    let key = format!("{{{name}}}:marker");
+    let answer = server.command(&[b"GET", key.as_bytes()]);
+    let answer = String::from_utf8(answer).unwrap();
+    answer.lines().nth(1).unwrap_or_default().to_owned()
+}
+
+fn ask(max: u32) -> ClaimRequest {
+    let worker = WorkerId::new("worker").unwrap();
+    let ask = ClaimRequest::new(worker, Duration::from_secs(30));
+    ask.max(NonZeroU32::new(max).unwrap()).wait(Duration::from_secs(5))
+}
+
+/// Claims jobs and finishes them. Returns their payloads.
+async fn finish_some(queue: &dyn Queue, ask: &ClaimRequest) -> Vec<Vec<u8>> {
+    let claimed = queue.claim(ask).await.unwrap();
+    let done = claimed.iter();
+    let done = done.map(|job| Settlement::new(job.receipt.clone(), Disposition::Done));
+    queue.settle(&done.collect::<Vec<_>>()).await.unwrap();
+    claimed.into_iter().map(|job| job.payload.to_vec()).collect()
+}
+
+/// Claims and finishes so many jobs. Returns their payloads.
+async fn drain(queue: &dyn Queue, jobs: usize) -> BTreeSet<Vec<u8>> {
+    let mut payloads = BTreeSet::new();
+    while payloads.len() < jobs {
+        let finished = finish_some(queue, &ask(10)).await;
+        assert!(!finished.is_empty(), "{} of {jobs} jobs", payloads.len());
+        payloads.extend(finished);
+    }
+    payloads
+}
+
+/// Waits until the condition holds.
+async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let start = Instant::now();
+    while !holds().await {
+        assert!(start.elapsed() < LIMIT, "not in {LIMIT:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Each backend but keyspace keeps its jobs in several parts, and a plain producer's
+/// jobs are in the first.
+#[tokio::test]
+async fn each_backend_has_parts() {
+    for backend in BACKENDS {
+        let server = Server::start();
+        let url = url(&server, backend, "partitions=3");
+        let queue = relq::connect(&url, &named("q")).await.unwrap();
+        assert_eq!(queue.capabilities().order, Order::ByPart);
+        for number in 0..30 {
+            queue.push(&[number.to_string().into()], None).await.unwrap();
+        }
+        let plain = relq::connect(&url, &named("q")).await.unwrap();
+        if backend != "stream" {
+            server.command(&[b"LPUSH", b"q", b"plain"]);
+        } else {
+            server.command(&[b"XADD", b"q", b"*", b"job", b"plain"]);
+        }
+
+        let done = drain(&*plain, 31).await;
+
+        assert!(done.contains(&b"plain"[..]), "{backend}");
+        assert_eq!(queue.stats().await.unwrap().finished, 31, "{backend}");
+        let number = |part: &str| marker(&server, part);
+        assert!(number("q").starts_with(&format!("relq 1 {backend} partitions=3")));
+        assert_eq!(number("q:1"), format!("relq 1 {backend} part=1"));
+        assert_eq!(number("q:2"), format!("relq 1 {backend} part=2"));
+    }
+}
+
+/// Each part can be opened alone, and its figures are those of the part.
+#[tokio::test]
+async fn a_part_can_be_opened_alone() {
+    let server = Server::start();
+    let queue = open(&server, "partitions=3").await;
+    for _ in 0..6 {
+        queue.push(&["job".into()], None).await.unwrap();
+    }
+
+    let part = relq::connect(&url(&server, "zset", "part=2"), &named("q:2")).await;
+
+    assert_eq!(part.unwrap().stats().await.unwrap().ready, 2);
+}
+
+/// What is wrong with the options is said.
+#[tokio::test]
+async fn wrong_options_are_refused() {
+    let server = Server::start();
+    for (options, words) in [
+        ("partitions=0", "partitions must be one number from 1 to 256"),
+        ("partitions=many", "partitions must be one number"),
+        ("partitions=2&partitions=3", "partitions must be one number"),
+        ("partitions=257", "from 1 to 256"),
+        ("partitions=3&claim_from=2", "claim_from must not be less than partitions"),
+        ("part=1", "has another name"),
+        ("part=1&partitions=2", "opens one part alone"),
+        ("partition=2", "no option \"partition\", only partitions, claim_from, part"),
+    ] {
+        let refused = refusal(&server, options, "q").await;
+        assert!(refused.contains(words), "{options}: {refused}");
+    }
+    let long =
+        refusal(&server, "partitions=2", &"n".repeat(QueueName::MAX_BYTES)).await;
+    assert!(long.contains("the name of part 1: the queue name is too long"), "{long}");
+    let url = url(&server, "keyspace", "partitions=2");
+    let error = relq::connect(&url, &named("q")).await.unwrap_err().to_string();
+    assert!(error.contains("needs a database of its own"), "{error}");
+}
+
+/// `partitions=1` is the plain queue.
+#[tokio::test]
+async fn one_part_is_a_plain_queue() {
+    let server = Server::start();
+    open(&server, "partitions=1").await.push(&["job".into()], None).await.unwrap();
+
+    assert_eq!(marker(&server, "q"), "relq 1 zset");
+    assert_eq!(open(&server, "").await.stats().await.unwrap().ready, 1);
+}
+
+/// R25: a client with another number of parts is refused, also if it opened the queue
+/// before the first write, and is told the right URL.
+#[tokio::test]
+async fn another_number_of_parts_is_refused() {
+    let server = Server::start();
+    let early = open(&server, "partitions=2").await;
+    let queue = open(&server, "partitions=3").await;
+    queue.push(&["job".into()], None).await.unwrap();
+
+    let late = early.push(&["job".into()], None).await.unwrap_err();
+    assert!(late.full_message().contains("?partitions=3"), "{}", late.full_message());
+    for options in ["", "partitions=2", "partitions=4", "partitions=4&claim_from=5"] {
+        let refused = refusal(&server, options, "q").await;
+        assert!(refused.contains("has 3 parts"), "{options}: {refused}");
+        assert!(refused.contains("?partitions=3"), "{options}: {refused}");
+    }
+    assert_eq!(queue.stats().await.unwrap().ready, 1);
+}
+
+/// R25: the name of a part cannot be used for a queue of its own, nor the name of such a
+/// queue for a part.
+#[tokio::test]
+async fn a_part_is_no_queue_of_its_own() {
+    let server = Server::start();
+    let queue = open(&server, "partitions=2").await;
+    for _ in 0..2 {
+        queue.push(&["job".into()], None).await.unwrap();
+    }
+    let refused = refusal(&server, "", "q:1").await;
+    assert!(refused.contains("part 1 of the queue \"q\""), "{refused}");
+
+    let own = relq::connect(&url(&server, "zset", ""), &named("r:1")).await.unwrap();
+    own.push(&["job".into()], None).await.unwrap();
+    let refused = refusal(&server, "partitions=2", "r").await;
+    assert!(refused.contains("cannot be part 1"), "{refused}");
+}
+
+/// R25: an older plain queue is not taken over. The error names the command, which works
+/// while a lease runs.
+#[tokio::test]
+async fn a_plain_queue_is_not_taken_over() {
+    let server = Server::start();
+    let plain = open(&server, "").await;
+    plain.push(&["1".into(), "2".into()], None).await.unwrap();
+    assert_eq!(plain.claim(&ask(1)).await.unwrap().len(), 1);
+
+    let refused = refusal(&server, "partitions=3", "q").await;
+    assert!(refused.contains("has 1 part,"), "{refused}");
+    assert!(refused.contains("relq marker set -q q --url"), "{refused}");
+
+    relq::redis::mark(&url(&server, "zset", "partitions=3"), &named("q"))
+        .await
+        .unwrap();
+    drain(&*open(&server, "partitions=3").await, 1).await;
+}
+
+/// The markers of all parts of an empty queue can be removed.
+#[tokio::test]
+async fn an_empty_queue_loses_the_markers_of_its_parts() {
+    let server = Server::start();
+    let queue = open(&server, "partitions=3").await;
+    queue.recover(NonZeroU32::new(9).unwrap()).await.unwrap();
+    assert_eq!(marker(&server, "q:2"), "relq 1 zset part=2");
+
+    let url = url(&server, "zset", "partitions=3");
+    assert!(relq::redis::unmark(&url, &named("q")).await.unwrap());
+
+    assert_eq!(server.command(&[b"DBSIZE"]), b":0\r\n");
+}
+
+/// A batch is in one part, and its completion is found by every client.
+#[tokio::test]
+async fn batches_are_in_their_parts() {
+    let server = Server::start();
+    let url = url(&server, "stream", "partitions=3");
+    let queue = relq::connect(&url, &named("q")).await.unwrap();
+    let batches = queue.batch_queue().unwrap();
+    let ids: Vec<_> =
+        (0..6).map(|number| BatchId::new(format!("batch-{number}")).unwrap()).collect();
+    for id in &ids {
+        batches.create(&NewBatch::new(id.clone())).await.unwrap();
+        let pieces = ["1", "2"].map(|piece| NewJob::new(format!("{id} {piece}")));
+        batches.add(id, &pieces, None).await.unwrap();
+        batches.seal(id).await.unwrap();
+    }
+    assert_eq!(drain(&*queue, 12).await.len(), 12);
+
+    let listed = batches.list_batches(None, NonZeroU32::new(4).unwrap()).await.unwrap();
+    let listed: Vec<_> = listed.into_iter().map(|status| status.id).collect();
+    assert_eq!(listed, ids[..4]);
+    for id in &ids {
+        let status = batches.wait_batch(id, Duration::from_secs(5)).await.unwrap();
+        assert!(status.unwrap().outcome().is_some(), "{id}");
+    }
+}
+
+/// Runs workers that open the queue by these options, one after the other, until told to
+/// stop. Returns the payloads that they have finished.
+async fn work(url: String, stop: Arc<AtomicBool>) -> Vec<Vec<u8>> {
+    let queue = relq::connect(&url, &named("q")).await.unwrap();
+    let mut payloads = Vec::new();
+    while !stop.load(Ordering::Acquire) {
+        let ask = ask(4).wait(Duration::from_millis(200));
+        payloads.extend(finish_some(&*queue, &ask).await);
+    }
+    payloads
+}
+
+/// The steps of docs/scale.md, from one number of parts to another, while workers and
+/// producers go on. Every job runs, and none is left in a part that is no more.
+async fn change(from: u16, to: u16) {
+    let server = Server::start();
+    let (few, many) = (from.min(to), from.max(to));
+    let between = url(&server, "zset", &format!("partitions={few}&claim_from={many}"));
+    let [old, new] =
+        [from, to].map(|parts| url(&server, "zset", &format!("partitions={parts}")));
+    let (stop_old, stop_new) =
+        (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let mut pushed = 0;
+    let mut push = async |url: &str| {
+        let queue = relq::connect(url, &named("q")).await.unwrap();
+        for _ in 0..30 {
+            queue.push(&[pushed.to_string().into()], None).await.unwrap();
+            pushed += 1;
+        }
+    };
+    push(&old).await;
+    let before = tokio::spawn(work(old.clone(), Arc::clone(&stop_old)));
+    push(&old).await;
+
+    // 1. Every client is started again with both numbers.
+    let meanwhile = tokio::spawn(work(between.clone(), Arc::clone(&stop_new)));
+    push(&old).await;
+    stop_old.store(true, Ordering::Release);
+    let mut done = before.await.unwrap();
+    push(&between).await;
+    // 2. The marker is changed when the dropped parts are empty.
+    eventually("the dropped parts are empty", async || {
+        relq::redis::mark(&new, &named("q")).await.is_ok()
+    })
+    .await;
+    push(&between).await;
+    // 3. Every client is started again with the new number.
+    let stop_last = Arc::<AtomicBool>::default();
+    let last = tokio::spawn(work(new.clone(), Arc::clone(&stop_last)));
+    stop_new.store(true, Ordering::Release);
+    done.extend(meanwhile.await.unwrap());
+    push(&new).await;
+    let queue = relq::connect(&new, &named("q")).await.unwrap();
+    eventually("all jobs are finished", async || {
+        queue.stats().await.unwrap().unfinished() == 0
+    })
+    .await;
+    stop_last.store(true, Ordering::Release);
+    done.extend(last.await.unwrap());
+
+    let different: BTreeSet<_> = done.iter().collect();
+    assert_eq!((done.len(), different.len()), (180, 180), "from {from} to {to}");
+    let ready = |part: &str| server.command(&[b"LLEN", part.as_bytes()]);
+    assert!((0..3).all(|part| {
+        let name = if part == 0 { "q".to_owned() } else { format!("q:{part}") };
+        ready(&name) == b":0\r\n"
+    }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_job_is_lost_from_three_parts_to_two() {
+    change(3, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_job_is_lost_from_two_parts_to_three() {
+    change(2, 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_job_is_lost_from_one_part_to_three_and_back() {
+    change(1, 3).await;
+    change(3, 1).await;
+}
+
+/// A part that is to be dropped must be empty before the number is changed.
+#[tokio::test]
+async fn a_part_with_jobs_is_not_dropped() {
+    let server = Server::start();
+    let queue = open(&server, "partitions=3").await;
+    for _ in 0..3 {
+        queue.push(&["job".into()], None).await.unwrap();
+    }
+    let two = url(&server, "zset", "partitions=2");
+
+    let error = relq::redis::mark(&two, &named("q")).await.unwrap_err();
+
+    let ConnectError::Queue(error) = error else { panic!("{error}") };
+    let error = error.full_message();
+    assert!(error.contains("part 2 of the queue q still has 1 jobs"), "{error}");
+    assert!(error.contains("?partitions=2&claim_from=3"), "{error}");
+    assert_eq!(marker(&server, "q"), "relq 1 zset partitions=3");
+}
