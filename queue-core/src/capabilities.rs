@@ -54,7 +54,10 @@ pub enum Order {
     Unordered,
     /// The queue consists of parts, each of which has an order and priorities of its
     /// own. Jobs of different parts are delivered in any order, whatever their
-    /// priority (R15) or that of their batches (B4).
+    /// priority (R15) or that of their batches (B4). A claim asks the parts one after the
+    /// other. If it does not wait, it may find nothing although there is a ready job at
+    /// every moment: another client may take the job of a part that comes later, and
+    /// push the next one to a part that was asked before.
     ByPart,
 }
 

@@ -325,7 +325,10 @@ async fn tasks_may_share_a_connection(store: &Store) {
         let own = actor.acting_as(&format!("w{index}"));
         tasks.push(tokio::spawn(async move {
             own.store_one(format!("job {index}")).await;
-            let held = own.take_one().await;
+            // A queue of several parts is asked part by part. Meanwhile other tasks may
+            // take the jobs of the next part, and push theirs to one already asked.
+            let claim = || async { own.take(1).await.pop() };
+            let held = eventually("a job for the task", claim).await;
             own.finish(&held).await;
             held.payload
         }));
