@@ -70,6 +70,11 @@ pub enum LeaseScope {
     /// One heartbeat extends the leases of all jobs of a worker, so no job has a lease
     /// length of its own. A worker asks for leases of one length. A job that an
     /// extension does not name is given back, or its lease expires (R10).
+    ///
+    /// A claim that waits may move a job to its worker in one step and lease it in the
+    /// next. If the worker dies in between, the job was not delivered. It counts as
+    /// leased, and is overdue when the worker's session ends: at once if the worker was
+    /// released before. Then a recovery makes it ready, and no attempt is counted (R11).
     Worker,
 }
 

@@ -20,6 +20,7 @@ pub(crate) struct Asked {
     pub(crate) run: usize,
     pub(crate) max: usize,
     pub(crate) lease: Ms,
+    pub(crate) waits: bool,
 }
 
 impl Reference {
@@ -109,6 +110,7 @@ impl Reference {
     /// jobs may be leased too, if the claim ended before it buried them.
     pub(crate) fn maybe_claimed(&mut self, asked: Asked) {
         self.maybe_leased(asked, |_| true);
+        self.maybe_moved(asked);
     }
 
     /// Records that expired jobs which a claim found may still be leased.
@@ -134,6 +136,21 @@ impl Reference {
             }
             let is_taken_over = takes_over && possible.overdue(now).is_some();
             after_lost_claim((job, possible), asked, (now, step), is_taken_over)
+        });
+    }
+
+    /// Records that the worker of a claim that waited may have died after a job was moved
+    /// to it and before the job was leased. A pause does not stop a move that waits.
+    fn maybe_moved(&mut self, asked: Asked) {
+        if !asked.waits || !self.class.moves_before_leasing() {
+            return;
+        }
+        let at = (self.now, self.step);
+        self.maybe(|job, possible| match possible.location {
+            JobLocation::Ready(_) => {
+                vec![possible.at(JobLocation::Moved(lost_lease(job, asked, at)))]
+            }
+            _ => Vec::new(),
         });
     }
 
@@ -298,12 +315,17 @@ fn after_lost_claim(
     if is_taken_over && job.is_last(possible) {
         return vec![possible.at(JobLocation::Dead)];
     }
-    let until = now + job.spec.lease.map_or(asked.lease, ms);
-    let lease = Lease { receipt: None, run: asked.run, until, claim: step, index: 0 };
+    let lease = lost_lease(job, asked, (now, step));
     let attempt = possible.attempt + 1;
     let leased = PossibleState { attempt, ..possible.at(JobLocation::Leased(lease)) };
     if is_taken_over && is_expired {
         return vec![leased, possible.at(JobLocation::Dead)];
     }
     vec![leased]
+}
+
+/// The lease of a job that a claim whose reply was lost may have leased.
+fn lost_lease(job: &Job, asked: Asked, (now, claim): (Ms, u32)) -> Lease {
+    let until = now + job.spec.lease.map_or(asked.lease, ms);
+    Lease { receipt: None, run: asked.run, until, claim, index: 0 }
 }

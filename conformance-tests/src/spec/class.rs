@@ -101,6 +101,14 @@ impl Class {
         self.can.lease_scope == LeaseScope::Worker
     }
 
+    /// Whether a claim that waits may move a job to its worker before it leases the job.
+    /// If the worker dies in between, the job counts as leased until the worker's session
+    /// ends, which it may have done already. Then the job goes back, and no attempt is
+    /// counted.
+    pub(crate) fn moves_before_leasing(&self) -> bool {
+        self.shares_heartbeat() && self.can.supports(Capability::BlockingWait)
+    }
+
     /// The priorities that the backend distinguishes, the lowest first.
     pub(crate) fn levels(&self) -> impl Iterator<Item = Priority> {
         let all = (0..=Priority::HIGHEST.level()).filter_map(Priority::new);

@@ -49,7 +49,9 @@ impl Reference {
             JobLocation::Absent => self.completed(at),
             JobLocation::Refused | JobLocation::Gone { .. } => vec![FoundAt::Nowhere],
             JobLocation::Dead => vec![FoundAt::DeadLetters],
-            JobLocation::Scheduled { .. } | JobLocation::Ready(_) => vec![claimed],
+            JobLocation::Scheduled { .. }
+            | JobLocation::Ready(_)
+            | JobLocation::Moved(_) => vec![claimed],
             JobLocation::Leased(_) => {
                 let returned =
                     if job.is_last(possible) { FoundAt::DeadLetters } else { claimed };

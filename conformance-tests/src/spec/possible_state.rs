@@ -47,6 +47,11 @@ pub(crate) enum JobLocation {
     },
     Ready(ReadyPosition),
     Leased(Lease),
+    /// A claim that waits has moved the job to its worker, and has not leased it yet: see
+    /// [`Class::moves_before_leasing`](super::class::Class::moves_before_leasing). The
+    /// lease is the one that it would have got. It counts as expired at `until`, or at
+    /// any moment before.
+    Moved(Lease),
     Dead,
     Gone {
         end: End,
@@ -147,7 +152,7 @@ impl PossibleState {
     /// while it is leased.
     pub(crate) fn may_hold_key(&self, now: Ms) -> bool {
         match self.location {
-            JobLocation::Leased(_) => true,
+            JobLocation::Leased(_) | JobLocation::Moved(_) => true,
             JobLocation::Scheduled { .. } | JobLocation::Ready(_) => {
                 !self.is_expired(now)
             }
@@ -170,9 +175,20 @@ impl PossibleState {
         }
     }
 
-    /// The lease if it has expired and no recovery has ended it yet.
+    /// The lease if it has certainly expired and no recovery has ended it yet.
     pub(crate) fn overdue(&self, now: Ms) -> Option<&Lease> {
-        self.lease().filter(|lease| lease.until <= now)
+        match &self.location {
+            JobLocation::Leased(lease) | JobLocation::Moved(lease) => {
+                Some(lease).filter(|lease| lease.until <= now)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a recovery may take the job back.
+    pub(crate) fn may_be_overdue(&self, now: Ms) -> bool {
+        let is_moved = matches!(self.location, JobLocation::Moved(_));
+        is_moved || self.overdue(now).is_some()
     }
 
     /// Whether the job is ready because its delay ended at the time `at`.
@@ -194,7 +210,7 @@ impl PossibleState {
             JobLocation::Scheduled { .. } | JobLocation::Ready(_) => {
                 Some(InBatch::Waiting)
             }
-            JobLocation::Leased(_) => Some(InBatch::Leased),
+            JobLocation::Leased(_) | JobLocation::Moved(_) => Some(InBatch::Leased),
             JobLocation::Dead | JobLocation::Gone { end: End::PurgedDead, .. } => {
                 Some(InBatch::Failed)
             }
@@ -208,7 +224,9 @@ impl PossibleState {
             JobLocation::Absent | JobLocation::Refused => Counted::Nowhere,
             JobLocation::Scheduled { .. } => Counted::In(JobState::Scheduled),
             JobLocation::Ready(_) => Counted::In(JobState::Ready),
-            JobLocation::Leased(_) => Counted::In(JobState::Leased),
+            JobLocation::Leased(_) | JobLocation::Moved(_) => {
+                Counted::In(JobState::Leased)
+            }
             JobLocation::Dead => Counted::In(JobState::Dead),
             JobLocation::Gone { end: End::Finished, .. } => Counted::Finished,
             JobLocation::Gone { end: End::Discarded, .. } => Counted::Discarded,
@@ -252,6 +270,9 @@ impl fmt::Display for JobLocation {
             Self::Ready(ReadyPosition::Back { .. }) => f.write_str("ready"),
             Self::Leased(lease) => {
                 write!(f, "leased by worker {} until {} ms", lease.run, lease.until)
+            }
+            Self::Moved(lease) => {
+                write!(f, "moved to worker {} and not leased", lease.run)
             }
             Self::Dead => f.write_str("dead"),
             Self::Gone { end, at } => write!(f, "{} at {at} ms", end.as_str()),

@@ -181,6 +181,7 @@ impl Reference {
                 JobLocation::Scheduled { .. }
                     | JobLocation::Ready(_)
                     | JobLocation::Leased(_)
+                    | JobLocation::Moved(_)
             )
         };
         self.count(|_, possible| is_unfinished(possible)).1

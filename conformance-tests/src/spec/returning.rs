@@ -17,10 +17,9 @@ impl Reference {
     /// reported (R24).
     pub(crate) fn left(&mut self, run: usize, jobs: u64) -> CheckResult {
         let now = self.now;
-        let is_held =
-            |possible: &PossibleState| possible.lease().is_some_and(|it| it.run == run);
+        let is_held = |possible: &PossibleState| is_of(possible, run);
         let is_sure = |possible: &PossibleState| {
-            is_held(possible) && possible.overdue(now).is_none()
+            is_held(possible) && !possible.may_be_overdue(now)
         };
         // A piece of a cancelled batch is dropped and not given back.
         let least =
@@ -50,7 +49,13 @@ impl Reference {
         let ends = |job: &Job, possible: &PossibleState, is_last: bool| {
             possible.overdue(now).is_some() && job.is_last(possible) == is_last
         };
-        let back = self.count(|job, possible| ends(job, possible, false));
+        let may_end = |job: &Job, possible: &PossibleState| {
+            possible.may_be_overdue(now) && !job.is_last(possible)
+        };
+        let back = (
+            self.count(|job, possible| ends(job, possible, false)).0,
+            self.count(may_end).1,
+        );
         // The recovery drops a piece of a cancelled batch, and may or may not count it.
         let (least, most) = back;
         let surely = |job: &Job| job.cancelled.is_none();
@@ -74,6 +79,9 @@ impl Reference {
         if !answer.more {
             self.cancels_are_over();
         }
+        if requeued == back.1 {
+            self.moved_are_overdue();
+        }
         let (step, more, class) = (self.step, answer.more, self.class.clone());
         self.each(Knowledge::Done, "R9", |job, possible| {
             let mut becomes = taken_back(&class, job, possible, now, step);
@@ -83,6 +91,18 @@ impl Reference {
             }
             becomes
         })
+    }
+
+    /// Records that each job that was moved and not leased is overdue now, because as
+    /// many jobs are as may be.
+    pub(crate) fn moved_are_overdue(&mut self) {
+        let now = self.now;
+        let all = self.jobs.iter_mut().flat_map(|job| &mut job.possible_states);
+        for possible in all {
+            if let JobLocation::Moved(lease) = &mut possible.location {
+                lease.until = lease.until.min(now);
+            }
+        }
     }
 
     /// Records one page of `recover` whose reply was lost.
@@ -98,12 +118,23 @@ fn given_back(
     run: usize,
     back: Moment,
 ) -> Vec<PossibleState> {
-    match possible.lease() {
-        Some(lease) if lease.run == run => {
+    match possible.location {
+        JobLocation::Leased(lease) if lease.run == run => {
             let attempt = possible.attempt.saturating_sub(1);
             vec![PossibleState { attempt, ..possible.at(lease.back(class, back)) }]
         }
+        JobLocation::Moved(lease) if lease.run == run => {
+            vec![possible.at(lease.back(class, back))]
+        }
         _ => Vec::new(),
+    }
+}
+
+/// Whether the job is with that run of a worker.
+fn is_of(possible: &PossibleState, run: usize) -> bool {
+    match possible.location {
+        JobLocation::Leased(lease) | JobLocation::Moved(lease) => lease.run == run,
+        _ => false,
     }
 }
 
@@ -133,6 +164,11 @@ fn taken_back(
                 Some(Knowledge::Done) => vec![dropped(possible, now)],
                 Some(Knowledge::Maybe) => vec![returned, dropped(possible, now)],
             }
+        }
+        JobLocation::Moved(lease) => {
+            let returned = possible.at(lease.back(class, (step, 0)));
+            let stays = lease.until > now;
+            [returned].into_iter().chain(stays.then_some(*possible)).collect()
         }
         JobLocation::Scheduled { due } if due <= now => {
             let position = ReadyPosition::Back {

@@ -140,16 +140,18 @@ impl Reference {
             return;
         }
         let (class, back) = (self.class.clone(), (self.step, 0));
-        self.maybe(|_, possible| match possible.lease() {
-            Some(lease)
-                if lease.run == run
-                    && lease
-                        .receipt
-                        .is_none_or(|observed| !named.contains(&observed)) =>
-            {
+        let is_unnamed = |lease: &Lease| {
+            let is_named = |observed| named.contains(&observed);
+            lease.run == run && !lease.receipt.is_some_and(is_named)
+        };
+        self.maybe(|_, possible| match possible.location {
+            JobLocation::Leased(lease) if is_unnamed(&lease) => {
                 let counted = possible.at(lease.back(&class, back));
                 let attempt = possible.attempt.saturating_sub(1);
                 vec![counted, PossibleState { attempt, ..counted }]
+            }
+            JobLocation::Moved(lease) if is_unnamed(&lease) => {
+                vec![possible.at(lease.back(&class, back))]
             }
             _ => Vec::new(),
         });

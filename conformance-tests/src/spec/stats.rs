@@ -35,8 +35,16 @@ impl Reference {
             self.sharpen(figure, |_, possible| possible.counted() == location);
         }
         let now = self.now;
-        let overdue = self.count(|_, possible| possible.overdue(now).is_some());
+        let overdue = (
+            self.count(|_, possible| possible.overdue(now).is_some()).0,
+            self.count(|_, possible| possible.may_be_overdue(now)).1,
+        );
         in_range("R23: overdue", stats.overdue, overdue)?;
+        if stats.overdue == overdue.1 {
+            // A job that is overdue before its lease would have ended was only moved.
+            self.sharpen(stats.overdue, |_, possible| possible.may_be_overdue(now));
+            self.moved_are_overdue();
+        }
         if !self.paused.contains(&stats.paused) {
             return Err(format!("R23: paused is {}", stats.paused));
         }

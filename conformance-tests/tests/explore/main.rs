@@ -31,7 +31,7 @@ fn each_mutant_is_found_in_its_scene() {
         let (scene, Mutant { name, words, .. }) = (mutant.scene(), mutant);
         let subject: Arc<dyn Subject> = Arc::new(mutant);
 
-        let limits = drawing(mutant.draws);
+        let limits = Limits::of(mutant.faults);
         let explored = explore::explore_within(&subject, scene, &limits);
 
         let explored = explored.unwrap().unwrap();
@@ -43,16 +43,11 @@ fn each_mutant_is_found_in_its_scene() {
     }
 }
 
-/// Allows so many random answers other than the sorted ones, and no faults.
-fn drawing(draws: usize) -> Limits {
-    Limits::of(Faults { draws, ..Faults::default() })
-}
-
 /// If `RANDOMKEY` returns all keys in sorted order, no order of the commands shows that
 /// the mutant relies on them.
 #[test]
 fn sorted_answers_hide_a_mutant() {
-    let mutant = MUTANTS.into_iter().find(|mutant| mutant.draws > 0).unwrap();
+    let mutant = MUTANTS.into_iter().find(|mutant| mutant.faults.draws > 0).unwrap();
     let subject: Arc<dyn Subject> = Arc::new(mutant);
 
     let explored = explore::explore(&subject, mutant.scene(), 0).unwrap().unwrap();

@@ -4,6 +4,7 @@ use std::{io, sync::Arc};
 
 use relq_conformance::{
     Subject, async_trait,
+    explore::Faults,
     overrides::{OverriddenQueue, Override, Right},
     own::{Keyspace, ProcessingList, Stream, Zset},
     proxy::FaultProxy,
@@ -31,8 +32,9 @@ pub(crate) struct Mutant {
     patches: &'static [[&'static str; 3]],
     /// Words that the failure must contain: the call, or the check.
     pub(crate) words: &'static str,
-    /// How many random answers of the server must differ from the sorted ones.
-    pub(crate) draws: usize,
+    /// The faults of a run in which the search finds it, and how many random answers of
+    /// the server must differ from the sorted ones.
+    pub(crate) faults: Faults,
 }
 
 impl Mutant {
@@ -90,10 +92,12 @@ const NARROW: Mutant = Mutant {
     overrides: |_| Arc::new(Nothing),
     patches: &[],
     words: "",
-    draws: 0,
+    faults: NONE,
 };
 
-pub(crate) const MUTANTS: [Mutant; 14] = [
+const NONE: Faults = Faults { deaths: 0, late: 0, cuts: 0, draws: 0 };
+
+pub(crate) const MUTANTS: [Mutant; 16] = [
     Mutant {
         name: "a settlement that looks before it acts",
         overrides: |_| Arc::new(SettlesByALook),
@@ -191,7 +195,34 @@ pub(crate) const MUTANTS: [Mutant; 14] = [
             "if name then is_seen[name] = true end answer[4] = #answer - 4",
         ]],
         words: "claim 1 l0",
-        draws: 1,
+        faults: Faults { draws: 1, ..NONE },
+        ..NARROW
+    },
+    Mutant {
+        name: "a recovery that drops a moved job",
+        right: &ProcessingList,
+        patches: &[[
+            "take_back",
+            "redis.call('RPUSH', keys.ready, element_from(element, entry_at))",
+            "if how == 'left' then \
+             redis.call('RPUSH', keys.ready, element_from(element, entry_at)) end",
+        ]],
+        words: "LOST, R1",
+        faults: Faults { deaths: 1, ..NONE },
+        ..NARROW
+    },
+    Mutant {
+        name: "a recovery that counts an attempt for a moved job",
+        right: &ProcessingList,
+        patches: &[[
+            "take_back",
+            "redis.call('RPUSH', keys.ready, element_from(element, entry_at))",
+            "local job = read_entry(element) \
+             redis.call('RPUSH', keys.ready, how == 'left' and element \
+               or start_with_attempt(element, job.attempt + 1) .. element:sub(9))",
+        ]],
+        words: "R11: not this attempt",
+        faults: Faults { deaths: 1, ..NONE },
         ..NARROW
     },
 ];

@@ -1,7 +1,7 @@
 //! The names of the mutants, each with the scene in which the search finds it. The
 //! tables of `MUTANTS.md` have them too.
 
-pub(crate) const RACES: [(&str, &str); 14] = [
+pub(crate) const RACES: [(&str, &str); 16] = [
     ("a settlement that looks before it acts", "settle_against_recover"),
     ("an extension that looks before it acts", "extend_against_recover"),
     ("a redrive that reports what it saw", "redrive_against_purge_of_the_dead"),
@@ -16,4 +16,9 @@ pub(crate) const RACES: [(&str, &str); 14] = [
     ("a push token written after the push", "a_push_by_two_at_once"),
     ("batch slots counted against leases", "the_last_two_jobs_of_a_batch"),
     ("a claim that counts only what it has drawn", "two_workers_share_two_jobs"),
+    ("a recovery that drops a moved job", "waiting_claim_against_anothers_release"),
+    (
+        "a recovery that counts an attempt for a moved job",
+        "waiting_claim_against_release",
+    ),
 ];

@@ -79,7 +79,7 @@ impl Runner {
         let mut in_vain = 0;
         loop {
             let first = self.observed.get(&Who::Nobody).map_or(0, Vec::len);
-            self.claim(Who::Nobody, None, 100, 1).await?;
+            self.claim(Who::Nobody, None, (100, 1, 0)).await?;
             self.look().await?;
             let all = self.observed.get(&Who::Nobody).map_or(0, Vec::len);
             if all == first {

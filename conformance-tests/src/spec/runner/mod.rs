@@ -163,8 +163,8 @@ impl Runner {
                 self.batch(who, fault, (*batch, *word)).await?;
             }
             Act::Repeat { token } => self.repeat(who, fault, *token).await?,
-            Act::Claim { max, lease, .. } => {
-                self.claim(who, fault, *max, *lease).await?;
+            Act::Claim { max, lease, wait } => {
+                self.claim(who, fault, (*max, *lease, *wait)).await?;
             }
             Act::Settle(words) => self.settle(who, fault, words).await?,
             Act::SettleAndClaim { words, max, lease } => {

@@ -22,10 +22,10 @@ impl Runner {
         &mut self,
         who: Who,
         fault: Option<InjectedFault>,
-        max: u8,
-        lease: u8,
+        (max, lease, wait): (u8, u8, u8),
     ) -> CheckResult {
-        let (asked, ask) = self.ask(who, max, lease);
+        let (mut asked, ask) = self.ask(who, max, lease);
+        asked.waits = wait > 0;
         let ended = self
             .actors
             .call(who, fault, |queue| Box::pin(async move { queue.claim(&ask).await }))
@@ -210,7 +210,8 @@ impl Runner {
         let lease = draft::lease(lease, &self.reference.class);
         let max = NonZeroU32::new(u32::from(max.max(1))).expect("not zero");
         let ask = ClaimRequest::new(worker, lease).max(max);
-        (Asked { run, max: max.get() as usize, lease: ms(lease) }, ask)
+        let max = max.get() as usize;
+        (Asked { run, max, lease: ms(lease), waits: false }, ask)
     }
 
     pub(in crate::spec) fn worker(&mut self, who: Who) -> (usize, WorkerId) {

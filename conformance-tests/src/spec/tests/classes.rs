@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 
 use relq_core::{
-    Delivery, JobId, NewJob, Priority, Receipt,
+    Delivery, JobId, NewJob, Priority, Receipt, Stats,
     batch::{BatchPriority, Created},
-    capabilities::{Capabilities, LeaseScope, Order, RecoveryBound},
+    capabilities::{Capabilities, Capability, LeaseScope, Order, RecoveryBound},
     outcome::{Extended, Pushed, Recovered, Settled},
 };
 
@@ -21,19 +21,24 @@ use crate::spec::class::declared;
 
 const LEASE: u64 = 1000;
 
-/// A reference model with three pushed jobs, and operations on it.
+/// A reference model with some pushed jobs, and operations on it.
 struct Runner {
     reference: Reference,
     leases: usize,
 }
 
 impl Runner {
+    /// A model with three jobs.
     fn of(change: impl FnOnce(&mut Capabilities)) -> Self {
+        Self::with(&["a", "b", "c"], change)
+    }
+
+    fn with(jobs: &[&'static str], change: impl FnOnce(&mut Capabilities)) -> Self {
         let mut runner = Self {
             reference: Reference::new(declared(change), Steps::Usual),
             leases: 0,
         };
-        runner.push(&["a", "b", "c"]);
+        runner.push(jobs);
         runner
     }
 
@@ -77,7 +82,8 @@ impl Runner {
             delivery.batch = self.reference.jobs[job].batch.map(Reference::batch_id);
             deliveries.push(delivery);
         }
-        self.reference.claimed(Asked { run: 1, max, lease: LEASE }, &deliveries)?;
+        let asked = Asked { run: 1, max, lease: LEASE, waits: false };
+        self.reference.claimed(asked, &deliveries)?;
         self.reference.conclude()
     }
 
@@ -89,6 +95,17 @@ impl Runner {
         }];
         self.reference.settled(&sent, &[Settled::Applied]).unwrap();
         self.reference.conclude().unwrap();
+    }
+
+    /// Records a claim of another worker whose reply was lost, and reads the stats: the
+    /// job is leased.
+    fn lose_claim(&mut self, waits: bool, overdue: u64) -> CheckResult {
+        let asked = Asked { run: 2, max: 1, lease: LEASE, waits };
+        self.reference.maybe_claimed(asked);
+        self.reference.conclude()?;
+        let mut stats = Stats::new();
+        (stats.leased, stats.overdue) = (1, overdue);
+        self.reference.counted(&stats)
     }
 
     fn outlast_leases(&mut self) {
@@ -302,4 +319,81 @@ fn a_claim_prolongs_nothing() {
         assert!(recovered(2).is_ok());
         assert!(recovered(0).is_err());
     }
+}
+
+/// Makes a model of a backend whose waiting claims the server serves, with one job.
+fn with_waiting(scope: LeaseScope) -> Runner {
+    Runner::with(&["a"], |can| {
+        can.supported = &[Capability::BlockingWait];
+        can.lease_scope = scope;
+    })
+}
+
+/// R9: where a worker's leases share a session, a claim that waits may move a job before
+/// it leases it. If the worker is dead and its session has ended, the job is overdue at
+/// once, and no attempt is counted.
+#[test]
+fn a_moved_job_goes_back_before_a_lease_would_end() {
+    let mut runner = with_waiting(LeaseScope::Worker);
+    runner.lose_claim(true, 1).unwrap();
+    runner.recover(1).unwrap();
+
+    assert!(runner.claim(1, &["a"], 1).is_ok());
+}
+
+/// R11: a job that is overdue before a lease would have ended was not delivered, so a
+/// recovery must not count an attempt.
+#[test]
+fn a_moved_job_counts_no_attempt() {
+    let mut runner = with_waiting(LeaseScope::Worker);
+    runner.lose_claim(true, 1).unwrap();
+    runner.recover(1).unwrap();
+
+    assert!(runner.claim(1, &["a"], 2).is_err());
+}
+
+/// The same holds when the session ends later.
+#[test]
+fn a_moved_job_may_wait_for_the_end_of_its_session() {
+    let mut runner = with_waiting(LeaseScope::Worker);
+    runner.lose_claim(true, 0).unwrap();
+    runner.recover(0).unwrap();
+    runner.outlast_leases();
+    runner.recover(1).unwrap();
+
+    assert!(runner.claim(1, &["a"], 1).is_ok());
+}
+
+/// R6, R11: only a claim that waits, on a backend of that class, may leave a job without
+/// a lease.
+#[test]
+fn no_other_lost_claim_leaves_a_job_without_a_lease() {
+    for (scope, waits) in [(LeaseScope::Worker, false), (LeaseScope::Job, true)] {
+        assert!(with_waiting(scope).lose_claim(waits, 1).is_err(), "{scope:?}");
+
+        let mut runner = with_waiting(scope);
+        runner.lose_claim(waits, 0).unwrap();
+        runner.outlast_leases();
+        runner.recover(1).unwrap();
+        assert!(runner.claim(1, &["a"], 1).is_err(), "{scope:?}");
+    }
+}
+
+/// R1, R9: a moved job is still leased until a recovery takes it back, and none may leave
+/// it behind when its session has certainly ended.
+#[test]
+fn a_moved_job_is_neither_delivered_nor_lost() {
+    let mut delivered = with_waiting(LeaseScope::Worker);
+    delivered.lose_claim(true, 1).unwrap();
+    assert!(delivered.claim(1, &["a"], 1).is_err(), "nobody recovered it");
+
+    let mut left = with_waiting(LeaseScope::Worker);
+    left.lose_claim(true, 0).unwrap();
+    left.outlast_leases();
+    assert!(left.recover(0).is_err());
+
+    let mut lost = with_waiting(LeaseScope::Worker);
+    lost.lose_claim(true, 1).unwrap();
+    lost.recover(1).unwrap();
+    assert!(lost.claim(1, &[], 1).is_err());
 }
