@@ -42,12 +42,17 @@ impl Reference {
 
     /// Records a claim that returned although a fault hit it. It returns the jobs that
     /// it leased before the fault, and takes no more. Expired jobs that it found may
-    /// still be leased, and so may jobs of a later step whose reply was lost.
+    /// still be leased, and so may jobs of a later step whose reply was lost. A claim that
+    /// waits may go on after it lost a reply. The jobs of that reply stay leased until
+    /// their leases end (R10).
     pub(crate) fn claimed_despite_fault(
         &mut self,
         asked: Asked,
         answer: &[Delivery],
     ) -> CheckResult {
+        if asked.waits {
+            self.maybe_leased(asked, |_| true);
+        }
         let taken = self.taken(asked, answer)?;
         if self.class.patience(u64::MAX) > 0 {
             self.passed_over(asked, &taken)?;

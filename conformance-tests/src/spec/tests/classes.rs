@@ -364,6 +364,27 @@ fn a_moved_job_may_wait_for_the_end_of_its_session() {
     assert!(runner.claim(1, &["a"], 1).is_ok());
 }
 
+/// R10: a claim that waits may go on after it lost a reply, and return no job. The job of
+/// that reply comes back when its lease ends, and the attempt counts. Without a wait, a
+/// claim that lost its reply does not return.
+#[test]
+fn a_claim_that_waits_may_go_on_after_a_lost_reply() {
+    let after_fault = |waits| {
+        let mut runner = with_waiting(LeaseScope::Job);
+        let asked = Asked { run: 2, max: 1, lease: LEASE, waits };
+        runner.reference.claimed_despite_fault(asked, &[]).map(|()| runner)
+    };
+    assert!(after_fault(false).is_err());
+
+    let mut runner = after_fault(true).unwrap();
+    assert!(runner.claim(1, &["a"], 1).is_err(), "it is leased");
+
+    let mut runner = after_fault(true).unwrap();
+    runner.outlast_leases();
+    runner.recover(1).unwrap();
+    assert!(runner.claim(1, &["a"], 2).is_ok());
+}
+
 /// R6, R11: only a claim that waits, on a backend of that class, may leave a job without
 /// a lease.
 #[test]
