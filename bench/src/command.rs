@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    num::NonZeroU64,
+    num::{NonZeroU16, NonZeroU64},
     path::{Path, PathBuf},
 };
 
@@ -15,7 +15,7 @@ use crate::{
     measure::Measuring,
     message::say,
     output::Output,
-    page,
+    page, partitions,
     plan::Plan,
     results::Results,
     server::{Durability, Server},
@@ -67,6 +67,19 @@ pub(crate) struct Bench {
     #[arg(long, conflicts_with_all = ["jobs", "payload", "out", "url"])]
     server_time: bool,
 
+    /// Measure queues of these numbers of parts, such as 1,3, on a private cluster with
+    /// a node for each part
+    ///
+    /// Prints the server time that each node spends on a job. A call pushes 100 jobs, and
+    /// there are 64 handlers for each part.
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        conflicts_with_all = ["out", "url", "server_time"],
+    )]
+    partitions: Vec<NonZeroU16>,
+
     /// Print one JSON value per line instead of tables
     #[arg(long)]
     json: bool,
@@ -94,9 +107,12 @@ impl Bench {
         }
         let cannot = |error| Failure::Failed(format!("cannot start threads: {error}"));
         let runtime = Runtime::new().map_err(cannot)?;
-        let outcome = match self.server_time {
-            true => runtime.block_on(Box::pin(self.compare_server_times())),
-            false => runtime.block_on(Box::pin(self.compare())),
+        let outcome = if self.server_time {
+            runtime.block_on(Box::pin(self.compare_server_times()))
+        } else if self.partitions.is_empty() {
+            runtime.block_on(Box::pin(self.compare()))
+        } else {
+            runtime.block_on(Box::pin(self.compare_partitions()))
         };
         runtime.shutdown_background();
         outcome
@@ -134,6 +150,31 @@ impl Bench {
             say(&format!("relq-bench: too long: {excess} ms"));
         }
         if excesses.is_empty() { Ok(()) } else { Err(Failure::Reported) }
+    }
+
+    async fn compare_partitions(self) -> CommandResult {
+        let plan = self.plan()?;
+        let mut backends = self.backends()?;
+        if self.backends.is_empty() {
+            backends.retain(|backend| partitions::has_parts(backend));
+        }
+        let interrupts = Interrupts::listen()?;
+        let measured = partitions::measure(&backends, &self.partitions, &plan);
+        let report = tokio::select! {
+            report = Box::pin(measured) => report?,
+            () = interrupts.first() => {
+                return Err(Failure::Failed("stopped by a signal".into()));
+            }
+        };
+        let mut out = Output::new();
+        let text = if self.json { report.json_lines()? } else { report.tables() };
+        out.text(&text)?;
+        out.flush()?;
+        if report.is_exact() {
+            return Ok(());
+        }
+        say("relq-bench: some runs are void: jobs were missing or handled twice");
+        Err(Failure::Reported)
     }
 
     fn plan(&self) -> CommandResult<Plan> {

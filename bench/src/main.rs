@@ -10,6 +10,7 @@ mod guard;
 mod measure;
 mod meter;
 mod page;
+mod partitions;
 mod plan;
 mod pushing;
 mod queue;

@@ -61,6 +61,11 @@ impl QueueContender {
         })
     }
 
+    /// How many jobs the last push stored.
+    pub(crate) fn pushed(&self) -> u64 {
+        self.pushed
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -99,7 +104,8 @@ impl QueueContender {
         Ok(Sample { jobs: self.pushed, took, latencies, spent, exact })
     }
 
-    fn begin(&mut self, jobs: u64) -> &mut Self {
+    /// Prepares a push of so many jobs.
+    pub(crate) fn begin(&mut self, jobs: u64) -> &mut Self {
         self.tally = Arc::new(Tally::new(jobs));
         self.pushed = jobs;
         self
@@ -125,7 +131,11 @@ impl QueueContender {
         Ok(None)
     }
 
-    async fn push_batches(&mut self, plan: &Plan) -> CommandResult<Option<bool>> {
+    /// Pushes [`BATCH`] jobs a call, one call after the other.
+    pub(crate) async fn push_batches(
+        &mut self,
+        plan: &Plan,
+    ) -> CommandResult<Option<bool>> {
         let numbers = Numbers::below(self.pushed, plan.patience);
         while let Some(batch) = numbers.take_many(BATCH) {
             let job = |number| NewJob::new(self.tally.payload(number, plan.payload));
@@ -137,7 +147,10 @@ impl QueueContender {
     }
 
     /// Runs all pushed jobs, and returns whether each was handled once.
-    async fn drain(&self, concurrency: NonZeroU32) -> CommandResult<Option<bool>> {
+    pub(crate) async fn drain(
+        &self,
+        concurrency: NonZeroU32,
+    ) -> CommandResult<Option<bool>> {
         let (tally, jobs) = (Arc::clone(&self.tally), self.pushed);
         let done = CancellationToken::new();
         let all_done = done.clone();

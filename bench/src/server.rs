@@ -93,11 +93,23 @@ impl Server {
 
     /// Starts a private server on a free port.
     pub(crate) async fn start(durability: Durability) -> CommandResult<Self> {
+        Self::start_with(&durability.settings()).await
+    }
+
+    /// Starts a private server that keeps its data in memory, as a node of a cluster
+    /// that has no other node and no slot yet.
+    pub(crate) async fn start_node() -> CommandResult<Self> {
+        let bus = free_port()?.to_string();
+        let cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus];
+        Self::start_with(&[&cluster[..], &Durability::Memory.settings()].concat()).await
+    }
+
+    async fn start_with(settings: &[&str]) -> CommandResult<Self> {
         let folder = TempDir::with_prefix("relq-bench-").map_err(|error| {
             Failure::Failed(format!("no temporary folder can be made: {error}"))
         })?;
         let port = free_port()?;
-        let process = spawn(port, durability, folder.path())?;
+        let process = spawn(port, settings, folder.path())?;
         let mut server = Self {
             base: format!("redis://127.0.0.1:{port}"),
             database: 0,
@@ -110,6 +122,11 @@ impl Server {
     /// Returns the URL with which a backend opens the given database of this server.
     pub(crate) fn url_of(&self, backend: &str, database: u32) -> String {
         format!("{backend}+{}/{database}", self.base)
+    }
+
+    /// The host and port of the server.
+    pub(crate) fn address(&self) -> &str {
+        self.base.split_once("://").map_or(&self.base, |(_scheme, host)| host)
     }
 
     /// The number of the database in the server's URL.
@@ -209,15 +226,11 @@ fn free_port() -> CommandResult<u16> {
     })
 }
 
-fn spawn(
-    port: u16,
-    durability: Durability,
-    folder: &Path,
-) -> CommandResult<GuardedProcess> {
+fn spawn(port: u16, settings: &[&str], folder: &Path) -> CommandResult<GuardedProcess> {
     let mut server = Command::new("redis-server");
     server
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-        .args(durability.settings())
+        .args(settings)
         .arg("--dir")
         .arg(folder);
     GuardedProcess::start(&server, folder).map_err(|error| {

@@ -5,25 +5,34 @@ use std::fmt;
 use relq::Stats;
 use serde::Serialize;
 
-use crate::{failure::CommandResult, output::Format, target::Target};
+use crate::{failure::CommandResult, output::Format, table::Table, target::Target};
 
 /// Print how many jobs are in each state
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
+    /// Print the figures of each part of a queue of several parts
+    #[arg(long)]
+    by_part: bool,
+
     #[command(flatten)]
     format: Format,
 }
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let stats = target.open_existing().await?.stats().await?;
+        let queue = target.open_existing().await?;
+        if self.by_part {
+            let parts = queue.stats_by_part().await?;
+            return self.format.show(&Parts::new(target.queue.as_str(), &parts));
+        }
+        let stats = queue.stats().await?;
         self.format.show(&Report::new(target.queue.as_str(), &stats))
     }
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
-    queue: &'a str,
+struct Report<Q> {
+    queue: Q,
     ready: u64,
     scheduled: u64,
     leased: u64,
@@ -36,8 +45,8 @@ struct Report<'a> {
     next_due_in_ms: Option<u128>,
 }
 
-impl<'a> Report<'a> {
-    fn new(queue: &'a str, stats: &Stats) -> Self {
+impl<Q> Report<Q> {
+    fn new(queue: Q, stats: &Stats) -> Self {
         Self {
             queue,
             ready: stats.ready,
@@ -54,7 +63,61 @@ impl<'a> Report<'a> {
     }
 }
 
-impl fmt::Display for Report<'_> {
+/// The figures of each part of a queue.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Parts {
+    parts: Vec<Report<String>>,
+}
+
+impl Parts {
+    fn new(queue: &str, parts: &[Stats]) -> Self {
+        let named = parts.iter().enumerate().map(|(number, stats)| {
+            let name = match number {
+                0 => queue.to_owned(),
+                other => format!("{queue}:{other}"),
+            };
+            Report::new(name, stats)
+        });
+        Self { parts: named.collect() }
+    }
+}
+
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new([
+            "PART",
+            "READY",
+            "SCHEDULED",
+            "LEASED",
+            "OVERDUE",
+            "DEAD",
+            "FINISHED",
+            "DISCARDED",
+            "CANCELLED",
+            "",
+        ]);
+        for part in &self.parts {
+            let paused = if part.paused { "paused" } else { "" };
+            let cells = [
+                part.queue.clone(),
+                part.ready.to_string(),
+                part.scheduled.to_string(),
+                part.leased.to_string(),
+                part.overdue.to_string(),
+                part.dead.to_string(),
+                part.finished.to_string(),
+                part.discarded.to_string(),
+                part.cancelled.to_string(),
+                paused.to_owned(),
+            ];
+            table.row(cells, None);
+        }
+        f.write_str(&table.render(usize::MAX))
+    }
+}
+
+impl<Q: fmt::Display> fmt::Display for Report<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paused = if self.paused { " (paused)" } else { "" };
         writeln!(f, "queue      {}{paused}", self.queue)?;

@@ -163,6 +163,15 @@ pub trait Operator: Debug + Send + Sync {
     /// Counts the jobs in each state (R23).
     async fn stats(&self) -> Result<Stats, Error>;
 
+    /// Counts the jobs of each part of the queue in each state, in the order of the
+    /// parts. A queue that has no parts counts as one part.
+    ///
+    /// # Errors
+    /// The error of the first part that fails.
+    async fn stats_by_part(&self) -> Result<Vec<Stats>, Error> {
+        Ok(vec![self.stats().await?])
+    }
+
     /// Returns one page of the jobs in a state, in the order in which they will be
     /// delivered.
     ///

@@ -15,22 +15,16 @@ use crate::{FairTurn, Partitioned, joined};
 /// whether its own cursor follows.
 const PREFIX: usize = 3;
 
-impl Partitioned<dyn Queue> {
-    /// Counts the jobs of each part in each state.
-    ///
-    /// # Errors
-    /// The error of the first part that fails.
-    pub async fn stats_by_part(&self) -> Result<Vec<Stats>, Error> {
-        joined::of_reads(self.all(Operator::stats).await)
-    }
-}
-
 #[async_trait]
 impl Operator for Partitioned<dyn Queue> {
     /// Adds up the figures of the parts. The queue counts as paused if any part is.
     async fn stats(&self) -> Result<Stats, Error> {
         let parts = self.stats_by_part().await?;
         Ok(parts.iter().fold(Stats::new(), |all, part| add(&all, part)))
+    }
+
+    async fn stats_by_part(&self) -> Result<Vec<Stats>, Error> {
+        joined::of_reads(self.all(Operator::stats).await)
     }
 
     /// Returns the jobs of one part after those of another.

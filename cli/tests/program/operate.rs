@@ -247,3 +247,30 @@ fn audit_finds_what_is_wrong() {
     worker.signal(rustix::process::Signal::CONT);
     worker.stop_hard();
 }
+
+#[test]
+fn stats_by_part_have_the_figures_of_each() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=3");
+    for job in 0..4 {
+        store.push(&job.to_string());
+    }
+    let parts = store.relq("stats --by-part --json").json();
+    let counts: Vec<_> = parts
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| (part["queue"].as_str().unwrap(), part["ready"].as_u64().unwrap()))
+        .collect();
+    let names: Vec<_> = counts.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["default", "default:1", "default:2"]);
+    assert_eq!(counts.iter().map(|(_, ready)| ready).sum::<u64>(), 4, "{counts:?}");
+
+    let text = store.relq("stats --by-part").ok();
+    let mut lines = text.lines();
+    assert!(lines.next().unwrap().starts_with("PART"), "{text}");
+    for (line, (name, ready)) in lines.zip(&counts) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words[..2], [*name, &ready.to_string()], "{text}");
+    }
+}

@@ -93,6 +93,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "1", requires = "several")]
     replicas: u32,
 
+    /// The number of the queue's parts, each of which is on one server
+    #[arg(long, value_name = "N", default_value = "1")]
+    partitions: std::num::NonZeroU16,
+
     /// Draw the faults of the servers from this seed
     #[arg(long, value_name = "N", requires = "several")]
     seed: Option<u64>,
@@ -107,7 +111,9 @@ impl Args {
         let folder = TempDir::with_prefix("relq-soak-")?;
         let (backend, options) = (self.backend, self.options());
         let site = match self.servers() {
-            Some(kind) => Site::open_several(kind, backend, &options, QUEUE)?,
+            Some(kind) => {
+                Site::open_several(kind, backend, &options, &self.names_of_parts())?
+            }
             None => Site::open(backend, &options, folder.path())?,
         };
         let soak = Soak::open(site).await?;
@@ -132,7 +138,16 @@ impl Args {
     /// The options of the queue's URL.
     fn options(&self) -> Vec<String> {
         let replicas = self.servers().is_some() && self.replicas > 0;
-        replicas.then(|| format!("replicas={}", self.replicas)).into_iter().collect()
+        let replicas = replicas.then(|| format!("replicas={}", self.replicas));
+        let partitions = self.partitions.get();
+        let partitions = (partitions > 1).then(|| format!("partitions={partitions}"));
+        replicas.into_iter().chain(partitions).collect()
+    }
+
+    /// The names of the queue's parts, of which the first is the name of the queue.
+    fn names_of_parts(&self) -> Vec<String> {
+        let others = (1..self.partitions.get()).map(|part| format!("{QUEUE}:{part}"));
+        std::iter::once(QUEUE.to_owned()).chain(others).collect()
     }
 
     /// The schedule of the servers' faults, with a seed that is printed.

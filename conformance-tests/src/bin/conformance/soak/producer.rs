@@ -3,8 +3,11 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use relq_core::{
-    Error, NewJob, PushToken, Queue, QueueName, environment::Environment,
-    error::RetryAdvice, outcome::Pushed,
+    Error, NewJob, PushToken, Queue, QueueName,
+    capabilities::{Capabilities, Order},
+    environment::Environment,
+    error::RetryAdvice,
+    outcome::Pushed,
 };
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 
@@ -100,6 +103,19 @@ impl Call {
         self.first..self.first + self.count
     }
 
+    /// The jobs of the call. On a queue of several parts only the first job with a
+    /// unique key keeps it: other keys may lead to other parts, and such a call is
+    /// refused.
+    fn jobs(&self, capabilities: &Capabilities) -> Vec<NewJob> {
+        let mut jobs: Vec<_> =
+            self.numbers().map(|number| plan::job(number, capabilities)).collect();
+        if capabilities.order == Order::ByPart {
+            let keys = jobs.iter_mut().map(|job| &mut job.unique);
+            keys.filter(|key| key.is_some()).skip(1).for_each(|key| *key = None);
+        }
+        jobs
+    }
+
     /// The push token of the call. A producer that repeats the call uses the same
     /// token.
     fn token(&self) -> PushToken {
@@ -121,9 +137,7 @@ impl Producer {
 
     /// Repeats the call until it returns results, and records them.
     async fn push(&self, call: &Call) -> SuiteResult<()> {
-        let capabilities = self.queue.capabilities();
-        let jobs: Vec<_> =
-            call.numbers().map(|number| plan::job(number, capabilities)).collect();
+        let jobs = call.jobs(self.queue.capabilities());
         let answers = self.push_until_answered(&jobs, &call.token()).await?;
         for (number, answer) in call.numbers().zip(&answers) {
             let kind = match answer {

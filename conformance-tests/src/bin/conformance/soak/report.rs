@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    num::NonZeroU64,
+    num::{NonZeroU16, NonZeroU64},
 };
 
 use serde::Serialize;
@@ -16,6 +16,7 @@ pub(super) struct Report {
     backend: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     servers: Option<Kind>,
+    partitions: NonZeroU16,
     seconds: NonZeroU64,
     #[serde(flatten)]
     judgement: Judgement,
@@ -24,7 +25,13 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(args: &Args, judgement: Judgement) -> Self {
         let (backend, servers) = (args.backend.name(), args.servers());
-        Self { backend, servers, seconds: args.seconds, judgement }
+        Self {
+            backend,
+            servers,
+            partitions: args.partitions,
+            seconds: args.seconds,
+            judgement,
+        }
     }
 
     /// Whether no job was invented, none was lost that the replicas promise to keep, and
@@ -51,7 +58,15 @@ impl Report {
             Some(Kind::Sentinel) => " behind sentinels",
             None => "",
         };
-        writeln!(out, "{}{on} under kill -9 for {} s", self.backend, self.seconds)?;
+        let parts = match self.partitions.get() {
+            1 => String::new(),
+            parts => format!(" in {parts} parts"),
+        };
+        writeln!(
+            out,
+            "{}{parts}{on} under kill -9 for {} s",
+            self.backend, self.seconds
+        )?;
         let mut rows = vec![
             ("jobs accepted", it.accepted),
             ("refused by a unique key", it.refused),

@@ -23,6 +23,9 @@ impl Site {
         folder: &Path,
     ) -> SuiteResult<Self> {
         if backend == Backend::Sqlite {
+            if let Some(option) = options.first() {
+                return Err(format!("a SQLite file takes no {option}").into());
+            }
             let file = folder.join("soak.db");
             let file = file.to_str().ok_or("the temporary folder is not UTF-8")?;
             let url = format!("sqlite:{file}");
@@ -34,15 +37,15 @@ impl Site {
         Ok(Self { url, server: Some(server), deployment: None })
     }
 
-    /// Starts several servers for a queue of that name.
+    /// Starts several servers for a queue whose parts have these names.
     pub(super) fn open_several(
         kind: Kind,
         backend: Backend,
         options: &[String],
-        queue: &str,
+        parts: &[String],
     ) -> SuiteResult<Self> {
         refuse_alone(backend, kind)?;
-        let deployment = kind.start(queue)?;
+        let deployment = kind.start(parts)?;
         let url = backend.on(&deployment.url(), options);
         Ok(Self { url, server: None, deployment: Some(deployment) })
     }

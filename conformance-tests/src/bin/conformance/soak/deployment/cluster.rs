@@ -22,20 +22,23 @@ const KEYS_A_MOVE: &str = "20";
 pub(super) struct Cluster {
     links: Links,
     members: Vec<Member>,
-    /// The slot of the queue.
-    slot: u16,
+    /// The slots of the queue's parts.
+    slots: Vec<u16>,
 }
 
 impl Cluster {
     /// Starts the servers, and waits until all replicas are in step.
-    pub(super) fn start(queue: &str) -> SuiteResult<Self> {
+    pub(super) fn start(parts: &[String]) -> SuiteResult<Self> {
         let links = Links::new();
         let members = (0..2 * MASTERS)
             .map(|at| Member::start(&links, u8::try_from(at)?, &[], configuration));
         let members: Vec<_> = members.collect::<SuiteResult<_>>()?;
-        let slot = members[0].node.try_ask(&["CLUSTER", "KEYSLOT", queue])?;
-        let slot = slot.trim_start_matches(':').trim_end().parse()?;
-        let this = Self { links, members, slot };
+        let slots = parts.iter().map(|name| {
+            let slot = members[0].node.try_ask(&["CLUSTER", "KEYSLOT", name])?;
+            Ok(slot.trim_start_matches(':').trim_end().parse()?)
+        });
+        let slots = slots.collect::<SuiteResult<_>>()?;
+        let this = Self { links, members, slots };
         this.form()?;
         Ok(this)
     }
@@ -62,10 +65,10 @@ impl Cluster {
         self.wait_until_in_step()
     }
 
-    /// The index of the member that owns the queue's slot, as `seen` says.
-    fn owner(&self, seen: &[Seen]) -> SuiteResult<usize> {
-        let owner = seen.iter().find(|node| node.owns(self.slot));
-        let port = owner.ok_or("no node has the slot of the queue")?.port;
+    /// The index of the member that owns the part's slot, as `seen` says.
+    fn owner(&self, part: usize, seen: &[Seen]) -> SuiteResult<usize> {
+        let owner = seen.iter().find(|node| node.owns(self.slots[part]));
+        let port = owner.ok_or("no node has the slot of the part")?.port;
         self.index_of(port)
     }
 
@@ -105,11 +108,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves the queue's slot from one master to another, key by key.
-    fn move_slot(&self, from: &Seen, to: &Seen) -> SuiteResult<()> {
+    /// Moves a slot from one master to another, key by key.
+    fn move_slot(&self, slot: u16, from: &Seen, to: &Seen) -> SuiteResult<()> {
         let (source, target) = (self.index_of(from.port)?, self.index_of(to.port)?);
         let (source, target) = (&self.members[source], &self.members[target]);
-        let slot = self.slot.to_string();
+        let slot = slot.to_string();
         target.order(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from.id])?;
         source.order(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to.id])?;
         while let Some(keys) = keys_in(source, &slot)? {
@@ -147,17 +150,22 @@ impl Deployment for Cluster {
         &self.links
     }
 
-    fn master(&self) -> SuiteResult<usize> {
-        self.owner(view(&self.members[0])?.nodes())
+    fn parts(&self) -> usize {
+        self.slots.len()
     }
 
-    fn wait_until_promoted(&self, instead_of: usize) -> SuiteResult<()> {
+    fn master(&self, part: usize) -> SuiteResult<usize> {
+        self.owner(part, view(&self.members[0])?.nodes())
+    }
+
+    fn wait_until_promoted(&self, part: usize, instead_of: usize) -> SuiteResult<()> {
+        let slot = self.slots[part];
         wait_until("a replica was promoted", LIMIT, || {
             let others = self.members.iter().enumerate();
             let mut others = others.filter(|(at, _)| *at != instead_of);
             let is_promoted = others.any(|(_, member)| {
                 view(member).is_ok_and(|seen| {
-                    seen.own().is_ok_and(|own| own.is_master && own.owns(self.slot))
+                    seen.own().is_ok_and(|own| own.is_master && own.owns(slot))
                 })
             });
             if is_promoted { Ok(()) } else { Err("no other node has the slot".into()) }
@@ -168,16 +176,21 @@ impl Deployment for Cluster {
         wait_until("all replicas are in step", LIMIT, || self.is_in_step())
     }
 
-    fn move_to_and_fro(&self, draw: &mut dyn FnMut(usize) -> usize) -> SuiteResult<()> {
+    fn move_to_and_fro(
+        &self,
+        part: usize,
+        draw: &mut dyn FnMut(usize) -> usize,
+    ) -> SuiteResult<()> {
+        let slot = self.slots[part];
         let seen = view(&self.members[0])?;
         let masters = seen.nodes().iter().filter(|node| node.is_master);
         let (owners, others): (Vec<_>, Vec<_>) =
-            masters.partition(|node| node.owns(self.slot));
-        let home = *owners.first().ok_or("no node has the slot of the queue")?;
+            masters.partition(|node| node.owns(slot));
+        let home = *owners.first().ok_or("no node has the slot of the part")?;
         let away = others[draw(others.len())];
-        self.move_slot(home, away)?;
+        self.move_slot(slot, home, away)?;
         self.wait_until_in_step()?;
-        self.move_slot(away, home)
+        self.move_slot(slot, away, home)
     }
 }
 

@@ -26,7 +26,7 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// How often each fault happened.
 #[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct FaultCounts {
-    /// How often the slot of the queue moved to another node and back.
+    /// How often the slot of a part moved to another node and back.
     pub(in super::super) moves: u64,
     /// How many masters were killed and replaced by a replica.
     pub(in super::super) kills: u64,
@@ -36,12 +36,12 @@ pub(in super::super) struct FaultCounts {
     pub(in super::super) cut_offs: u64,
     /// How many servers were killed and started again at once.
     pub(in super::super) restarts: u64,
-    /// How many of these were the master of the queue.
+    /// How many of these were the master of a part of the queue.
     pub(in super::super) master_restarts: u64,
 }
 
 impl FaultCounts {
-    /// How many times the queue was without a master.
+    /// How many times a part of the queue was without a master.
     pub(in super::super) fn outages(&self) -> u64 {
         self.kills + self.freezes + self.cut_offs + self.master_restarts
     }
@@ -137,48 +137,49 @@ impl Happening {
     }
 
     fn happen(&mut self, fault: Fault) -> SuiteResult<()> {
+        let part = self.random.random_range(0..self.deployment.parts());
         match fault {
-            Fault::Move => self.move_to_and_fro(),
-            Fault::Kill => self.kill(),
-            Fault::Freeze => self.freeze(),
-            Fault::CutOff => self.cut_off(),
+            Fault::Move => self.move_to_and_fro(part),
+            Fault::Kill => self.kill(part),
+            Fault::Freeze => self.freeze(part),
+            Fault::CutOff => self.cut_off(part),
             Fault::RestartAll => self.restart_all(),
         }
     }
 
-    fn move_to_and_fro(&mut self) -> SuiteResult<()> {
+    fn move_to_and_fro(&mut self, part: usize) -> SuiteResult<()> {
         let random = &mut self.random;
-        self.deployment.move_to_and_fro(&mut |of| random.random_range(0..of))?;
+        self.deployment.move_to_and_fro(part, &mut |of| random.random_range(0..of))?;
         self.counts.moves += 1;
         Ok(())
     }
 
-    fn kill(&mut self) -> SuiteResult<()> {
-        let master = self.deployment.master()?;
+    fn kill(&mut self, part: usize) -> SuiteResult<()> {
+        let master = self.deployment.master(part)?;
         self.deployment.members()[master].node.kill();
         self.counts.kills += 1;
-        self.deployment.wait_until_promoted(master)?;
+        self.deployment.wait_until_promoted(part, master)?;
         self.pause(LONGEST_ABSENCE);
         self.deployment.members()[master].node.restart();
         Ok(())
     }
 
-    fn freeze(&mut self) -> SuiteResult<()> {
-        let master = self.deployment.master()?;
+    fn freeze(&mut self, part: usize) -> SuiteResult<()> {
+        let master = self.deployment.master(part)?;
         self.deployment.members()[master].node.freeze();
         self.counts.freezes += 1;
-        let promoted = self.deployment.wait_until_promoted(master);
+        let promoted = self.deployment.wait_until_promoted(part, master);
         self.pause(LONGEST_ABSENCE);
         self.deployment.members()[master].node.thaw();
         promoted
     }
 
-    fn cut_off(&mut self) -> SuiteResult<()> {
-        let master = self.deployment.master()?;
+    fn cut_off(&mut self, part: usize) -> SuiteResult<()> {
+        let master = self.deployment.master(part)?;
         let source = self.deployment.members()[master].source;
         self.deployment.links().cut_off(source);
         self.counts.cut_offs += 1;
-        let promoted = self.deployment.wait_until_promoted(master);
+        let promoted = self.deployment.wait_until_promoted(part, master);
         self.pause(LONGEST_ABSENCE);
         self.deployment.links().heal();
         promoted
@@ -188,7 +189,7 @@ impl Happening {
         let mut order: Vec<_> = (0..self.deployment.members().len()).collect();
         order.shuffle(&mut self.random);
         for at in order {
-            let is_master = self.deployment.master()? == at;
+            let is_master = self.is_master(at)?;
             let member = &mut self.deployment.members()[at];
             member.node.kill();
             member.node.restart();
@@ -197,6 +198,16 @@ impl Happening {
             self.deployment.wait_until_in_step()?;
         }
         Ok(())
+    }
+
+    /// Whether the server is the master of a part.
+    fn is_master(&self, at: usize) -> SuiteResult<bool> {
+        for part in 0..self.deployment.parts() {
+            if self.deployment.master(part)? == at {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Waits for a random time.

@@ -32,10 +32,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Starts the servers for a queue of that name.
-    pub(super) fn start(self, queue: &str) -> SuiteResult<Box<dyn Deployment>> {
+    /// Starts the servers for a queue whose parts have these names.
+    pub(super) fn start(self, parts: &[String]) -> SuiteResult<Box<dyn Deployment>> {
         Ok(match self {
-            Self::Cluster => Box::new(Cluster::start(queue)?),
+            Self::Cluster => Box::new(Cluster::start(parts)?),
             Self::Sentinel => Box::new(Watched::start()?),
         })
     }
@@ -44,7 +44,7 @@ impl Kind {
 /// A fault of the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The slot of the queue moves to another master and back.
+    /// The slot of a part moves to another master and back.
     Move,
     /// The master is killed with SIGKILL, and started again when a replica was promoted.
     Kill,
@@ -69,19 +69,26 @@ pub(in crate::soak) trait Deployment: Send {
 
     fn links(&self) -> &Links;
 
-    /// The index of the server that is the master of the queue.
-    fn master(&self) -> SuiteResult<usize>;
+    /// How many parts of the queue have a master of their own. A fault happens to the
+    /// master of one part.
+    fn parts(&self) -> usize {
+        1
+    }
 
-    /// Waits until another server is the master of the queue.
-    fn wait_until_promoted(&self, instead_of: usize) -> SuiteResult<()>;
+    /// The index of the server that is the master of the part.
+    fn master(&self, part: usize) -> SuiteResult<usize>;
+
+    /// Waits until another server is the master of the part.
+    fn wait_until_promoted(&self, part: usize, instead_of: usize) -> SuiteResult<()>;
 
     /// Waits until all servers see each other, and each replica has all writes. Fails
     /// if a client has connected without a proxy.
     fn wait_until_in_step(&self) -> SuiteResult<()>;
 
-    /// Moves the slot of the queue to another master and back.
+    /// Moves the slot of the part to another master and back.
     fn move_to_and_fro(
         &self,
+        _part: usize,
         _draw: &mut dyn FnMut(usize) -> usize,
     ) -> SuiteResult<()> {
         Err("these servers have no slots".into())

@@ -106,11 +106,11 @@ impl Deployment for Watched {
         &self.links
     }
 
-    fn master(&self) -> SuiteResult<usize> {
+    fn master(&self, _part: usize) -> SuiteResult<usize> {
         Ok(self.master_by(&self.sentinels()[0])?)
     }
 
-    fn wait_until_promoted(&self, instead_of: usize) -> SuiteResult<()> {
+    fn wait_until_promoted(&self, _part: usize, instead_of: usize) -> SuiteResult<()> {
         wait_until("a replica was promoted", LIMIT, || {
             for sentinel in self.sentinels() {
                 let named = self.master_by(sentinel)?;
