@@ -17,7 +17,7 @@ const SLOTS: usize = 16_384;
 const FORM_LIMIT: Duration = Duration::from_secs(30);
 
 /// How many names are tried to find one whose parts are on different nodes. Of three
-/// parts, two names in nine are such.
+/// parts, this holds for two names in nine.
 const NAMES: usize = 10_000;
 
 /// A private cluster without replicas, which ends when this is dropped.
@@ -128,4 +128,30 @@ async fn ask<T: FromRedisValue>(node: &Server, command: &[&str]) -> CommandResul
     let answer =
         redis::cmd(command[0]).arg(&command[1..]).query_async(&mut connection).await;
     answer.map_err(|error| failed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_parts_of_a_queue_are_on_different_nodes() {
+        let cluster = Cluster::start(3).await.unwrap();
+        let name = cluster.spread("q", 3).await.unwrap();
+
+        let queue = relq::connect(&cluster.url_of("zset", 3), &name).await.unwrap();
+        for _ in 0..6 {
+            queue.push(&["job".into()], None).await.unwrap();
+        }
+
+        let mut owners = Vec::new();
+        for part in ["", ":1", ":2"].map(|number| format!("{name}{number}")) {
+            let owner = cluster.node_of(&part).await.unwrap();
+            let jobs: u64 = ask(&cluster.nodes[owner], &["LLEN", &part]).await.unwrap();
+            assert_eq!(jobs, 2, "{part}");
+            owners.push(owner);
+        }
+        owners.sort_unstable();
+        assert_eq!(owners, [0, 1, 2]);
+    }
 }
