@@ -31,6 +31,8 @@ pub fn start() {
         .fmt_fields(fields.delimited(" "))
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
+        // It would report a failed write on standard error, and that write would panic.
+        .log_internal_errors(false)
         .init();
 }
 

@@ -199,6 +199,15 @@ impl Relq {
         Running::new(child)
     }
 
+    /// Starts the program with a standard error that no process reads.
+    pub(crate) fn start_without_errors(mut self) -> Running {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let command = self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = command.stderr(writer).spawn().unwrap();
+        Running::new(child)
+    }
+
     /// The arguments of the call, for a message.
     fn line(&self) -> String {
         let words: Vec<_> =

@@ -23,6 +23,18 @@ on_each_store! {
         assert_eq!(of_commands.count(), 40);
     }
 
+    /// A log that cannot be written ends neither a worker nor a job.
+    fn a_reader_of_errors_that_goes_away_stops_no_worker(store) {
+        store.push("--max-attempts 1 a b c");
+        for command in ["false", "ls /not-there"] {
+            store.push("--max-attempts 1 a b c");
+            let line = format!("work --until-empty --concurrency 2 --exec {command}");
+            let ended = store.relq(&line).env("RELQ_LOG", "debug");
+            assert_eq!(ended.start_without_errors().end().code, Some(3), "{command}");
+        }
+        assert_eq!(store.count("default", "dead"), 9);
+    }
+
     /// A newline is added to a last line that has none: otherwise the next command's
     /// first line would continue it.
     fn a_last_line_without_its_newline_gets_one(store) {
