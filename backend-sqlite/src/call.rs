@@ -13,7 +13,7 @@ pub(crate) const PAGE_WEIGHT: usize = Environment::MAX_JOBS_PER_STEP.get() as us
 /// A call that the database thread can run. If its transaction is rolled back, the
 /// thread may run the call again from the start, so a call changes only the database.
 pub(crate) trait Call: Send + 'static {
-    /// What the call returns to its caller.
+    /// The type of the result that the caller gets.
     type Answer: Send + 'static;
 
     /// Whether the thread tries [`look`](Self::look) before [`run`](Self::run), so that

@@ -28,7 +28,7 @@ enum Kind {
     Unusable,
 }
 
-/// What an error message is made of: its text, and SQLite's own error if there is one.
+/// The parts of an error message: its text, and SQLite's own error if there is one.
 #[derive(Debug, Clone)]
 struct Cause {
     words: Arc<str>,

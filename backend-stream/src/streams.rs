@@ -69,7 +69,7 @@ impl Found {
     }
 }
 
-/// What the consumer group stores about an entry that it has read.
+/// The record of the consumer group about an entry that it has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) is_leased: bool,

@@ -32,7 +32,7 @@ const MOST_LEASES: u32 = 1000;
 /// them in a report.
 const NAMED: u32 = 10;
 
-/// What a claim asks of the pick script: how many jobs, and how hard it searches.
+/// The wishes of a claim for the pick script: how many jobs, and how hard it searches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) jobs: u32,

@@ -168,8 +168,9 @@ pub(super) struct Watch {
     pub(super) batch: BatchId,
 }
 
-/// What a caller that waits for a batch reads: the status of the batch, and the version
-/// of the file. If the batch is not complete, the caller waits until the file changes.
+/// A look at a batch by a caller that waits for it: the status of the batch, and the
+/// version of the file. If the batch is not complete, the caller waits until the file
+/// changes.
 pub(super) struct Seen {
     pub(super) status: Option<BatchStatus>,
     /// SQLite's `data_version`, which changes when another connection writes the file.

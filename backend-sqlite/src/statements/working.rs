@@ -6,8 +6,8 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// What a claim reads before it takes the write lock, to learn whether any job is
-/// ready.
+/// The state of a queue that a claim reads before it takes the write lock, to learn
+/// whether any job is ready.
 pub(crate) struct Look {
     pub(crate) is_paused: bool,
     pub(crate) has_ready: bool,

@@ -74,7 +74,7 @@ pub(crate) fn all_scripts() -> impl Iterator<Item = &'static Script> {
     own.chain(BOOKKEEPING_SCRIPTS.all())
 }
 
-/// What a script call needs: the connection, and the keys of the queue.
+/// The connection and the keys of a queue, for calls of scripts.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) conn: Conn,

@@ -1,9 +1,9 @@
 //! Measures queues of several parts: how much time each node of a cluster spends on a
 //! job.
 //!
-//! The parts of a queue are on different nodes, and the work grows with them: there are as
-//! many jobs and handlers for each part as for the only part of an ordinary queue. So each of
-//! P nodes should spend a P-th of the time on each job of the queue.
+//! The parts of a queue are on different nodes, and the work grows with them: there are
+//! as many jobs and handlers for each part as for the only part of an ordinary queue. So
+//! each of P nodes should spend a P-th of the time on each job of the queue.
 
 mod cluster;
 mod report;
@@ -63,7 +63,7 @@ pub(crate) async fn measure(
     Ok(report)
 }
 
-/// What one run on a queue has measured.
+/// The measurements of one run on a queue.
 #[derive(Debug, Clone)]
 struct Run {
     push: Phase,
@@ -74,7 +74,7 @@ struct Run {
     exact: bool,
 }
 
-/// What the nodes spent during a part of a run.
+/// The measurements of one part of a run: the push, the drain, or the idle time.
 #[derive(Debug, Clone)]
 struct Phase {
     /// How many jobs the queue got in this run.

@@ -32,7 +32,7 @@ struct Figures {
     exact: bool,
 }
 
-/// What pushing or draining costs.
+/// The cost of a pushed or of a drained job.
 #[derive(Debug, Clone, Serialize)]
 struct Costs {
     jobs_per_s: f64,

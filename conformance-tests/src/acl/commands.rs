@@ -43,7 +43,7 @@ impl Commands {
     }
 }
 
-/// What a server says about one command in its reply to `COMMAND INFO`.
+/// The description of one command in a reply to `COMMAND INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Description {
     /// The number of words in a call, including the command's name. If the number is

@@ -78,7 +78,7 @@ impl Job {
     }
 }
 
-/// What happened to the servers of a soak on several.
+/// The faults of a soak on several servers, and the numbers that bound their effects.
 #[derive(Serialize, Debug, Clone, Copy)]
 pub(super) struct Exposure {
     pub(super) faults: FaultCounts,

@@ -1,5 +1,5 @@
-//! What happens in a soak on several servers beside the kills of workers and producers:
-//! faults of the servers, and the calls of an operator.
+//! The faults of the servers and the calls of an operator, which a soak on several
+//! servers has beside the kills of workers and producers.
 
 use relq_core::{QueueName, environment::Environment};
 
