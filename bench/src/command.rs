@@ -67,11 +67,11 @@ pub(crate) struct Bench {
     #[arg(long, conflicts_with_all = ["jobs", "payload", "out", "url"])]
     server_time: bool,
 
-    /// Measure queues of these numbers of parts, such as 1,3, on a private cluster with
-    /// a node for each part
+    /// Measure queues of these numbers of parts, such as 1,3, on a private cluster that
+    /// has a node for each part
     ///
-    /// Prints the server time that each node spends on a job. A call pushes 100 jobs, and
-    /// there are 64 handlers for each part.
+    /// Prints the server time that each node spends on a job. A call pushes 100 jobs,
+    /// and there are 64 handlers for each part.
     #[arg(
         long,
         value_name = "N",

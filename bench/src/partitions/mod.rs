@@ -1,9 +1,9 @@
 //! Measures queues of several parts: how much time each node of a cluster spends on a
 //! job.
 //!
-//! The parts of a queue are on different nodes, and the work grows with them: there are
-//! as many jobs and handlers for each part as for the only part of an ordinary queue. So
-//! each of P nodes should spend a P-th of the time on each job of the queue.
+//! The parts of a queue are on different nodes, and the work grows with them: each
+//! part has as many jobs and handlers as the only part of an ordinary queue. So each of
+//! P nodes should spend a P-th of the time on each job of the queue.
 
 mod cluster;
 mod report;
