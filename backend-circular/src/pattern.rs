@@ -161,8 +161,8 @@ impl Pattern for Circular {
 
     async fn pass_on(&self, unheard: Notification) -> Result<(), Error> {
         match unheard {
-            // An arrival need not be passed on: its blocking command removes nothing,
-            // so it has woken every waiting worker.
+            // An arrival need not be passed on. The blocking command that reports it
+            // removes nothing from the list, so every waiting worker was woken.
             Notification::Arrival => Ok(()),
             Notification::Signal => self.store.pass_on().await,
         }

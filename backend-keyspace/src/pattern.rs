@@ -72,8 +72,9 @@ impl Pattern for Keyspace {
         &self.store.bookkeeping
     }
 
-    /// Stores jobs without options by one script. If one of the ids is taken, even a
-    /// generated one, the bookkeeping's push script stores the jobs instead.
+    /// Stores jobs without options by one script, all or none. Returns `false` if one of
+    /// the ids is taken, even a generated one. The caller then stores the jobs by the
+    /// bookkeeping's push script.
     async fn append(
         &self,
         ids: &[JobId],

@@ -251,8 +251,8 @@ impl Load {
     }
 }
 
-/// The task that sends the waiting pushes. If it is dropped with its runtime, the
-/// pushes that wait there get no result.
+/// The task that sends the waiting pushes of one runtime. If the runtime ends first,
+/// these pushes get no result.
 struct Serving {
     pushes: Arc<Pushes>,
     runtime: runtime::Id,

@@ -17,8 +17,8 @@ use tokio::runtime::{self, Handle};
 
 use crate::{Call, Conn, Reply, command, error, link::Link};
 
-/// How much longer than `block`, the time limit of the server, the client waits for the
-/// replies. After that the client treats the connection as dead.
+/// The server ends a blocking command after the time limit of the command. The client
+/// waits this much longer for the replies, and then treats the connection as dead.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The reply to a blocking command, and the reply to the call that was sent behind it.

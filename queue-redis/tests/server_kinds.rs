@@ -63,7 +63,7 @@ async fn a_node_that_leads_elsewhere_is_named() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
-    // The key `foo` is in slot 12182.
+    // The other node has slot 12182, that of the key `foo`, so this one redirects.
     let error = answer(&one, &["SET", "foo", "1"]).await.unwrap_err();
 
     assert_wrong(&error, ["a node of a Redis Cluster", "redis-cluster://HOST:PORT"]);

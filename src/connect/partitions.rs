@@ -203,7 +203,8 @@ fn marking(
     }))
 }
 
-/// Removes the option `name` from `address`, and returns its value.
+/// Returns `address` without the option `name`, and the value of the option if it is
+/// there. Fails unless the value is one number from 1 to [`MOST`].
 fn number(
     url: &str,
     address: &str,

@@ -19,7 +19,7 @@ use crate::lease::{self, Token};
 
 /// How long a foreign consumer of the group may be idle before recovery takes its
 /// entries back. Such a consumer has no leases, so nothing else limits its time.
-const FOREIGN_KEY_MAY_HOLD: Duration = Duration::from_secs(5 * 60);
+const FOREIGN_CONSUMER_MAY_IDLE: Duration = Duration::from_secs(5 * 60);
 
 impl Store {
     /// Adds jobs without options to the stream. A single job needs no script, only an
@@ -109,11 +109,12 @@ impl Store {
         Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 
-    /// Takes back entries from foreign consumers of the group that are idle for too
-    /// long.
+    /// Takes back entries that a consumer of another program has held while it was idle
+    /// for [`FOREIGN_CONSUMER_MAY_IDLE`], and those that a worker holds without a lease.
+    /// Removes idle consumers of other programs that hold nothing.
     pub(crate) async fn adopt(&self, page: u32) -> Result<Recovered, Error> {
         let call = self.bookkeeping.call(&SCRIPTS.adopt);
-        let call = call.arg(page).arg(millis(FOREIGN_KEY_MAY_HOLD));
+        let call = call.arg(page).arg(millis(FOREIGN_CONSUMER_MAY_IDLE));
         Bookkeeping::recovered(call.run(&self.conn, Operation::Recover).await?)
     }
 

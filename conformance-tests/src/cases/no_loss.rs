@@ -184,7 +184,7 @@ async fn headers_arrive_in_order(store: &Store) {
 }
 
 case!(the_largest_headers_arrive: R2);
-/// Headers of the maximum size are allowed.
+/// Headers of the maximum size arrive unchanged.
 async fn the_largest_headers_arrive(store: &Store) {
     let actor = store.actor("worker").await;
     let value = "v".repeat(actor.limits().max_headers - 1);

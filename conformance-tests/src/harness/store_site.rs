@@ -97,8 +97,9 @@ impl StoreSite {
         }
     }
 
-    /// Makes the clock of an embedded store stand still until it is advanced. Behind
-    /// the proxy it stands still anyway, and a server without the proxy runs on.
+    /// Makes the clock of an embedded store stand still until it is advanced. The clock
+    /// of a server behind the proxy always does, and that of a server without the proxy
+    /// cannot be stopped.
     pub(crate) fn stop_clock(&self) {
         if let Self::Embedded { clock, .. } = self {
             clock.stop_wall_clock();

@@ -37,8 +37,8 @@ impl Gate {
         state.waiting.clear();
     }
 
-    /// Lets the reply go on whose command the server held first. Returns whether there
-    /// was one.
+    /// Of the replies that wait here, lets the one go on whose command the server held
+    /// first. Returns `false` if none waits.
     pub(crate) fn let_one_through(&self) -> bool {
         let mut state = self.state();
         while let Some((_, reply)) = state.waiting.pop_first() {

@@ -251,8 +251,9 @@ impl Reference {
         Ok(())
     }
 
-    /// R8: if a settlement call whose reply was lost certainly settled one job, it
-    /// settled all of its jobs. If it certainly did not settle one, it settled none.
+    /// R8: a settlement call whose reply was lost has settled all of its jobs or none. As
+    /// soon as one job shows which, the possible states of the others that contradict it
+    /// are dropped.
     fn settled_together(&mut self) -> CheckResult {
         let decided: BTreeMap<_, _> = self.jobs.iter().filter_map(Job::link).collect();
         let is_decided = |possible: &PossibleState| {

@@ -152,7 +152,7 @@ impl Look {
     }
 }
 
-/// The form in which a result is recorded.
+/// Puts the error of a result into an `Arc`, so that the record of it can be cloned.
 pub(crate) fn returned<T>(answer: Result<T, Error>) -> Returned<T> {
     answer.map_err(Arc::new)
 }

@@ -159,8 +159,8 @@ pub(crate) enum End {
 }
 
 impl Scenario {
-    /// Returns when the last push, outage and suspend of the scenario is over, by the
-    /// store's clock.
+    /// Returns the time, by the store's clock, at which the last push, outage and
+    /// suspend of the scenario are over.
     pub(crate) fn quiet_from(&self) -> Duration {
         let suspended: u64 = self.suspends.iter().map(|one| one.length).sum();
         let pushes = self.jobs.iter().map(|job| job.push_at);

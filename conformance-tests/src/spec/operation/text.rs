@@ -58,7 +58,7 @@ static WORDS: [(Act, &str); 11] = [
     (Act::Release, "release"),
 ];
 
-/// The calls on a batch that have no options.
+/// The words for those calls on a batch that have no options.
 const BATCH_WORDS: [(BatchWord, &str); 4] = [
     (BatchWord::Read, "batch"),
     (BatchWord::Wait, "wait-batch"),

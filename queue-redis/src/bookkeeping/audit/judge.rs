@@ -110,7 +110,8 @@ fn owned(problems: &mut Sorted) -> io::Result<Option<Vec<u8>>> {
     Ok(problems.next()?.map(<[u8]>::to_vec))
 }
 
-/// What the records with the same id, or with the same lease name, have shown so far.
+/// The counts of the records with one id, or with one lease name, that the audit has
+/// read so far.
 #[derive(Debug, Default)]
 struct Group {
     /// The names of the keys that contain the id, if the job's entry must be in the
