@@ -9,7 +9,11 @@ use std::{
 };
 
 use relq_conformance::server::Server;
-use relq_core::{NewJob, Queue, QueueName, environment::Environment};
+use relq_core::{
+    NewJob, Queue, QueueName,
+    environment::Environment,
+    operator::{JobState, PeekRequest, StateDetail},
+};
 use relq_partitions::PartitionedQueue;
 use relq_worker::{CancellationToken, JobContext, Worker};
 use relq_zset::ZsetConfig;
@@ -37,6 +41,21 @@ async fn until(done: &Done, what: &str, is_so: impl Fn(&BTreeSet<String>) -> boo
     let began = Instant::now();
     while !is_so(&done.lock().unwrap()) {
         assert!(began.elapsed() < LIMIT, "{what}: {} jobs", done.lock().unwrap().len());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until the lease of the only leased job was extended.
+async fn until_extended(part: &dyn Queue) {
+    let (began, mut first) = (Instant::now(), None);
+    loop {
+        let ask = PeekRequest::new(JobState::Leased, 1.try_into().unwrap());
+        let leased = part.peek(&ask).await.unwrap().jobs.remove(0);
+        let StateDetail::Leased { until, .. } = leased.detail else { unreachable!() };
+        if until > *first.get_or_insert(until) {
+            return;
+        }
+        assert!(began.elapsed() < LIMIT, "no heartbeat extends the lease");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -100,10 +119,11 @@ async fn a_worker_keeps_the_leases_of_the_other_nodes() {
     for (number, part) in queue.parts().iter().enumerate() {
         part.push(&[NewJob::new(number.to_string())], None).await.unwrap();
     }
-    let lease = Duration::from_secs(1);
+    let lease = Duration::from_secs(2);
     let (started, ended) = (Done::default(), Done::default());
     let stop = CancellationToken::new();
-    let worker = Worker::new(Arc::new(queue))
+    let queue = Arc::new(queue);
+    let worker = Worker::new(queue.clone())
         .concurrency(2.try_into().unwrap())
         .lease(lease)
         .stop_on(stop.clone().cancelled_owned());
@@ -124,6 +144,10 @@ async fn a_worker_keeps_the_leases_of_the_other_nodes() {
         }
     }));
     until(&started, "both jobs run", |started| started.len() == 2).await;
+    // The heartbeat opens a connection to each node, for which all nodes must be up.
+    for part in queue.parts() {
+        until_extended(&**part).await;
+    }
 
     servers[1].kill();
 
