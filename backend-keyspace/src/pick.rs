@@ -34,8 +34,8 @@ use crate::scripts::{PAGE, Store, Swept, Wanted};
 /// SCAN's cursor before the first page and after the last page.
 const START: Bytes = Bytes::from_static(b"0");
 
-/// A claim of more jobs than this does not draw keys at random, because one page of the
-/// sweep returns more jobs.
+/// The most jobs for which a claim draws random keys. A claim of more jobs sweeps the
+/// keys by pages instead, because a page finds more jobs than the draws do.
 const MOST_BY_LOT: u32 = 64;
 
 /// How many random keys a claim draws at least. If one key in 64 is a ready job, 64

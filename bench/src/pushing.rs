@@ -25,8 +25,8 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Creates a counter that gives out the numbers below `end`, and stops after
-    /// `patience`.
+    /// Creates a counter that gives out the numbers from 0 to `end` - 1, and no more
+    /// numbers once `patience` has passed.
     pub(crate) fn below(end: u64, patience: Duration) -> Self {
         Self { next: Arc::default(), end, deadline: Instant::now() + patience }
     }

@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// A handler may have passed its token to another task, which ends only by the
-    /// token.
+    /// A handler may have given its token to another task, which ends only when the
+    /// token fires. So the token fires also when the handler itself is dropped.
     #[tokio::test]
     async fn a_cut_off_cancels_the_token_of_each_job() {
         let handler = |_: JobContext| pending::<Result<(), Failure>>();

@@ -118,7 +118,7 @@ impl Actor {
         replies.closed
     }
 
-    /// Starts the digest of the actor's replies again from its initial value.
+    /// Forgets the replies that the actor got so far: their digest begins anew.
     pub(crate) fn forget_replies(&self) {
         *self.lock_replies() = Replies::default();
     }
