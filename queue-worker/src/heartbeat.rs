@@ -322,14 +322,17 @@ impl Caller {
     async fn extend(&self, beat: Beat) -> Answer {
         let receipts: Vec<Receipt> =
             beat.jobs.iter().map(|job| job.receipt().clone()).collect();
-        let another = self.open_another().await;
+        // A queue on several nodes cannot be opened while one of them is down. The handle
+        // of the worker was opened before, and extends the leases of the other nodes.
+        let queue = self.open_another().await.unwrap_or_else(|error| {
+            let error = error.full_message();
+            tracing::debug!(error, "the heartbeat uses the connection of the worker");
+            &self.queue
+        });
         // The worker counts the extended lease from this time. The store extends the
         // lease later, so the worker never believes in a lease for too long.
         let sent = self.environment.clock().elapsed();
-        let result = match another {
-            Ok(queue) => queue.extend(&self.worker, &receipts, beat.lease).await,
-            Err(error) => Err(error),
-        };
+        let result = queue.extend(&self.worker, &receipts, beat.lease).await;
         Answer { beat, sent, result }
     }
 
