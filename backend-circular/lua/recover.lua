@@ -10,7 +10,7 @@
 --
 -- Returns {{how many were made ready, how many were buried, 1 if there is more else 0,
 -- ms until the next lease ends or -1}, how many elements from the tail have been looked
--- at, or 0 if the head was reached}.
+-- at, or 0 if the next call must begin at the tail}.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
@@ -105,11 +105,12 @@ end
 
 if is_for_all then let_go() end
 if not is_full() then offset = unseen() > 0 and look() or 0 end
-local is_littered = is_for_all and drop_litter(keys, most)
 local has_more = unseen() > 0 and (offset > 0 or is_full())
+-- Dropping elements moves the others, so it waits until no further call needs `offset`.
+local is_littered = is_for_all and not has_more and drop_litter(keys, most)
 if counts.requeued > 0 then notify(keys) end
 return {
   {counts.requeued, counts.buried, (has_more or is_littered) and 1 or 0,
     end_in_ms(keys, now_ms)},
-  offset,
+  has_more and offset or 0,
 }

@@ -125,6 +125,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         ..HEALTHY
     },
     Mutant {
+        name: "recovery goes on behind an element that it has dropped",
+        patches: &[patch(
+            "recover",
+            "is_for_all and not has_more and drop_litter(keys, most)",
+            "is_for_all and drop_litter(keys, most)",
+        )],
+        caught_by: &[Case(
+            "joints::a_recovery_of_several_steps_buries_all",
+            "left: (0,",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
         name: "a release takes the marks along",
         patches: &[patch(
             "release_worker",

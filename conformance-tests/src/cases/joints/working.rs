@@ -1,7 +1,7 @@
 //! Workers and reapers claim, settle, extend and recover more jobs than the backend
 //! handles in one step.
 
-use std::time::Duration;
+use std::{num::NonZeroU16, time::Duration};
 
 use bytes::Bytes;
 use relq_core::{
@@ -220,6 +220,28 @@ async fn a_recovery_of_several_steps_keeps_the_order(store: &Store) {
         let again = drain(&actor).await;
         assert!(again.iter().all(|one| one.attempt() == 2), "{again:?}");
         assert_in_order(&actor, payloads(&again), &wanted);
+    }
+}
+
+case!(a_recovery_of_several_steps_buries_all: R9 R11 => JobLease);
+/// A recovery of several steps buries all jobs whose lease expired on their last
+/// attempt, also when it removes them from the pages that it goes through.
+async fn a_recovery_of_several_steps_buries_all(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        let last = numbered(count)
+            .into_iter()
+            .map(|one| NewJob::new(one).max_attempts(NonZeroU16::MIN));
+        actor.store(last).await;
+        actor.take_briefly(u32::try_from(count).expect("few")).await;
+        store.outlast_brief_leases().await;
+
+        let recovered = actor.recover_all().await;
+
+        assert_eq!((recovered.requeued, recovered.buried as usize), (0, count));
+        let buried = listed(&actor.list(JobState::Dead, 1000).await);
+        expect_exactly(buried, numbered(count));
+        actor.purge().await.expect("purged");
     }
 }
 
