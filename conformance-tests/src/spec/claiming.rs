@@ -44,14 +44,15 @@ impl Reference {
     /// it leased before the fault, and takes no more. Expired jobs that it found may
     /// still be leased, and so may jobs of a later step whose reply was lost. A claim that
     /// waits may go on after it lost a reply. The jobs of that reply stay leased until
-    /// their leases end (R10).
+    /// their leases end (R10). A job that it had only moved to its worker may be among the
+    /// jobs that it returns.
     pub(crate) fn claimed_despite_fault(
         &mut self,
         asked: Asked,
         answer: &[Delivery],
     ) -> CheckResult {
         if asked.waits {
-            self.maybe_leased(asked, |_| true);
+            self.maybe_claimed(asked);
         }
         let taken = self.taken(asked, answer)?;
         if self.class.patience(u64::MAX) > 0 {
@@ -144,8 +145,9 @@ impl Reference {
         });
     }
 
-    /// Records that the worker of a claim that waited may have died after a job was moved
-    /// to it and before the job was leased. A pause does not stop a move that waits.
+    /// Records that a claim that waited may have moved a job to its worker without leasing
+    /// it: the worker died, or the reply to the move was lost. A pause does not stop a move
+    /// that waits.
     fn maybe_moved(&mut self, asked: Asked) {
         if !asked.waits || !self.class.moves_before_leasing() {
             return;
@@ -170,7 +172,7 @@ impl Reference {
             return Err(format!("UNEXPECTED, R3: {payload} was never pushed"));
         };
         self.check_delivery(at, asked, delivery)?;
-        self.may_be_delivered(at, delivery)?;
+        self.may_be_delivered(at, asked, delivery)?;
         let (now, attempt) = (self.now, delivery.attempt());
         self.keep(at, "R11: not this attempt", |possible| {
             possible.attempt + 1 == attempt
@@ -193,7 +195,12 @@ impl Reference {
     }
 
     /// Rules out the possible states in which a claim must not deliver the job.
-    fn may_be_delivered(&mut self, job: usize, delivery: &Delivery) -> CheckResult {
+    fn may_be_delivered(
+        &mut self,
+        job: usize,
+        asked: Asked,
+        delivery: &Delivery,
+    ) -> CheckResult {
         let now = self.now;
         self.may_be_of(job, delivery)?;
         let most = u32::from(self.jobs[job].spec.max_attempts.get());
@@ -202,7 +209,8 @@ impl Reference {
             let is_overdue =
                 possible.overdue(now).is_some() && !possible.is_expired(now);
             let is_taken_over = takes_over && is_overdue && possible.attempt < most;
-            possible.is_claimable(now) || is_taken_over
+            let is_moved_to_it = asked.waits && possible.is_moved_to(asked.run);
+            possible.is_claimable(now) || is_taken_over || is_moved_to_it
         })
     }
 
@@ -224,7 +232,9 @@ impl Reference {
     fn places_of(&self, job: usize) -> Vec<Ready> {
         let job = &self.jobs[job];
         let location = |possible: &PossibleState| match possible.location {
-            JobLocation::Leased(lease) => lease.back(&self.class, LAST),
+            JobLocation::Leased(lease) | JobLocation::Moved(lease) => {
+                lease.back(&self.class, LAST)
+            }
             other => other,
         };
         let ready = |possible| self.ready(job, possible, location(possible));

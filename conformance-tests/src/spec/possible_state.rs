@@ -185,6 +185,11 @@ impl PossibleState {
         }
     }
 
+    /// Whether a claim of this run of a worker has moved the job and not leased it.
+    pub(crate) fn is_moved_to(&self, run: usize) -> bool {
+        matches!(self.location, JobLocation::Moved(lease) if lease.run == run)
+    }
+
     /// Whether a recovery may take the job back.
     pub(crate) fn may_be_overdue(&self, now: Ms) -> bool {
         let is_moved = matches!(self.location, JobLocation::Moved(_));

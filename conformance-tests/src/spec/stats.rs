@@ -25,12 +25,7 @@ impl Reference {
             (Counted::Discarded, stats.discarded),
             (Counted::Cancelled, stats.cancelled),
         ];
-        for (location, figure) in counts {
-            let range = self.count(|_, possible| possible.counted() == location);
-            let rule = format!("CONSERVE, R23: {location} jobs in the stats");
-            in_range(&rule, figure, range)
-                .map_err(|wrong| format!("{wrong}{}", self.tell_unended()))?;
-        }
+        self.stats_add_up(&counts)?;
         for (location, figure) in counts {
             self.sharpen(figure, |_, possible| possible.counted() == location);
         }
@@ -49,6 +44,32 @@ impl Reference {
             return Err(format!("R23: paused is {}", stats.paused));
         }
         self.paused = vec![stats.paused];
+        Ok(())
+    }
+
+    /// CONSERVE: checks that the figures can all be true at once. The stats count each job
+    /// once at most, so this holds exactly if it holds for the sum of every set of figures
+    /// (Hall's theorem). A job that two figures may count, and that neither counts, is
+    /// missing from their sum.
+    fn stats_add_up(&self, counts: &[(Counted, u64); 7]) -> CheckResult {
+        let masks: Vec<_> =
+            self.jobs.iter().map(|job| counted_by(job, counts)).collect();
+        let mut sets: Vec<_> = (1..1_u8 << counts.len()).collect();
+        // The smallest set that is wrong makes the clearest message.
+        sets.sort_by_key(|set| set.count_ones());
+        for set in sets {
+            let of_set = (0..counts.len()).filter(|at| set & (1 << at) != 0);
+            let sum: u64 = of_set.clone().map(|at| counts[at].1).sum();
+            let surely = masks.iter().filter(|mask| **mask & !set == 0).count() as u64;
+            let maybe = masks.iter().filter(|mask| **mask & set != 0).count() as u64;
+            if !(surely..=maybe).contains(&sum) {
+                let names = of_set.map(|at| counts[at].0.to_string());
+                let names = names.collect::<Vec<_>>().join(" or ");
+                let rule = format!("CONSERVE, R23: {names} jobs in the stats");
+                in_range(&rule, sum, (surely, maybe))
+                    .map_err(|wrong| format!("{wrong}{}", self.tell_unended()))?;
+            }
+        }
         Ok(())
     }
 
@@ -158,4 +179,16 @@ impl Reference {
             }
         }
     }
+}
+
+/// The bit of a job that none of the stats may count.
+const NOWHERE: u8 = 1 << 7;
+
+/// The figures that may count the job: bit `n` stands for `counts[n]`.
+fn counted_by(job: &Job, counts: &[(Counted, u64); 7]) -> u8 {
+    job.possible_states.iter().fold(0, |mask, possible| {
+        let counted = possible.counted();
+        let at = counts.iter().position(|(location, _)| *location == counted);
+        mask | at.map_or(NOWHERE, |at| 1 << at)
+    })
 }

@@ -52,6 +52,45 @@ impl Override for SettlesByALook {
     }
 }
 
+/// Reports a settlement as applied if an earlier command saw its job leased.
+pub(crate) struct AcksByALook;
+
+#[async_trait]
+impl Override for AcksByALook {
+    async fn settle(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        let leased = jobs_in(right, JobState::Leased).await?;
+        let answers = right.settle(done).await?;
+        let seen = done.iter().zip(answers).map(|(one, answer)| {
+            if leased.contains(one.receipt.job()) { Settled::Applied } else { answer }
+        });
+        Ok(seen.collect())
+    }
+}
+
+/// Reads the ready jobs, claims as many in a second command, and returns the payloads
+/// that it has read.
+pub(crate) struct PeeksThenMoves;
+
+#[async_trait]
+impl Override for PeeksThenMoves {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        let seen = views_of(right, JobState::Ready).await?;
+        let mut taken = right.claim(ask).await?;
+        for (one, seen) in taken.iter_mut().zip(seen) {
+            one.payload = seen.payload;
+        }
+        Ok(taken)
+    }
+}
+
 /// Reports a lease as extended if an earlier command saw its job leased.
 pub(crate) struct ExtendsByALook;
 

@@ -14,9 +14,9 @@ use relq_core::{Error, Queue, QueueName, environment::Environment};
 use crate::{
     commands::{FreesTheKeyAgain, LooksForTheToken, OwnConnection, TRUSTS_THE_LOOK},
     looks::{
-        CancelsAPromotedJob, CancelsByALook, CountsSlotsApart, CountsTwice,
-        ExtendsByALook, LooksForThePause, PurgesByALook, RecoversByALook,
-        RedrivesByALook, SettlesByALook, TAKES_WHAT_WAS_SEEN,
+        AcksByALook, CancelsAPromotedJob, CancelsByALook, CountsSlotsApart,
+        CountsTwice, ExtendsByALook, LooksForThePause, PeeksThenMoves, PurgesByALook,
+        RecoversByALook, RedrivesByALook, SettlesByALook, TAKES_WHAT_WAS_SEEN,
     },
     races::RACES,
 };
@@ -97,7 +97,7 @@ const NARROW: Mutant = Mutant {
 
 const NONE: Faults = Faults { deaths: 0, late: 0, cuts: 0, draws: 0 };
 
-pub(crate) const MUTANTS: [Mutant; 16] = [
+pub(crate) const MUTANTS: [Mutant; 19] = [
     Mutant {
         name: "a settlement that looks before it acts",
         overrides: |_| Arc::new(SettlesByALook),
@@ -223,6 +223,30 @@ pub(crate) const MUTANTS: [Mutant; 16] = [
         ]],
         words: "R11: not this attempt",
         faults: Faults { deaths: 1, ..NONE },
+        ..NARROW
+    },
+    Mutant {
+        name: "a waiter served after it was given up",
+        right: &ProcessingList,
+        patches: &[[
+            "take_back",
+            "redis.call('ZADD', keys.retired, now_ms + watch_ms, session)",
+            "",
+        ]],
+        words: "jobs in the stats: 0",
+        faults: Faults { deaths: 1, ..NONE },
+        ..NARROW
+    },
+    Mutant {
+        name: "peek, then move",
+        overrides: |_| Arc::new(PeeksThenMoves),
+        words: "claim 1 l0",
+        ..NARROW
+    },
+    Mutant {
+        name: "an ack that looks before it acts",
+        overrides: |_| Arc::new(AcksByALook),
+        words: "b settle 0D",
         ..NARROW
     },
 ];

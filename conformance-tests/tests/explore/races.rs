@@ -1,7 +1,7 @@
 //! The names of the mutants, each with the scene in which the search finds it. The
 //! tables of `MUTANTS.md` have them too.
 
-pub(crate) const RACES: [(&str, &str); 16] = [
+pub(crate) const RACES: [(&str, &str); 19] = [
     ("a settlement that looks before it acts", "settle_against_recover"),
     ("an extension that looks before it acts", "extend_against_recover"),
     ("a redrive that reports what it saw", "redrive_against_purge_of_the_dead"),
@@ -21,4 +21,7 @@ pub(crate) const RACES: [(&str, &str); 16] = [
         "a recovery that counts an attempt for a moved job",
         "waiting_claim_against_release",
     ),
+    ("a waiter served after it was given up", "waiting_claim_against_release"),
+    ("peek, then move", "two_workers_share_two_jobs"),
+    ("an ack that looks before it acts", "cancel_against_recover"),
 ];

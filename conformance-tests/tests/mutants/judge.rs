@@ -7,7 +7,7 @@ use std::{
 };
 
 use relq_conformance::{
-    Profile, Subject, async_trait, judge_case,
+    Profile, Subject, async_trait, explore, judge_case,
     overrides::{OverriddenQueue, Override, Right},
     proxy::{FaultProxy, Fitted},
     spec, sweep,
@@ -145,4 +145,15 @@ pub(crate) fn compare_pairs(mutant: Mutant) -> Result<(), String> {
     let mutated = Mutated::new(mutant);
     let judged = spec::judge_crossed(Arc::new(mutated.clone()), Profile::Redis);
     judged.map(drop).map_err(|words| mutated.said(words))
+}
+
+/// Searches through every order of the commands of a scene, with at most one death.
+/// Fails with the first difference from the reference model.
+pub(crate) fn search(mutant: Mutant, scene: &str) -> Result<(), String> {
+    let mutated = Mutated::new(mutant);
+    let subject: Arc<dyn Subject> = Arc::new(mutated.clone());
+    let explored =
+        explore::explore(&subject, scene, 1).map_err(|wrong| mutated.said(wrong))?;
+    let failure = explored.expect("the backend supports the options").failure;
+    failure.map_or(Ok(()), |words| Err(mutated.said(words)))
 }

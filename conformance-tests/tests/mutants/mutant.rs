@@ -57,6 +57,9 @@ pub(crate) enum CaughtBy {
     /// The reference model must fail in the sequences that combine two options, with
     /// this text in its message.
     Pairs(&'static str),
+    /// The search through every order of the commands, with at most one death, must fail
+    /// in the scene that the first text describes, with the second text in its message.
+    Orders(&'static str, &'static str),
 }
 
 /// The zset backend without any change.
@@ -83,10 +86,11 @@ pub(crate) const fn patch(
 }
 
 impl Mutant {
-    /// Whether the mutant names only the reference model as its check. No test case and
-    /// no fault sweep may catch it then.
+    /// Whether only the reference model judges the checks that the mutant names. No test
+    /// case and no fault sweep may catch it then.
     pub(crate) fn is_for_the_model_alone(&self) -> bool {
-        let is_model = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
+        let is_model =
+            |by: &CaughtBy| matches!(by, CaughtBy::Model(_) | CaughtBy::Orders(..));
         !self.caught_by.is_empty() && self.caught_by.iter().all(is_model)
     }
 }
@@ -104,6 +108,7 @@ impl fmt::Display for CaughtBy {
             Self::Act(act, check) => write!(f, "{check} in `steps::{act}`"),
             Self::Model(_) => f.write_str("the model"),
             Self::Pairs(_) => f.write_str("the model's pairs of options"),
+            Self::Orders(..) => f.write_str("every order of the commands"),
         }
     }
 }

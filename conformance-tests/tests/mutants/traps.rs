@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use crate::{
     circular,
-    judge::{compare, compare_pairs, inject, judge},
+    judge::{compare, compare_pairs, inject, judge, search},
     mutant::{CaughtBy, Mutant},
     stream,
     table::in_parallel,
@@ -22,6 +22,7 @@ fn said(by: &CaughtBy, mutant: Mutant) -> Option<String> {
         CaughtBy::Case(case, _) => judge(mutant, case).err(),
         CaughtBy::Model(_) => compare(mutant).err(),
         CaughtBy::Pairs(_) => compare_pairs(mutant).err(),
+        CaughtBy::Orders(scene, _) => search(mutant, scene).err(),
         CaughtBy::Act(act, _) => Some(inject(mutant, act))
             .filter(|all| !all.is_empty())
             .map(|all| all.join("\n")),
@@ -39,7 +40,8 @@ fn wrong(mutant: &Mutant, by: &CaughtBy) -> Option<String> {
     let is_caught = match by {
         CaughtBy::Case(_, expected)
         | CaughtBy::Model(expected)
-        | CaughtBy::Pairs(expected) => words.contains(expected),
+        | CaughtBy::Pairs(expected)
+        | CaughtBy::Orders(_, expected) => words.contains(expected),
         CaughtBy::Act(_, check) => check.is_in(&words),
     };
     (!is_caught).then(|| format!("{mutant:?} by {by}: {words:?}"))

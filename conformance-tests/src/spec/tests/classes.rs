@@ -418,3 +418,46 @@ fn a_moved_job_is_neither_delivered_nor_lost() {
     lost.recover(1).unwrap();
     assert!(lost.claim(1, &[], 1).is_err());
 }
+
+/// R23: after a lost claim the one job is ready or leased. Stats that count it in neither
+/// state have lost it, and stats that count it in both have counted it twice.
+#[test]
+fn a_job_that_the_stats_count_nowhere_is_lost() {
+    let counted = |ready, leased| {
+        let mut runner = with_waiting(LeaseScope::Job);
+        let asked = Asked { run: 2, max: 1, lease: LEASE, waits: false };
+        runner.reference.maybe_claimed(asked);
+        runner.reference.conclude().unwrap();
+        let mut stats = Stats::new();
+        (stats.ready, stats.leased) = (ready, leased);
+        runner.reference.counted(&stats)
+    };
+
+    assert!(counted(1, 0).is_ok() && counted(0, 1).is_ok());
+    assert!(
+        counted(0, 0).unwrap_err().contains("ready or leased jobs in the stats: 0")
+    );
+    assert!(
+        counted(1, 1).unwrap_err().contains("ready or leased jobs in the stats: 2")
+    );
+}
+
+/// A claim that waits may return the job that an earlier, lost reply had moved to its
+/// worker. A claim of another worker may not, and neither may one that does not wait.
+#[test]
+fn a_waiting_claim_returns_what_a_lost_reply_had_moved() {
+    let claimed_by = |run, waits| {
+        let mut runner = with_waiting(LeaseScope::Worker);
+        runner.lose_claim(true, 1).unwrap();
+        let receipt = Receipt::new(JobId::new("a").unwrap(), 1, "new");
+        let lease = std::time::Duration::from_millis(LEASE);
+        let asked = Asked { run, max: 1, lease: LEASE, waits };
+        runner
+            .reference
+            .claimed_despite_fault(asked, &[Delivery::new(receipt, "a", lease)])
+    };
+
+    assert!(claimed_by(2, true).is_ok());
+    assert!(claimed_by(2, false).is_err());
+    assert!(claimed_by(3, true).is_err());
+}

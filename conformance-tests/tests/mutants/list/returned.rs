@@ -1,7 +1,7 @@
 //! Mutants with small bugs in returned jobs, keys and ids, which few cases catch.
 
 use crate::mutant::{
-    CaughtBy::{Case, Model},
+    CaughtBy::{Case, Model, Orders},
     Mutant, NARROW, patch,
 };
 
@@ -126,6 +126,10 @@ pub(super) const RETURNED: &[Mutant] = &[
         caught_by: &[
             Case("equals::equal_priorities_keep_the_order", "left: ["),
             Model("FIFO, R13, R15: before job"),
+            Orders(
+                "p push jp1,jp1; a claim 1 l0 | a settle 0G | b claim 1 l0",
+                "FIFO, R13, R15: before job",
+            ),
         ],
         ..NARROW
     },

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use crate::{
-    mutant::{CaughtBy::Model, HEALTHY, Mutant, NARROW, patch},
+    mutant::{
+        CaughtBy::{Model, Orders},
+        HEALTHY, Mutant, NARROW, patch,
+    },
     overrides::NothingInPart,
 };
 
@@ -22,7 +25,14 @@ pub(super) const SEQUENCES: &[Mutant] = &[
             "unique_holder(id, 0)",
             "unique_holder(id, job.expires_at or 0)",
         )],
-        caught_by: &[Model("R17: must not be delivered now")],
+        caught_by: &[
+            Model("R17: must not be delivered now"),
+            Orders(
+                "p push jk1e1m1; a claim 1 l0; a settle 0B | \
+                 o redrive | - advance 3; - advance 3 | p push jk1 | b claim 2 l0",
+                "R17: must not be delivered now",
+            ),
+        ],
         ..NARROW
     },
 ];

@@ -6,7 +6,7 @@ use relq_conformance::sweep::Check;
 
 use crate::{
     mutant::{
-        CaughtBy::{Act, Case, Model},
+        CaughtBy::{Act, Case, Model, Orders},
         HEALTHY, Mutant, patch,
     },
     overrides::{
@@ -182,6 +182,10 @@ pub(super) const TWICE: &[Mutant] = &[
         caught_by: &[
             Act("settle_done", Check::AllOrNone),
             Model("ALL-OR-NONE, R8: settled in part"),
+            Orders(
+                "p push j,j; a claim 2 l0 | a settle 0D,1D | b claim 1 l0",
+                "ALL-OR-NONE, R8: settled in part",
+            ),
         ],
         ..HEALTHY
     },
