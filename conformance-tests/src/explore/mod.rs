@@ -100,8 +100,13 @@
 //! reaper dies before its command runs, time passes. `a!freezes` is a death that the
 //! server does not notice, `a!late` one whose command runs at `+`, `a!cut` and `a!lost`
 //! are breaks of the connection before the command and after it. `a~2.0` is a command
-//! whose draws are of the places 2 and 0, counted from 0. A failure is shrunk before it is
-//! shown: no decision can be left out or made earlier to make it simpler.
+//! whose draws are of the places 2 and 0, counted from 0.
+//!
+//! **Simplest.** A failure is shrunk before it is shown: first by leaving decisions out and
+//! making them earlier, then by a search through all runs that are simpler. If that search
+//! ends within [`Limits::proof_runs`] runs, the failure says that no simpler run fails in
+//! the same way. Simpler is a run with fewer faults, or else with fewer decisions, or else
+//! with fewer draws, or else with fewer changes from one actor to another.
 
 mod choice;
 mod faults;
@@ -112,6 +117,7 @@ mod saved;
 mod scene;
 mod search;
 mod shrink;
+mod simplest;
 mod store;
 mod world;
 
@@ -174,15 +180,18 @@ pub struct Limits {
     /// The file in which the search saves its progress every few seconds, and from
     /// which it continues. The file is removed when the search has ended.
     pub resume: Option<PathBuf>,
+    /// How many runs may be made to prove that the run of a failure is the simplest one.
+    pub proof_runs: u64,
 }
 
 /// The default of [`Limits::states`]. The states take 20 MB.
 pub const DEFAULT_STATES: usize = 1_000_000;
 
 impl Limits {
-    /// Limits the faults of a run to `faults`, and the states to [`DEFAULT_STATES`].
+    /// Limits the faults of a run to `faults`, and the states to [`DEFAULT_STATES`]. No
+    /// failure is proven to be the simplest.
     pub fn of(faults: Faults) -> Self {
-        Self { faults, states: DEFAULT_STATES, resume: None }
+        Self { faults, states: DEFAULT_STATES, resume: None, proof_runs: 0 }
     }
 }
 
@@ -251,6 +260,7 @@ pub fn explore_within(
     let place = Place::of(&**subject);
     let search = Search {
         most_states: limits.states,
+        most_proof_runs: limits.proof_runs,
         ..Search::new(&place, subject, &scene, limits.faults)
     };
     if !search.can_play()? {
@@ -299,8 +309,11 @@ fn resumed(search: &Search<'_>, path: PathBuf, what: String) -> Result<Found, St
 }
 
 fn explored(search: &Search<'_>, mut found: Found, start: Instant) -> Explored {
-    let failure = found.failure.take().map(|failure| search.shrunk(failure));
-    let told = failure.map(|failure| search.tell(&failure));
+    let told = found.failure.take().map(|failure| {
+        let shrunk = search.shrunk(failure);
+        let (simplest, is_proven) = search.simplest(shrunk, search.most_proof_runs);
+        search.tell(&simplest, is_proven)
+    });
     let (failure, picture) = told.unzip();
     Explored {
         scene: search.scene.name.clone(),

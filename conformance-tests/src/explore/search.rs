@@ -54,6 +54,8 @@ pub(super) struct Search<'a> {
     pub(super) pruning: Pruning,
     /// The number of known states at which the search ends.
     pub(super) most_states: usize,
+    /// How many runs the proof that a failing run is the simplest may take.
+    pub(super) most_proof_runs: u64,
 }
 
 /// A point of a run at which the search made a decision.
@@ -98,6 +100,7 @@ impl<'a> Search<'a> {
             faults,
             pruning: Pruning::KnownStates,
             most_states: super::DEFAULT_STATES,
+            most_proof_runs: 0,
         }
     }
 }
@@ -271,6 +274,7 @@ impl Search<'_> {
     pub(super) fn tell(
         &self,
         Failure { wrong, schedule }: &Failure,
+        is_simplest: bool,
     ) -> (String, String) {
         let Replayed { picture, svg, judged } = self.replay(schedule);
         let decisions: Vec<_> = schedule.iter().map(ToString::to_string).collect();
@@ -279,9 +283,10 @@ impl Search<'_> {
             Err(_) => "",
             Ok(()) => "\nDETERMINISTIC: the same decisions, made again, break no rule",
         };
+        let simplest = if is_simplest { "no simpler run fails so\n" } else { "" };
         let scene = &self.scene.name;
         let text = format!(
-            "{wrong}{repeats}\n\n{picture}\nreplay: explore --scene '{scene}' --replay \
+            "{wrong}{repeats}\n\n{picture}\n{simplest}replay: explore --scene '{scene}' --replay \
              '{decisions}'"
         );
         (text, svg)

@@ -96,9 +96,12 @@ fn variants(schedule: &[Choice]) -> impl Iterator<Item = Vec<Choice>> {
     without.chain(earlier).chain(undrawn)
 }
 
+/// How complex a run is. The first difference decides which of two runs is simpler.
+pub(super) type Cost = [usize; 4];
+
 /// Returns how complex a run is: the number of its faults, of its decisions, of its draws,
 /// and of its changes from one actor to another.
-fn cost(schedule: &[Choice]) -> [usize; 4] {
+pub(super) fn cost(schedule: &[Choice]) -> Cost {
     let Faults { deaths, late, cuts, .. } = Faults::of(schedule);
     let changes = schedule.windows(2).filter(|two| two[0].who() != two[1].who());
     let draws = schedule.iter().map(|choice| match choice {
@@ -109,7 +112,7 @@ fn cost(schedule: &[Choice]) -> [usize; 4] {
 }
 
 /// Returns the first word of a failure, which names the failed check or call.
-fn kind(wrong: &str) -> &str {
+pub(super) fn kind(wrong: &str) -> &str {
     wrong.split(':').next().unwrap_or(wrong)
 }
 

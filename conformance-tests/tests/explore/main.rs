@@ -139,6 +139,26 @@ fn random_runs_depend_on_the_seed() {
     assert_eq!(explored[0].longest, explored[1].longest);
 }
 
+/// The decisions of a shown failure are the fewest with which it can happen, and the search
+/// has proven it.
+#[test]
+fn a_failure_is_the_simplest() {
+    let mutant = MUTANTS.into_iter().find(|mutant| mutant.name == "peek, then move");
+    let subject: Arc<dyn Subject> = Arc::new(mutant.unwrap());
+    let scene = "p push j,j | a claim 1 l0 | b claim 1 l0 | o stats";
+
+    let mut limits = Limits::of(Faults::default());
+    limits.proof_runs = 2_000;
+    let explored = explore::explore_within(&subject, scene, &limits);
+
+    let failure = explored.unwrap().unwrap().failure.unwrap();
+    assert!(failure.contains("no simpler run fails so"), "{failure}");
+    let decisions = failure.rsplit('\'').nth(1).unwrap();
+    let changes = decisions.split(' ').collect::<Vec<_>>();
+    let changes = changes.windows(2).filter(|two| two[0] != two[1]).count();
+    assert_eq!(changes, 3, "{failure}");
+}
+
 /// The picture of a failure shows each actor and the place of each job.
 #[test]
 fn a_failure_is_drawn() {

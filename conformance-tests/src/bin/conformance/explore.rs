@@ -60,6 +60,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = explore::DEFAULT_STATES)]
     states: usize,
 
+    /// How many more runs may be made to prove that the run of a failure is the simplest
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    proof: u64,
+
     /// How many scenes are explored at the same time [default: the number of
     /// processors]
     #[arg(long, value_name = "N")]
@@ -218,6 +222,7 @@ impl Args {
         }
         let mut limits = Limits::of(self.faults());
         limits.states = self.states;
+        limits.proof_runs = self.proof;
         limits.resume = self.resume.as_ref().map(|folder| {
             folder.join(format!("{}-{}", self.backend.name(), file_name(scene)))
         });
