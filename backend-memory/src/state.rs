@@ -176,6 +176,11 @@ impl State {
                 job.bury("its worker buried it", now);
                 self.jobs.insert(position, job);
             }
+            Disposition::Postpone { after } => {
+                job.attempt -= 1;
+                job.state = wait_until(*after, now);
+                self.enqueue(job);
+            }
             Disposition::Retry { after, error } => {
                 job.last_error = Some(error.clone());
                 job.state = wait_until(*after, now);

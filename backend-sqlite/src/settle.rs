@@ -9,7 +9,7 @@ use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::give_back::{find_held, give_back};
-use crate::statements::{Ended, Held};
+use crate::statements::{Again, Ended, Held};
 use crate::store::Store;
 
 /// Applies a list of settlements.
@@ -68,6 +68,9 @@ fn settle_one(
         Disposition::Retry { after, error } => {
             retry(store, job, &held, *after, beginning(error))?;
         }
+        Disposition::Postpone { after } => {
+            make_waiting(store, job, *after, Again::Postponed)?;
+        }
         Disposition::Dead { error } => {
             store.bury(job, beginning(error), Some(beginning(error)))?;
         }
@@ -96,12 +99,22 @@ fn retry(
             format!("out of attempts: attempt {attempt} of {max_attempts} failed");
         return store.bury(job, &reason, Some(error));
     }
+    make_waiting(store, job, after, Again::Failed { error })
+}
+
+/// Schedules a leased job or, if `after` is zero, makes it ready at the back.
+fn make_waiting(
+    store: &Store<'_>,
+    job: i64,
+    after: Duration,
+    again: Again<'_>,
+) -> Result<(), Failure> {
     store.wake_claims();
     if after.is_zero() {
         store.promote_due(store.page)?;
-        return store.retry_now(job, error);
+        return store.retry_now(job, again);
     }
-    store.retry_at(job, store.ms_after(after), error)
+    store.retry_at(job, store.ms_after(after), again)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::steps::Steps;
 use crate::store::Store;
 
 pub(crate) use batches::{CompletionRow, EndedBatch};
-pub(crate) use ending::{EXPIRED, Ended};
+pub(crate) use ending::{Again, EXPIRED, Ended};
 pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
 pub(crate) use pushing::{Holder, JobRow};
 pub(crate) use working::{Held, ReadyRow};

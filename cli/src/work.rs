@@ -248,11 +248,21 @@ fn say_stopping() {
 
 /// Prints, when the worker ends, how many jobs were done, retried, buried and so on.
 fn say_summary(summary: &Summary) {
-    let Summary { done, retried, dead, cancelled, lost, uncertain, given_back, .. } =
-        summary;
+    let Summary {
+        done,
+        retried,
+        dead,
+        postponed,
+        cancelled,
+        lost,
+        uncertain,
+        given_back,
+        ..
+    } = summary;
     let counts = [
         (*retried, "to be tried again"),
         (*dead, "dead"),
+        (*postponed, "postponed"),
         (*cancelled, "cancelled"),
         (*lost, "with their lease lost"),
         (*uncertain, "perhaps settled (the store did not reply)"),

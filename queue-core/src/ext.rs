@@ -147,6 +147,20 @@ pub trait ReliableQueueExt: ReliableQueue {
         self.settle_one(receipt, Disposition::Discard).await
     }
 
+    /// Postpones a job that cannot be run now: it must be delivered again after `after`.
+    /// The delivery is not counted as an attempt, so the job is never buried for it, and
+    /// its last error does not change (R26).
+    ///
+    /// # Errors
+    /// The errors of [`ReliableQueue::settle`].
+    async fn postpone(
+        &self,
+        receipt: &Receipt,
+        after: Duration,
+    ) -> Result<Settled, Error> {
+        self.settle_one(receipt, Disposition::Postpone { after }).await
+    }
+
     /// Returns a job that was not run to the front of the queue. The delivery is not
     /// counted as an attempt (R24).
     ///

@@ -39,6 +39,12 @@ pub enum Disposition {
     },
     /// The job did not succeed, but it is removed anyway.
     Discard,
+    /// The job was not run, because it cannot be run now. It is scheduled, and the
+    /// delivery is not counted as an attempt (R26). Its last error does not change.
+    Postpone {
+        /// How long until the job is ready again.
+        after: Duration,
+    },
     /// The job was not run. It goes back to the front of the queue, and the delivery is
     /// not counted as an attempt (R24).
     GiveBack,

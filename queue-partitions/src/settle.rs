@@ -175,7 +175,12 @@ fn unknown_in_part(answers: Vec<ExtendedInPart>) -> Vec<Answers<Extended>> {
 /// Whether the settlement may make the job ready at once. A part may have claimed before
 /// it applied the last of several such settlements.
 fn makes_ready(one: &Settlement) -> bool {
-    matches!(one.disposition, Disposition::GiveBack | Disposition::Retry { .. })
+    matches!(
+        one.disposition,
+        Disposition::GiveBack
+            | Disposition::Retry { .. }
+            | Disposition::Postpone { .. }
+    )
 }
 
 /// Puts the results of the parts in the order of the call. A member that belongs to no

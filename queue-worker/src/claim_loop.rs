@@ -432,8 +432,8 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     fn disposition(&self, job: &JobContext, failure: Failure) -> Disposition {
-        let (id, attempt) = (job.id(), job.attempt());
-        tracing::info!(%id, attempt, error = failure.message(), "an attempt failed");
+        log_failure(job, &failure);
+        let attempt = job.attempt();
         let random = self.settings.environment.random();
         let policy = self.settings.retry;
         match failure.then {
@@ -446,10 +446,21 @@ impl<H: Handler> ClaimLoop<H> {
             }
             Then::Bury => Disposition::Dead { error: failure.into_message() },
             Then::Discard => Disposition::Discard,
+            Then::Postpone(after) => Disposition::Postpone { after },
         }
     }
 
     fn now(&self) -> Duration {
         self.settings.environment.clock().elapsed()
+    }
+}
+
+fn log_failure(job: &JobContext, failure: &Failure) {
+    let (id, attempt, message) = (job.id(), job.attempt(), failure.message());
+    match failure.then {
+        Then::Postpone(after) => {
+            tracing::info!(%id, ?after, reason = message, "a job is postponed");
+        }
+        _ => tracing::info!(%id, attempt, error = message, "an attempt failed"),
     }
 }

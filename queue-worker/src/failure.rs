@@ -37,6 +37,7 @@ pub(crate) enum Then {
     RetryAfter(Duration),
     Bury,
     Discard,
+    Postpone(Duration),
 }
 
 impl Failure {
@@ -63,7 +64,15 @@ impl Failure {
         Self::new(Then::Discard, message)
     }
 
-    /// The text that says why the attempt failed.
+    /// A job that cannot be run now, for example because a limit outside the queue is
+    /// reached. It is delivered again after `delay`, and the attempt is not counted: the
+    /// job is never buried for it (R26). A longer delay than [`MAX_DURATION`] counts as
+    /// [`MAX_DURATION`]. The message goes to the log only.
+    pub fn postpone(delay: Duration, message: impl Into<String>) -> Self {
+        Self::new(Then::Postpone(delay.min(MAX_DURATION)), message)
+    }
+
+    /// The text that says why the attempt failed, or why the job was not run.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -134,5 +143,8 @@ mod tests {
     fn an_endless_delay_is_held_at_the_longest() {
         let failure = Failure::retry_after(Duration::MAX, "busy");
         assert_eq!(failure.then, Then::RetryAfter(MAX_DURATION));
+
+        let failure = Failure::postpone(Duration::MAX, "paused");
+        assert_eq!(failure.then, Then::Postpone(MAX_DURATION));
     }
 }

@@ -22,6 +22,8 @@ pub struct Summary {
     pub dead: u64,
     /// Jobs that were removed without having succeeded, because a handler asked for it.
     pub discarded: u64,
+    /// Jobs that a handler postponed without counting the attempt (R26).
+    pub postponed: u64,
     /// Jobs that an operator cancelled while they ran.
     pub cancelled: u64,
     /// Jobs that were not settled: their lease was lost, or the store was unavailable
@@ -45,6 +47,7 @@ struct Counts {
     retried: AtomicU64,
     dead: AtomicU64,
     discarded: AtomicU64,
+    postponed: AtomicU64,
     cancelled: AtomicU64,
     lost: AtomicU64,
     uncertain: AtomicU64,
@@ -60,6 +63,7 @@ impl Progress {
             retried,
             dead,
             discarded,
+            postponed,
             cancelled,
             lost,
             uncertain,
@@ -71,6 +75,7 @@ impl Progress {
             retried: retried.load(Relaxed),
             dead: dead.load(Relaxed),
             discarded: discarded.load(Relaxed),
+            postponed: postponed.load(Relaxed),
             cancelled: cancelled.load(Relaxed),
             lost: lost.load(Relaxed),
             uncertain: uncertain.load(Relaxed),
@@ -95,6 +100,7 @@ impl Progress {
             Disposition::Retry { .. } => &counts.retried,
             Disposition::Dead { .. } => &counts.dead,
             Disposition::Discard => &counts.discarded,
+            Disposition::Postpone { .. } => &counts.postponed,
             Disposition::GiveBack => &counts.given_back,
         };
         count.fetch_add(1, Relaxed);

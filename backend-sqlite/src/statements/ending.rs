@@ -53,24 +53,33 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Schedules a failed job for a later time, in milliseconds since the Unix epoch.
+    /// Schedules a leased job for a later time, in milliseconds since the Unix epoch.
     pub(crate) fn retry_at(
         &self,
         job: i64,
         due: i64,
-        error: &str,
+        again: Again<'_>,
     ) -> Result<(), Failure> {
-        self.retry(job, Some(due), error)
+        self.retry(job, Some(due), again)
     }
 
-    /// Makes a failed job ready at once, at the back of the queue.
-    pub(crate) fn retry_now(&self, job: i64, error: &str) -> Result<(), Failure> {
-        self.retry(job, None, error)
+    /// Makes a leased job ready at once, at the back of the queue.
+    pub(crate) fn retry_now(&self, job: i64, again: Again<'_>) -> Result<(), Failure> {
+        self.retry(job, None, again)
     }
 
-    fn retry(&self, job: i64, due: Option<i64>, error: &str) -> Result<(), Failure> {
+    fn retry(
+        &self,
+        job: i64,
+        due: Option<i64>,
+        again: Again<'_>,
+    ) -> Result<(), Failure> {
         let turn = self.take_turns(1)?;
-        self.change(sql!("job_retry"), params![job, due, turn, error])?;
+        let (error, uncounted) = match again {
+            Again::Failed { error } => (Some(error), 0),
+            Again::Postponed => (None, 1),
+        };
+        self.change(sql!("job_retry"), params![job, due, turn, error, uncounted])?;
         Ok(())
     }
 
@@ -88,6 +97,15 @@ impl Store<'_> {
         self.change(sql!("queue_count"), params)?;
         Ok(())
     }
+}
+
+/// Why a leased job will be delivered again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Again<'a> {
+    /// The attempt failed with this error, which replaces the last one.
+    Failed { error: &'a str },
+    /// The job was not run: the delivery is not counted, and the last error stays (R26).
+    Postponed,
 }
 
 /// How many jobs one call has finished, discarded and cancelled.

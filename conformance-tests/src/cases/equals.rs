@@ -4,6 +4,8 @@
 //! Each case has more than ten jobs, so that a backend that compares their numbers as
 //! text gets a wrong order: as text, "10" comes before "2".
 
+use std::time::Duration;
+
 use relq_core::{
     Delivery, Disposition, JobId, NewJob, Priority,
     capabilities::Order,
@@ -15,7 +17,9 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, drain, expect_exactly, retry_after, retry_now, settle_all},
+        checks::{
+            dead, drain, expect_exactly, postpone, retry_after, retry_now, settle_all,
+        },
         store::Store,
         times::{BRIEF, PAST_BRIEF},
     },
@@ -75,6 +79,7 @@ async fn settlements_end_the_job_that_they_name(store: &Store) {
         Disposition::Discard,
         Disposition::GiveBack,
         retry_now(),
+        postpone(Duration::ZERO),
         dead("never"),
     ];
     for disposition in all {
@@ -99,7 +104,9 @@ async fn settlements_end_the_job_that_they_name(store: &Store) {
             Disposition::Dead { .. } => {
                 expect_exactly(ids_of(actor.list(JobState::Dead, 100).await), named);
             }
-            Disposition::GiveBack | Disposition::Retry { .. } => {
+            Disposition::GiveBack
+            | Disposition::Retry { .. }
+            | Disposition::Postpone { .. } => {
                 assert_served(&actor, &drain(&actor).await, &named);
             }
         }

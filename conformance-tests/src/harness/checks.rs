@@ -165,6 +165,10 @@ pub(crate) fn retry_now() -> Disposition {
     retry_after(Duration::ZERO)
 }
 
+pub(crate) fn postpone(after: Duration) -> Disposition {
+    Disposition::Postpone { after }
+}
+
 /// Returns the option `max_attempts` with the value `most`, which must not be 0.
 pub(crate) fn attempts(most: u16) -> NonZeroU16 {
     NonZeroU16::new(most).expect("cases allow one attempt at least")

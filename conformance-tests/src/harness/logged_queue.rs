@@ -243,6 +243,7 @@ fn settled(done: &[Settlement]) -> String {
             Disposition::Retry { .. } => "to retry",
             Disposition::Dead { .. } => "dead",
             Disposition::Discard => "discarded",
+            Disposition::Postpone { .. } => "postponed",
             Disposition::GiveBack => "given back",
         };
         format!("{} as {end}", receipt.job())

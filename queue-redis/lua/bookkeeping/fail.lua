@@ -1,10 +1,12 @@
 #!lua flags=allow-oom
--- Schedule failed jobs for another attempt, or bury them.
+-- Schedule failed jobs for another attempt, bury them, or postpone jobs that were not
+-- run.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1...] for each job: lease, delay (ms) or -1 to bury, letter for why it is
 --            buried, error. The letters x (expired) and m (malformed) say that it
---            was never delivered.
+--            was never delivered. The letter p postpones it: the delivery is not
+--            counted, the job is not buried, and its last error stays as it is.
 --
 -- Returns {how many jobs were handled, {positions, from 0, of the leases that were
 -- lost}}. It handles fewer jobs when their entries are large.
@@ -19,6 +21,11 @@ local now_ms = server_ms()
 local function bury_undelivered(job, entry, why, text)
   if text == '' then text = (redis.call('HGET', keys.errors, job.id) or ' '):sub(2) end
   bury(keys, job, with_attempt(entry, job.attempt - 1), why .. text, now_ms)
+end
+
+local function postpone(job, entry, delay_ms)
+  schedule(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)), now_ms + delay_ms)
+  hold_until_expiry(keys.unique, job)
 end
 
 local function fail(job, entry, delay_ms, why, text)
@@ -45,6 +52,8 @@ while has_room(step) do
   count_job(step, entry)
   if job and (why == 'x' or why == 'm') then
     bury_undelivered(job, entry, why, text)
+  elseif job and why == 'p' then
+    postpone(job, entry, delay_ms)
   elseif job then
     fail(job, entry, delay_ms, why, text)
   end

@@ -30,7 +30,7 @@ pub struct Bookkeeping {
     pub scripts: &'static BookkeepingScripts,
 }
 
-/// A leased job that failed or cannot be delivered, and how to handle it.
+/// A leased job that failed, was postponed or cannot be delivered, and how to handle it.
 #[derive(Debug)]
 pub struct Failure<'a> {
     /// The lease that holds the job, in the form that the pattern's `find_leased`
@@ -38,9 +38,10 @@ pub struct Failure<'a> {
     pub lease: Vec<u8>,
     /// Delay until the next attempt; `None` buries the job.
     pub after: Option<Duration>,
-    /// Why the job is buried: `f` failed for good, `m` malformed, `x` expired.
+    /// Why the job is buried: `f` failed for good, `m` malformed, `x` expired. With `p`
+    /// the job is postponed (R26) and not buried.
     pub why: char,
-    /// The error text to keep with the job.
+    /// The error text to keep with the job. A postponed job keeps its last error.
     pub error: &'a str,
 }
 
@@ -98,7 +99,7 @@ impl Bookkeeping {
         millis(CANCELLED_MEMORY)
     }
 
-    /// Schedules or buries failed jobs, as many as one step handles.
+    /// Schedules, postpones or buries jobs, as many as one step handles.
     ///
     /// # Errors
     /// The errors of [`Conn::call`]. All calls here have these errors.

@@ -277,7 +277,12 @@ pub async fn settle_and_claim<P: ClaimPattern>(
         claimed.map(|(deliveries, _)| deliveries)
     };
     let makes_ready = |one: &Settlement| {
-        matches!(one.disposition, Disposition::GiveBack | Disposition::Retry { .. })
+        matches!(
+            one.disposition,
+            Disposition::GiveBack
+                | Disposition::Retry { .. }
+                | Disposition::Postpone { .. }
+        )
     };
     let (settled, claimed) = if done.iter().any(makes_ready) {
         (pattern.settle(done).await, claim.await)

@@ -68,7 +68,9 @@ impl Kind {
         match settlement.disposition {
             Disposition::Done => finish(Ended::Finished),
             Disposition::Discard => finish(Ended::Discarded),
-            Disposition::Retry { .. } | Disposition::Dead { .. } => Self::Fail,
+            Disposition::Retry { .. }
+            | Disposition::Dead { .. }
+            | Disposition::Postpone { .. } => Self::Fail,
             Disposition::GiveBack => Self::GiveBack,
         }
     }
@@ -96,7 +98,7 @@ pub trait Settles: Sync {
         receipts: &[&Receipt],
     ) -> Result<Step, Error>;
 
-    /// Schedules or buries failed jobs.
+    /// Schedules, postpones or buries jobs.
     async fn fail(&self, failures: &[Failure<'_>]) -> Result<Step, Error>;
 
     /// Puts jobs back to the front of the queue without counting the attempt. The job
@@ -180,15 +182,16 @@ async fn carry_out_step<'a>(
 }
 
 fn failure<'a>(on: &impl Settles, settlement: &'a Settlement) -> Option<Failure<'a>> {
-    let (after, error): (Option<Duration>, _) = match &settlement.disposition {
-        Disposition::Retry { after, error } => (Some(*after), error),
-        Disposition::Dead { error } => (None, error),
+    let (after, why, error): (Option<Duration>, _, _) = match &settlement.disposition {
+        Disposition::Retry { after, error } => (Some(*after), 'f', cut(error)),
+        Disposition::Dead { error } => (None, 'f', cut(error)),
+        Disposition::Postpone { after } => (Some(*after), 'p', ""),
         Disposition::Done | Disposition::Discard | Disposition::GiveBack => {
             return None;
         }
     };
     let lease = on.lease(&settlement.receipt);
-    Some(Failure { lease, after, why: 'f', error: cut(error) })
+    Some(Failure { lease, after, why, error })
 }
 
 fn cut(error: &str) -> &str {

@@ -40,7 +40,7 @@ impl<P: Pattern> Settles for RedisQueue<P> {
     }
 }
 
-/// Schedules or buries failed jobs, as many as one step handles.
+/// Schedules, postpones or buries jobs, as many as one step handles.
 async fn fail(
     pattern: &impl Pattern,
     operation: Operation,

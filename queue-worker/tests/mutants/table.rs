@@ -319,6 +319,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "Then::Discard => Disposition::Done,",
     },
     Mutant {
+        name: "a postponed job counts as a failed attempt",
+        promise: "settles_as_the_handler_ended",
+        file: "claim_loop.rs",
+        old: "Then::Postpone(after) => Disposition::Postpone { after },",
+        new: "Then::Postpone(after) => {\n                Disposition::Retry { after, error: failure.into_message() }\n            }",
+    },
+    Mutant {
+        name: "postponed jobs count as retried",
+        promise: "counts_the_truth",
+        file: "progress.rs",
+        old: "Disposition::Postpone { .. } => &counts.postponed,",
+        new: "Disposition::Postpone { .. } => &counts.retried,",
+    },
+    Mutant {
         name: "a job that a stopping worker gets is started",
         promise: "starts_nothing_after_the_stop",
         file: "claim_loop.rs",

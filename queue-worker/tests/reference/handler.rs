@@ -115,6 +115,10 @@ fn result_of(result: HandlerResult, run: Run) -> Result<(), Failure> {
             (Expected::Dead { error: error.clone() }, Failure::dead(error))
         }
         HandlerResult::Discard => (Expected::Discard, Failure::discard(error)),
+        HandlerResult::Postpone(after) => (
+            Expected::Postpone { after: ms(after) },
+            Failure::postpone(ms(after), error),
+        ),
         _ => (Expected::Retry { error: error.clone() }, Failure::retry(error)),
     };
     run.ended(Err(expected));

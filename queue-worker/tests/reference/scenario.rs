@@ -60,6 +60,7 @@ pub(crate) enum HandlerResult {
     RetryAfter(u64),
     Dead,
     Discard,
+    Postpone(u64),
     Panic,
 }
 

@@ -135,6 +135,7 @@ fn attempt() -> impl Strategy<Value = AttemptPlan> {
         1 => (0..3000_u64).prop_map(HandlerResult::RetryAfter),
         1 => Just(HandlerResult::Dead),
         1 => Just(HandlerResult::Discard),
+        1 => (0..3000_u64).prop_map(HandlerResult::Postpone),
         1 => Just(HandlerResult::Panic),
     ];
     // The value 20 is frequent, so that jobs often end together and one call settles

@@ -141,6 +141,7 @@ pub(crate) enum Expected {
     RetryAfter { after: Duration, error: String },
     Dead { error: String },
     Discard,
+    Postpone { after: Duration },
 }
 
 impl Expected {
@@ -159,6 +160,9 @@ impl Expected {
             ) => sent == error && after == sent_after,
             (Self::Dead { error }, Disposition::Dead { error: sent }) => error == sent,
             (Self::Discard, Disposition::Discard) => true,
+            (Self::Postpone { after }, Disposition::Postpone { after: sent }) => {
+                after == sent
+            }
             _ => false,
         }
     }

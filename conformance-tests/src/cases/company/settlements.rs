@@ -1,6 +1,8 @@
 //! Several callers settle, claim or send heartbeats at the same moment, and each gets
 //! the result for its own jobs.
 
+use std::time::Duration;
+
 use relq_core::{
     Delivery, Disposition, Error, JobId, Settlement,
     error::Effect,
@@ -13,7 +15,9 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, expect_exactly, numbered, payloads, retry_now, settle_all},
+        checks::{
+            dead, expect_exactly, numbered, payloads, postpone, retry_now, settle_all,
+        },
         store::Store,
         times::{HELD, PAST_BRIEF},
     },
@@ -44,12 +48,13 @@ fn in_turn(held: Vec<Delivery>, all: &[Disposition]) -> Vec<(Delivery, Dispositi
     held.into_iter().zip(all.iter().cycle().cloned()).collect()
 }
 
-fn every_disposition() -> [Disposition; 5] {
+fn every_disposition() -> [Disposition; 6] {
     [
         Disposition::Done,
         Disposition::Discard,
         Disposition::GiveBack,
         retry_now(),
+        postpone(Duration::ZERO),
         dead("never"),
     ]
 }
@@ -75,18 +80,20 @@ async fn settlements_at_once_end_their_own_jobs(store: &Store) {
         match disposition {
             _ if is_lost => {}
             Disposition::Done | Disposition::Discard => {}
-            Disposition::GiveBack => wanted[0].push((one.job().clone(), 1)),
+            Disposition::GiveBack | Disposition::Postpone { .. } => {
+                wanted[0].push((one.job().clone(), 1));
+            }
             Disposition::Retry { .. } => wanted[1].push((one.job().clone(), 2)),
             Disposition::Dead { .. } => wanted[2].push((one.job().clone(), 1)),
         }
     }
-    let [given_back, retried, buried] = wanted;
+    let [not_run, retried, buried] = wanted;
     let buried = buried.into_iter().map(|(job, _)| job);
     expect_exactly(ids_in(&actor, JobState::Dead).await, buried);
     actor.recover_all().await;
     let again = actor.take(20).await;
     let again = again.into_iter().map(|one| (one.job().clone(), one.attempt()));
-    expect_exactly(again, given_back.into_iter().chain(retried));
+    expect_exactly(again, not_run.into_iter().chain(retried));
 }
 
 case!(each_settlement_at_once_knows_what_became_of_its_job: R7 R21 @ redis);

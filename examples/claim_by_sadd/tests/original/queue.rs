@@ -177,13 +177,19 @@ impl OriginalQueue {
     async fn settle_one(&self, done: &Settlement) -> Result<Settled, Error> {
         let (at, id) = (Operation::Settle, done.receipt.job().as_str());
         let is_applied = match done.disposition {
-            Disposition::Retry { .. } | Disposition::GiveBack => {
+            Disposition::Retry { .. }
+            | Disposition::Postpone { .. }
+            | Disposition::GiveBack => {
                 self.is_one(at, "SREM", ["processing", id]).await?
             }
             _ => self.finish(id).await?,
         };
         let attempt = done.receipt.attempt();
-        if is_applied && matches!(done.disposition, Disposition::GiveBack) {
+        let is_counted = !matches!(
+            done.disposition,
+            Disposition::GiveBack | Disposition::Postpone { .. }
+        );
+        if is_applied && !is_counted {
             counts(&self.counts).attempts.insert(id.to_owned(), attempt - 1);
         }
         Ok(if is_applied { Settled::Applied } else { Settled::LeaseLost })

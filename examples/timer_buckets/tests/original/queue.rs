@@ -167,7 +167,9 @@ impl OriginalQueue {
     async fn settle_one(&self, done: &Settlement) -> Result<Settled, Error> {
         let (at, id) = (Operation::Settle, done.receipt.job().as_str());
         match done.disposition {
-            Disposition::Retry { .. } | Disposition::GiveBack => {
+            Disposition::Retry { .. }
+            | Disposition::Postpone { .. }
+            | Disposition::GiveBack => {
                 self.make_ready(at, id).await?;
             }
             _ if self.finish(id).await? => {}

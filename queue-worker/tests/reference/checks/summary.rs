@@ -23,6 +23,7 @@ enum Count {
     Retried,
     Dead,
     Discarded,
+    Postponed,
     Cancelled,
     Lost,
     Uncertain,
@@ -55,12 +56,13 @@ pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
     }
 }
 
-fn by_count(summary: &Summary) -> [(Count, u64); 8] {
+fn by_count(summary: &Summary) -> [(Count, u64); 9] {
     [
         (Count::Done, summary.done),
         (Count::Retried, summary.retried),
         (Count::Dead, summary.dead),
         (Count::Discarded, summary.discarded),
+        (Count::Postponed, summary.postponed),
         (Count::Cancelled, summary.cancelled),
         (Count::Lost, summary.lost),
         (Count::Uncertain, summary.uncertain),
@@ -119,6 +121,7 @@ fn applied(facts: &Facts, held: &Held) -> Count {
         Disposition::Retry { .. } => Count::Retried,
         Disposition::Dead { .. } => Count::Dead,
         Disposition::Discard => Count::Discarded,
+        Disposition::Postpone { .. } => Count::Postponed,
         Disposition::GiveBack => Count::GivenBack,
     }
 }
