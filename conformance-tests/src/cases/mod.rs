@@ -20,6 +20,7 @@ mod one_holder;
 mod operator;
 mod order;
 mod owner;
+mod postponing;
 mod races;
 mod recovery;
 mod refusals;

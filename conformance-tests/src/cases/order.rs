@@ -1,6 +1,6 @@
 //! The order in which jobs are delivered (R13, R15).
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
     Delivery, Disposition, NewJob, Priority,
@@ -12,8 +12,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            assert_in_line, dead, drain, listed, numbered, payloads, retry_now,
-            settle_all,
+            assert_in_line, dead, drain, listed, numbered, payloads, postpone,
+            retry_now, settle_all,
         },
         store::Store,
     },
@@ -150,6 +150,20 @@ async fn a_retried_job_goes_to_the_back(store: &Store) {
     let held = actor.take_one().await;
 
     actor.say(&held, retry_now()).await;
+    actor.recover_all().await;
+
+    serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
+}
+
+case!(a_postponed_job_goes_to_the_back: R13 R26 => Order);
+/// A job that is postponed for no time is delivered after the jobs that were already
+/// ready.
+async fn a_postponed_job_goes_to_the_back(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(["a", "b", "c"]).await;
+    let held = actor.take_one().await;
+
+    actor.say(&held, postpone(Duration::ZERO)).await;
     actor.recover_all().await;
 
     serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;

@@ -42,20 +42,21 @@ const PUSHES: [&str; 5] = [
 
 /// The operations that bring the job into a state, with one text for each state. The
 /// states are, in this order: scheduled or ready, due, leased, lease expired, failed,
-/// given back, dead, redriven.
-const STATES: [&str; 8] = [
+/// given back, postponed, dead, redriven.
+const STATES: [&str; 9] = [
     "",
     "- advance 2; r recover 100",
     "- advance 2; a claim 3 l2",
     "- advance 2; a claim 3 l1; - advance 3",
     "- advance 2; a claim 3 l2; a settle 0R1",
     "- advance 2; a claim 3 l2; a settle 0G",
+    "- advance 2; a claim 3 l2; a settle 0P1",
     "- advance 2; a claim 3 l2; a settle 0B",
     "- advance 2; a claim 3 l2; a settle 0B; o redrive-one 0",
 ];
 
 /// The calls about the job, of which each sequence makes one.
-const CALLS: [&str; 20] = [
+const CALLS: [&str; 21] = [
     "r recover 100",
     "o cancel 0",
     "o redrive-one 0",
@@ -72,6 +73,7 @@ const CALLS: [&str; 20] = [
     "a settle 0G",
     "a settle 0R0",
     "a settle 0R2",
+    "a settle 0P2",
     "a settle-and-claim 0D 2 l1",
     "a settle-and-claim 0R0 2 l1",
     "p seal 1; p batch 1",

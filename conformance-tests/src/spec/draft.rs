@@ -25,7 +25,7 @@ const fn ms(ms: u64) -> Duration {
 /// and 2.
 const LEASES: [Duration; 2] = [ms(3_000), ms(30_000)];
 
-/// The delays of pushes and retries, which an operation names by number. Zero means no
+/// The delays of pushes, retries and postponements, which an operation names by number. Zero means no
 /// delay.
 const DELAYS: [Duration; 3] = [ms(0), ms(2_000), ms(10_000)];
 
@@ -63,7 +63,7 @@ pub(crate) fn lease(number: u8, class: &Class) -> Duration {
     chosen(&LEASES, if is_one { 0 } else { number })
 }
 
-/// The delay of a retry.
+/// The delay of a retry or postponement.
 pub(crate) fn delay(number: u8) -> Duration {
     chosen(&DELAYS, number)
 }
@@ -73,7 +73,7 @@ pub(crate) fn wait(number: u8) -> Duration {
     chosen(&WAITS, number)
 }
 
-/// The disposition that a settlement names, and the delay if it is a retry.
+/// The disposition that a settlement names, and the delay of a retry or postponement.
 pub(crate) fn disposition(kind: DispositionKind) -> (Disposition, Duration) {
     let error = || "it failed".to_owned();
     match kind {
@@ -84,6 +84,10 @@ pub(crate) fn disposition(kind: DispositionKind) -> (Disposition, Duration) {
         DispositionKind::Retry(number) => {
             let after = delay(number);
             (Disposition::Retry { after, error: error() }, after)
+        }
+        DispositionKind::Postpone(number) => {
+            let after = delay(number);
+            (Disposition::Postpone { after }, after)
         }
     }
 }

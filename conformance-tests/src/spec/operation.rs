@@ -136,6 +136,7 @@ pub(crate) enum DispositionKind {
     Bury,
     GiveBack,
     Retry(u8),
+    Postpone(u8),
 }
 
 /// A fault at one step of the operation. Steps are counted from 1.
@@ -195,10 +196,11 @@ pub(crate) fn payloads_before(
 
 impl DispositionKind {
     /// A representative of the dispositions that one command of a settlement carries
-    /// out together (R8): backends end, fail and give back jobs by a command each.
+    /// out together (R8): backends end and give back jobs by a command each, and retry,
+    /// bury and postpone them by one command.
     pub(crate) fn part(self) -> Self {
         match self {
-            Self::Bury | Self::Retry(_) => Self::Bury,
+            Self::Bury | Self::Retry(_) | Self::Postpone(_) => Self::Bury,
             other => other,
         }
     }

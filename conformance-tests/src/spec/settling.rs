@@ -14,7 +14,8 @@ use super::{
 pub(crate) struct SentSettlement {
     pub(crate) observed: usize,
     pub(crate) disposition: DispositionKind,
-    /// The delay before the next attempt, if the disposition is a retry.
+    /// The delay before the next attempt, if the disposition is a retry or a
+    /// postponement.
     pub(crate) after: Ms,
 }
 
@@ -264,9 +265,16 @@ fn carried_out(
         DispositionKind::Retry(_) => {
             possible.at(JobLocation::Scheduled { due: now + sent.after })
         }
-        DispositionKind::GiveBack => {
-            let attempt = possible.attempt.saturating_sub(1);
-            PossibleState { attempt, ..possible.at(back) }
+        DispositionKind::Postpone(_) => {
+            uncounted(possible, JobLocation::Scheduled { due: now + sent.after })
         }
+        DispositionKind::GiveBack => uncounted(possible, back),
     }]
+}
+
+/// The state of a leased job that moves to `location` without having been run (R24,
+/// R26).
+fn uncounted(possible: &PossibleState, location: JobLocation) -> PossibleState {
+    let attempt = possible.attempt.saturating_sub(1);
+    PossibleState { attempt, ..possible.at(location) }
 }

@@ -152,6 +152,7 @@ fn words() -> impl Strategy<Value = Vec<DraftSettlement>> {
         1 => Just(DispositionKind::Bury),
         1 => Just(DispositionKind::GiveBack),
         1 => Just(DispositionKind::Discard),
+        1 => (0..=2u8).prop_map(DispositionKind::Postpone),
     ];
     vec(
         (0..=4u8, disposition).prop_map(|(receipt, disposition)| DraftSettlement {

@@ -201,7 +201,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     }, needs: WAITS),
     scenario!(settle_done, "p push j,j,j; a claim 3 l1" => "a settle 2D,1D,0D"),
     scenario!(settle_each_disposition,
-        "p push j,j,j,j,j; a claim 5 l1" => "a settle 4D,3R2,2B,1X,0G",
+        "p push j,j,j,j,j,j; a claim 6 l1" => "a settle 5D,4R2,3P2,2B,1X,0G",
         atomicity: Atomicity::EachByItself),
     scenario!(settle_with_side_records,
         "p push jk1e3,ji1; p push j; a claim 3 l1; a settle 2R0,1R0,0R0; \
@@ -260,8 +260,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "p create 1 p0s0; p add 1 j,j; p seal 1; a claim 2 l1" => "a settle 1D,0D",
         needs: BATCHES),
     scenario!(settle_pieces_each_disposition,
-        "p create 1 p0s0; p add 1 j,j,j,j,j; p seal 1; a claim 5 l1"
-        => "a settle 4D,3R2,2B,1X,0G",
+        "p create 1 p0s0; p add 1 j,j,j,j,j,j; p seal 1; a claim 6 l1"
+        => "a settle 5D,4R2,3P2,2B,1X,0G",
         needs: BATCHES, atomicity: Atomicity::EachByItself),
     scenario!(complete_elsewhere,
         "p create 1 p0s0e; p add 1 j; p seal 1; a claim 1 l1" => "a settle 0D",

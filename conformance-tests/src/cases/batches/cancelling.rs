@@ -1,6 +1,6 @@
 //! After a cancel, a batch gives out no pieces, accepts no new ones, and ends (B7).
 
-use std::num::NonZeroU16;
+use std::{num::NonZeroU16, time::Duration};
 
 use relq_core::{
     Disposition, NewJob,
@@ -12,7 +12,7 @@ use crate::{
     cases::batches::fixture::{batch, completed, limit, of, pieces, telling},
     cases::case,
     harness::{
-        checks::{drain, retry_after, retry_now},
+        checks::{drain, postpone, retry_after, retry_now},
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
     },
@@ -91,18 +91,24 @@ async fn what_is_done_meanwhile_counts(store: &Store) {
 }
 
 case!(nothing_comes_back_to_a_cancelled_batch: B7 => Batches);
-/// If a leased piece of a cancelled batch is retried, given back, released or
+/// If a leased piece of a cancelled batch is retried, postponed, given back, released or
 /// recovered, it is dropped.
 async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
     let (one, two) = (store.actor("w1").await, store.actor("w2").await);
-    let made = one.submit(&telling("b"), 7).await;
-    let held = one.take(4).await;
+    let made = one.submit(&telling("b"), 9).await;
+    let held = one.take(6).await;
     assert_eq!(two.take(1).await.len(), 1);
     assert_eq!(two.acting_as("w3").take_briefly(1).await.len(), 1);
     one.call_off(&made).await;
 
-    let dispositions =
-        [Disposition::GiveBack, retry_now(), retry_after(BRIEF), Disposition::Discard];
+    let dispositions = [
+        Disposition::GiveBack,
+        retry_now(),
+        retry_after(BRIEF),
+        postpone(Duration::ZERO),
+        postpone(BRIEF),
+        Disposition::Discard,
+    ];
     for (held, disposition) in held.iter().zip(dispositions) {
         assert_eq!(one.say(held, disposition).await, Settled::Applied);
         assert_eq!(one.take(9).await, []);
@@ -113,7 +119,7 @@ async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
     one.recover_all().await;
 
     one.assert_completed(&made, BatchOutcome::Cancelled).await;
-    assert_eq!(one.status(&made).await.dropped, 7);
+    assert_eq!(one.status(&made).await.dropped, 9);
     let after = drain(&one).await;
     assert_eq!((after.len(), completed(&after)), (1, 1));
 }

@@ -13,11 +13,11 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            assert_applied, assert_in_line, drain, expect_exactly, retry_after,
-            settle_all,
+            assert_applied, assert_in_line, dead, drain, expect_exactly, postpone,
+            retry_after, settle_all,
         },
         store::Store,
-        times::{BRIEF, PAST_BRIEF},
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
     spec::line::Line,
 };
@@ -103,10 +103,9 @@ case!(every_end_frees_its_slot: B3 => Batches);
 /// A piece frees its slot in whichever way it ends or returns to the queue.
 async fn every_end_frees_its_slot(store: &Store) {
     let actor = store.actor("worker").await;
-    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 4).await;
-    let error = "no".to_owned();
+    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 5).await;
     for disposition in
-        [Disposition::GiveBack, Disposition::Discard, Disposition::Dead { error }]
+        [Disposition::GiveBack, Disposition::Discard, dead("no"), postpone(HELD)]
     {
         let held = actor.take(3).await;
         assert_eq!(of(&held, &made), 1);
@@ -137,6 +136,30 @@ async fn a_retry_holds_no_slot(store: &Store) {
     let again = actor.take_one().await;
 
     assert_eq!((&again.payload, again.attempt()), (&first.payload, 2));
+    assert_eq!(again.batch.as_ref(), Some(&made));
+    actor.finish(&again).await;
+    actor.assert_completed(&made, BatchOutcome::Done).await;
+}
+
+case!(a_postponed_piece_holds_no_slot: R26 B3 B9 => Batches);
+/// A postponed piece occupies no slot while it waits. It stays in its batch, which does
+/// not complete before the piece ends.
+async fn a_postponed_piece_holds_no_slot(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b").limit(limit(1)), 2).await;
+    let first = actor.take_one().await;
+    assert_eq!(actor.say(&first, postpone(BRIEF)).await, Settled::Applied);
+    let second = actor.take_one().await;
+    assert_ne!(second.payload, first.payload);
+    actor.finish(&second).await;
+    actor.assert_running(&made).await;
+    assert_eq!(actor.status(&made).await.waiting, 1);
+
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let again = actor.take_one().await;
+
+    assert_eq!((&again.payload, again.attempt()), (&first.payload, 1));
     assert_eq!(again.batch.as_ref(), Some(&made));
     actor.finish(&again).await;
     actor.assert_completed(&made, BatchOutcome::Done).await;

@@ -16,8 +16,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            dead, drain, expect_exactly, listed, numbered, payloads, retry_now,
-            settle_all,
+            dead, drain, expect_exactly, listed, numbered, payloads, postpone,
+            retry_now, settle_all,
         },
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
@@ -100,6 +100,21 @@ async fn retries_of_several_steps_apply_to_their_jobs(store: &Store) {
         actor.recover_all().await;
         let again = drain(&actor).await;
         assert!(again.iter().all(|one| one.attempt() == 2), "{again:?}");
+        assert_in_order(&actor, payloads(&again), &others);
+    }
+}
+
+case!(postponements_of_several_steps_apply_to_their_jobs: R7 R26);
+/// One call of several steps postpones jobs without a delay. The jobs are then ready in
+/// their order, and no attempt is counted.
+async fn postponements_of_several_steps_apply_to_their_jobs(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    for count in COUNTS {
+        let others = settle_beside_lost(&actor, count, &postpone(Duration::ZERO)).await;
+
+        actor.recover_all().await;
+        let again = drain(&actor).await;
+        assert!(again.iter().all(|one| one.attempt() == 1), "{again:?}");
         assert_in_order(&actor, payloads(&again), &others);
     }
 }

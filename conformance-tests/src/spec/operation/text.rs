@@ -5,6 +5,7 @@
 //!  a claim 3 l1         worker a claims up to three jobs, with lease 1
 //!  a claim 1 l0 w2      worker a claims one job, and waits for it by wait 2
 //!  a settle 0D,1R2      newest receipt: done; the one before: retry, delay 2
+//!  a settle 0P1,1G      newest receipt: postpone, delay 1; the one before: give back
 //!  r recover 2 !after1  the reaper recovers a page of 2, and dies after its 1st step
 //!  - advance 3          time passes
 //!  p create 1 p1s2      batch 1 of priority 1, with 2 slots
@@ -160,6 +161,7 @@ impl fmt::Display for DraftSettlement {
             DispositionKind::Bury => f.write_str("B"),
             DispositionKind::GiveBack => f.write_str("G"),
             DispositionKind::Retry(delay) => write!(f, "R{delay}"),
+            DispositionKind::Postpone(delay) => write!(f, "P{delay}"),
         }
     }
 }
@@ -305,7 +307,9 @@ fn word(text: &str) -> Option<DraftSettlement> {
         "X" => DispositionKind::Discard,
         "B" => DispositionKind::Bury,
         "G" => DispositionKind::GiveBack,
-        _ => DispositionKind::Retry(marked(disposition, "R")?),
+        _ => marked(disposition, "R")
+            .map(DispositionKind::Retry)
+            .or_else(|| marked(disposition, "P").map(DispositionKind::Postpone))?,
     };
     Some(DraftSettlement { receipt: receipt.parse().ok()?, disposition })
 }

@@ -73,15 +73,16 @@ async fn lease_and_settle(queue: &dyn Queue, log: &mut CostLog<'_>) {
     let held = log.during("claim", take(queue, CALL)).await;
     read(queue, log, JobState::Leased).await;
     log.during("extension", extend(queue, &held)).await;
-    let quarter = CALL / 4;
+    let fifth = CALL / 5;
     let retry = |after| Disposition::Retry { after, error: "again".into() };
     let each = [
         ("end", Disposition::Done),
         ("retry", retry(Duration::ZERO)),
         ("retry with a delay", retry(Duration::from_millis(1))),
+        ("postponement", Disposition::Postpone { after: Duration::from_millis(1) }),
         ("burial", Disposition::Dead { error: "never".into() }),
     ];
-    for ((operation, disposition), held) in each.into_iter().zip(held.chunks(quarter)) {
+    for ((operation, disposition), held) in each.into_iter().zip(held.chunks(fifth)) {
         let settlement = |receipt| Settlement::new(receipt, disposition.clone());
         let all: Vec<_> =
             held.iter().map(|one| settlement(one.receipt.clone())).collect();

@@ -62,6 +62,9 @@ async fn work(tape: &mut Tape<'_>) {
     tape.settle(&[say(&receipts[0], Disposition::Done), say(&receipts[1], again)])
         .await;
     let held = tape.claim(1).await;
+    let later = Disposition::Postpone { after: Duration::ZERO };
+    tape.settle(&[say(&held[0].receipt, later)]).await;
+    let held = tape.claim(1).await;
     let both = tape
         .queue
         .settle_and_claim(&[say(&held[0].receipt, Disposition::Discard)], &ask(2))

@@ -64,6 +64,7 @@ async fn work(tape: &mut Tape<'_>, held: &[Delivery]) {
         tape.queue.settle_and_claim(&[say(&rest[0], Disposition::Done)], &ask(1)).await;
     assert!(both.settled.is_ok() && both.claimed.is_ok());
     tape.mark("settle_and_claim").await;
+    tape.settle(&[say(&rest[1], Disposition::Postpone { after: LEASE })]).await;
     tape.queue.release_worker(&worker_id()).await.expect("left");
     tape.mark("release worker").await;
 }
