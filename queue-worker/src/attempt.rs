@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use relq_core::environment::Environment;
+use relq_core::{environment::Environment, limits::MAX_DURATION};
 
 use crate::{Cancellation, Failure, Handler, JobContext, settings::Settings};
 
@@ -60,9 +60,10 @@ impl<H: Handler> Program<H> {
     }
 
     async fn time_out(&self, job: &JobContext) -> Failure {
-        let Some(limit) = self.settings.timeout else {
+        let Some(limit) = self.handler.timeout(job).or(self.settings.timeout) else {
             return pending().await;
         };
+        let limit = limit.min(MAX_DURATION);
         self.environment().clock().sleep(limit).await;
         job.cancel(Cancellation::TimedOut);
         Failure::retry(format!("the handler took longer than its limit of {limit:?}"))

@@ -373,8 +373,7 @@ impl<H: Handler> ClaimLoop<H> {
             "not started: it came {took:?} after its lease was asked for, and the lease \
              is {lease:?}"
         );
-        let random = self.settings.environment.random();
-        let after = self.settings.retry.delay(attempt, random);
+        let after = self.retry_delay(&job);
         self.settle(job, Disposition::Retry { after, error });
     }
 
@@ -433,12 +432,9 @@ impl<H: Handler> ClaimLoop<H> {
 
     fn disposition(&self, job: &JobContext, failure: Failure) -> Disposition {
         log_failure(job, &failure);
-        let attempt = job.attempt();
-        let random = self.settings.environment.random();
-        let policy = self.settings.retry;
         match failure.then {
             Then::Retry => Disposition::Retry {
-                after: policy.delay(attempt, random),
+                after: self.retry_delay(job),
                 error: failure.into_message(),
             },
             Then::RetryAfter(after) => {
@@ -448,6 +444,11 @@ impl<H: Handler> ClaimLoop<H> {
             Then::Discard => Disposition::Discard,
             Then::Postpone(after) => Disposition::Postpone { after },
         }
+    }
+
+    fn retry_delay(&self, job: &JobContext) -> Duration {
+        let random = self.settings.environment.random();
+        self.slots.retry_policy(job).delay(job.attempt(), random)
     }
 
     fn now(&self) -> Duration {

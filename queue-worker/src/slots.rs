@@ -6,7 +6,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::Instrument;
 
 use crate::{
-    Cancellation, Failure, Handler, JobContext, Progress,
+    Cancellation, Failure, Handler, JobContext, Progress, RetryPolicy,
     attempt::{Ended, Program},
 };
 
@@ -77,6 +77,12 @@ impl<H: Handler> Slots<H> {
     pub(crate) fn try_ended(&mut self) -> Option<(JobContext, Ended)> {
         let joined = self.tasks.try_join_next_with_id()?;
         self.ended(joined)
+    }
+
+    /// The policy by which a failed `job` is retried.
+    pub(crate) fn retry_policy(&self, job: &JobContext) -> RetryPolicy {
+        let Program { handler, settings } = &*self.program;
+        handler.retry_policy(job).unwrap_or(settings.retry)
     }
 
     /// Cancels the token of every running job, and drops every handler's future at its

@@ -161,8 +161,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a failed attempt is buried",
         promise: "settles_as_the_handler_ended",
         file: "claim_loop.rs",
-        old: "            Then::Retry => Disposition::Retry {\n                after: policy.delay(attempt, random),\n                error: failure.into_message(),\n            },",
-        new: "            Then::Retry => Disposition::Dead {\n                error: format!(\"{:?}{}\", policy.delay(attempt, random), failure.into_message()),\n            },",
+        old: "            Then::Retry => Disposition::Retry {\n                after: self.retry_delay(job),\n                error: failure.into_message(),\n            },",
+        new: "            Then::Retry => Disposition::Dead {\n                error: format!(\"{:?}{}\", self.retry_delay(job), failure.into_message()),\n            },",
     },
     Mutant {
         name: "an uncertain settlement counts as lost",
@@ -309,7 +309,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         promise: "settles_as_the_handler_ended",
         file: "claim_loop.rs",
         old: "            Then::RetryAfter(after) => {\n                Disposition::Retry { after, error: failure.into_message() }\n            }",
-        new: "            Then::RetryAfter(_) => Disposition::Retry {\n                after: policy.delay(attempt, random),\n                error: failure.into_message(),\n            },",
+        new: "            Then::RetryAfter(_) => Disposition::Retry {\n                after: self.retry_delay(job),\n                error: failure.into_message(),\n            },",
     },
     Mutant {
         name: "discarded jobs count as done",
