@@ -69,6 +69,8 @@ mod heartbeat;
 mod held;
 #[cfg(feature = "json")]
 mod json;
+#[cfg(feature = "json")]
+mod kinds;
 mod lease_clock;
 mod progress;
 mod reaper;
@@ -90,6 +92,11 @@ pub use failure::Failure;
 pub use handler::Handler;
 #[cfg(feature = "json")]
 pub use json::{Json, json, json_job};
+#[cfg(feature = "json")]
+pub use kinds::{
+    Enqueue, EnqueueError, FromContext, FromRef, Job, JobHandler, KIND_HEADER,
+    MAX_KIND_BYTES, Router, State,
+};
 pub use progress::{Progress, Summary};
 pub use relq_core::limits::MAX_ERROR_BYTES;
 pub use retry::RetryPolicy;

@@ -1,0 +1,74 @@
+//! Calls that push jobs of a kind.
+
+use std::future::Future;
+
+use relq_core::{NewJob, ReliableQueue, ReliableQueueExt, outcome::Pushed};
+
+use crate::{EnqueueError, Job};
+
+/// Calls that push jobs of a kind, on every [`ReliableQueue`].
+///
+/// ```
+/// use relq_core::ReliableQueue;
+/// use relq_worker::{Enqueue, EnqueueError, Job};
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct SendEmail { to: String }
+///
+/// impl Job for SendEmail {
+///     const KIND: &'static str = "send-email";
+/// }
+///
+/// async fn welcome(queue: &dyn ReliableQueue, to: &str) -> Result<(), EnqueueError> {
+///     queue.enqueue(&SendEmail { to: to.to_owned() }).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// [`Job::to_new_job`] is for all other ways to push a job: with another delay, with an
+/// id or a push token so that the push can be repeated (R4), in one call with jobs of
+/// other kinds, or as a piece of a batch.
+pub trait Enqueue: ReliableQueue {
+    /// Pushes `job` with the options of its kind.
+    ///
+    /// # Errors
+    /// The errors of [`Job::to_new_job`], and [`EnqueueError::Push`].
+    fn enqueue<T: Job>(
+        &self,
+        job: &T,
+    ) -> impl Future<Output = Result<Pushed, EnqueueError>> + Send {
+        // Encode here and not in the future, so that `T` need not be `Sync`.
+        let job = job.to_new_job();
+        async move {
+            let pushed = self.push_one(job?).await;
+            pushed.map_err(|source| EnqueueError::Push { stored: 0, source })
+        }
+    }
+
+    /// Pushes any number of jobs of one kind, in as many calls as the limits of the
+    /// backend require, as [`push_all`](ReliableQueueExt::push_all) does. Returns a
+    /// result for each job, in order.
+    ///
+    /// All jobs are encoded before the first call. Each call is all or nothing (R5), so
+    /// up to [`max_jobs_per_call`] jobs are stored together or not at all, unless they
+    /// exceed [`max_bytes_per_push`]. A push in several calls can fail in the middle:
+    /// the error has the number of stored jobs.
+    ///
+    /// [`max_jobs_per_call`]: relq_core::capabilities::Limits::max_jobs_per_call
+    /// [`max_bytes_per_push`]: relq_core::capabilities::Limits::max_bytes_per_push
+    ///
+    /// # Errors
+    /// The errors of [`Job::to_new_job`], and [`EnqueueError::Push`].
+    fn enqueue_all<T: Job>(
+        &self,
+        jobs: &[T],
+    ) -> impl Future<Output = Result<Vec<Pushed>, EnqueueError>> + Send {
+        let jobs: Result<Vec<NewJob>, _> = jobs.iter().map(Job::to_new_job).collect();
+        async move {
+            let pushed = self.push_all(&jobs?).await;
+            pushed.map_err(|(source, stored)| EnqueueError::Push { stored, source })
+        }
+    }
+}
+
+impl<Q: ReliableQueue + ?Sized> Enqueue for Q {}

@@ -1,0 +1,35 @@
+//! Why a job of a kind was not pushed.
+
+use relq_core::error::InvalidName;
+
+/// Why a job of a kind was not pushed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnqueueError {
+    /// The value cannot be written as JSON. Nothing was pushed.
+    #[error("a job of the kind {kind:?} cannot be written as JSON")]
+    Encode {
+        /// The kind of the job.
+        kind: &'static str,
+        /// What cannot be written.
+        source: serde_json::Error,
+    },
+    /// The unique key of the job breaks a rule. Nothing was pushed.
+    #[error("a job of the kind {kind:?} has an invalid unique text")]
+    UniqueKey {
+        /// The kind of the job.
+        kind: &'static str,
+        /// The rule that the key breaks.
+        source: InvalidName,
+    },
+    /// The queue refused the jobs, or its reply was lost.
+    #[error("jobs cannot be pushed; {stored} of them are stored")]
+    Push {
+        /// How many jobs, from the first, are certainly stored. It is zero if one call
+        /// was enough for all jobs.
+        stored: usize,
+        /// Why the call failed, whether it may have taken effect, and whether it may be
+        /// repeated.
+        source: relq_core::Error,
+    },
+}

@@ -1,0 +1,144 @@
+//! The trait of a type whose values are jobs of one kind.
+
+use std::time::Duration;
+
+use relq_core::{
+    NewJob,
+    unique::{OnDuplicate, UniqueKey},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{EnqueueError, RetryPolicy, kinds::name::assert_valid};
+
+/// The header of a job that names its kind. relq reserves no other header.
+pub const KIND_HEADER: &str = "kind";
+
+/// A type of the application whose values are jobs of one kind.
+///
+/// [`KIND`](Self::KIND) is all that a type must set. A kind sets everything else that
+/// its jobs have in common here too, so that each producer pushes them with the same
+/// options, and each worker treats them alike.
+///
+/// ```
+/// use std::{num::NonZeroU16, time::Duration};
+/// use relq_core::{NewJob, Priority};
+/// use relq_worker::{EnqueueError, Job};
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct ResetPassword { user: u64 }
+///
+/// impl Job for ResetPassword {
+///     const KIND: &'static str = "reset-password";
+///
+///     fn options(&self, job: NewJob) -> NewJob {
+///         job.priority(Priority::HIGHEST)
+///             .max_attempts(NonZeroU16::new(5).expect("not zero"))
+///             .expires_in(Duration::from_secs(600))
+///     }
+///
+///     fn unique(&self) -> Option<String> {
+///         Some(self.user.to_string()) // one unfinished job for each user
+///     }
+///
+///     fn timeout() -> Option<Duration> {
+///         Some(Duration::from_secs(30)) // of each attempt
+///     }
+/// }
+///
+/// let job = ResetPassword { user: 7 }.to_new_job()?;
+/// assert_eq!(&job.payload[..], br#"{"user":7}"#);
+/// assert_eq!(job.headers.get("kind"), Some("reset-password"));
+/// # Ok::<(), EnqueueError>(())
+/// ```
+pub trait Job: Serialize + DeserializeOwned + Send + 'static {
+    /// The name of the kind: 1 to 128 bytes of text without control characters.
+    ///
+    /// The name is stored with each job, so it must not change while jobs of the kind
+    /// are in a queue. A kind with an invalid name does not compile:
+    ///
+    /// ```compile_fail
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Unnamed;
+    ///
+    /// impl relq_worker::Job for Unnamed {
+    ///     const KIND: &'static str = "";
+    /// }
+    /// relq_worker::Job::to_new_job(&Unnamed).unwrap();
+    /// ```
+    const KIND: &'static str;
+
+    /// The effect of a push if another job has the same [`unique`](Self::unique) text.
+    /// The default changes nothing.
+    const ON_DUPLICATE: OnDuplicate = OnDuplicate::Keep;
+
+    /// Sets the options with which this job is pushed: priority, attempts, lease, delay,
+    /// expiry and headers. `job` has its payload and its unique key already. The default
+    /// sets nothing.
+    fn options(&self, job: NewJob) -> NewJob {
+        job
+    }
+
+    /// The text that two jobs of the kind have in common if they do the same work. At
+    /// most one unfinished job of the kind has it (R16): it is free again when that job
+    /// is done, discarded, dead, cancelled or expired. The default is `None`, for a job
+    /// that may be pushed any number of times.
+    ///
+    /// The unique key is the name of the kind, a colon and this text, and has at most
+    /// [`UniqueKey::MAX_BYTES`].
+    fn unique(&self) -> Option<String> {
+        None
+    }
+
+    /// How long one attempt at a job of the kind may take. The default is `None`, for
+    /// the [time-out of the worker](crate::Worker::timeout).
+    fn timeout() -> Option<Duration> {
+        None
+    }
+
+    /// How long a failed job of the kind waits for its next attempt. The default is
+    /// `None`, for the [policy of the worker](crate::Worker::retry).
+    fn retry_policy() -> Option<RetryPolicy> {
+        None
+    }
+
+    /// This job with its options, to be pushed as it is or after a change of an option.
+    /// [`Enqueue::enqueue`](crate::Enqueue::enqueue) pushes it as it is. No kind should
+    /// override this method.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use relq_core::{ReliableQueue, ReliableQueueExt};
+    /// # use relq_worker::Job;
+    /// # async fn example(
+    /// #     queue: &dyn ReliableQueue,
+    /// #     reminder: impl Job,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let tomorrow = Duration::from_secs(24 * 60 * 60);
+    /// queue.push_one(reminder.to_new_job()?.delay(tomorrow)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`EnqueueError::Encode`] when the value cannot be JSON, such as a map whose keys
+    /// are not strings, and [`EnqueueError::UniqueKey`] when the unique text is empty,
+    /// too long, or has control characters.
+    fn to_new_job(&self) -> Result<NewJob, EnqueueError> {
+        const { assert_valid(Self::KIND) };
+        let payload = serde_json::to_vec(self)
+            .map_err(|source| EnqueueError::Encode { kind: Self::KIND, source })?;
+        let mut job = NewJob::new(payload);
+        if let Some(text) = self.unique() {
+            job = job.unique_or(unique_key(Self::KIND, &text)?, Self::ON_DUPLICATE);
+        }
+        Ok(self.options(job).header(KIND_HEADER, Self::KIND))
+    }
+}
+
+/// The key begins with the kind, so that jobs of two kinds are never duplicates. An
+/// empty text is refused because it is a mistake: the key would be that of the kind.
+fn unique_key(kind: &'static str, text: &str) -> Result<UniqueKey, EnqueueError> {
+    UniqueKey::new(text)
+        .and_then(|_text| UniqueKey::new(format!("{kind}:{text}")))
+        .map_err(|source| EnqueueError::UniqueKey { kind, source })
+}

@@ -1,0 +1,93 @@
+//! The handlers of a router, with their types erased.
+
+use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc, time::Duration};
+
+use crate::{Failure, Handler, Job, JobContext, JobHandler, RetryPolicy};
+
+/// The result of a handler, when it has run.
+pub(super) type Attempt<'a> =
+    Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
+
+/// A handler of a router that needs a state `S`.
+pub(super) trait Route<S>: Send + Sync {
+    fn handle<'a>(&'a self, job: JobContext, state: &'a S) -> Attempt<'a>;
+
+    fn timeout(&self, job: &JobContext) -> Option<Duration>;
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy>;
+}
+
+/// The handler of one kind.
+pub(super) struct KindRoute<H, Arguments> {
+    handler: H,
+    arguments: PhantomData<fn() -> Arguments>,
+}
+
+impl<H, Arguments> KindRoute<H, Arguments> {
+    pub(super) fn new(handler: H) -> Self {
+        Self { handler, arguments: PhantomData }
+    }
+}
+
+impl<S: Sync, Arguments, H: JobHandler<Arguments, S>> Route<S>
+    for KindRoute<H, Arguments>
+{
+    fn handle<'a>(&'a self, job: JobContext, state: &'a S) -> Attempt<'a> {
+        Box::pin(async move {
+            let value = decode(&job)?;
+            self.handler.handle(value, &job, state).await
+        })
+    }
+
+    fn timeout(&self, _job: &JobContext) -> Option<Duration> {
+        H::Job::timeout()
+    }
+
+    fn retry_policy(&self, _job: &JobContext) -> Option<RetryPolicy> {
+        H::Job::retry_policy()
+    }
+}
+
+fn decode<T: Job>(job: &JobContext) -> Result<T, Failure> {
+    serde_json::from_slice(job.payload()).map_err(|error| {
+        let kind = T::KIND;
+        Failure::retry(format!("the payload does not fit the kind {kind:?}: {error}"))
+    })
+}
+
+/// The handler of the jobs without a kind.
+pub(super) struct RawRoute<H>(pub(super) H);
+
+impl<S, H: Handler> Route<S> for RawRoute<H> {
+    fn handle<'a>(&'a self, job: JobContext, _state: &'a S) -> Attempt<'a> {
+        Box::pin(self.0.handle(job))
+    }
+
+    fn timeout(&self, job: &JobContext) -> Option<Duration> {
+        self.0.timeout(job)
+    }
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy> {
+        self.0.retry_policy(job)
+    }
+}
+
+/// A handler together with the state that it needs.
+pub(super) struct StatefulRoute<S> {
+    pub(super) route: Arc<dyn Route<S>>,
+    pub(super) state: Arc<S>,
+}
+
+impl<S: Send + Sync> Route<()> for StatefulRoute<S> {
+    fn handle<'a>(&'a self, job: JobContext, _state: &'a ()) -> Attempt<'a> {
+        self.route.handle(job, &self.state)
+    }
+
+    fn timeout(&self, job: &JobContext) -> Option<Duration> {
+        self.route.timeout(job)
+    }
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy> {
+        self.route.retry_policy(job)
+    }
+}

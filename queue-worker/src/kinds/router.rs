@@ -1,0 +1,182 @@
+//! The handler that runs the handler of each job's kind.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use crate::{
+    Failure, Handler, Job, JobContext, JobHandler, KIND_HEADER, RetryPolicy,
+    kinds::{
+        name::assert_valid,
+        route::{KindRoute, RawRoute, Route, StatefulRoute},
+    },
+};
+
+/// A handler that runs the handler of each job's kind.
+///
+/// ```
+/// use std::sync::Arc;
+/// use relq_worker::{Failure, Job, JobContext, Router, State, Worker, WorkerError};
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct SendEmail { to: String }
+///
+/// impl Job for SendEmail {
+///     const KIND: &'static str = "send-email";
+/// }
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct DeleteUser { user: u64 }
+///
+/// impl Job for DeleteUser {
+///     const KIND: &'static str = "delete-user";
+/// }
+///
+/// #[derive(Clone)]
+/// struct App { sender: String }
+///
+/// async fn send_email(email: SendEmail, State(app): State<App>) -> Result<(), Failure> {
+///     println!("from {} to {}", app.sender, email.to);
+///     Ok(())
+/// }
+///
+/// async fn delete_user(user: DeleteUser, job: JobContext) -> Result<(), Failure> {
+///     println!("user {}, attempt {}", user.user, job.attempt());
+///     Ok(())
+/// }
+///
+/// # async fn example(
+/// #     queue: Arc<dyn relq_core::ReliableQueue>,
+/// # ) -> Result<(), WorkerError> {
+/// let router = Router::new()
+///     .job(send_email)
+///     .job(delete_user)
+///     .with_state(App { sender: "shop@example.org".into() });
+/// Worker::new(queue).handle_signals().run(router).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// `S` is the state that the handlers need and that is not set yet. A router whose `S`
+/// is `()` is a [`Handler`].
+///
+/// A job whose kind has no handler here, and a payload that its type cannot be decoded
+/// from, are failed attempts: a worker of a newer version may be able to run the job.
+/// After its last attempt the job is a dead letter, with its bytes and the reason (R3).
+///
+/// Clones are cheap and share the handlers, so that several workers of a process can run
+/// one router.
+pub struct Router<S = ()> {
+    kinds: BTreeMap<&'static str, Arc<dyn Route<S>>>,
+    raw: Option<Arc<dyn Route<S>>>,
+}
+
+impl<S: Send + Sync + 'static> Router<S> {
+    /// A router without a handler.
+    pub fn new() -> Self {
+        Self { kinds: BTreeMap::new(), raw: None }
+    }
+
+    /// Runs `handler` on the jobs of the kind that it takes. See [`JobHandler`] for the
+    /// functions that can be handlers.
+    ///
+    /// # Panics
+    /// When the kind has a handler already, which is an error of the program.
+    #[must_use]
+    #[track_caller]
+    pub fn job<H, Arguments>(mut self, handler: H) -> Self
+    where
+        H: JobHandler<Arguments, S>,
+        Arguments: 'static,
+    {
+        const { assert_valid(<H::Job as Job>::KIND) };
+        let kind = <H::Job as Job>::KIND;
+        let earlier = self.kinds.insert(kind, Arc::new(KindRoute::new(handler)));
+        assert!(earlier.is_none(), "the kind {kind:?} has two handlers");
+        self
+    }
+
+    /// Runs `handler` on the jobs without a kind: those of other clients, such as
+    /// `LPUSH emails hello` (R20), and those that were pushed without a [`Job`]. Without
+    /// such a handler they are failed attempts.
+    ///
+    /// # Panics
+    /// When there is such a handler already, which is an error of the program.
+    #[must_use]
+    #[track_caller]
+    pub fn raw(mut self, handler: impl Handler) -> Self {
+        let earlier = self.raw.replace(Arc::new(RawRoute(handler)));
+        assert!(earlier.is_none(), "the jobs without a kind have two handlers");
+        self
+    }
+
+    /// Sets the state that the handlers take as [`State`](crate::State).
+    #[must_use]
+    pub fn with_state(self, state: S) -> Router {
+        let state = Arc::new(state);
+        let with_state = |route| -> Arc<dyn Route<()>> {
+            Arc::new(StatefulRoute { route, state: Arc::clone(&state) })
+        };
+        let kinds = self.kinds.into_iter();
+        Router {
+            kinds: kinds.map(|(kind, route)| (kind, with_state(route))).collect(),
+            raw: self.raw.map(with_state),
+        }
+    }
+
+    fn route(&self, job: &JobContext) -> Option<&dyn Route<S>> {
+        match job.headers().get(KIND_HEADER) {
+            Some(kind) => self.kinds.get(kind).map(Arc::as_ref),
+            None => self.raw.as_deref(),
+        }
+    }
+
+    fn without_handler(&self, job: &JobContext) -> Failure {
+        let kinds: Vec<_> = self.kinds.keys().copied().collect();
+        let kinds = kinds.join(", ");
+        Failure::retry(match job.headers().get(KIND_HEADER) {
+            Some(kind) => format!(
+                "the kind {kind:?} has no handler in this worker; its kinds are: {kinds}"
+            ),
+            None => format!(
+                "the job has no header {KIND_HEADER:?}, and this worker has no handler \
+                 for such jobs; its kinds are: {kinds}"
+            ),
+        })
+    }
+}
+
+impl Handler for Router {
+    async fn handle(&self, job: JobContext) -> Result<(), Failure> {
+        match self.route(&job) {
+            Some(route) => route.handle(job, &()).await,
+            None => Err(self.without_handler(&job)),
+        }
+    }
+
+    fn timeout(&self, job: &JobContext) -> Option<Duration> {
+        self.route(job)?.timeout(job)
+    }
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy> {
+        self.route(job)?.retry_policy(job)
+    }
+}
+
+impl<S: Send + Sync + 'static> Default for Router<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> Clone for Router<S> {
+    fn clone(&self) -> Self {
+        Self { kinds: self.kinds.clone(), raw: self.raw.clone() }
+    }
+}
+
+impl<S> fmt::Debug for Router<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router")
+            .field("kinds", &self.kinds.keys())
+            .finish_non_exhaustive()
+    }
+}
