@@ -24,6 +24,8 @@ use crate::{
     unique::OnDuplicate,
     worker::{Failure, JobContext, RetryPolicy, Worker},
 };
+#[cfg(all(doc, feature = "json"))]
+use crate::worker::{Enqueue, FromContext, FromRef, Job, KIND_HEADER, Router, State};
 
 /// Defines a module whose documentation is the given file. The examples in the file run
 /// with the tests if their features are on. (A condition on the module itself would
@@ -42,6 +44,7 @@ macro_rules! page {
 page!(choose, "guide/choose.md");
 page!(push, "guide/push.md");
 page!(work, "guide/work.md");
+page!(kinds, "guide/kinds.md");
 page!(retry, "guide/retry.md");
 page!(unique, "guide/unique.md");
 page!(schedule, "guide/schedule.md");

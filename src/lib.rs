@@ -34,9 +34,9 @@
 //! # How to
 //!
 //! The [`guide`] has a page for each task: [choose a backend](guide::choose),
-//! [push](guide::push), [work](guide::work), [retry](guide::retry),
-//! [unique jobs](guide::unique), [delays](guide::schedule), [batches](guide::batches),
-//! [tests](guide::test), [deployment](guide::deploy), and
+//! [push](guide::push), [work](guide::work), [kinds of job](guide::kinds),
+//! [retry](guide::retry), [unique jobs](guide::unique), [delays](guide::schedule),
+//! [batches](guide::batches), [tests](guide::test), [deployment](guide::deploy), and
 //! [a backend of your own](guide::backend).
 //!
 //! # What is promised

@@ -1,4 +1,5 @@
-//! Handlers whose payload is decoded from JSON to a type of the application.
+//! Handlers whose payload is decoded from JSON to a type of the application. For
+//! several types on one queue, see [`Router`](crate::Router).
 
 use std::{any::type_name, fmt, future::Future, marker::PhantomData};
 
@@ -13,7 +14,8 @@ pub struct Json<T, F> {
     payload: PhantomData<fn() -> T>,
 }
 
-/// Makes a handler from a function that takes a `T` and the job.
+/// Makes a handler from a function that takes a `T` and the job. For jobs of
+/// several types on one queue, use a [`Router`](crate::Router).
 ///
 /// A payload that is not JSON of `T` is a failed attempt, retried by the retry policy:
 /// a worker of a newer version may be able to read it. After its last attempt it is a

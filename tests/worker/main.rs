@@ -5,8 +5,10 @@
 
 mod backoff;
 mod clocks;
+mod enqueue;
 mod faulty;
 mod fixture;
+mod kinds;
 mod late_answers;
 mod leases;
 mod outcomes;
@@ -117,6 +119,10 @@ on_every_backend! {
         lasting_refusal_of_recovery_ends_the_worker,
         store_that_takes_no_writes_is_waited_for,
         wrong_server_ends_the_worker_at_once;
+    kinds:
+        each_job_runs_the_handler_of_its_kind,
+        unknown_kind_ends_dead_with_its_bytes,
+        kind_survives_a_retry_and_a_redrive;
     until_empty:
         it_ends_when_all_jobs_are_done,
         it_leaves_what_falls_due_later,
