@@ -11,6 +11,8 @@
 // compile this module.
 
 // The pages link to these names.
+#[cfg(all(doc, feature = "json"))]
+use crate::worker::{Enqueue, FromContext, FromRef, Job, KIND_HEADER, Router, State};
 #[cfg(doc)]
 use crate::{
     ClaimRequest, Error, NewJob, Operator, Priority, PushToken, ReliableQueue,
@@ -24,8 +26,6 @@ use crate::{
     unique::OnDuplicate,
     worker::{Failure, JobContext, RetryPolicy, Worker},
 };
-#[cfg(all(doc, feature = "json"))]
-use crate::worker::{Enqueue, FromContext, FromRef, Job, KIND_HEADER, Router, State};
 
 /// Defines a module whose documentation is the given file. The examples in the file run
 /// with the tests if their features are on. (A condition on the module itself would

@@ -20,6 +20,8 @@
 //! # }
 //! ```
 //!
+//! With the feature `json`, a [`Router`] runs a handler for each kind of job.
+//!
 //! # What runs
 //!
 //! ```text

@@ -1,5 +1,5 @@
-//! Tests of the worker. Each test runs on every backend: on a private SQLite file, and
-//! on a private redis-server.
+//! Tests of the worker. Most run on every backend: on a private SQLite file, and on a
+//! private redis-server. Those of what no backend can change run on SQLite only.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -180,3 +180,77 @@ impl<S> fmt::Debug for Router<S> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_core::{Delivery, JobId, Receipt};
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[derive(Serialize, Deserialize)]
+    struct Slow;
+
+    impl Job for Slow {
+        const KIND: &'static str = "slow";
+
+        fn timeout() -> Option<Duration> {
+            Some(SECOND)
+        }
+
+        fn retry_policy() -> Option<RetryPolicy> {
+            RetryPolicy::exponential(SECOND, SECOND).ok()
+        }
+    }
+
+    struct Raw;
+
+    impl Handler for Raw {
+        async fn handle(&self, _job: JobContext) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn timeout(&self, _job: &JobContext) -> Option<Duration> {
+            Some(2 * SECOND)
+        }
+
+        fn retry_policy(&self, _job: &JobContext) -> Option<RetryPolicy> {
+            RetryPolicy::exponential(2 * SECOND, 2 * SECOND).ok()
+        }
+    }
+
+    fn job(kind: Option<&str>) -> JobContext {
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let mut delivery = Delivery::new(receipt, "null", 30 * SECOND);
+        if let Some(kind) = kind {
+            delivery.headers.set(KIND_HEADER, kind);
+        }
+        JobContext::new(delivery)
+    }
+
+    /// The time-out and the policy of each handler hold, also in a router with a state.
+    #[test]
+    fn each_handler_keeps_its_settings() {
+        let router = Router::new()
+            .job(async |_: Slow| Ok::<_, Failure>(()))
+            .raw(Raw)
+            .with_state("the state");
+        let settings = |kind| {
+            let job = job(kind);
+            (router.timeout(&job), router.retry_policy(&job))
+        };
+        let policy = |time| RetryPolicy::exponential(time, time).ok();
+
+        assert_eq!(settings(Some("slow")), (Some(SECOND), policy(SECOND)));
+        assert_eq!(settings(None), (Some(2 * SECOND), policy(2 * SECOND)));
+        assert_eq!(settings(Some("unknown")), (None, None));
+    }
+
+    #[test]
+    #[should_panic(expected = "the jobs without a kind have two handlers")]
+    fn a_second_raw_handler_is_refused() {
+        let _router: Router = Router::new().raw(Raw).raw(Raw);
+    }
+}
