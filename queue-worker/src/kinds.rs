@@ -17,6 +17,7 @@ mod from_context;
 mod job;
 mod job_handler;
 mod name;
+mod paused_kinds;
 mod route;
 mod router;
 
@@ -26,4 +27,5 @@ pub use from_context::{FromContext, FromRef, State};
 pub use job::{Job, KIND_HEADER};
 pub use job_handler::JobHandler;
 pub use name::MAX_KIND_BYTES;
+pub use paused_kinds::{DEFAULT_PAUSED_DELAY, PausedKinds};
 pub use router::Router;

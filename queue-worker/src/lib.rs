@@ -96,8 +96,8 @@ pub use handler::Handler;
 pub use json::{Json, json, json_job};
 #[cfg(feature = "json")]
 pub use kinds::{
-    Enqueue, EnqueueError, FromContext, FromRef, Job, JobHandler, KIND_HEADER,
-    MAX_KIND_BYTES, Router, State,
+    DEFAULT_PAUSED_DELAY, Enqueue, EnqueueError, FromContext, FromRef, Job, JobHandler,
+    KIND_HEADER, MAX_KIND_BYTES, PausedKinds, Router, State,
 };
 pub use progress::{Progress, Summary};
 pub use relq_core::limits::MAX_ERROR_BYTES;

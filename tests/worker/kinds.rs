@@ -14,8 +14,8 @@ use relq::{
     NewJob,
     operator::Selection,
     worker::{
-        Enqueue, Failure, FromContext, FromRef, Job, JobContext, KIND_HEADER,
-        RetryPolicy, Router, State, json, json_job,
+        DEFAULT_PAUSED_DELAY, Enqueue, Failure, FromContext, FromRef, Job, JobContext,
+        KIND_HEADER, RetryPolicy, Router, State, json, json_job,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -339,6 +339,66 @@ async fn kind_has_a_retry_policy_of_its_own() {
     worker.stop().await;
     let due_in = fixture.stats().await.next_due_in.unwrap();
     assert!(due_in > Duration::from_secs(3500), "{due_in:?}");
+}
+
+/// R26: a job of a paused kind is claimed and postponed, which counts no attempt, until
+/// the pause ends. Jobs of other kinds run.
+pub(crate) async fn paused_kind_waits_and_counts_no_attempt(fixture: Fixture) {
+    let log = Log::default();
+    let router = Router::new().job(log_email).job(log_resize).with_state(log.clone());
+    let router = router.postpone_paused(Duration::from_millis(5));
+    let paused = router.paused_kinds();
+    paused.pause(Resize::KIND);
+    fixture.queue.enqueue(&Resize { width: 7 }).await.unwrap();
+    fixture.queue.enqueue(&email("anna")).await.unwrap();
+
+    let worker = fixture.start(router);
+    worker.until(|summary| summary.postponed > 3 && summary.done == 1).await;
+    assert_eq!(log.sorted(), ["email to anna"]);
+    paused.resume(Resize::KIND);
+    worker.until(|summary| summary.done == 2).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.retried, summary.dead), (0, 0));
+    assert_eq!(log.sorted(), ["email to anna", "resize to 7, attempt 1"]);
+}
+
+/// A paused kind waits for the default delay, and the handle lists it.
+#[tokio::test]
+async fn pause_has_a_default_delay() {
+    let fixture = Fixture::sqlite().await;
+    fixture.queue.enqueue(&email("anna")).await.unwrap();
+
+    let router = Router::new().job(log_email).with_state(Log::default());
+    let paused = router.paused_kinds();
+    paused.pause(SendEmail::KIND);
+    let worker = fixture.start(router.clone());
+    worker.until(|summary| summary.postponed == 1).await;
+
+    worker.stop().await;
+    let due_in = fixture.stats().await.next_due_in.unwrap();
+    assert!(due_in > DEFAULT_PAUSED_DELAY / 2, "{due_in:?}");
+    assert!(due_in <= DEFAULT_PAUSED_DELAY, "{due_in:?}");
+    assert_eq!(router.paused_kinds().list(), ["send-email"]);
+}
+
+/// R26: a router can leave jobs of unknown kinds to workers that know them. No attempt
+/// is counted, also not the last one.
+#[tokio::test]
+async fn unknown_kind_can_wait_for_a_worker_that_knows_it() {
+    let fixture = Fixture::sqlite().await;
+    fixture.push(once("{\"width\":7}", "resize")).await;
+
+    let log = Log::default();
+    let old = Router::new().job(log_email).with_state(log.clone());
+    let old = fixture.start(old.postpone_unknown(Duration::from_millis(5)));
+    old.until(|summary| summary.postponed > 3).await;
+    let new = fixture.start(Router::new().job(log_resize).with_state(log.clone()));
+    new.until(|summary| summary.done == 1).await;
+
+    assert_eq!(old.stop().await.retried, 0);
+    assert_eq!(new.stop().await.dead, 0);
+    assert_eq!(log.sorted(), ["resize to 7, attempt 1"]);
 }
 
 /// The type of `send-email` in the next version of the application.

@@ -122,7 +122,8 @@ on_every_backend! {
     kinds:
         each_job_runs_the_handler_of_its_kind,
         unknown_kind_ends_dead_with_its_bytes,
-        kind_survives_a_retry_and_a_redrive;
+        kind_survives_a_retry_and_a_redrive,
+        paused_kind_waits_and_counts_no_attempt;
     until_empty:
         it_ends_when_all_jobs_are_done,
         it_leaves_what_falls_due_later,

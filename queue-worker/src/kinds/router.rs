@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use crate::{
-    Failure, Handler, Job, JobContext, JobHandler, KIND_HEADER, RetryPolicy,
+    DEFAULT_PAUSED_DELAY, Failure, Handler, Job, JobContext, JobHandler, KIND_HEADER,
+    PausedKinds, RetryPolicy,
     kinds::{
         name::assert_valid,
         route::{KindRoute, RawRoute, Route, StatefulRoute},
@@ -62,17 +63,31 @@ use crate::{
 /// from, are failed attempts: a worker of a newer version may be able to run the job.
 /// After its last attempt the job is a dead letter, with its bytes and the reason (R3).
 ///
-/// Clones are cheap and share the handlers, so that several workers of a process can run
-/// one router.
+/// Clones are cheap and share the handlers and the [paused kinds](Self::paused_kinds), so
+/// that several workers of a process can run one router.
 pub struct Router<S = ()> {
     kinds: BTreeMap<&'static str, Arc<dyn Route<S>>>,
     raw: Option<Arc<dyn Route<S>>>,
+    postponing: Postponing,
+}
+
+/// Which jobs are postponed, and for how long.
+#[derive(Clone)]
+struct Postponing {
+    paused: PausedKinds,
+    paused_delay: Duration,
+    unknown_delay: Option<Duration>,
 }
 
 impl<S: Send + Sync + 'static> Router<S> {
     /// A router without a handler.
     pub fn new() -> Self {
-        Self { kinds: BTreeMap::new(), raw: None }
+        let postponing = Postponing {
+            paused: PausedKinds::default(),
+            paused_delay: DEFAULT_PAUSED_DELAY,
+            unknown_delay: None,
+        };
+        Self { kinds: BTreeMap::new(), raw: None, postponing }
     }
 
     /// Runs `handler` on the jobs of the kind that it takes. See [`JobHandler`] for the
@@ -108,6 +123,33 @@ impl<S: Send + Sync + 'static> Router<S> {
         self
     }
 
+    /// Postpones jobs of a kind without a handler here for `delay`, without counting an
+    /// attempt (R26), so that they wait for a worker that has such a handler. Without
+    /// this setting they are failed attempts.
+    ///
+    /// A job of a kind that no worker knows is then never buried: it is claimed and
+    /// postponed without end, unless it has an expiry.
+    #[must_use]
+    pub fn postpone_unknown(mut self, delay: Duration) -> Self {
+        self.postponing.unknown_delay = Some(delay);
+        self
+    }
+
+    /// Sets how long a claimed job of a [paused kind](Self::paused_kinds) is postponed;
+    /// the default is [`DEFAULT_PAUSED_DELAY`]. So a job may run this much later than
+    /// the end of the pause.
+    #[must_use]
+    pub fn postpone_paused(mut self, delay: Duration) -> Self {
+        self.postponing.paused_delay = delay;
+        self
+    }
+
+    /// The handle that pauses kinds for the workers of this router, before they start
+    /// and while they run. It holds for this process only.
+    pub fn paused_kinds(&self) -> PausedKinds {
+        self.postponing.paused.clone()
+    }
+
     /// Sets the state that the handlers take as [`State`](crate::State).
     #[must_use]
     pub fn with_state(self, state: S) -> Router {
@@ -119,6 +161,7 @@ impl<S: Send + Sync + 'static> Router<S> {
         Router {
             kinds: kinds.map(|(kind, route)| (kind, with_state(route))).collect(),
             raw: self.raw.map(with_state),
+            postponing: self.postponing,
         }
     }
 
@@ -129,23 +172,43 @@ impl<S: Send + Sync + 'static> Router<S> {
         }
     }
 
+    /// The failure of a job whose kind is paused.
+    fn paused(&self, job: &JobContext) -> Option<Failure> {
+        let Postponing { paused, paused_delay, .. } = &self.postponing;
+        let kind = job.headers().get(KIND_HEADER)?;
+        let postponed = || {
+            Failure::postpone(
+                *paused_delay,
+                format!("the kind {kind:?} is paused here"),
+            )
+        };
+        paused.is_paused(kind).then(postponed)
+    }
+
     fn without_handler(&self, job: &JobContext) -> Failure {
         let kinds: Vec<_> = self.kinds.keys().copied().collect();
         let kinds = kinds.join(", ");
-        Failure::retry(match job.headers().get(KIND_HEADER) {
-            Some(kind) => format!(
-                "the kind {kind:?} has no handler in this worker; its kinds are: {kinds}"
-            ),
-            None => format!(
+        let Some(kind) = job.headers().get(KIND_HEADER) else {
+            return Failure::retry(format!(
                 "the job has no header {KIND_HEADER:?}, and this worker has no handler \
                  for such jobs; its kinds are: {kinds}"
-            ),
-        })
+            ));
+        };
+        let reason = format!(
+            "the kind {kind:?} has no handler in this worker; its kinds are: {kinds}"
+        );
+        match self.postponing.unknown_delay {
+            Some(delay) => Failure::postpone(delay, reason),
+            None => Failure::retry(reason),
+        }
     }
 }
 
 impl Handler for Router {
     async fn handle(&self, job: JobContext) -> Result<(), Failure> {
+        if let Some(failure) = self.paused(&job) {
+            return Err(failure);
+        }
         match self.route(&job) {
             Some(route) => route.handle(job, &()).await,
             None => Err(self.without_handler(&job)),
@@ -169,7 +232,8 @@ impl<S: Send + Sync + 'static> Default for Router<S> {
 
 impl<S> Clone for Router<S> {
     fn clone(&self) -> Self {
-        Self { kinds: self.kinds.clone(), raw: self.raw.clone() }
+        let Self { kinds, raw, postponing } = self;
+        Self { kinds: kinds.clone(), raw: raw.clone(), postponing: postponing.clone() }
     }
 }
 
