@@ -24,6 +24,8 @@ mod lost;
 mod misreported;
 #[path = "list/owner.rs"]
 mod owner;
+#[path = "list/postponed.rs"]
+mod postponed;
 #[path = "list/returned.rs"]
 mod returned;
 #[path = "list/sequences.rs"]
@@ -40,6 +42,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         twice::TWICE,
         changed::CHANGED,
         returned::RETURNED,
+        postponed::POSTPONED,
         joints::JOINTS,
         company::COMPANY,
         crossed::CROSSED,

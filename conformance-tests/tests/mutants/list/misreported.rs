@@ -157,10 +157,13 @@ pub(super) const TOLD: &[Mutant] = &[
     Mutant {
         name: "one call claims before it settles",
         overrides: Some(|| Arc::new(ClaimsFirst)),
-        caught_by: &[Case(
-            "settle_and_claim::the_settlement_comes_first",
-            "left: 0\n right: 1",
-        )],
+        caught_by: &[
+            Case("settle_and_claim::the_settlement_comes_first", "left: 0\n right: 1"),
+            Case(
+                "postponing::a_claim_beside_a_postponement_finds_the_job",
+                "right: [\"job\"]",
+            ),
+        ],
         ..NARROW
     },
     Mutant {
