@@ -113,25 +113,39 @@ async fn until_empty(
     Box::pin(ran).await.map(drop)
 }
 
-/// Advances the clock by one [`STEP`] after another until the call ends. Returns `None`
-/// if it has ended neither within `limit` nor within [`STARVED`].
+/// Advances the clock by one [`STEP`] after another, by `limit` in all.
+async fn pass(store: &Store, limit: Duration) {
+    for _ in 0..limit.as_millis() / STEP.as_millis() {
+        store.settled().await;
+        store.advance(STEP).await;
+    }
+    store.settled().await;
+}
+
+/// Runs the call while the clock advances by `limit`. Returns `None` if the call has not
+/// ended then.
 async fn within<T>(
     store: &Store,
     limit: Duration,
     call: impl Future<Output = T>,
 ) -> Option<T> {
+    tokio::select! {
+        biased;
+        ended = call => Some(ended),
+        () = pass(store, limit) => None,
+    }
+}
+
+/// Runs a call that must end while the clock advances by [`ENDED`]. Returns `None` if it
+/// has not ended after [`STARVED`] either.
+async fn in_time<T>(store: &Store, call: impl Future<Output = T>) -> Option<T> {
     let passing = async {
         let began = Instant::now();
-        for _ in 0..limit.as_millis() / STEP.as_millis() {
-            store.settled().await;
-            store.advance(STEP).await;
-        }
+        pass(store, ENDED).await;
         while began.elapsed() < STARVED {
-            store.settled().await;
             tokio::time::sleep(PAUSE).await;
-            store.advance(STEP).await;
+            pass(store, STEP).await;
         }
-        store.settled().await;
     };
     tokio::select! {
         biased;
@@ -151,8 +165,7 @@ async fn finish_the_rest(store: &Store, witness: &Actor, runs: &Runs) {
     store.advance(HELD).await;
     witness.recover_all().await;
     let next = store.actor("next").await;
-    let ended =
-        within(store, ENDED, until_empty(store, &next, HELD, runs.handler())).await;
+    let ended = in_time(store, until_empty(store, &next, HELD, runs.handler())).await;
     assert!(matches!(ended, Some(Ok(()))), "the next worker: {ended:?}");
 }
 
@@ -189,7 +202,7 @@ async fn a_worker_outlives_single_refusals(store: &Store) {
             }
 
             let working = until_empty(store, &victim, HELD, runs.handler());
-            let ended = within(store, ENDED, working).await;
+            let ended = in_time(store, working).await;
             let ended = ended.unwrap_or_else(|| hangs(store, "the worker"));
 
             store.heal().await;
@@ -263,7 +276,7 @@ async fn a_worker_that_is_always_refused_loses_nothing(store: &Store) {
         let what = format!("always {refusal}");
         match (heals, early) {
             (ByItself, None) => {
-                let ended = within(store, ENDED, working).await;
+                let ended = in_time(store, working).await;
                 assert!(matches!(ended, Some(Ok(()))), "{what}, then not: {ended:?}");
                 assert_eq!(runs.of("done"), 1, "{what}: runs of the job");
             }

@@ -1,7 +1,7 @@
 //! Mutants with small bugs in postponed jobs, which few cases catch.
 
 use crate::mutant::{
-    CaughtBy::{Case, Model, Pairs},
+    CaughtBy::{Case, Model, Orders, Pairs},
     Mutant, NARROW, patch,
 };
 
@@ -13,6 +13,10 @@ pub(super) const POSTPONED: &[Mutant] = &[
             Case("postponing::the_last_attempt_can_be_postponed", "R26: not counted"),
             Model("R11"),
             Pairs("R23: listed as dead"),
+            Orders(
+                "p push j; a claim 1 l0 | a settle 0P1 | - advance 3 | b claim 1 l0",
+                "R11: not this attempt",
+            ),
         ],
         ..NARROW
     },
@@ -40,6 +44,7 @@ pub(super) const POSTPONED: &[Mutant] = &[
         caught_by: &[
             Case("postponing::a_postponed_job_is_not_early", "left: ["),
             Model("R14"),
+            Orders("p push j; a claim 1 l0 | a settle 0P1 | b claim 1 l0", "R14"),
         ],
         ..NARROW
     },
