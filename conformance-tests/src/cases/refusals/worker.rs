@@ -265,7 +265,7 @@ async fn a_worker_that_is_always_refused_loses_nothing(store: &Store) {
                 () = started.notified() => {}
             }
         };
-        let begun = within(store, ENDED, beginning).await;
+        let begun = in_time(store, beginning).await;
         begun.unwrap_or_else(|| hangs(store, "the start of the job"));
 
         store.refuse("victim", ALL, refusal);
