@@ -281,11 +281,12 @@ mod tests {
         assert_eq!(
             told(undone),
             "[\"1x Delivered job 1\", \"1x Delivered job 2\", \"1x Delivered job 3\", \
-             \"1x Delivered job 4\", \"1x Delivered job 5\"]"
+             \"1x Delivered job 4\", \"1x Delivered job 5\", \"1x Delivered job 6\"]"
         );
         assert_eq!(
             told(done),
-            "[\"1x Delivered job 2\", \"1x Dead job 3\", \"1x Delivered job 5\"]"
+            "[\"1x Delivered job 2\", \"1x Delivered job 3\", \"1x Dead job 4\", \
+             \"1x Delivered job 6\"]"
         );
     }
 
