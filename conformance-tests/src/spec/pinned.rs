@@ -72,4 +72,9 @@ pub(crate) const PINNED: &[Pinned] = &[
                a claim 3 l1; o cancel-batch 1; a settle 1G; a extend 0 l1",
         found: "a cancelled batch was still worked on (a mutant)",
     },
+    Pinned {
+        line: "steps of one job; p push jm1; p push jm1; a claim 3 l1",
+        found: "a recovery of several steps dropped the element of a buried job, skipped \
+                the next expired lease, and said that nothing was left (relq, before 0.1)",
+    },
 ];
