@@ -67,6 +67,7 @@ on_every_backend! {
         unreadable_payload_ends_dead_with_its_bytes,
         hopeless_failure_is_buried_at_once,
         discarded_job_is_gone,
+        postponed_job_runs_again_uncounted,
         long_error_is_cut,
         done_work_is_acked_on_redelivery_without_running,
         failed_check_runs_nothing_and_acks_nothing;

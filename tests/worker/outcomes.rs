@@ -144,6 +144,28 @@ pub(crate) async fn discarded_job_is_gone(fixture: Fixture) {
     assert_eq!((stats.discarded, stats.dead, stats.unfinished()), (1, 0, 0));
 }
 
+/// R26: a postponed job runs again later. No attempt is counted, so a job of one attempt
+/// is not buried.
+pub(crate) async fn postponed_job_runs_again_uncounted(fixture: Fixture) {
+    fixture.push(job_of_attempts("limited", 1)).await;
+    let runs = Arc::new(AtomicUsize::new(0));
+
+    let counted = Arc::clone(&runs);
+    let worker = fixture.start(move |job: JobContext| {
+        let is_limited = counted.fetch_add(1, SeqCst) < 2;
+        async move {
+            assert_eq!(job.attempt(), 1);
+            let limited = || Failure::postpone(Duration::from_millis(5), "too many");
+            if is_limited { Err(limited()) } else { Ok(()) }
+        }
+    });
+    worker.until(|summary| summary.done == 1).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.postponed, summary.retried, summary.dead), (2, 0, 0));
+    assert_eq!(runs.load(SeqCst), 3);
+}
+
 /// An error message that is too long to store is cut, and the job is buried with it.
 pub(crate) async fn long_error_is_cut(fixture: Fixture) {
     fixture.push(job_of_attempts("chatty", 1)).await;
