@@ -38,6 +38,7 @@ impl<H: Handler> Program<H> {
         if !self.may_start(job) {
             return Ended::NotStarted;
         }
+        let _running = self.settings.observers.started(job, self.environment());
         if let Some(check) = self.settings.already_done.as_ref()
             && job.is_redelivery()
         {

@@ -21,11 +21,12 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use futures_lite::future::{poll_once, yield_now};
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Error, WorkerId, error::RetryAdvice,
+    ClaimRequest, Delivery, Disposition, Error, WorkerId,
+    error::{Operation, RetryAdvice},
 };
 
 use crate::{
-    Handler, JobContext, Progress, WorkerError,
+    Handler, JobContext, WorkerError,
     attempt::Ended,
     backoff::{Backoff, Sleep},
     calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
@@ -53,7 +54,6 @@ pub(crate) struct ClaimLoop<H> {
     pub(crate) settings: Settings,
     worker: WorkerId,
     held: Arc<Held>,
-    progress: Progress,
     claiming: Backoff,
     claim_size: ClaimSize,
     phase: ClaimPhase,
@@ -78,17 +78,16 @@ pub(crate) struct ClaimLoopParts<H> {
     pub(crate) settings: Settings,
     pub(crate) worker: WorkerId,
     pub(crate) held: Arc<Held>,
-    pub(crate) progress: Progress,
 }
 
 impl<H: Handler> ClaimLoop<H> {
     pub(crate) fn new(parts: ClaimLoopParts<H>) -> Self {
-        let ClaimLoopParts { slots, calls, settings, worker, held, progress } = parts;
+        let ClaimLoopParts { slots, calls, settings, worker, held } = parts;
         let environment = settings.environment.clone();
         Self {
             settling: Settling::new(
                 Arc::clone(&held),
-                progress.clone(),
+                settings.observers.clone(),
                 environment.clone(),
             ),
             patrol: environment.clock().sleep(CALL_LIMIT),
@@ -100,7 +99,6 @@ impl<H: Handler> ClaimLoop<H> {
             settings,
             worker,
             held,
-            progress,
         }
     }
 
@@ -305,6 +303,8 @@ impl<H: Handler> ClaimLoop<H> {
         };
         let (late, in_time): (Vec<_>, Vec<_>) =
             deliveries.into_iter().map(held).partition(|job| job.may_be_over(now));
+        let claimed = in_time.iter().chain(&late);
+        self.settings.observers.claimed(claimed, sent.at, now);
         self.held.add(&in_time, sent.at);
         for job in in_time {
             // The store may return more jobs than the worker asked for. Jobs without a
@@ -378,6 +378,7 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     fn not_claimed(&mut self, error: Error) -> Result<(), WorkerError> {
+        self.settings.observers.call_failed(Operation::Claim, &error);
         let is_tried_again = match self.phase {
             ClaimPhase::Untried => error.retry_advice() != RetryAdvice::Never,
             ClaimPhase::Working => true,
@@ -409,7 +410,7 @@ impl<H: Handler> ClaimLoop<H> {
 
     fn ended(&mut self, job: JobContext, ended: Ended) {
         if let Some(end) = job.lease_end() {
-            self.progress.ended(end);
+            self.settings.observers.ended(&job, end.into());
             return;
         }
         match ended {

@@ -12,6 +12,8 @@ use std::{
 use relq_core::{Bytes, Delivery, Headers, JobId, Priority, Receipt, batch::BatchId};
 use tokio_util::sync::CancellationToken;
 
+use crate::timing::Timing;
+
 /// The job that a handler receives. Clones are cheap and refer to the same job.
 ///
 /// ```
@@ -46,6 +48,7 @@ struct Inner {
     until_us: AtomicU64,
     /// Whether a call that settles the job is pending.
     is_settling: AtomicBool,
+    timing: Timing,
 }
 
 /// Why a handler is asked to stop.
@@ -96,6 +99,7 @@ impl JobContext {
             lease_end: OnceLock::new(),
             until_us: AtomicU64::new(micros(until)),
             is_settling: AtomicBool::new(false),
+            timing: Timing::default(),
         }))
     }
 
@@ -220,6 +224,10 @@ impl JobContext {
 
     pub(crate) fn is_settling(&self) -> bool {
         self.0.is_settling.load(Relaxed)
+    }
+
+    pub(crate) fn timing(&self) -> &Timing {
+        &self.0.timing
     }
 
     /// Returns the address of the job in memory. It identifies the job as long as the

@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 
 use futures_lite::future::or;
 use relq_core::{
-    ReliableQueue, WorkerId, environment::Environment, error::RetryAdvice,
+    ReliableQueue, WorkerId,
+    environment::Environment,
+    error::{Operation, RetryAdvice},
 };
 
 use crate::{
-    Handler, JobContext, Progress, backoff::Backoff, claim_loop::ClaimLoop,
-    context::LeaseEnd, shutdown::Shutdown,
+    Handler, JobContext, backoff::Backoff, claim_loop::ClaimLoop, observer::JobOutcome,
+    observers::Observers, shutdown::Shutdown,
 };
 
 /// How long the worker waits for the end of handlers that it has cut off. A handler
@@ -38,7 +40,7 @@ pub(crate) struct WorkerRelease {
     pub(crate) queue: Arc<dyn ReliableQueue>,
     pub(crate) worker: WorkerId,
     pub(crate) environment: Environment,
-    pub(crate) progress: Progress,
+    pub(crate) observers: Observers,
 }
 
 /// Whether a step of the shutdown ends early when a hard stop is requested.
@@ -103,7 +105,9 @@ impl Drain<'_> {
     fn leave_behind(&self, job: &JobContext) {
         let id = job.id();
         tracing::warn!(%id, "the handler cannot be stopped; its lease runs out");
-        self.release.progress.ended(LeaseEnd::Lost);
+        // The handler runs on, but this is the last event of its job.
+        job.timing().ended_at(self.environment.clock().elapsed());
+        self.release.observers.ended(job, JobOutcome::Lost);
     }
 }
 
@@ -122,17 +126,17 @@ impl WorkerRelease {
         let mut backoff =
             Backoff::new("releasing the worker", self.environment.clone());
         loop {
-            match self.queue.release_worker(&self.worker).await {
-                Ok(released) => return self.progress.left(released.jobs),
-                Err(error) if error.retry_advice() == RetryAdvice::Never => {
-                    tracing::warn!(
-                        error = error.full_message(),
-                        "cannot release the worker"
-                    );
-                    return;
-                }
-                Err(error) => backoff.failed(&error),
+            let error = match self.queue.release_worker(&self.worker).await {
+                Ok(released) => return self.observers.released(&released),
+                Err(error) => error,
             };
+            self.observers.call_failed(Operation::ReleaseWorker, &error);
+            if error.retry_advice() == RetryAdvice::Never {
+                let error = error.full_message();
+                tracing::warn!(error, "cannot release the worker");
+                return;
+            }
+            backoff.failed(&error);
             backoff.pause_over().await;
         }
     }

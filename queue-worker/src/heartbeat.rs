@@ -13,7 +13,7 @@ use std::{future::pending, io, pin::Pin, sync::Arc, thread, time::Duration};
 
 use relq_core::{
     Error, Receipt, ReliableQueue, WorkerId, environment::Environment,
-    outcome::Extended,
+    error::Operation, outcome::Extended,
 };
 use tokio::{
     runtime,
@@ -28,6 +28,7 @@ use crate::{
     context::LeaseEnd,
     held::{Beat, Held},
     lease_clock::LeaseClock,
+    observers::Observers,
     settings::Settings,
 };
 
@@ -116,6 +117,7 @@ struct Beats {
     clock: LeaseClock,
     calls: JoinSet<Answer>,
     backoff: Backoff,
+    observers: Observers,
     /// How long the machine was suspended, as far as the thread has noticed.
     missed: Duration,
     /// After a suspend, the time until which no lease counts as expired, so that the
@@ -133,6 +135,7 @@ struct Caller {
 }
 
 struct Answer {
+    operation: Operation,
     beat: Beat,
     sent: Duration,
     result: Result<Vec<Extended>, Error>,
@@ -159,6 +162,7 @@ impl Beats {
             backoff: Backoff::new("the heartbeat", environment.clone()),
             environment,
             give_up_after: settings.give_up_after,
+            observers: settings.observers.clone(),
             calls: JoinSet::new(),
             missed: clock.missed(),
             confirmed_by: Duration::ZERO,
@@ -212,6 +216,7 @@ impl Beats {
         self.held.expire(now).iter().for_each(|job| {
             let id = job.id();
             tracing::warn!(%id, "no heartbeat succeeded: the lease may have expired");
+            self.observers.lease_lost(job);
         });
     }
 
@@ -231,11 +236,8 @@ impl Beats {
         self.spawn(async move {
             let result = caller.open_another().await.map(|_| Vec::new());
             let sent = caller.environment.clock().elapsed();
-            Answer {
-                beat: Beat { lease: Duration::ZERO, jobs: Vec::new() },
-                sent,
-                result,
-            }
+            let beat = Beat { lease: Duration::ZERO, jobs: Vec::new() };
+            Answer { operation: Operation::Connect, beat, sent, result }
         });
     }
 
@@ -262,7 +264,10 @@ impl Beats {
     }
 
     fn answered(&mut self, answer: Answer) -> Result<(), Error> {
-        let Answer { beat: Beat { lease, jobs }, sent, result } = answer;
+        let Answer { operation, beat: Beat { lease, jobs }, sent, result } = answer;
+        if let Err(error) = &result {
+            self.observers.call_failed(operation, error);
+        }
         match result {
             Ok(extended) => {
                 if extended.contains(&Extended::Unknown) {
@@ -301,6 +306,7 @@ impl Beats {
             Extended::LeaseLost => {
                 if self.held.end(job, LeaseEnd::Lost) {
                     tracing::warn!(%id, "the lease was lost");
+                    self.observers.lease_lost(job);
                 }
             }
         }
@@ -333,7 +339,7 @@ impl Caller {
         // lease later, so the worker never believes in a lease for too long.
         let sent = self.environment.clock().elapsed();
         let result = queue.extend(&self.worker, &receipts, beat.lease).await;
-        Answer { beat, sent, result }
+        Answer { operation: Operation::Extend, beat, sent, result }
     }
 
     async fn open_another(&self) -> Result<&Arc<dyn ReliableQueue>, Error> {

@@ -74,6 +74,8 @@ mod json;
 #[cfg(feature = "json")]
 mod kinds;
 mod lease_clock;
+pub mod observer;
+mod observers;
 mod progress;
 mod reaper;
 mod retry;
@@ -82,6 +84,7 @@ mod settings;
 mod settling;
 mod shutdown;
 mod slots;
+mod timing;
 mod until_empty;
 mod worker;
 

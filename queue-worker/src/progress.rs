@@ -5,9 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use relq_core::Disposition;
-
-use crate::{JobContext, context::LeaseEnd};
+use crate::observer::JobOutcome;
 
 /// How many of the jobs that a worker claimed ended with each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,33 +90,23 @@ impl Progress {
         self.0.running.store(running as u64, Relaxed);
     }
 
-    pub(crate) fn applied(&self, job: &JobContext, disposition: &Disposition) {
+    pub(crate) fn ended(&self, outcome: JobOutcome<'_>) {
         let counts = &*self.0;
-        let count = match disposition {
-            Disposition::Done => &counts.done,
-            Disposition::Retry { .. } if job.is_last_attempt() => &counts.dead,
-            Disposition::Retry { .. } => &counts.retried,
-            Disposition::Dead { .. } => &counts.dead,
-            Disposition::Discard => &counts.discarded,
-            Disposition::Postpone { .. } => &counts.postponed,
-            Disposition::GiveBack => &counts.given_back,
+        let count = match outcome {
+            JobOutcome::Done => &counts.done,
+            JobOutcome::Retried { .. } => &counts.retried,
+            JobOutcome::Buried { .. } => &counts.dead,
+            JobOutcome::Discarded => &counts.discarded,
+            JobOutcome::Postponed { .. } => &counts.postponed,
+            JobOutcome::GivenBack => &counts.given_back,
+            JobOutcome::Cancelled => &counts.cancelled,
+            JobOutcome::Lost => &counts.lost,
+            JobOutcome::Uncertain => &counts.uncertain,
         };
         count.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn ended(&self, end: LeaseEnd) {
-        let count = match end {
-            LeaseEnd::Lost => &self.0.lost,
-            LeaseEnd::Cancelled => &self.0.cancelled,
-        };
-        count.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn perhaps_settled(&self) {
-        self.0.uncertain.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn left(&self, jobs: u64) {
+    pub(crate) fn released(&self, jobs: u64) {
         self.0.given_back.fetch_add(jobs, Relaxed);
     }
 }

@@ -2,10 +2,14 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use relq_core::{Error, ReliableQueue, environment::Environment, outcome::Recovered};
+use relq_core::{
+    Error, ReliableQueue, environment::Environment, error::Operation,
+    outcome::Recovered,
+};
 
 use crate::{
     backoff::Backoff,
+    observers::Observers,
     settings::{SHORTEST_REAP_INTERVAL, Settings},
 };
 
@@ -19,6 +23,7 @@ pub(crate) struct Reaper {
     interval: Duration,
     give_up_after: Duration,
     backoff: Backoff,
+    observers: Observers,
 }
 
 impl Reaper {
@@ -28,6 +33,7 @@ impl Reaper {
             queue,
             interval: settings.reap_interval(),
             give_up_after: settings.give_up_after,
+            observers: settings.observers.clone(),
             backoff: Backoff::new("recovery", environment.clone()),
             environment,
         }
@@ -53,6 +59,7 @@ impl Reaper {
             match self.queue.recover(PAGE).await {
                 Ok(recovered) => {
                     self.backoff.is_over();
+                    self.observers.recovered(&recovered);
                     if recovered.requeued > 0 || recovered.buried > 0 {
                         tracing::info!("{}", words(&recovered));
                     }
@@ -61,6 +68,7 @@ impl Reaper {
                     }
                 }
                 Err(error) => {
+                    self.observers.call_failed(Operation::Recover, &error);
                     if self.backoff.is_hopeless(&error, self.give_up_after) {
                         return Err(error);
                     }

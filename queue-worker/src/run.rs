@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Handler, Progress, Summary, WorkerError,
+    Handler, Summary, WorkerError,
     attempt::Program,
     calls::Calls,
     claim_loop::{ClaimLoop, ClaimLoopParts},
@@ -28,7 +28,6 @@ pub(crate) struct Run {
     pub(crate) worker: WorkerId,
     pub(crate) settings: Settings,
     pub(crate) clock: LeaseClock,
-    pub(crate) progress: Progress,
 }
 
 impl Run {
@@ -59,7 +58,7 @@ impl Run {
         self.drained(&mut shutdown, &mut claim_loop, &mut heartbeat).await;
         reaping.shutdown().await;
         heartbeat.stop().await;
-        served.map(|()| self.progress.summary())
+        served.map(|()| self.settings.observers.progress.summary())
     }
 
     /// Shuts the worker down. If the heartbeat thread has died, the worker stops hard:
@@ -113,12 +112,11 @@ impl Run {
     fn claim_loop<H: Handler>(&self, handler: H, held: Arc<Held>) -> ClaimLoop<H> {
         let program = Program { handler, settings: self.settings.clone() };
         ClaimLoop::new(ClaimLoopParts {
-            slots: Slots::new(program, self.progress.clone()),
+            slots: Slots::new(program),
             calls: Calls::new(Arc::clone(&self.queue)),
             settings: self.settings.clone(),
             worker: self.worker.clone(),
             held,
-            progress: self.progress.clone(),
         })
     }
 
@@ -130,7 +128,7 @@ impl Run {
                 queue: Arc::clone(&self.queue),
                 worker: self.worker.clone(),
                 environment: self.environment().clone(),
-                progress: self.progress.clone(),
+                observers: self.settings.observers.clone(),
             },
         }
     }

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{environment::Environment, limits::MAX_DURATION};
 
-use crate::{InvalidSetting, RetryPolicy, already_done::Check};
+use crate::{InvalidSetting, RetryPolicy, already_done::Check, observers::Observers};
 
 /// The default number of handlers that run at once.
 pub const DEFAULT_CONCURRENCY: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
@@ -41,6 +41,7 @@ pub(crate) struct Settings {
     pub(crate) give_up_after: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) already_done: Option<Check>,
+    pub(crate) observers: Observers,
     pub(crate) environment: Environment,
 }
 
@@ -55,6 +56,7 @@ impl Default for Settings {
             give_up_after: DEFAULT_GIVE_UP_AFTER,
             retry: RetryPolicy::default(),
             already_done: None,
+            observers: Observers::default(),
             environment: Environment::default(),
         }
     }

@@ -10,12 +10,15 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use relq_core::{
-    Disposition, Error, Settlement, environment::Environment, error::Effect,
+    Disposition, Error, Settlement,
+    environment::Environment,
+    error::{Effect, Operation},
     outcome::Settled,
 };
 
 use crate::{
-    JobContext, Progress, WorkerError, backoff::Backoff, context::LeaseEnd, held::Held,
+    JobContext, WorkerError, backoff::Backoff, context::LeaseEnd, held::Held,
+    observer::JobOutcome, observers::Observers,
 };
 
 /// The settlements that one call carries, and the jobs that they settle.
@@ -35,14 +38,14 @@ pub(crate) struct Settling {
     /// failed call; the two take turns.
     is_freshs_turn: bool,
     held: Arc<Held>,
-    progress: Progress,
+    observers: Observers,
     pub(crate) backoff: Backoff,
 }
 
 impl Settling {
     pub(crate) fn new(
         held: Arc<Held>,
-        progress: Progress,
+        observers: Observers,
         environment: Environment,
     ) -> Self {
         Self {
@@ -50,7 +53,7 @@ impl Settling {
             failed: VecDeque::new(),
             is_freshs_turn: false,
             held,
-            progress,
+            observers,
             backoff: Backoff::new("settling", environment),
         }
     }
@@ -112,6 +115,7 @@ impl Settling {
         match result {
             Ok(settled) => self.settled(&settle_call, &settled),
             Err(error) => {
+                self.observers.call_failed(Operation::Settle, &error);
                 self.not_settled(settle_call, &error);
                 // If the store refuses the content of a settlement, it is not repeated.
                 let is_kept = !is_refused(&error);
@@ -149,7 +153,8 @@ impl Settling {
         for (index, (job, settlement)) in pairs {
             match settled.get(index) {
                 Some(Settled::Applied) => {
-                    self.progress.applied(job, &settlement.disposition);
+                    let outcome = JobOutcome::of_settled(job, &settlement.disposition);
+                    self.observers.ended(job, outcome);
                 }
                 Some(Settled::LeaseLost) => {
                     let why = "the lease was lost before it was settled";
@@ -201,7 +206,9 @@ impl Settling {
         for (job, settlement) in settle_call.into_pairs() {
             match job.lease_end() {
                 None => kept.push(settlement, job),
-                Some(LeaseEnd::Cancelled) => self.progress.ended(LeaseEnd::Cancelled),
+                Some(LeaseEnd::Cancelled) => {
+                    self.observers.ended(&job, JobOutcome::Cancelled);
+                }
                 Some(LeaseEnd::Lost) => {
                     let why = "it could not be settled in time";
                     self.not_confirmed(&job, is_uncertain, why);
@@ -211,24 +218,24 @@ impl Settling {
         kept
     }
 
-    /// Counts and logs a job whose settlement the store has not confirmed.
+    /// Counts, tells and logs a job whose settlement the store has not confirmed.
     fn not_confirmed(&self, job: &JobContext, is_uncertain: bool, why: &str) {
         let (id, attempt) = (job.id(), job.attempt());
         if job.lease_end() == Some(LeaseEnd::Cancelled) {
             // A heartbeat has reported the job as cancelled, so it is not delivered
             // again.
-            self.progress.ended(LeaseEnd::Cancelled);
+            self.observers.ended(job, JobOutcome::Cancelled);
         } else if is_uncertain {
             // The store may have settled the job in a call whose reply never arrived.
             // If its lease is gone, that call may be the reason.
-            self.progress.perhaps_settled();
+            self.observers.ended(job, JobOutcome::Uncertain);
             tracing::warn!(
                 %id,
                 attempt,
                 "the job is perhaps settled, by a call without a reply: {why}"
             );
         } else {
-            self.progress.ended(LeaseEnd::Lost);
+            self.observers.ended(job, JobOutcome::Lost);
             tracing::warn!(%id, attempt, "the outcome of a job is lost: {why}");
         }
     }
@@ -306,9 +313,9 @@ mod tests {
     #[test]
     fn a_job_whose_settlement_got_no_reply_is_perhaps_settled() {
         let held = Arc::new(Held::new(None, Duration::ZERO));
-        let progress = Progress::default();
+        let observers = Observers::default();
         let mut settling =
-            Settling::new(held, progress.clone(), Environment::default());
+            Settling::new(held, observers.clone(), Environment::default());
         let (sent, unsent) = (job("sent"), job("unsent"));
         settling.add(sent.clone(), Disposition::Done);
         let call = settling.next_settle_call(1).unwrap();
@@ -321,7 +328,7 @@ mod tests {
         settling.answered(call, Err(silence), Duration::ZERO).unwrap();
         settling.give_up(std::iter::empty());
 
-        let summary = progress.summary();
+        let summary = observers.progress.summary();
         assert_eq!((summary.uncertain, summary.lost, summary.done), (1, 1, 0));
     }
 
@@ -330,9 +337,9 @@ mod tests {
     #[test]
     fn a_cancelled_job_that_waits_for_its_settlement_is_not_lost() {
         let held = Arc::new(Held::new(None, Duration::ZERO));
-        let progress = Progress::default();
+        let observers = Observers::default();
         let mut settling =
-            Settling::new(held, progress.clone(), Environment::default());
+            Settling::new(held, observers.clone(), Environment::default());
         let (sent, unsent) = (job("sent"), job("unsent"));
         settling.add(sent.clone(), Disposition::Done);
         let call = settling.next_settle_call(1).unwrap();
@@ -343,7 +350,7 @@ mod tests {
         settling.answered(call, Ok(vec![Settled::LeaseLost]), Duration::ZERO).unwrap();
         settling.give_up(std::iter::empty());
 
-        let summary = progress.summary();
+        let summary = observers.progress.summary();
         assert_eq!((summary.cancelled, summary.lost, summary.uncertain), (2, 0, 0));
     }
 
@@ -353,7 +360,7 @@ mod tests {
     fn what_works_beside_does_not_end_a_pause() {
         let held = Arc::new(Held::new(None, Duration::ZERO));
         let mut settling =
-            Settling::new(held, Progress::default(), Environment::default());
+            Settling::new(held, Observers::default(), Environment::default());
         settling.add(job("fails"), Disposition::Done);
         settling.add(job("works"), Disposition::Done);
         let (fails, works) =

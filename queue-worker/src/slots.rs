@@ -6,7 +6,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::Instrument;
 
 use crate::{
-    Cancellation, Failure, Handler, JobContext, Progress, RetryPolicy,
+    Cancellation, Failure, Handler, JobContext, RetryPolicy,
     attempt::{Ended, Program},
 };
 
@@ -17,11 +17,10 @@ pub(crate) struct Slots<H> {
     program: Arc<Program<H>>,
     tasks: JoinSet<Ended>,
     jobs: HashMap<Id, JobContext>,
-    progress: Progress,
 }
 
 impl<H: Handler> Slots<H> {
-    pub(crate) fn new(program: Program<H>, progress: Progress) -> Self {
+    pub(crate) fn new(program: Program<H>) -> Self {
         let capacity =
             usize::try_from(program.settings.concurrency.get()).unwrap_or(usize::MAX);
         Self {
@@ -29,7 +28,6 @@ impl<H: Handler> Slots<H> {
             program: Arc::new(program),
             tasks: JoinSet::new(),
             jobs: HashMap::new(),
-            progress,
         }
     }
 
@@ -56,7 +54,7 @@ impl<H: Handler> Slots<H> {
         let attempt = async move { program.attempt(running).await };
         let task = self.tasks.spawn(attempt.instrument(span));
         self.jobs.insert(task.id(), job);
-        self.progress.set_running(self.jobs.len());
+        self.count_running();
     }
 
     /// Waits until an attempt ends. Never completes if no handler runs.
@@ -107,8 +105,12 @@ impl<H: Handler> Slots<H> {
             Err(error) => (error.id(), without_answer(error)),
         };
         let job = self.jobs.remove(&id)?;
-        self.progress.set_running(self.jobs.len());
+        self.count_running();
         Some((job, ended))
+    }
+
+    fn count_running(&self) {
+        self.program.settings.observers.progress.set_running(self.jobs.len());
     }
 }
 
@@ -145,7 +147,7 @@ mod tests {
         let program = Program { handler, settings: Settings::default() };
         let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
         let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
-        let mut slots = Slots::new(program, Progress::default());
+        let mut slots = Slots::new(program);
         slots.start(job.clone());
 
         slots.cut_off();

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use relq_core::{Error, Operator, Stats, environment::Environment, error::RetryAdvice};
+use relq_core::{
+    Error, Operator, Stats,
+    error::{Operation, RetryAdvice},
+};
 
-use crate::WorkerError;
+use crate::{WorkerError, settings::Settings};
 
 /// The shortest and the longest pause between two reads of the queue's statistics.
 const SHORTEST_LOOK: Duration = Duration::from_millis(50);
@@ -19,16 +22,19 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 pub(crate) async fn until_empty(
     queue: &dyn Operator,
     max_wait: Duration,
-    environment: &Environment,
+    settings: &Settings,
 ) -> Result<(), WorkerError> {
     loop {
         let pause = match queue.stats().await {
             Ok(stats) if stats.paused => return Err(WorkerError::Paused),
             Ok(stats) if is_empty(&stats, max_wait) => return Ok(()),
             Ok(stats) => until_next_look(&stats),
-            Err(error) => after(error)?,
+            Err(error) => {
+                settings.observers.call_failed(Operation::Stats, &error);
+                after(error)?
+            }
         };
-        environment.clock().sleep(pause).await;
+        settings.environment.clock().sleep(pause).await;
     }
 }
 

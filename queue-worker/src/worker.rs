@@ -13,6 +13,7 @@ use crate::{
     AlreadyDone, Handler, Progress, RetryPolicy, Summary, WorkerError,
     already_done::Check,
     lease_clock::LeaseClock,
+    observer::Observer,
     run::Run,
     settings::Settings,
     shutdown::{Requests, Signals},
@@ -60,7 +61,6 @@ pub struct Worker {
     id: Option<WorkerId>,
     settings: Settings,
     requests: Requests,
-    progress: Progress,
 }
 
 impl Worker {
@@ -71,7 +71,6 @@ impl Worker {
             id: None,
             settings: Settings::default(),
             requests: Requests::default(),
-            progress: Progress::default(),
         }
     }
 
@@ -148,6 +147,14 @@ impl Worker {
         self
     }
 
+    /// Tells the worker's [events](crate::observer) to `observer`. May be called
+    /// repeatedly: each observer receives every event.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Observer) -> Self {
+        self.settings.observers.add(observer);
+        self
+    }
+
     /// Sets the sources of time and randomness.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
@@ -208,7 +215,7 @@ impl Worker {
 
     /// The counts of the worker's jobs, which can be read while it runs.
     pub fn progress(&self) -> Progress {
-        self.progress.clone()
+        self.settings.observers.progress.clone()
     }
 
     /// Runs `handler` on the queue's jobs until asked to stop, and returns a summary.
@@ -229,13 +236,13 @@ impl Worker {
     /// [`WorkerError::Signals`] when the operating system refuses a thread or a signal
     /// handler, and [`WorkerError::Died`] when the backend panics in the background.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
-        let Self { queue, id, mut settings, requests, progress } = self;
+        let Self { queue, id, mut settings, requests } = self;
         settings.check()?;
         let clock = LeaseClock::new(settings.environment.clone());
         settings.environment = settings.environment.with_clock(Arc::new(clock.clone()));
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
-        let run = Run { queue, worker, settings, clock, progress };
+        let run = Run { queue, worker, settings, clock };
         // Run the worker on a task of the runtime. Otherwise an application that calls
         // `block_on` would run it on its own thread, and on a multi-threaded runtime
         // each wake-up would cross from a thread of the runtime to that thread.
@@ -281,10 +288,10 @@ impl Worker {
         max_wait: Duration,
         handler: H,
     ) -> Result<Summary, WorkerError> {
-        let environment = self.settings.environment.clone();
+        let settings = self.settings.clone();
         let (tell, mut told) = oneshot::channel();
         let watch = async move {
-            let ended = until_empty(&*queue, max_wait, &environment).await;
+            let ended = until_empty(&*queue, max_wait, &settings).await;
             // Ignore a failed send: the worker has ended by itself already.
             let _ = tell.send(ended);
         };

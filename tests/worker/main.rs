@@ -11,6 +11,8 @@ mod fixture;
 mod kinds;
 mod late_answers;
 mod leases;
+mod metrics;
+mod observer;
 mod outcomes;
 mod settings;
 mod shutdown;
@@ -130,4 +132,25 @@ on_every_backend! {
         it_leaves_what_falls_due_later,
         it_ends_when_the_queue_is_paused,
         it_stops_when_asked;
+    observer:
+        life_of_a_job_is_told_in_order;
+}
+
+// These events do not depend on the backend.
+mod events {
+    on_a_backend! {
+        sqlite: observer:
+            end_is_told_with_time_and_error,
+            lost_lease_is_told_once,
+            unheard_heartbeats_are_told,
+            cancelled_job_is_told_as_cancelled,
+            failed_calls_are_told_by_operation,
+            recovery_is_told_with_its_dead_letters,
+            job_given_back_at_shutdown_is_told,
+            late_job_is_told_without_a_start,
+            settlement_without_a_reply_is_told_as_uncertain,
+            panicking_observer_loses_no_job;
+        metrics:
+            metrics_are_those_that_are_documented;
+    }
 }

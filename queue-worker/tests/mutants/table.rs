@@ -140,7 +140,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a lost lease is settled all the same",
         promise: "settles_nothing_after_a_lost_lease",
         file: "claim_loop.rs",
-        old: "            self.progress.ended(end);\n            return;\n",
+        old: "            self.settings.observers.ended(&job, end.into());\n            return;\n",
         new: "            tracing::debug!(?end);\n",
     },
     Mutant {
@@ -245,8 +245,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a failed release is not repeated",
         promise: "gives_back_what_it_holds",
         file: "drain.rs",
-        old: "                Err(error) => backoff.failed(&error),\n",
-        new: "                Err(error) => return tracing::warn!(%error),\n",
+        old: "            backoff.failed(&error);\n            backoff.pause_over().await;\n        }\n    }\n}",
+        new: "            backoff.failed(&error);\n            return;\n        }\n    }\n}",
     },
     Mutant {
         name: "no grace time",
@@ -329,8 +329,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "postponed jobs count as retried",
         promise: "counts_the_truth",
         file: "progress.rs",
-        old: "Disposition::Postpone { .. } => &counts.postponed,",
-        new: "Disposition::Postpone { .. } => &counts.retried,",
+        old: "JobOutcome::Postponed { .. } => &counts.postponed,",
+        new: "JobOutcome::Postponed { .. } => &counts.retried,",
     },
     Mutant {
         name: "a job that a stopping worker gets is started",
@@ -394,6 +394,27 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "claim_loop.rs",
         old: "is_held_up || self.cannot_settle() {",
         new: "is_held_up {",
+    },
+    Mutant {
+        name: "the end of a job is told twice",
+        promise: "tells_each_event_once",
+        file: "observers.rs",
+        old: "        self.tell(|observer| observer.ended(&Ended { job, outcome, ran }));\n",
+        new: "        self.tell(|observer| observer.ended(&Ended { job, outcome, ran }));\n        self.tell(|observer| observer.ended(&Ended { job, outcome, ran }));\n",
+    },
+    Mutant {
+        name: "late jobs are not told as claimed",
+        promise: "tells_each_event_once",
+        file: "claim_loop.rs",
+        old: "let claimed = in_time.iter().chain(&late);",
+        new: "let claimed = in_time.iter();",
+    },
+    Mutant {
+        name: "an attempt that is cut off has no time",
+        promise: "tells_each_event_once",
+        file: "observers.rs",
+        old: "        self.job.timing().ended_at(",
+        new: "        if self.job.cancellation().is_some() {\n            return;\n        }\n        self.job.timing().ended_at(",
     },
     Mutant {
         name: "an abandoned settlement counts as lost",

@@ -9,6 +9,7 @@ use relq_core::{
 use relq_worker::{Cancellation, Summary};
 
 use crate::{
+    observed::Events,
     scenario::{FaultKind, Scenario, ms},
     simulation::Finished,
     trace::{Delivered, Event, Expected, Lease, Refusal, Reply, Request, What},
@@ -54,6 +55,7 @@ pub(crate) struct Held {
 pub(crate) struct Facts {
     pub scenario: Scenario,
     pub events: Vec<Event>,
+    pub observed: Events,
     pub calls: Vec<Call>,
     pub held: BTreeMap<Lease, Held>,
     pub suspends: Vec<Moment>,
@@ -67,10 +69,12 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) fn of(finished: Finished) -> Self {
-        let Finished { scenario, events, leased_at_end, unfinished } = finished;
+        let Finished { scenario, events, observed, leased_at_end, unfinished } =
+            finished;
         let mut facts = Self {
             scenario,
             events: Vec::new(),
+            observed,
             calls: Vec::new(),
             held: BTreeMap::new(),
             suspends: Vec::new(),

@@ -21,6 +21,7 @@ mod checks;
 mod clock;
 mod facts;
 mod handler;
+mod observed;
 mod queue;
 mod report;
 mod scenario;

@@ -23,6 +23,7 @@ use tokio::{
 use crate::{
     clock::EnteredBy,
     handler::ScriptedHandler,
+    observed::{Events, Observed},
     queue::ScriptedQueue,
     scenario::{End, Scenario, ms},
     store::World,
@@ -47,6 +48,8 @@ pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Finished {
     pub scenario: Scenario,
     pub events: Vec<Event>,
+    /// What the worker's observer was told.
+    pub observed: Events,
     /// How many jobs the store still leases to the worker.
     pub leased_at_end: usize,
     /// How many jobs are neither finished nor dead.
@@ -65,13 +68,15 @@ pub(crate) fn simulate(scenario: &Scenario) -> Finished {
 struct Simulation {
     world: Arc<World>,
     id: WorkerId,
+    observed: Observed,
     is_heartbeat_gone: bool,
 }
 
 impl Simulation {
     fn new(scenario: &Scenario) -> Self {
         let id = "reference-worker".parse().unwrap();
-        Self { world: World::new(scenario), id, is_heartbeat_gone: false }
+        let observed = Observed::default();
+        Self { world: World::new(scenario), id, observed, is_heartbeat_gone: false }
     }
 
     async fn run(mut self) -> Finished {
@@ -112,6 +117,7 @@ impl Simulation {
         Finished {
             scenario: self.world.scenario.clone(),
             events: self.world.trace.events(),
+            observed: self.observed.events(),
             leased_at_end: self.world.leased_to(&self.id),
             unfinished: stats.unfinished(),
         }
@@ -233,6 +239,7 @@ impl Simulation {
             .grace(ms(settings.grace))
             .give_up_after(ms(settings.give_up_after))
             .retry(retry)
+            .observe(self.observed.clone())
             .environment(self.world.environment.clone());
         if let Some(timeout) = settings.timeout {
             worker = worker.timeout(ms(timeout));

@@ -6,6 +6,7 @@ mod dispositions;
 mod ending;
 mod heartbeats;
 mod leases;
+mod observer;
 mod reaping;
 mod summary;
 
@@ -20,5 +21,6 @@ pub(crate) fn check(facts: &Facts) -> Violations {
     reaping::check(facts, &mut violations);
     ending::check(facts, &mut violations);
     summary::check(facts, &mut violations);
+    observer::check(facts, &mut violations);
     violations
 }

@@ -1,0 +1,126 @@
+//! Tells the events of a worker to its observers, and counts its jobs.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use relq_core::{
+    Error,
+    environment::Environment,
+    error::Operation,
+    outcome::{Recovered, Released},
+};
+
+use crate::{
+    JobContext, Progress,
+    observer::{
+        Buried, CallFailed, Claimed, Ended, JobOutcome, LeaseLost, Observer, Started,
+    },
+};
+
+/// The observers of a worker, and its counts. Clones share both.
+///
+/// Most workers have no observer. Then an event costs one check, and no clock is read.
+#[derive(Clone, Default)]
+pub(crate) struct Observers {
+    pub(crate) progress: Progress,
+    observers: Vec<Arc<dyn Observer>>,
+}
+
+/// Ends the measurement of an attempt when the attempt's future ends or is dropped.
+pub(crate) struct RunningAttempt<'a> {
+    job: &'a JobContext,
+    environment: &'a Environment,
+}
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: impl Observer) {
+        self.observers.push(Arc::new(observer));
+    }
+
+    /// Tells that a claim that was sent at `sent` has returned these jobs at `now`.
+    pub(crate) fn claimed<'a>(
+        &self,
+        claimed: impl Iterator<Item = &'a JobContext>,
+        sent: Duration,
+        now: Duration,
+    ) {
+        if self.observers.is_empty() {
+            return;
+        }
+        let mut jobs = 0;
+        for job in claimed {
+            job.timing().claimed_at(now);
+            jobs += 1;
+        }
+        if jobs > 0 {
+            let took = now.saturating_sub(sent);
+            self.tell(|observer| observer.claimed(&Claimed { jobs, took }));
+        }
+    }
+
+    /// Tells that an attempt starts. The caller drops the returned value when the attempt
+    /// ends.
+    pub(crate) fn started<'a>(
+        &self,
+        job: &'a JobContext,
+        environment: &'a Environment,
+    ) -> Option<RunningAttempt<'a>> {
+        if self.observers.is_empty() {
+            return None;
+        }
+        let waited = job.timing().started_at(environment.clock().elapsed());
+        self.tell(|observer| observer.started(&Started { job, waited }));
+        Some(RunningAttempt { job, environment })
+    }
+
+    /// Counts a job whose result is known, and tells it.
+    pub(crate) fn ended(&self, job: &JobContext, outcome: JobOutcome<'_>) {
+        self.progress.ended(outcome);
+        let ran = job.timing().ran();
+        self.tell(|observer| observer.ended(&Ended { job, outcome, ran }));
+        if let JobOutcome::Buried { error } = outcome {
+            self.tell(|observer| observer.buried(&Buried { job, error }));
+        }
+    }
+
+    pub(crate) fn lease_lost(&self, job: &JobContext) {
+        self.tell(|observer| observer.lease_lost(&LeaseLost { job }));
+    }
+
+    /// Tells a recovery, unless it found nothing.
+    pub(crate) fn recovered(&self, recovered: &Recovered) {
+        let Recovered { requeued, buried, promoted, .. } = *recovered;
+        if requeued > 0 || buried > 0 || promoted > 0 {
+            self.tell(|observer| observer.recovered(recovered));
+        }
+    }
+
+    /// Counts the jobs that the release of the worker gave back, and tells them.
+    pub(crate) fn released(&self, released: &Released) {
+        self.progress.released(released.jobs);
+        self.tell(|observer| observer.released(released));
+    }
+
+    pub(crate) fn call_failed(&self, operation: Operation, error: &Error) {
+        self.tell(|observer| observer.call_failed(&CallFailed { operation, error }));
+    }
+
+    /// Calls each observer. A panic must not end the claim loop or the heartbeat, because
+    /// the jobs that the worker holds would run again.
+    fn tell(&self, event: impl Fn(&dyn Observer)) {
+        for observer in &self.observers {
+            if catch_unwind(AssertUnwindSafe(|| event(&**observer))).is_err() {
+                tracing::error!("an observer panicked; the worker continues");
+            }
+        }
+    }
+}
+
+impl Drop for RunningAttempt<'_> {
+    fn drop(&mut self) {
+        self.job.timing().ended_at(self.environment.clock().elapsed());
+    }
+}

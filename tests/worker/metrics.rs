@@ -1,0 +1,129 @@
+//! Tests that the metrics of a worker are those that `queue-metrics/README.md` documents.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use relq::{
+    ClaimRequest, NewJob, WorkerId,
+    metrics::{DURATION_BUCKETS, MetricsObserver},
+    worker::{Failure, JobContext},
+};
+
+use crate::{
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, Running, queue_name, worker_on},
+};
+
+const README: &str = include_str!("../../queue-metrics/README.md");
+
+/// The type and the labels of each metric, by its name.
+type Metrics = BTreeMap<String, (String, BTreeSet<String>)>;
+
+/// Reads the table of the documentation: a name, a type and labels in each line.
+fn documented() -> Metrics {
+    let lines = README.lines().filter(|line| line.starts_with("| `relq_"));
+    lines
+        .map(|line| {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let labels = cells[3].split(", ").map(|label| label.trim_matches('`'));
+            let labels = labels.map(ToOwned::to_owned).collect();
+            (cells[1].trim_matches('`').to_owned(), (cells[2].to_owned(), labels))
+        })
+        .collect()
+}
+
+/// Reads the types and the labels from a page for Prometheus.
+fn emitted(page: &str) -> Metrics {
+    let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    types
+        .map(|line| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            let samples = page.lines().filter(|line| line.starts_with(name));
+            let labels = samples.flat_map(labels_of).filter(|label| label != "le");
+            (name.to_owned(), (kind.to_owned(), labels.collect()))
+        })
+        .collect()
+}
+
+fn labels_of(sample: &str) -> Vec<String> {
+    let labels = sample.split_once('{').map(|(_, labels)| labels);
+    let labels = labels.and_then(|labels| labels.split_once('}'));
+    let pairs = labels.map_or("", |(labels, _)| labels).split(',');
+    pairs.filter_map(|pair| Some(pair.split_once('=')?.0.to_owned())).collect()
+}
+
+/// Pushes two jobs and claims them as a worker that dies: one has a further attempt.
+async fn leave_jobs_of_a_dead_worker(fixture: &Fixture) {
+    for attempts in [1, 2] {
+        let job = NewJob::new("left").max_attempts(attempts.try_into().unwrap());
+        fixture.push(job).await;
+    }
+    let dead = WorkerId::new("dead").unwrap();
+    let ask = ClaimRequest::new(dead, Duration::from_millis(1));
+    let ask = ask.max(2.try_into().unwrap());
+    assert_eq!(fixture.queue.claim(&ask).await.unwrap().len(), 2);
+}
+
+/// Creates a handler whose first run of the job `contended` ends when its lease is lost.
+fn contended() -> impl relq::worker::Handler {
+    let is_lost = Arc::new(AtomicBool::new(false));
+    move |job: JobContext| {
+        let is_first = job.payload() == "contended" && !is_lost.swap(true, SeqCst);
+        async move {
+            if is_first {
+                job.cancelled().await;
+            }
+            Ok::<_, Failure>(())
+        }
+    }
+}
+
+/// Each documented metric is emitted with its type and its labels, no other is, and the
+/// numbers are those of the jobs.
+pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Prefix("relq_".into()), &DURATION_BUCKETS);
+    let metrics = builder.unwrap().install_recorder().unwrap();
+    leave_jobs_of_a_dead_worker(&fixture).await;
+    let id = WorkerId::new("loser").unwrap();
+
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_claim(|call, _| (call == 0).then_some(Fault::Unavailable));
+    let worker = worker_on(Arc::new(flaky))
+        .worker_id(id.clone())
+        .observe(MetricsObserver::new(&queue_name()));
+    let worker = Running::start(worker, contended());
+    worker.until(|summary| summary.done == 1).await;
+    fixture.push(NewJob::new("contended").header("kind", "resize")).await;
+    worker.until_running(1).await;
+    fixture.queue.release_worker(&id).await.unwrap();
+    worker.until(|summary| (summary.lost, summary.done) == (1, 2)).await;
+    fixture.until(|stats| stats.dead == 1).await;
+    worker.stop().await;
+
+    let page = metrics.render();
+    assert_eq!(emitted(&page), documented(), "{page}");
+    let expected = [
+        r#"relq_jobs_claimed_total{queue="work"} 3"#,
+        r#"relq_jobs_running{queue="work"} 0"#,
+        r#"relq_jobs_buried_total{queue="work"} 1"#,
+        r#"relq_jobs_recovered_total{queue="work"} 1"#,
+        r#"relq_leases_lost_total{queue="work"} 1"#,
+        r#"relq_calls_failed_total{queue="work",operation="claim"} 1"#,
+        r#"relq_jobs_ended_total{queue="work",kind="resize",outcome="lost"} 1"#,
+        r#"relq_jobs_ended_total{queue="work",kind="resize",outcome="done"} 1"#,
+        r#"relq_jobs_ended_total{queue="work",outcome="done"} 1"#,
+        r#"relq_job_duration_seconds_count{queue="work",kind="resize"} 2"#,
+        r#"relq_job_wait_seconds_count{queue="work"} 3"#,
+    ];
+    for line in expected {
+        assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+    }
+}

@@ -1,0 +1,525 @@
+//! Tests of observers: each event of a worker is told once, with what has happened.
+
+use std::{
+    num::NonZeroU16,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use relq::{
+    ClaimRequest, NewJob, WorkerId,
+    error::Operation,
+    outcome::{Recovered, Released},
+    worker::{
+        Failure, JobContext, Summary,
+        observer::{
+            Buried, CallFailed, Claimed, Ended, JobOutcome, LeaseLost, Observer,
+            Started,
+        },
+    },
+};
+use tokio::sync::Notify;
+
+use crate::{
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, LEASE, LIMIT, Running, eventually, worker_on},
+};
+
+/// An event, with the payload and the attempt of its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Event {
+    Claimed(usize),
+    Started(String, u32),
+    /// The name of the outcome, and whether the attempt was started.
+    Ended(String, u32, &'static str, bool),
+    Buried(String, String),
+    LeaseLost(String, u32),
+    Recovered {
+        requeued: u32,
+        buried: u32,
+    },
+    Released(u64),
+    CallFailed(Operation),
+}
+
+impl Event {
+    /// The payload of the event's job. `None` for an event that has no single job.
+    fn payload(&self) -> Option<&str> {
+        match self {
+            Self::Started(payload, _)
+            | Self::Ended(payload, ..)
+            | Self::Buried(payload, _)
+            | Self::LeaseLost(payload, _) => Some(payload),
+            _ => None,
+        }
+    }
+}
+
+/// An observer that records all events. Clones share the record.
+#[derive(Clone, Default)]
+struct Recorder(Arc<Mutex<Vec<Event>>>);
+
+impl Recorder {
+    fn events(&self) -> Vec<Event> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The events of one job.
+    fn of(&self, payload: &str) -> Vec<Event> {
+        let events = self.events().into_iter();
+        events.filter(|event| event.payload() == Some(payload)).collect()
+    }
+
+    fn count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
+        self.0.lock().unwrap().iter().filter(|event| is_it(event)).count()
+    }
+
+    /// How many jobs ended with the outcome of this name.
+    fn ended(&self, name: &str) -> usize {
+        self.count(
+            |event| matches!(event, Event::Ended(_, _, ended, _) if *ended == name),
+        )
+    }
+
+    fn claimed(&self) -> usize {
+        let events = self.events().into_iter();
+        events
+            .map(|event| if let Event::Claimed(jobs) = event { jobs } else { 0 })
+            .sum()
+    }
+
+    fn failed(&self, operation: Operation) -> usize {
+        self.count(|event| *event == Event::CallFailed(operation))
+    }
+
+    fn push(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+fn payload(job: &JobContext) -> String {
+    String::from_utf8(job.payload().to_vec()).unwrap()
+}
+
+impl Observer for Recorder {
+    fn claimed(&self, event: &Claimed) {
+        self.push(Event::Claimed(event.jobs));
+    }
+
+    fn started(&self, event: &Started<'_>) {
+        self.push(Event::Started(payload(event.job), event.job.attempt()));
+    }
+
+    fn ended(&self, event: &Ended<'_>) {
+        let Ended { job, outcome, ran, .. } = event;
+        let (payload, attempt) = (payload(job), job.attempt());
+        self.push(Event::Ended(payload, attempt, outcome.name(), ran.is_some()));
+    }
+
+    fn buried(&self, event: &Buried<'_>) {
+        self.push(Event::Buried(payload(event.job), event.error.to_owned()));
+    }
+
+    fn lease_lost(&self, event: &LeaseLost<'_>) {
+        self.push(Event::LeaseLost(payload(event.job), event.job.attempt()));
+    }
+
+    fn recovered(&self, event: &Recovered) {
+        let Recovered { requeued, buried, .. } = *event;
+        self.push(Event::Recovered { requeued, buried });
+    }
+
+    fn released(&self, event: &Released) {
+        self.push(Event::Released(event.jobs));
+    }
+
+    fn call_failed(&self, event: &CallFailed<'_>) {
+        self.push(Event::CallFailed(event.operation));
+    }
+}
+
+async fn succeeds(_: JobContext) -> Result<(), Failure> {
+    Ok(())
+}
+
+async fn never_ends(_: JobContext) -> Result<(), Failure> {
+    std::future::pending().await
+}
+
+fn attempts(payload: &'static str, attempts: u16) -> NewJob {
+    NewJob::new(payload).max_attempts(NonZeroU16::new(attempts).unwrap())
+}
+
+fn started(payload: &str, attempt: u32) -> Event {
+    Event::Started(payload.to_owned(), attempt)
+}
+
+/// The end of an attempt that was started.
+fn ended(payload: &str, attempt: u32, outcome: &'static str) -> Event {
+    Event::Ended(payload.to_owned(), attempt, outcome, true)
+}
+
+/// Each attempt is claimed, started and ended once. A job that fails for good is told as
+/// buried too. The release of the worker is told after all jobs.
+pub(crate) async fn life_of_a_job_is_told_in_order(fixture: Fixture) {
+    fixture.push("fine").await;
+    fixture.push(attempts("broken", 2)).await;
+    let seen = Recorder::default();
+
+    let worker = fixture.worker().observe(seen.clone());
+    let worker = Running::start(worker, async |job: JobContext| {
+        if job.payload() == "fine" { Ok(()) } else { Err("broken") }
+    });
+    worker.until(|summary| (summary.done, summary.dead) == (1, 1)).await;
+    worker.stop().await;
+
+    assert_eq!(seen.of("fine"), [started("fine", 1), ended("fine", 1, "done")]);
+    let of_the_broken = [
+        started("broken", 1),
+        ended("broken", 1, "retried"),
+        started("broken", 2),
+        ended("broken", 2, "buried"),
+        Event::Buried("broken".into(), "broken".into()),
+    ];
+    assert_eq!(seen.of("broken"), of_the_broken);
+    let events = seen.events();
+    assert!(matches!(events[0], Event::Claimed(_)), "{events:?}");
+    assert_eq!(seen.claimed(), 3, "{events:?}");
+    assert_eq!(events.last(), Some(&Event::Released(0)));
+    assert_eq!(seen.count(|event| matches!(event, Event::CallFailed(_))), 0);
+}
+
+/// The durations and outcomes of the jobs that a worker has run.
+#[derive(Clone, Default)]
+struct Details(Arc<Mutex<Vec<String>>>);
+
+const WORK: Duration = Duration::from_millis(80);
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+impl Observer for Details {
+    fn claimed(&self, event: &Claimed) {
+        assert!(event.took < LIMIT, "{event:?}");
+    }
+
+    fn started(&self, event: &Started<'_>) {
+        assert!(event.waited < LIMIT, "{event:?}");
+    }
+
+    fn ended(&self, event: &Ended<'_>) {
+        let ran = event.ran.expect("it was started");
+        let is_right = (WORK..LIMIT).contains(&ran);
+        let outcome = match event.outcome {
+            JobOutcome::Retried { after, error } => format!("{after:?} {error}"),
+            JobOutcome::Buried { error } => error.to_owned(),
+            JobOutcome::Postponed { after } => format!("{after:?}"),
+            other => other.name().to_owned(),
+        };
+        let payload = payload(event.job);
+        self.0.lock().unwrap().push(format!("{payload}: {outcome}, {is_right}"));
+    }
+}
+
+/// The end of a job is told with how long its handler ran and with its error.
+pub(crate) async fn end_is_told_with_time_and_error(fixture: Fixture) {
+    for job in ["done", "retried", "buried", "discarded", "panics", "postponed"] {
+        fixture.push(attempts(job, 2)).await;
+    }
+    let seen = Details::default();
+
+    let worker = fixture.worker().observe(seen.clone());
+    let worker = Running::start(worker, async |job: JobContext| {
+        tokio::time::sleep(WORK).await;
+        match &job.payload()[..] {
+            b"done" => Ok(()),
+            b"retried" => Err(Failure::retry_after(HOUR, "busy")),
+            b"buried" => Err(Failure::dead("no such user")),
+            b"postponed" => Err(Failure::postpone(HOUR, "closed")),
+            b"discarded" => Err(Failure::discard("outdated")),
+            _ if job.is_last_attempt() => panic!("boom"),
+            _ => Err(Failure::retry_after(Duration::ZERO, "boom")),
+        }
+    });
+    let all = |summary: &Summary| {
+        let Summary { done, retried, dead, discarded, postponed, .. } = *summary;
+        done + retried + dead + discarded + postponed == 7
+    };
+    worker.until(all).await;
+    worker.stop().await;
+
+    let mut details = seen.0.lock().unwrap().clone();
+    details.sort();
+    let expected = [
+        "buried: no such user, true",
+        "discarded: discarded, true",
+        "done: done, true",
+        "panics: 0ns boom, true",
+        "panics: the handler panicked: boom, true",
+        "postponed: 3600s, true",
+        "retried: 3600s busy, true",
+    ];
+    assert_eq!(details, expected);
+}
+
+/// A job whose lease is lost while its handler runs is told as lost once, and ends once.
+pub(crate) async fn lost_lease_is_told_once(fixture: Fixture) {
+    fixture.push("contended").await;
+    let id = WorkerId::new("loser").unwrap();
+    let seen = Recorder::default();
+
+    let worker = fixture.worker().worker_id(id.clone()).observe(seen.clone());
+    let worker = Running::start(worker, async |job: JobContext| {
+        job.cancelled().await;
+        Ok::<_, Failure>(())
+    });
+    worker.until_running(1).await;
+    fixture.queue.pause().await.unwrap();
+    assert_eq!(fixture.queue.release_worker(&id).await.unwrap().jobs, 1);
+    worker.until(|summary| summary.lost == 1).await;
+    worker.stop().await;
+
+    let lost = Event::LeaseLost("contended".into(), 1);
+    assert_eq!(seen.count(|event| *event == lost), 1);
+    assert_eq!(seen.count(|event| *event == ended("contended", 1, "lost")), 1);
+    assert_eq!(seen.of("contended").len(), 3, "{:?}", seen.events());
+}
+
+/// When no heartbeat succeeds, the worker tells the loss by its own clock, and each
+/// failed call.
+pub(crate) async fn unheard_heartbeats_are_told(fixture: Fixture) {
+    fixture.push("cut off").await;
+    let seen = Recorder::default();
+
+    let deaf = Arc::new(
+        Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Unavailable)),
+    );
+    let worker = worker_on(deaf.clone()).observe(seen.clone());
+    let worker = Running::start(worker, async |job: JobContext| {
+        if job.attempt() == 1 {
+            job.cancelled().await;
+        }
+        Ok::<_, Failure>(())
+    });
+    worker.until(|summary| (summary.lost, summary.done) == (1, 1)).await;
+    worker.stop().await;
+
+    let lost = Event::LeaseLost("cut off".into(), 1);
+    assert_eq!(seen.count(|event| matches!(event, Event::LeaseLost(..))), 1);
+    assert_eq!(seen.count(|event| *event == lost), 1);
+    assert!((2..=deaf.extensions.calls()).contains(&seen.failed(Operation::Extend)));
+}
+
+/// A cancelled job ends as cancelled, and its lease is not told as lost.
+pub(crate) async fn cancelled_job_is_told_as_cancelled(fixture: Fixture) {
+    fixture.push("unwanted").await;
+    let (seen, running) = (Recorder::default(), Arc::new(Mutex::new(None)));
+    let started_id = Arc::clone(&running);
+
+    let worker = fixture.worker().observe(seen.clone());
+    let worker = Running::start(worker, move |job: JobContext| {
+        *started_id.lock().unwrap() = Some(job.id().clone());
+        async move {
+            job.cancelled().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    eventually(|| running.lock().unwrap().is_some()).await;
+    let id = running.lock().unwrap().clone().unwrap();
+    fixture.queue.cancel(&id).await.unwrap();
+    worker.until(|summary| summary.cancelled == 1).await;
+    worker.stop().await;
+
+    let expected = [started("unwanted", 1), ended("unwanted", 1, "cancelled")];
+    assert_eq!(seen.of("unwanted"), expected);
+}
+
+/// Each failed call is told once, under the operation that failed.
+pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
+    fixture.push_many(3).await;
+    let seen = Recorder::default();
+
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_claim(|call, _| (call < 2).then_some(Fault::Unavailable))
+        .on_settle(|call, _| (call < 3).then_some(Fault::Unavailable))
+        .on_recover(|call, _| (call < 4).then_some(Fault::Unavailable))
+        .on_extend(|call, _| (call < 1).then_some(Fault::Unavailable));
+    let flaky = Arc::new(flaky);
+    let worker = worker_on(flaky.clone()).observe(seen.clone());
+    let worker = Running::start(worker, async |_: JobContext| {
+        tokio::time::sleep(LEASE).await;
+        Ok::<_, Failure>(())
+    });
+    worker.until(|summary| summary.done == 3).await;
+    eventually(|| flaky.recoveries.calls() > 4).await;
+    worker.stop().await;
+
+    let failed = [
+        Operation::Claim,
+        Operation::Settle,
+        Operation::Recover,
+        Operation::Extend,
+        Operation::Connect,
+    ]
+    .map(|operation| seen.failed(operation));
+    assert_eq!(failed, [2, 3, 4, 1, 0], "{:?}", seen.events());
+    assert_eq!((seen.ended("done"), seen.claimed()), (3, 3));
+}
+
+/// R9, R11: the jobs of a dead worker are told with how many of them were buried.
+pub(crate) async fn recovery_is_told_with_its_dead_letters(fixture: Fixture) {
+    fixture.push(attempts("last", 1)).await;
+    fixture.push(attempts("again", 2)).await;
+    let dead = WorkerId::new("dead").unwrap();
+    let ask = ClaimRequest::new(dead, Duration::from_millis(1));
+    let ask = ask.max(2.try_into().unwrap());
+    assert_eq!(fixture.queue.claim(&ask).await.unwrap().len(), 2);
+    let seen = Recorder::default();
+
+    let worker = Running::start(fixture.worker().observe(seen.clone()), succeeds);
+    worker.until(|summary| summary.done == 1).await;
+    fixture.until(|stats| stats.dead == 1).await;
+    worker.stop().await;
+
+    let sum = seen.events().iter().fold((0, 0), |sum, event| match event {
+        Event::Recovered { requeued, buried } => (sum.0 + requeued, sum.1 + buried),
+        _ => sum,
+    });
+    assert_eq!(sum, (1, 1));
+    assert_eq!(seen.count(|event| matches!(event, Event::Buried(..))), 0);
+    assert_eq!(seen.of("again"), [started("again", 2), ended("again", 2, "done")]);
+}
+
+/// R24: a job that is cut off at shutdown ends as given back. It was started, so it has a
+/// time.
+pub(crate) async fn job_given_back_at_shutdown_is_told(fixture: Fixture) {
+    fixture.push("endless").await;
+    let seen = Recorder::default();
+
+    let worker = fixture.worker().grace(Duration::from_millis(20));
+    let worker = Running::start(worker.observe(seen.clone()), never_ends);
+    worker.until_running(1).await;
+    eventually(|| !seen.of("endless").is_empty()).await;
+    worker.stop().await;
+
+    let expected = [started("endless", 1), ended("endless", 1, "given_back")];
+    assert_eq!(seen.of("endless"), expected);
+    assert_eq!(seen.events().last(), Some(&Event::Released(0)));
+}
+
+/// R6: a job whose lease may have expired before the reply to its claim is given back. It
+/// is told as claimed and ended, and has no time, because it did not start.
+pub(crate) async fn late_job_is_told_without_a_start(fixture: Fixture) {
+    fixture.push("late").await;
+    let (seen, release) = (Recorder::default(), Arc::new(Notify::new()));
+    let late = Arc::clone(&release);
+
+    let slow = Arc::new(
+        Faulty::new(fixture.queue.clone())
+            .on_claim(move |call, _| (call == 0).then(|| Fault::Late(late.clone()))),
+    );
+    let worker = worker_on(slow.clone()).observe(seen.clone());
+    let worker = Running::start(worker, succeeds);
+    eventually(|| slow.claims.calls() == 1).await;
+    fixture.until(|stats| stats.leased == 1).await;
+    tokio::time::sleep(LEASE + Duration::from_millis(10)).await;
+    release.notify_one();
+    worker.until(|summary| summary.done == 1).await;
+    worker.stop().await;
+
+    let first = &seen.of("late")[0];
+    assert!(matches!(first, Event::Ended(_, 1, _, false)), "{:?}", seen.events());
+    assert_eq!(seen.count(|event| matches!(event, Event::Started(..))), 1);
+    assert_eq!((seen.claimed(), seen.ended("done")), (2, 1));
+}
+
+/// A job whose settlement has no reply, and whose lease is gone when the settlement is
+/// repeated, ends as uncertain.
+pub(crate) async fn settlement_without_a_reply_is_told_as_uncertain(fixture: Fixture) {
+    fixture.push("paid").await;
+    let seen = Recorder::default();
+
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call == 0).then_some(Fault::AnswerLost));
+    let worker = worker_on(Arc::new(flaky)).observe(seen.clone());
+    let worker = Running::start(worker, succeeds);
+    worker.until(|summary| summary.uncertain == 1).await;
+    worker.stop().await;
+
+    assert_eq!(seen.of("paid"), [started("paid", 1), ended("paid", 1, "uncertain")]);
+    assert_eq!(seen.failed(Operation::Settle), 1);
+}
+
+/// An observer that panics at every event, and counts them.
+#[derive(Clone, Default)]
+struct Panicking(Arc<AtomicUsize>);
+
+impl Panicking {
+    fn panic(&self) {
+        self.0.fetch_add(1, SeqCst);
+        // `resume_unwind` panics without a message on standard error.
+        std::panic::resume_unwind(Box::new("as the test wants it"));
+    }
+}
+
+impl Observer for Panicking {
+    fn claimed(&self, _: &Claimed) {
+        self.panic();
+    }
+
+    fn started(&self, _: &Started<'_>) {
+        self.panic();
+    }
+
+    fn ended(&self, _: &Ended<'_>) {
+        self.panic();
+    }
+
+    fn buried(&self, _: &Buried<'_>) {
+        self.panic();
+    }
+
+    fn lease_lost(&self, _: &LeaseLost<'_>) {
+        self.panic();
+    }
+
+    fn recovered(&self, _: &Recovered) {
+        self.panic();
+    }
+
+    fn released(&self, _: &Released) {
+        self.panic();
+    }
+
+    fn call_failed(&self, _: &CallFailed<'_>) {
+        self.panic();
+    }
+}
+
+/// An observer that panics changes nothing: each job runs once, and the other observers
+/// receive every event.
+pub(crate) async fn panicking_observer_loses_no_job(fixture: Fixture) {
+    fixture.push_many(10).await;
+    fixture.push(attempts("broken", 1)).await;
+    let (panicking, seen) = (Panicking::default(), Recorder::default());
+
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call == 0).then_some(Fault::Unavailable))
+        .on_extend(|call, _| (call == 0).then_some(Fault::Unavailable));
+    let worker = worker_on(Arc::new(flaky));
+    let worker = worker.observe(panicking.clone()).observe(seen.clone());
+    let worker = Running::start(worker, async |job: JobContext| {
+        tokio::time::sleep(LEASE / 2).await;
+        if job.payload() == "broken" { Err("broken") } else { Ok(()) }
+    });
+    worker.until(|summary| summary.done + summary.dead == 11).await;
+    let summary = worker.stop().await;
+
+    assert_eq!((summary.done, summary.dead, summary.lost), (10, 1, 0));
+    assert_eq!((seen.claimed(), seen.ended("done")), (11, 10));
+    assert_eq!(seen.failed(Operation::Extend), 1);
+    assert_eq!(seen.events().last(), Some(&Event::Released(0)));
+    assert_eq!(panicking.0.load(SeqCst), seen.events().len());
+}
