@@ -24,7 +24,7 @@ use crate::{
     error::{Effect, RetryAdvice},
     outcome::Pushed,
     unique::OnDuplicate,
-    worker::{Failure, JobContext, RetryPolicy, Worker},
+    worker::{Failure, JobContext, RetryPolicy, Worker, observer::Observer},
 };
 
 /// Defines a module whose documentation is the given file. The examples in the file run
@@ -49,6 +49,7 @@ page!(retry, "guide/retry.md");
 page!(unique, "guide/unique.md");
 page!(schedule, "guide/schedule.md");
 page!(batches, "guide/batches.md");
+page!(observe, "guide/observe.md");
 page!(test, "guide/test.md");
 page!(deploy, "guide/deploy.md");
 page!(backend, "guide/backend.md");

@@ -36,7 +36,8 @@
 //! The [`guide`] has a page for each task: [choose a backend](guide::choose),
 //! [push](guide::push), [work](guide::work), [kinds of job](guide::kinds),
 //! [retry](guide::retry), [unique jobs](guide::unique), [delays](guide::schedule),
-//! [batches](guide::batches), [tests](guide::test), [deployment](guide::deploy), and
+//! [batches](guide::batches), [events and metrics](guide::observe), [tests](guide::test),
+//! [deployment](guide::deploy), and
 //! [a backend of your own](guide::backend).
 //!
 //! # What is promised
@@ -70,6 +71,14 @@ pub use connect::{ConnectError, backends, connect, connect_existing, connect_in}
 pub mod worker {
     #[doc(inline)]
     pub use relq_worker::*;
+}
+
+/// An observer of the worker that records its events as metrics, for any recorder of the
+/// facade [`metrics`](https://docs.rs/metrics).
+#[cfg(feature = "metrics")]
+pub mod metrics {
+    #[doc(inline)]
+    pub use relq_metrics::*;
 }
 
 /// One queue that consists of several queues, its parts, as `?partitions=3` in a URL on

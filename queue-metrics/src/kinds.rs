@@ -1,0 +1,80 @@
+//! The values of the label `kind`. Producers choose the kinds of their jobs, so the number
+//! of values has a limit.
+
+use std::{
+    collections::HashSet,
+    sync::{PoisonError, RwLock},
+};
+
+use metrics::SharedString;
+use relq_worker::JobContext;
+
+/// The header of a job that names its kind.
+const KIND_HEADER: &str = "kind";
+
+/// How many kinds have a label value of their own.
+pub const MOST_KINDS: usize = 100;
+
+/// The label value of every kind beyond the first [`MOST_KINDS`].
+pub const OTHER_KIND: &str = "other";
+
+/// The kinds that have a label value of their own.
+#[derive(Debug, Default)]
+pub(crate) struct Kinds(RwLock<HashSet<SharedString>>);
+
+impl Kinds {
+    /// The label value for the kind of the job. `None` if the job has no kind.
+    pub(crate) fn label(&self, job: &JobContext) -> Option<SharedString> {
+        let kind = job.headers().get(KIND_HEADER)?;
+        // A poisoned lock is safe to use: no code under it can panic in the middle of a
+        // change.
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kind) = known.get(kind) {
+            return Some(kind.clone());
+        }
+        drop(known);
+        Some(self.added(kind))
+    }
+
+    fn added(&self, kind: &str) -> SharedString {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kind) = known.get(kind) {
+            return kind.clone();
+        }
+        if known.len() >= MOST_KINDS {
+            return SharedString::const_str(OTHER_KIND);
+        }
+        let kind = SharedString::from_shared(kind.into());
+        known.insert(kind.clone());
+        kind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use relq_core::{Delivery, Headers, JobId, Receipt};
+
+    use super::*;
+
+    fn job(kind: &str) -> JobContext {
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let mut delivery = Delivery::new(receipt, "", Duration::from_secs(30));
+        delivery.headers = Headers::from_iter([(KIND_HEADER, kind)]);
+        JobContext::new(delivery)
+    }
+
+    /// A producer that makes up kinds must not fill the memory of the recorder.
+    #[test]
+    fn kinds_beyond_the_limit_share_a_label() {
+        let kinds = Kinds::default();
+        for number in 0..MOST_KINDS {
+            let name = number.to_string();
+            assert_eq!(kinds.label(&job(&name)), Some(name.into()));
+        }
+
+        assert_eq!(kinds.label(&job("one more")), Some(OTHER_KIND.into()));
+        assert_eq!(kinds.label(&job("0")), Some("0".into()));
+    }
+}

@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod buckets;
+mod kinds;
+mod names;
+mod observer;
+
+pub use buckets::DURATION_BUCKETS;
+pub use kinds::{MOST_KINDS, OTHER_KIND};
+pub use observer::MetricsObserver;

@@ -1,0 +1,131 @@
+//! Maps the events of a worker to metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use metrics::{Label, SharedString, counter, gauge, histogram};
+use relq_core::{QueueName, outcome::Recovered};
+use relq_worker::{
+    JobContext,
+    observer::{Buried, CallFailed, Claimed, Ended, LeaseLost, Observer, Started},
+};
+
+use crate::{
+    kinds::Kinds,
+    names::{
+        BURIED, CALLS_FAILED, CLAIMED, DURATION, ENDED, LEASES_LOST, RECOVERED,
+        RUNNING, WAIT, describe, failed, initialize,
+    },
+};
+
+/// An observer that records the events of a worker as metrics.
+///
+/// ```
+/// # async fn example(
+/// #     queue: std::sync::Arc<dyn relq_core::ReliableQueue>,
+/// # ) -> Result<(), Box<dyn std::error::Error>> {
+/// use relq_core::QueueName;
+/// use relq_metrics::MetricsObserver;
+/// use relq_worker::{Failure, JobContext, Worker};
+///
+/// let send = async |_: JobContext| Ok::<_, Failure>(());
+/// let observer = MetricsObserver::new(&QueueName::new("emails")?);
+/// Worker::new(queue).observe(observer).run(send).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct MetricsObserver {
+    queue: SharedString,
+    /// `None` if the metrics have no label for the kind of a job.
+    kinds: Option<Kinds>,
+    /// How much of the gauge of running jobs comes from this observer.
+    running: AtomicU64,
+}
+
+impl MetricsObserver {
+    /// An observer for a worker on the queue of this name, which is the label `queue`.
+    /// Install the recorder of the process before, because it receives the descriptions
+    /// of the metrics now, and the value zero of each counter that has no other labels
+    /// than its queue or operation.
+    pub fn new(queue: &QueueName) -> Self {
+        describe();
+        let queue = SharedString::from_shared(queue.as_str().into());
+        let kinds = Some(Kinds::default());
+        let observer = Self { queue, kinds, running: AtomicU64::new(0) };
+        initialize(&observer.queue());
+        observer
+    }
+
+    /// Leaves out the label `kind`.
+    #[must_use]
+    pub fn without_kinds(mut self) -> Self {
+        self.kinds = None;
+        self
+    }
+
+    fn queue(&self) -> Label {
+        Label::new("queue", self.queue.clone())
+    }
+
+    /// The labels of a job: its queue, and its kind if it has one.
+    fn labels(&self, job: &JobContext) -> Vec<Label> {
+        let kind = self.kinds.as_ref().and_then(|kinds| kinds.label(job));
+        let kind = kind.map(|kind| Label::new("kind", kind));
+        [self.queue()].into_iter().chain(kind).collect()
+    }
+
+    fn count(&self, name: &'static str, times: u64) {
+        counter!(name, vec![self.queue()]).increment(times);
+    }
+}
+
+impl Observer for MetricsObserver {
+    fn claimed(&self, event: &Claimed) {
+        self.count(CLAIMED, event.jobs as u64);
+    }
+
+    fn started(&self, event: &Started<'_>) {
+        self.running.fetch_add(1, Relaxed);
+        gauge!(RUNNING, vec![self.queue()]).increment(1.0);
+        histogram!(WAIT, vec![self.queue()]).record(event.waited);
+    }
+
+    fn ended(&self, event: &Ended<'_>) {
+        let mut labels = self.labels(event.job);
+        if let Some(ran) = event.ran {
+            self.running.fetch_sub(1, Relaxed);
+            gauge!(RUNNING, vec![self.queue()]).decrement(1.0);
+            histogram!(DURATION, labels.clone()).record(ran);
+        }
+        labels.push(Label::from_static_parts("outcome", event.outcome.name()));
+        counter!(ENDED, labels).increment(1);
+    }
+
+    fn buried(&self, _: &Buried<'_>) {
+        self.count(BURIED, 1);
+    }
+
+    fn lease_lost(&self, _: &LeaseLost<'_>) {
+        self.count(LEASES_LOST, 1);
+    }
+
+    fn recovered(&self, event: &Recovered) {
+        self.count(RECOVERED, event.requeued.into());
+        self.count(BURIED, event.buried.into());
+    }
+
+    fn call_failed(&self, event: &CallFailed<'_>) {
+        let labels = failed(self.queue(), event.operation);
+        counter!(CALLS_FAILED, labels).increment(1);
+    }
+}
+
+impl Drop for MetricsObserver {
+    /// Takes the jobs whose end was never told out of the gauge: the future of the worker
+    /// was dropped while they ran.
+    fn drop(&mut self) {
+        #[allow(clippy::cast_precision_loss, reason = "no worker runs 2^53 jobs")]
+        let running = self.running.load(Relaxed) as f64;
+        gauge!(RUNNING, vec![self.queue()]).decrement(running);
+    }
+}
