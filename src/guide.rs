@@ -52,4 +52,5 @@ page!(batches, "guide/batches.md");
 page!(observe, "guide/observe.md");
 page!(test, "guide/test.md");
 page!(deploy, "guide/deploy.md");
+page!(switch, "guide/switch.md");
 page!(backend, "guide/backend.md");

@@ -37,7 +37,7 @@
 //! [push](guide::push), [work](guide::work), [kinds of job](guide::kinds),
 //! [retry](guide::retry), [unique jobs](guide::unique), [delays](guide::schedule),
 //! [batches](guide::batches), [events and metrics](guide::observe), [tests](guide::test),
-//! [deployment](guide::deploy), and
+//! [deployment](guide::deploy), [coming from Sidekiq, asynq or apalis](guide::switch), and
 //! [a backend of your own](guide::backend).
 //!
 //! # What is promised
