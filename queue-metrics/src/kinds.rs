@@ -9,7 +9,8 @@ use std::{
 use metrics::SharedString;
 use relq_worker::JobContext;
 
-/// The header of a job that names its kind.
+/// The header of a job that names its kind: `relq_worker::KIND_HEADER`, which would need
+/// the feature `json`.
 const KIND_HEADER: &str = "kind";
 
 /// How many kinds have a label value of their own.
