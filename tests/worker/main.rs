@@ -136,7 +136,7 @@ on_every_backend! {
         life_of_a_job_is_told_in_order;
 }
 
-// These events do not depend on the backend.
+// What an observer receives of these does not depend on the backend.
 mod events {
     on_a_backend! {
         sqlite: observer:
@@ -151,6 +151,7 @@ mod events {
             settlement_without_a_reply_is_told_as_uncertain,
             panicking_observer_loses_no_job;
         metrics:
-            metrics_are_those_that_are_documented;
+            metrics_are_those_that_are_documented,
+            jobs_of_a_dropped_worker_leave_the_gauge;
     }
 }

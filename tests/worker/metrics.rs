@@ -3,23 +3,30 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     time::Duration,
 };
 
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use relq::{
-    ClaimRequest, NewJob, WorkerId,
+    ClaimRequest, NewJob, QueueName, WorkerId,
     metrics::{DURATION_BUCKETS, MetricsObserver},
-    worker::{Failure, JobContext},
+    worker::{Failure, JobContext, KIND_HEADER},
 };
 
 use crate::{
     faulty::{Fault, Faulty},
-    fixture::{Fixture, Running, queue_name, worker_on},
+    fixture::{Fixture, Running, eventually, queue_name, worker_on},
 };
+
+/// The recorder of the process, which all tests share. Each uses a queue's name of its own.
+static RECORDER: LazyLock<PrometheusHandle> = LazyLock::new(|| {
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Prefix("relq_".into()), &DURATION_BUCKETS);
+    builder.unwrap().install_recorder().unwrap()
+});
 
 const README: &str = include_str!("../../queue-metrics/README.md");
 
@@ -88,9 +95,7 @@ fn contended() -> impl relq::worker::Handler {
 /// Each documented metric is emitted with its type and its labels, no other is, and the
 /// numbers are those of the jobs.
 pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
-    let builder = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Prefix("relq_".into()), &DURATION_BUCKETS);
-    let metrics = builder.unwrap().install_recorder().unwrap();
+    LazyLock::force(&RECORDER);
     leave_jobs_of_a_dead_worker(&fixture).await;
     let id = WorkerId::new("loser").unwrap();
 
@@ -101,14 +106,14 @@ pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
         .observe(MetricsObserver::new(&queue_name()));
     let worker = Running::start(worker, contended());
     worker.until(|summary| summary.done == 1).await;
-    fixture.push(NewJob::new("contended").header("kind", "resize")).await;
+    fixture.push(NewJob::new("contended").header(KIND_HEADER, "resize")).await;
     worker.until_running(1).await;
     fixture.queue.release_worker(&id).await.unwrap();
     worker.until(|summary| (summary.lost, summary.done) == (1, 2)).await;
     fixture.until(|stats| stats.dead == 1).await;
     worker.stop().await;
 
-    let page = metrics.render();
+    let page = RECORDER.render();
     assert_eq!(emitted(&page), documented(), "{page}");
     let expected = [
         r#"relq_jobs_claimed_total{queue="work"} 3"#,
@@ -126,4 +131,26 @@ pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
     for line in expected {
         assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
     }
+}
+
+/// A worker whose future is dropped tells no end of its jobs. The gauge must not count them
+/// for ever.
+pub(crate) async fn jobs_of_a_dropped_worker_leave_the_gauge(fixture: Fixture) {
+    LazyLock::force(&RECORDER);
+    let is_running = |jobs: u32| {
+        let line = format!("relq_jobs_running{{queue=\"dropped\"}} {jobs}");
+        RECORDER.render().lines().any(|found| found == line)
+    };
+    fixture.push("endless").await;
+
+    let observer = MetricsObserver::new(&QueueName::new("dropped").unwrap());
+    let worker = Running::start(fixture.worker().observe(observer), never_ends);
+    eventually(|| is_running(1)).await;
+    worker.drop_future().await;
+
+    eventually(|| is_running(0)).await;
+}
+
+async fn never_ends(_: JobContext) -> Result<(), Failure> {
+    std::future::pending().await
 }
