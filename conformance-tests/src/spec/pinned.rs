@@ -77,4 +77,8 @@ pub(crate) const PINNED: &[Pinned] = &[
         found: "a recovery of several steps dropped the element of a buried job, skipped \
                 the next expired lease, and said that nothing was left (relq, before 0.1)",
     },
+    Pinned {
+        line: "p create 1 p0s0; p add 1 jm1; a claim 1 l1; a settle 0B; p batch 1",
+        found: "a piece that died was not counted as failed (a mutant)",
+    },
 ];
