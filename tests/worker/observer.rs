@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 
 use crate::{
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LEASE, LIMIT, Running, eventually, worker_on},
+    fixture::{Fixture, LIMIT, Running, eventually, worker_on},
 };
 
 /// An event, with the payload and the attempt of its job.
@@ -348,9 +348,13 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
         .on_extend(|call, _| (call < 1).then_some(Fault::Unavailable));
     let flaky = Arc::new(flaky);
     let worker = worker_on(flaky.clone()).observe(seen.clone());
-    let worker = Running::start(worker, async |_: JobContext| {
-        tokio::time::sleep(LEASE).await;
-        Ok::<_, Failure>(())
+    let beats = Arc::clone(&flaky);
+    let worker = Running::start(worker, move |_: JobContext| {
+        let beats = Arc::clone(&beats);
+        async move {
+            eventually(|| beats.extensions.calls() > 1).await;
+            Ok::<_, Failure>(())
+        }
     });
     worker.until(|summary| summary.done == 3).await;
     eventually(|| flaky.recoveries.calls() > 4).await;
@@ -424,7 +428,8 @@ pub(crate) async fn late_job_is_told_without_a_start(fixture: Fixture) {
     let worker = Running::start(worker, succeeds);
     eventually(|| slow.claims.calls() == 1).await;
     fixture.until(|stats| stats.leased == 1).await;
-    tokio::time::sleep(LEASE + Duration::from_millis(10)).await;
+    // The worker's reaper may take the job back as soon as its lease has ended.
+    fixture.until(|stats| stats.leased == stats.overdue).await;
     release.notify_one();
     worker.until(|summary| summary.done == 1).await;
     worker.stop().await;
@@ -508,11 +513,15 @@ pub(crate) async fn panicking_observer_loses_no_job(fixture: Fixture) {
     let flaky = Faulty::new(fixture.queue.clone())
         .on_settle(|call, _| (call == 0).then_some(Fault::Unavailable))
         .on_extend(|call, _| (call == 0).then_some(Fault::Unavailable));
-    let worker = worker_on(Arc::new(flaky));
+    let flaky = Arc::new(flaky);
+    let worker = worker_on(flaky.clone());
     let worker = worker.observe(panicking.clone()).observe(seen.clone());
-    let worker = Running::start(worker, async |job: JobContext| {
-        tokio::time::sleep(LEASE / 2).await;
-        if job.payload() == "broken" { Err("broken") } else { Ok(()) }
+    let worker = Running::start(worker, move |job: JobContext| {
+        let beats = Arc::clone(&flaky);
+        async move {
+            eventually(|| beats.extensions.calls() > 0).await;
+            if job.payload() == "broken" { Err("broken") } else { Ok(()) }
+        }
     });
     worker.until(|summary| summary.done + summary.dead == 11).await;
     let summary = worker.stop().await;
