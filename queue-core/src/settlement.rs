@@ -49,3 +49,15 @@ pub enum Disposition {
     /// not counted as an attempt (R24).
     GiveBack,
 }
+
+impl Disposition {
+    /// Whether this may make the job ready at once, so that a claim beside the settlement
+    /// must run after it to find the job
+    /// ([`settle_and_claim`](crate::ReliableQueue::settle_and_claim)).
+    pub fn may_make_ready(&self) -> bool {
+        match self {
+            Self::Retry { .. } | Self::Postpone { .. } | Self::GiveBack => true,
+            Self::Done | Self::Dead { .. } | Self::Discard => false,
+        }
+    }
+}

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Error, Receipt, ReliableQueue, Settlement,
-    WorkerId,
+    ClaimRequest, Delivery, Error, Receipt, ReliableQueue, Settlement, WorkerId,
     error::Operation,
     outcome::{Extended, Settled, SettledAndClaimed},
 };
@@ -89,6 +88,8 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
             join(others, self.settle_and_claim_at(part, here, ask)).await;
         answers.extend(here);
         let settled = in_order(answers, done.len(), Settled::LeaseLost);
+        // A part may have claimed before it applied the last of several settlements.
+        let makes_ready = |one: &Settlement| one.disposition.may_make_ready();
         let again = if done.iter().any(makes_ready) { Again::Ask } else { Again::Skip };
         let claimed = self.filled((part, again), ask, claimed).await;
         SettledAndClaimed { settled, claimed }
@@ -170,17 +171,6 @@ fn unknown_in_part(answers: Vec<ExtendedInPart>) -> Vec<Answers<Extended>> {
         Ok((positions, extended))
     };
     answers.into_iter().map(of_part).collect()
-}
-
-/// Whether the settlement may make the job ready at once. A part may have claimed before
-/// it applied the last of several such settlements.
-fn makes_ready(one: &Settlement) -> bool {
-    matches!(
-        one.disposition,
-        Disposition::GiveBack
-            | Disposition::Retry { .. }
-            | Disposition::Postpone { .. }
-    )
 }
 
 /// Puts the results of the parts in the order of the call. A member that belongs to no

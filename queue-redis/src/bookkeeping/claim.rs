@@ -13,8 +13,8 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Error, ReliableQueue, Settlement,
-    error::Operation, outcome::SettledAndClaimed,
+    ClaimRequest, Delivery, Error, ReliableQueue, Settlement, error::Operation,
+    outcome::SettledAndClaimed,
 };
 
 use super::{Bookkeeping, Step};
@@ -276,14 +276,7 @@ pub async fn settle_and_claim<P: ClaimPattern>(
         let claimed = claim_now(pattern, ask, &mut state, &mut partial).await;
         claimed.map(|(deliveries, _)| deliveries)
     };
-    let makes_ready = |one: &Settlement| {
-        matches!(
-            one.disposition,
-            Disposition::GiveBack
-                | Disposition::Retry { .. }
-                | Disposition::Postpone { .. }
-        )
-    };
+    let makes_ready = |one: &Settlement| one.disposition.may_make_ready();
     let (settled, claimed) = if done.iter().any(makes_ready) {
         (pattern.settle(done).await, claim.await)
     } else {
