@@ -9,10 +9,6 @@ use std::{
 use metrics::SharedString;
 use relq_worker::JobContext;
 
-/// The header of a job that names its kind: `relq_worker::KIND_HEADER`, which would need
-/// the feature `json`.
-const KIND_HEADER: &str = "kind";
-
 /// How many kinds have a label value of their own.
 pub const MOST_KINDS: usize = 100;
 
@@ -26,7 +22,7 @@ pub(crate) struct Kinds(RwLock<HashSet<SharedString>>);
 impl Kinds {
     /// The label value for the kind of the job. `None` if the job has no kind.
     pub(crate) fn label(&self, job: &JobContext) -> Option<SharedString> {
-        let kind = job.headers().get(KIND_HEADER)?;
+        let kind = job.kind()?;
         // A poisoned lock is safe to use: no code under it can panic in the middle of a
         // change.
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -56,6 +52,7 @@ mod tests {
     use std::time::Duration;
 
     use relq_core::{Delivery, Headers, JobId, Receipt};
+    use relq_worker::KIND_HEADER;
 
     use super::*;
 

@@ -121,8 +121,8 @@ impl Observer for MetricsObserver {
 }
 
 impl Drop for MetricsObserver {
-    /// Takes the jobs whose end was never told out of the gauge: the future of the worker
-    /// was dropped while they ran.
+    /// Subtracts the jobs that still run from the gauge. If the future of a worker is
+    /// dropped, its observers receive no event for the end of these jobs.
     fn drop(&mut self) {
         #[allow(clippy::cast_precision_loss, reason = "no worker runs 2^53 jobs")]
         let running = self.running.load(Relaxed) as f64;

@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::timing::Timing;
 
+/// The header of a job that names its kind. relq gives no other header a meaning.
+pub const KIND_HEADER: &str = "kind";
+
 /// The job that a handler receives. Clones are cheap and refer to the same job.
 ///
 /// ```
@@ -131,6 +134,12 @@ impl JobContext {
     /// Whether an earlier attempt may have run, in part or whole.
     pub fn is_redelivery(&self) -> bool {
         self.0.delivery.is_redelivery()
+    }
+
+    /// The name of the job's kind, which is its header [`KIND_HEADER`]. `None` for a job
+    /// without that header, such as one that another client pushed.
+    pub fn kind(&self) -> Option<&str> {
+        self.headers().get(KIND_HEADER)
     }
 
     /// The headers of the job.

@@ -24,7 +24,7 @@ mod router;
 pub use enqueue::Enqueue;
 pub use enqueue_error::EnqueueError;
 pub use from_context::{FromContext, FromRef, State};
-pub use job::{Job, KIND_HEADER};
+pub use job::Job;
 pub use job_handler::JobHandler;
 pub use name::MAX_KIND_BYTES;
 pub use paused_kinds::{DEFAULT_PAUSED_DELAY, PausedKinds};

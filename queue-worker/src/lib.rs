@@ -91,7 +91,7 @@ mod worker;
 pub use tokio_util::sync::CancellationToken;
 
 pub use already_done::AlreadyDone;
-pub use context::{Cancellation, JobContext};
+pub use context::{Cancellation, JobContext, KIND_HEADER};
 pub use error::{InvalidSetting, WorkerError};
 pub use failure::Failure;
 pub use handler::Handler;
@@ -100,7 +100,7 @@ pub use json::{Json, json, json_job};
 #[cfg(feature = "json")]
 pub use kinds::{
     DEFAULT_PAUSED_DELAY, Enqueue, EnqueueError, FromContext, FromRef, Job, JobHandler,
-    KIND_HEADER, MAX_KIND_BYTES, PausedKinds, Router, State,
+    MAX_KIND_BYTES, PausedKinds, Router, State,
 };
 pub use progress::{Progress, Summary};
 pub use relq_core::limits::MAX_ERROR_BYTES;

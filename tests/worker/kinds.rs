@@ -185,7 +185,8 @@ async fn job_without_a_kind_fails_without_a_raw_handler() {
     assert_eq!(error, expected);
 }
 
-/// A handler of one JSON type serves the jobs that were pushed before there were kinds.
+/// A `json` handler as the raw handler runs the jobs that were pushed before the
+/// application had kinds.
 #[tokio::test]
 async fn json_handler_can_be_the_raw_handler() {
     let fixture = Fixture::sqlite().await;

@@ -25,8 +25,8 @@ pub enum EnqueueError {
     /// The queue refused the jobs, or its reply was lost.
     #[error("jobs cannot be pushed; {stored} of them are stored")]
     Push {
-        /// How many jobs, from the first, are certainly stored. It is zero if one call
-        /// was enough for all jobs.
+        /// The number of jobs that are certainly stored: the first ones of those given to
+        /// the call. It is zero if all jobs fit into one call to the store.
         stored: usize,
         /// Why the call failed, whether it may have taken effect, and whether it may be
         /// repeated.

@@ -8,10 +8,7 @@ use relq_core::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{EnqueueError, RetryPolicy, kinds::name::assert_valid};
-
-/// The header of a job that names its kind. relq reserves no other header.
-pub const KIND_HEADER: &str = "kind";
+use crate::{EnqueueError, KIND_HEADER, RetryPolicy, kinds::name::assert_valid};
 
 /// A type of the application whose values are jobs of one kind.
 ///

@@ -8,7 +8,8 @@ use crate::{Failure, Handler, Job, JobContext, JobHandler, RetryPolicy};
 pub(super) type Attempt<'a> =
     Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
 
-/// A handler of a router that needs a state `S`.
+/// One handler of a router. The router calls it with the job and with the state `S` of the
+/// application.
 pub(super) trait Route<S>: Send + Sync {
     fn handle<'a>(&'a self, job: JobContext, state: &'a S) -> Attempt<'a>;
 

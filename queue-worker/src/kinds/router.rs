@@ -166,7 +166,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     }
 
     fn route(&self, job: &JobContext) -> Option<&dyn Route<S>> {
-        match job.headers().get(KIND_HEADER) {
+        match job.kind() {
             Some(kind) => self.kinds.get(kind).map(Arc::as_ref),
             None => self.raw.as_deref(),
         }
@@ -175,7 +175,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// The failure of a job whose kind is paused.
     fn paused(&self, job: &JobContext) -> Option<Failure> {
         let Postponing { paused, paused_delay, .. } = &self.postponing;
-        let kind = job.headers().get(KIND_HEADER)?;
+        let kind = job.kind()?;
         let postponed = || {
             Failure::postpone(
                 *paused_delay,
@@ -188,7 +188,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     fn without_handler(&self, job: &JobContext) -> Failure {
         let kinds: Vec<_> = self.kinds.keys().copied().collect();
         let kinds = kinds.join(", ");
-        let Some(kind) = job.headers().get(KIND_HEADER) else {
+        let Some(kind) = job.kind() else {
             return Failure::retry(format!(
                 "the job has no header {KIND_HEADER:?}, and this worker has no handler \
                  for such jobs; its kinds are: {kinds}"
