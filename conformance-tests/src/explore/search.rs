@@ -283,7 +283,8 @@ impl Search<'_> {
             Err(_) => "",
             Ok(()) => "\nDETERMINISTIC: the same decisions, made again, break no rule",
         };
-        let simplest = if is_simplest { "no simpler run fails so\n" } else { "" };
+        let simplest =
+            if is_simplest { "no simpler run fails in this way\n" } else { "" };
         let scene = &self.scene.name;
         let text = format!(
             "{wrong}{repeats}\n\n{picture}\n{simplest}replay: explore --scene '{scene}' --replay \

@@ -3,8 +3,8 @@
 //! The search is a branch and bound over all decisions of the scene. It ends a run as soon
 //! as the run costs as much as the best failing run so far, and where an earlier run has
 //! reached the same state, after a decision of the same actor, for no more. Equal decisions
-//! behind two equal states add the same to the costs of both, so the cheaper one shows all
-//! that the other could show.
+//! behind two equal states add the same to the costs of both, so the search need only continue
+//! the cheaper one.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Search<'_> {
         let faults = if has_faults { self.faults } else { Faults::default() };
         let mut world = World::start(place, subject, scene, faults).await?;
         for node in path.iter() {
-            // Between two decisions the world must settle, which the choices wait for.
+            // This waits until all actors wait again, as before the decision was made.
             world.choices(self.pruning).await?;
             world.apply(node.choices[node.chosen]).await?;
         }

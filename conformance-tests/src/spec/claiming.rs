@@ -44,8 +44,8 @@ impl Reference {
     /// it leased before the fault, and takes no more. Expired jobs that it found may
     /// still be leased, and so may jobs of a later step whose reply was lost. A claim that
     /// waits may go on after it lost a reply. The jobs of that reply stay leased until
-    /// their leases end (R10). A job that it had only moved to its worker may be among the
-    /// jobs that it returns.
+    /// their leases end (R10). If the lost reply was that of a move without a lease, the
+    /// claim may return the moved job.
     pub(crate) fn claimed_despite_fault(
         &mut self,
         asked: Asked,

@@ -158,7 +158,7 @@ fn a_failure_is_the_simplest() {
     let explored = explore::explore_within(&subject, scene, &limits);
 
     let failure = explored.unwrap().unwrap().failure.unwrap();
-    assert!(failure.contains("no simpler run fails so"), "{failure}");
+    assert!(failure.contains("no simpler run fails in this way"), "{failure}");
     let decisions = failure.rsplit('\'').nth(1).unwrap();
     let changes = decisions.split(' ').collect::<Vec<_>>();
     let changes = changes.windows(2).filter(|two| two[0] != two[1]).count();

@@ -319,7 +319,8 @@ fn what_the_model_alone_catches_passes_every_case_and_act() {
     assert_eq!(caught, []);
 }
 
-/// Needs a refusal of the server, which the search does not make.
+/// The only mutant that the search cannot find. It shows when the server refuses a command,
+/// and the search does not make the server refuse commands.
 const BEYOND_THE_SEARCH: &str = "a call done in part is told as not done";
 
 /// A random sequence, or a race between threads, catches a mutant by chance. The search
