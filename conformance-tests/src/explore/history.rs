@@ -3,9 +3,13 @@
 //! Calls that overlap in time may have taken effect in either order. A run goes by the
 //! rules if the reference accepts its calls in at least one order that keeps each call
 //! before those that began after it had ended: linearizability (Herlihy and Wing, 1990),
-//! found by the search of Wing and Gong (1993).
+//! found by the search of Wing and Gong (1993), which remembers the states that led to
+//! no accepted order (Lowe, 2017).
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
 
 use relq_core::capabilities::Capabilities;
 
@@ -175,21 +179,43 @@ impl History {
     /// A recovery goes from job to job, so calls that overlap with it may take effect
     /// between two of its jobs. A claim that waits may hold a job before it returns, as
     /// on `processing-list`. A release of its worker gives that job back and counts it,
-    /// and the claim looks again. If no order is accepted, such a recovery or release is
-    /// judged as one whose answer was lost: what it did is judged by the stats that
-    /// follow.
+    /// and the claim looks again. Such a recovery or release may also be judged as one
+    /// whose answer was lost: what it did is judged by the stats that follow.
     ///
     /// # Errors
     /// What is wrong with the order in which the calls ended, if no order is accepted.
     pub(super) async fn judge(&self, can: &Capabilities) -> Result<(), String> {
-        let Err(wrong) = self.judge_all(can).await else { return Ok(()) };
+        let mut as_ended: Vec<usize> = (0..self.overlapping.len()).collect();
+        as_ended.sort_by_key(|at| self.overlapping[*at].ended.unwrap_or(usize::MAX));
+        let Err(wrong) = self.try_order(&as_ended, can).await else { return Ok(()) };
+        // A call without an answer is accepted in more orders, and a search that finds an
+        // order ends early. So this search comes first.
+        if let Some(in_steps) = self.in_steps()
+            && in_steps.search(can).await.is_ok()
+        {
+            return Ok(());
+        }
+        let tried = self.search(can).await;
+        tried.map_err(|tried| {
+            format!(
+                "{wrong}\n(and so in each other order: {tried} beginnings were tried)"
+            )
+        })
+    }
+
+    /// Returns this history with the calls that other calls may have interrupted as
+    /// calls whose answers were lost. `None` if there is no such call.
+    fn in_steps(&self) -> Option<Self> {
         let mut in_steps = self.clone();
-        for at in (0..self.overlapping.len()).filter(|at| self.goes_in_steps(*at)) {
+        let mut interrupted =
+            (0..self.overlapping.len()).filter(|at| self.goes_in_steps(*at)).peekable();
+        interrupted.peek()?;
+        for at in interrupted {
             let call = &mut in_steps.overlapping[at].call;
             call.replies.clear();
             call.is_lost = true;
         }
-        in_steps.judge_all(can).await.map_err(|_| wrong)
+        Some(in_steps)
     }
 
     /// Whether other calls may take effect between the steps of this one.
@@ -219,36 +245,32 @@ impl History {
             .filter(move |other| !is_before(one, other) && !is_before(other, one))
     }
 
-    async fn judge_all(&self, can: &Capabilities) -> Result<(), String> {
-        let mut order: Vec<usize> = (0..self.overlapping.len()).collect();
-        order.sort_by_key(|at| self.overlapping[*at].ended.unwrap_or(usize::MAX));
-        let Err((accepted, wrong)) = self.try_order(&order, can).await else {
-            return Ok(());
-        };
-        // The calls that the reference accepted may still stand in a wrong order.
-        let mut tried = 1_u32;
-        let mut refused = vec![order[..order.len().min(accepted + 1)].to_vec()];
+    /// Searches an order that the reference accepts, depth first. Two beginnings of an
+    /// order that consist of the same calls and leave the reference alike have the same
+    /// continuations, so only the first of them is continued (Lowe, 2017).
+    ///
+    /// # Errors
+    /// The number of beginnings that were tried, if no order is accepted.
+    async fn search(&self, can: &Capabilities) -> Result<(), usize> {
+        let mut known = HashSet::new();
+        let mut tried = 0;
         let mut prefixes = vec![Vec::new()];
         while let Some(prefix) = prefixes.pop() {
-            if refused.contains(&prefix) && prefix.len() < self.overlapping.len() {
-                continue;
-            }
+            tried += 1;
+            let Ok(judge) = self.judge_of(&prefix, can).await else { continue };
             if prefix.len() == self.overlapping.len() {
-                tried += 1;
-                match self.try_order(&prefix, can).await {
+                match self.judge_end(judge).await {
                     Ok(()) => return Ok(()),
-                    Err((accepted, _)) if accepted < prefix.len() => {
-                        refused.push(prefix[..=accepted].to_vec());
-                    }
-                    Err(_) => {}
+                    Err(_) => continue,
                 }
-                continue;
             }
-            for next in self.may_be_next(&prefix).rev() {
-                prefixes.push([prefix.as_slice(), &[next]].concat());
+            let calls: BTreeSet<_> = prefix.iter().copied().collect();
+            if known.insert((calls, judge.fingerprint())) {
+                let next = self.may_be_next(&prefix).rev();
+                prefixes.extend(next.map(|next| [&prefix[..], &[next]].concat()));
             }
         }
-        Err(format!("{wrong}\n(and so in each of the {tried} orders that were tried)"))
+        Err(tried)
     }
 
     /// Returns the calls that may follow `prefix` in an order: those that began before
@@ -264,41 +286,51 @@ impl History {
         left.into_iter().filter(move |at| self.overlapping[*at].began < first_end)
     }
 
-    /// Judges all calls, with the overlapping ones in this order. The error contains
-    /// the number of overlapping calls that were accepted before the first wrong one.
+    /// Judges all calls, with the overlapping ones in this order.
     async fn try_order(
         &self,
         order: &[usize],
         can: &Capabilities,
-    ) -> Result<(), (usize, String)> {
+    ) -> Result<(), String> {
+        let judge = self.judge_of(order, can).await?;
+        self.judge_end(judge).await
+    }
+
+    /// Returns a judge that has accepted the setup and these overlapping calls.
+    async fn judge_of(
+        &self,
+        prefix: &[usize],
+        can: &Capabilities,
+    ) -> Result<Judge, String> {
         let mut judge = Judge::new(can);
         for call in &self.setup {
-            judge.call(call).await.map_err(|wrong| {
-                (0, format!("in the setup, `{}`: {wrong}", call.operation))
+            let judged = judge.call(call).await;
+            judged.map_err(|wrong| {
+                format!("in the setup, `{}`: {wrong}", call.operation)
             })?;
         }
         judge.fix_jobs();
-        for (accepted, at) in order.iter().enumerate() {
-            let Overlapping { call, was_never_sent, .. } = &self.overlapping[*at];
-            if *was_never_sent {
-                continue;
-            }
-            judge.call(call).await.map_err(|wrong| {
-                (accepted, format!("`{}`: {wrong}", call.operation))
-            })?;
+        let calls = prefix.iter().map(|at| &self.overlapping[*at]);
+        for Overlapping { call, .. } in calls.filter(|one| !one.was_never_sent) {
+            let judged = judge.call(call).await;
+            judged.map_err(|wrong| format!("`{}`: {wrong}", call.operation))?;
         }
-        let all = order.len();
+        Ok(judge)
+    }
+
+    /// Judges what followed the overlapping calls.
+    async fn judge_end(&self, mut judge: Judge) -> Result<(), String> {
         for recorded in &self.after {
             match recorded {
                 Recorded::Call(call) => judge.call(call).await.map_err(|wrong| {
-                    (all, format!("in the end, `{}`: {wrong}", call.operation))
+                    format!("in the end, `{}`: {wrong}", call.operation)
                 })?,
-                Recorded::Look(replies) => judge
-                    .look(replies.clone())
-                    .await
-                    .map_err(|wrong| (all, format!("in the end: {wrong}")))?,
+                Recorded::Look(replies) => {
+                    let judged = judge.look(replies.clone()).await;
+                    judged.map_err(|wrong| format!("in the end: {wrong}"))?;
+                }
             }
         }
-        judge.end().map_err(|wrong| (all, wrong))
+        judge.end()
     }
 }

@@ -15,12 +15,13 @@ use super::{
 use crate::spec::ready_order::{BatchRank, ReadyPosition};
 
 /// A batch in the reference model, with every state that the batch may be in.
+#[derive(Debug, Clone)]
 pub(crate) struct Batch {
     pub(crate) id: BatchId,
     pub(crate) possible_states: Vec<PossibleBatch>,
     /// The number of the operation that created the batch: older batches come first
     /// (B4).
-    born: u32,
+    pub(super) born: u32,
     /// The status that a call returned after the batch had completed. Later calls must
     /// return the same status (B6). `None` until then.
     pub(super) record: Option<BatchStatus>,

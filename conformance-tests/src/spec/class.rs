@@ -161,11 +161,19 @@ impl Class {
 /// apart from those that `change` removes.
 #[cfg(test)]
 pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
+    let mut can = everything();
+    change(&mut can);
+    Class::of(&can)
+}
+
+/// The capabilities of a backend that supports every option.
+#[cfg(test)]
+pub(crate) fn everything() -> Capabilities {
     use std::num::NonZeroU32;
 
     use relq_core::capabilities::Limits;
 
-    let mut can = Capabilities {
+    Capabilities {
         backend: "declared",
         supported: &[
             Capability::ClientIds,
@@ -186,9 +194,7 @@ pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
             max_jobs_per_call: NonZeroU32::new(100).expect("not zero"),
             max_bytes_per_push: 100_000,
         },
-    };
-    change(&mut can);
-    Class::of(&can)
+    }
 }
 
 #[cfg(test)]

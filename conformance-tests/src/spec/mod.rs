@@ -62,6 +62,7 @@ mod covering;
 mod crossed;
 pub(crate) mod draft;
 pub(crate) mod drained;
+mod fingerprint;
 pub(crate) mod line;
 mod operating;
 pub(crate) mod operation;

@@ -31,6 +31,7 @@ pub(crate) enum Knowledge {
 }
 
 /// A job that was pushed, or that may have been pushed by a call whose reply was lost.
+#[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) spec: NewJob,
     /// The id of the job in the store. `None` as long as no call has returned it.
@@ -52,6 +53,7 @@ pub(crate) struct Job {
 }
 
 /// A lease that a claim reported.
+#[derive(Debug, Clone)]
 pub(crate) struct ObservedLease {
     pub(crate) receipt: Receipt,
     pub(crate) job: usize,
@@ -59,6 +61,7 @@ pub(crate) struct ObservedLease {
 }
 
 /// The first push with a token, against which the model checks each repetition (R4).
+#[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) push: PushCall,
     pub(crate) first_at: Ms,
@@ -68,6 +71,7 @@ pub(crate) struct Call {
 }
 
 /// All that the reference model knows about one queue.
+#[derive(Debug, Clone)]
 pub(crate) struct Reference {
     pub(crate) now: Ms,
     /// The number of the current operation, by which events are ordered.

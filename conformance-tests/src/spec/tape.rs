@@ -218,6 +218,12 @@ impl Judge {
         judged
     }
 
+    /// Returns a text that is equal to that of another judge if both judge every later
+    /// call alike.
+    pub(crate) fn fingerprint(&self) -> String {
+        self.runner.fingerprint()
+    }
+
     /// Checks that no job was delivered more often than a valid reason explains (R6),
     /// and that all batches have ended.
     pub(crate) fn end(&self) -> CheckResult {

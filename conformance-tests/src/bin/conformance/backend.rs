@@ -1,6 +1,14 @@
 //! The backends that the program `conformance` can test.
 
+use std::sync::Arc;
+
 use clap::ValueEnum;
+use relq_conformance::{
+    Subject,
+    own::{
+        Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Stream, Zset,
+    },
+};
 
 /// A backend of relq, by the name in its URL.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +39,19 @@ impl Backend {
             Self::Keyspace => "keyspace",
             Self::Stream => "stream",
             Self::Sqlite => "sqlite",
+        }
+    }
+
+    /// The backend, as the suite tests it.
+    pub(crate) fn subject(self) -> Arc<dyn Subject> {
+        match self {
+            Self::Zset => Arc::new(Zset),
+            Self::Circular => Arc::new(Circular),
+            Self::ProcessingList => Arc::new(ProcessingList),
+            Self::ProcessingListShared => Arc::new(ProcessingListShared),
+            Self::Keyspace => Arc::new(Keyspace::default()),
+            Self::Stream => Arc::new(Stream),
+            Self::Sqlite => Arc::new(Sqlite),
         }
     }
 

@@ -14,9 +14,6 @@ use std::{
 use relq_conformance::{
     Subject,
     explore::{self, Explored, Faults, Limits},
-    own::{
-        Circular, Keyspace, ProcessingList, ProcessingListShared, Sqlite, Stream, Zset,
-    },
 };
 use serde::Serialize;
 
@@ -124,15 +121,7 @@ struct Summary {
 
 impl Args {
     pub(crate) fn run(self) -> SuiteResult<bool> {
-        let subject: Arc<dyn Subject> = match self.backend {
-            Backend::Zset => Arc::new(Zset),
-            Backend::Circular => Arc::new(Circular),
-            Backend::ProcessingList => Arc::new(ProcessingList),
-            Backend::ProcessingListShared => Arc::new(ProcessingListShared),
-            Backend::Keyspace => Arc::new(Keyspace::default()),
-            Backend::Stream => Arc::new(Stream),
-            Backend::Sqlite => Arc::new(Sqlite),
-        };
+        let subject = self.backend.subject();
         if let (Some(scene), Some(decisions)) = (&self.scene, &self.replay) {
             return self.replay(&subject, scene, decisions);
         }

@@ -58,7 +58,7 @@ pub(crate) struct Runner {
     /// The number of the current run of each worker. It has none before its first call.
     pub(super) runs: BTreeMap<Who, usize>,
     pub(super) run: usize,
-    late: Vec<CallEffect>,
+    pub(super) late: Vec<CallEffect>,
     pub(super) payloads: usize,
     /// Whether the replies are recorded ones. If so, the name of a token must not
     /// depend on the order of the calls.

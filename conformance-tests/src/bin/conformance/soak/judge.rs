@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::{
     deployment::FaultCounts,
     kill_schedule::Kills,
+    orders::Played,
     plan::{self, HandlerPlan},
     processes::Evidence,
     record::{self, Kind, Record},
@@ -51,6 +52,10 @@ pub(super) struct Judgement {
     /// returned then, and its repetition was refused.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) undone: u64,
+    /// How many random orders of commands were played beside the jobs. `None` on several
+    /// servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) random_orders: Option<u64>,
     pub(super) kills: Kills,
     #[serde(flatten)]
     pub(super) exposure: Option<Exposure>,
@@ -189,11 +194,21 @@ impl Judgement {
         Ok(())
     }
 
+    /// Adds the random orders of commands that were played, with their failures.
+    pub(super) fn add(&mut self, played: Option<Played>) {
+        let Some(Played { runs, failures }) = played else { return };
+        self.random_orders = Some(runs);
+        failures.into_iter().for_each(|failure| self.problem(failure));
+    }
+
     /// Adds a problem if fewer jobs ran or fewer processes were killed than `least`.
     pub(super) fn refuse_too_few(&mut self, least: TooFew) {
         let Kills { workers, producers, servers } = self.kills;
         if self.exposure.is_some_and(|exposure| exposure.faults.all() == 0) {
             self.problem("no fault happened to the servers".into());
+        }
+        if self.random_orders == Some(0) {
+            self.problem("no random order was played".into());
         }
         for (what, count, least) in [
             ("jobs were accepted", self.accepted, 1000),

@@ -21,6 +21,7 @@ mod deployment;
 mod judge;
 mod kill_schedule;
 mod operator;
+mod orders;
 mod plan;
 mod processes;
 mod producer;
@@ -43,6 +44,7 @@ pub(crate) use batches::WorkerArgs as BatchWorkerArgs;
 use deployment::{FaultSchedule, Kind};
 use judge::{Exposure, Judgement, TooFew};
 use kill_schedule::{KillSchedule, Kills, Pace};
+use orders::RandomOrders;
 use processes::Processes;
 pub(crate) use producer::Args as ProducerArgs;
 use report::Report;
@@ -63,7 +65,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// Producers, workers and, for a backend on Redis, the server itself are processes
 /// that are killed with SIGKILL at random. On several servers, these are killed, frozen,
-/// cut off and restarted, one fault at a time. Exits with 1 when a promise was broken.
+/// cut off and restarted, one fault at a time. On one store, large scenes of a few actors
+/// are played meanwhile in random orders of their commands. Exits with 1 when a promise was broken.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The backend
@@ -97,8 +100,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "1")]
     partitions: std::num::NonZeroU16,
 
-    /// Draw the faults of the servers from this seed
-    #[arg(long, value_name = "N", requires = "several")]
+    /// Draw from this seed what a soak can repeat: the faults of several servers, and on
+    /// one store the random orders of commands that are played beside the jobs
+    #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
     /// Print one JSON object
@@ -150,11 +154,27 @@ impl Args {
         std::iter::once(QUEUE.to_owned()).chain(others).collect()
     }
 
-    /// The schedule of the servers' faults, with a seed that is printed.
+    /// The schedule of the servers' faults.
     fn schedule(&self) -> FaultSchedule {
-        let seed = self.seed.unwrap_or_else(rand::random);
-        eprintln!("conformance: the faults are drawn from --seed {seed}");
+        let seed = self.printed_seed("the faults");
         FaultSchedule { seed, length: Duration::from_secs(self.seconds.get()) }
+    }
+
+    /// Begins to play random orders on a store of their own. `None` on several servers,
+    /// whose faults have limits of time that this work would break on a small machine.
+    fn random_orders(&self) -> SuiteResult<Option<RandomOrders>> {
+        if self.servers().is_some() {
+            return Ok(None);
+        }
+        let seed = self.printed_seed("the orders of commands");
+        RandomOrders::start(self.backend.subject(), seed).map(Some)
+    }
+
+    /// The seed of the command line or a random one.
+    fn printed_seed(&self, drawn: &str) -> u64 {
+        let seed = self.seed.unwrap_or_else(rand::random);
+        eprintln!("conformance: {drawn} are drawn from --seed {seed}");
+        seed
     }
 }
 
@@ -180,6 +200,7 @@ impl Soak {
         let schedule = || args.schedule();
         let several =
             Several::begin(&mut self.site, &name, schedule, &self.environment).await?;
+        let orders = args.random_orders()?;
         let kills = self.let_jobs_flow(args, &mut processes, several.as_ref()).await?;
         // The servers run until all has been judged.
         let (_deployment, exposure) = match several {
@@ -192,9 +213,11 @@ impl Soak {
             None => (None, None),
         };
         processes.end_producers()?;
+        let played = orders.map(RandomOrders::end).transpose()?;
         self.drain(&mut processes).await?;
         let evidence = processes.end_workers()?;
         let mut judgement = Judgement::of(&evidence, kills, exposure);
+        judgement.add(played);
         judgement.compare_with(&*self.queue).await?;
         judgement.refuse_too_few(TooFew::of(self.site.has_server()));
         Ok(Report::new(args, judgement))

@@ -81,6 +81,7 @@ impl Report {
         if let Some(allowed) = it.repeats_allowed {
             rows.push(("repeats that are allowed", allowed));
         }
+        rows.extend(it.random_orders.map(|runs| ("random orders played", runs)));
         match &it.exposure {
             Some(exposure) => rows.extend(exposure.rows(it.undone)),
             None => rows.push(("servers killed", it.kills.servers)),
