@@ -63,6 +63,10 @@ fn few_unsettled(facts: &Facts, call: &Call, violations: &mut Violations) {
         let is_kept = let_go.is_none_or(|at| at.index > now.index);
         // A handler is told that its lease was lost. Such a job is not settled.
         let is_to_settle = held.asked.is_none();
+        // Once a heartbeat has reported the end of the lease, the worker no longer waits
+        // for the answer to a settlement of the job.
+        let reported = facts.reported(held).map(|(at, _)| at);
+        let is_kept = is_kept && reported.is_none_or(|at| at.index > now.index);
         is_leased && is_to_settle && (held.is_running(now) || has_ended && is_kept)
     };
     let held = facts.held.values().filter(is_held).count();
