@@ -231,15 +231,7 @@ impl Owner {
         config: &RedisConfig,
     ) -> Option<String> {
         let (queue, asked) = (self.keys.producer(), self.backend);
-        let Some(marker) = marker else {
-            let (key, value) = (self.keys.part(layout::MARKER), value.escape_ascii());
-            let set = self.command_to_set(config);
-            return Some(format!(
-                "the key {key:?} holds \"{value}\", which is no marker of a queue: if \
-                 the backend {asked} wrote the queue {queue:?}, stop its clients and \
-                 correct the marker with `{set}`"
-            ));
-        };
+        let Some(marker) = marker else { return Some(self.no_marker(value, config)) };
         let newer = |what: String| {
             Some(format!(
                 "the queue {queue:?} was written by a newer relq: its marker \
@@ -270,6 +262,17 @@ impl Owner {
         self.why_not_this_part(&marker, config)
     }
 
+    fn no_marker(&self, value: &[u8], config: &RedisConfig) -> String {
+        let (queue, asked) = (self.keys.producer(), self.backend);
+        let (key, value) = (self.keys.part(layout::MARKER), value.escape_ascii());
+        let set = self.command_to_set(config);
+        format!(
+            "the key {key:?} holds \"{value}\", which is no marker of a queue: if the \
+             backend {asked} wrote the queue {queue:?}, stop its clients and correct the \
+             marker with `{set}`"
+        )
+    }
+
     /// The reason why a client that opened the queue as this part must not use a queue
     /// with that marker of the same backend.
     fn why_not_this_part(
@@ -289,15 +292,7 @@ impl Owner {
                  give the partitioned queue another name"
             ),
             (_, Stored::Other(number)) => {
-                let whole = queue.strip_suffix(&format!(":{number}"));
-                let whole = whole.unwrap_or(&queue);
-                format!(
-                    "the queue {queue:?} is part {number} of the queue {whole:?}; \
-                     nothing was changed: open {whole:?}, whose URL `relq marker show \
-                     -q {}` prints, or this part alone with {}",
-                    quoted(whole),
-                    config.url_of(marker)
-                )
+                is_a_part(&queue, number, &config.url_of(marker))
             }
             (Partition::Whole, Stored::First(parts)) => format!(
                 "the queue {queue:?} has {parts} parts; nothing was changed: open it \
@@ -383,6 +378,18 @@ fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Says that the queue is a part of another one, and what to open in its place. `alone` is
+/// the URL that opens this part alone.
+fn is_a_part(queue: &str, number: u16, alone: &str) -> String {
+    let whole = queue.strip_suffix(&format!(":{number}")).unwrap_or(queue);
+    format!(
+        "the queue {queue:?} is part {number} of the queue {whole:?}; nothing was changed: \
+         open {whole:?}, whose URL `relq marker show -q {}` prints, or this part alone with \
+         {alone}",
+        quoted(whole)
+    )
 }
 
 #[cfg(test)]

@@ -98,20 +98,7 @@ impl Store {
         ask: &ClaimRequest,
         rotated: &mut Rotated,
     ) -> Result<Claimed, Error> {
-        let nonce = self.conn.environment().random().text(12);
-        let call = self
-            .bookkeeping
-            .call(&SCRIPTS.claim)
-            .arg(ask.worker.as_str())
-            .arg(nonce)
-            .arg(millis(ask.lease))
-            .arg(ask.max.get())
-            .arg(ROTATIONS)
-            .arg(entry::bare_header())
-            .arg(ClaimRequest::MAX_BYTES)
-            .arg(self.few_waiting());
-        let reply = call.run(&self.conn, Operation::Claim).await?;
-        let mut parts = reply.parts()?;
+        let mut parts = self.call_claim(ask).await?.parts()?;
         let now = Timestamp::from_unix_ms(parts.part().number()? / 1000);
         let found = Found::of(&parts.part().bytes()?);
         let (due_in, end_in) =
@@ -137,6 +124,22 @@ impl Store {
             goes_on: found == Found::Jobs
                 || found == Found::More && rotated.goes_on(this_time),
         })
+    }
+
+    async fn call_claim(&self, ask: &ClaimRequest) -> Result<Reply, Error> {
+        let nonce = self.conn.environment().random().text(12);
+        let call = self
+            .bookkeeping
+            .call(&SCRIPTS.claim)
+            .arg(ask.worker.as_str())
+            .arg(nonce)
+            .arg(millis(ask.lease))
+            .arg(ask.max.get())
+            .arg(ROTATIONS)
+            .arg(entry::bare_header())
+            .arg(ClaimRequest::MAX_BYTES)
+            .arg(self.few_waiting());
+        call.run(&self.conn, Operation::Claim).await
     }
 
     /// Returns the maximum number of waiting jobs for which a claim searches the head,

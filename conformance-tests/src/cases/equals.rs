@@ -97,20 +97,26 @@ async fn settlements_end_the_job_that_they_name(store: &Store) {
         assert_eq!(settled, [Settled::Applied; COUNT - CHOSEN.len()]);
         actor.recover_all().await;
         let named: Vec<_> = chosen.iter().map(|one| one.job().clone()).collect();
-        match disposition {
-            Disposition::Done | Disposition::Discard => {
-                assert_eq!(drain(&actor).await, []);
-            }
-            Disposition::Dead { .. } => {
-                expect_exactly(ids_of(actor.list(JobState::Dead, 100).await), named);
-            }
-            Disposition::GiveBack
-            | Disposition::Retry { .. }
-            | Disposition::Postpone { .. } => {
-                assert_served(&actor, &drain(&actor).await, &named);
-            }
-        }
+        assert_ended_by(&disposition, &actor, named).await;
         actor.purge().await.expect("purged");
+    }
+}
+
+/// Checks that the queue has exactly the jobs of these ids, where such a settlement puts
+/// them.
+async fn assert_ended_by(disposition: &Disposition, actor: &Actor, named: Vec<JobId>) {
+    match disposition {
+        Disposition::Done | Disposition::Discard => {
+            assert_eq!(drain(actor).await, []);
+        }
+        Disposition::Dead { .. } => {
+            expect_exactly(ids_of(actor.list(JobState::Dead, 100).await), named);
+        }
+        Disposition::GiveBack
+        | Disposition::Retry { .. }
+        | Disposition::Postpone { .. } => {
+            assert_served(actor, &drain(actor).await, &named);
+        }
     }
 }
 

@@ -45,6 +45,28 @@ impl Reference {
 
     /// Records one page of `recover` that returned, and checks its counts.
     pub(crate) fn recovered(&mut self, page: u64, answer: &Recovered) -> CheckResult {
+        let most_requeued = self.check_counts(page, answer)?;
+        if !answer.more {
+            self.cancels_are_over();
+        }
+        if u64::from(answer.requeued) == most_requeued {
+            self.moved_are_overdue();
+        }
+        let (now, step) = (self.now, self.step);
+        let (more, class) = (answer.more, self.class.clone());
+        self.each(Knowledge::Done, "R9", |job, possible| {
+            let mut becomes = taken_back(&class, job, possible, now, step);
+            if becomes.is_empty() || (more && becomes[0].location != possible.location)
+            {
+                super::reference::add(&mut becomes, *possible);
+            }
+            becomes
+        })
+    }
+
+    /// Checks the counts that a page of `recover` returned. Returns the largest number of
+    /// jobs that the page may have made ready.
+    fn check_counts(&self, page: u64, answer: &Recovered) -> Result<u64, String> {
         let now = self.now;
         let ends = |job: &Job, possible: &PossibleState, is_last: bool| {
             possible.overdue(now).is_some() && job.is_last(possible) == is_last
@@ -76,21 +98,7 @@ impl Reference {
         in_range("R11: buried by recovery", dead, range(buried))?;
         in_range("R14: promoted", u64::from(answer.promoted), range(due))?;
         in_range("R9: recovered by one page", requeued + dead, (0, page))?;
-        if !answer.more {
-            self.cancels_are_over();
-        }
-        if requeued == back.1 {
-            self.moved_are_overdue();
-        }
-        let (step, more, class) = (self.step, answer.more, self.class.clone());
-        self.each(Knowledge::Done, "R9", |job, possible| {
-            let mut becomes = taken_back(&class, job, possible, now, step);
-            if becomes.is_empty() || (more && becomes[0].location != possible.location)
-            {
-                super::reference::add(&mut becomes, *possible);
-            }
-            becomes
-        })
+        Ok(back.1)
     }
 
     /// Records that each job that was moved and not leased is overdue now, because as
@@ -153,17 +161,11 @@ fn taken_back(
 ) -> Vec<PossibleState> {
     match possible.location {
         JobLocation::Leased(lease) if lease.until <= now => {
+            let is_last = job.is_last(possible);
             let back = || lease.back(class, (step, 0));
-            let returned = possible.at(if job.is_last(possible) {
-                JobLocation::Dead
-            } else {
-                back()
-            });
-            match job.is_cancelled(possible) {
-                None => vec![returned],
-                Some(Knowledge::Done) => vec![dropped(possible, now)],
-                Some(Knowledge::Maybe) => vec![returned, dropped(possible, now)],
-            }
+            let returned =
+                possible.at(if is_last { JobLocation::Dead } else { back() });
+            unless_cancelled(job, possible, returned, now)
         }
         JobLocation::Moved(lease) => {
             let returned = possible.at(lease.back(class, (step, 0)));
@@ -183,6 +185,21 @@ fn taken_back(
             vec![possible.at(JobLocation::Ready(position))]
         }
         _ => Vec::new(),
+    }
+}
+
+/// The possible states of a job after a recovery: `returned`, or dropped if the job is a
+/// piece of a cancelled batch.
+fn unless_cancelled(
+    job: &Job,
+    possible: &PossibleState,
+    returned: PossibleState,
+    now: u64,
+) -> Vec<PossibleState> {
+    match job.is_cancelled(possible) {
+        None => vec![returned],
+        Some(Knowledge::Done) => vec![dropped(possible, now)],
+        Some(Knowledge::Maybe) => vec![returned, dropped(possible, now)],
     }
 }
 

@@ -209,15 +209,18 @@ pub(super) async fn one_run(
         settled(actors, scenario, (part, injected, &answer_of_victim), known).await;
     let judged = judged(actors, &scene, injected, known).await;
     let said = |how| format!("{how}; the victim: {answer_of_victim:?}");
-    let panics = actors.panics.take().into_iter();
-    let panics = panics.map(|panic| format!("{}: {panic}", Check::Panic));
-    let mut wrong: Vec<_> =
-        judged.map_err(said).err().into_iter().chain(panics).collect();
+    let mut wrong: Vec<_> = judged.map_err(said).err().into_iter().collect();
+    wrong.extend(panics_of(actors));
     if !count(tally, inject, &steps) && scenario.is_steady() {
         wrong.push(format!("{}: the fault did not fire", Check::FaultFired));
     }
     tally.failures.extend(wrong.into_iter().map(|how| format!("{replay}: {how}")));
     Ok(steps)
+}
+
+fn panics_of(actors: &Actors) -> impl Iterator<Item = String> + use<> {
+    let panics = actors.panics.take().into_iter();
+    panics.map(|panic| format!("{}: {panic}", Check::Panic))
 }
 
 /// Makes the calls of the victim and, at the same time, those of the other actors. Then

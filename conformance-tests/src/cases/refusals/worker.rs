@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     num::NonZeroU32,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -259,14 +260,7 @@ async fn a_worker_that_is_always_refused_loses_nothing(store: &Store) {
         // A worker that ends tries to settle its jobs until their leases have expired.
         let lease = if heals == ByItself { HELD } else { BRIEFLY_HELD };
         let mut working = Box::pin(until_empty(store, &victim, lease, handler));
-        let beginning = async {
-            tokio::select! {
-                ended = &mut working => panic!("it ended early: {ended:?}"),
-                () = started.notified() => {}
-            }
-        };
-        let begun = in_time(store, beginning).await;
-        begun.unwrap_or_else(|| hangs(store, "the start of the job"));
+        begin(store, &mut working, &started).await;
 
         store.refuse("victim", ALL, refusal);
         finish.notify_one();
@@ -289,4 +283,20 @@ async fn a_worker_that_is_always_refused_loses_nothing(store: &Store) {
         }
         assert_eq!(witness.figures().await.unfinished(), 0, "{what}");
     }
+}
+
+/// Lets the worker run until its job has started.
+async fn begin<T: fmt::Debug>(
+    store: &Store,
+    working: &mut (impl Future<Output = T> + Unpin),
+    started: &Notify,
+) {
+    let beginning = async {
+        tokio::select! {
+            ended = working => panic!("it ended early: {ended:?}"),
+            () = started.notified() => {}
+        }
+    };
+    let begun = in_time(store, beginning).await;
+    begun.unwrap_or_else(|| hangs(store, "the start of the job"));
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::World;
-use crate::spec::tape::RecordedCall;
+use crate::{explore::history::History, spec::tape::RecordedCall};
 
 impl World {
     /// Returns a digest of everything that decides how the run can continue: the
@@ -34,27 +34,29 @@ impl World {
             self.store.seen(&actor.name).hash(&mut hasher);
         }
         let state = self.shared.state();
-        let mut calls: Vec<_> = state.history.overlapping.iter().enumerate().collect();
-        calls.sort_by_key(|(_, one)| one.actor);
-        let mut names = BTreeMap::new();
-        for (number, (at, one)) in calls.into_iter().enumerate() {
-            names.insert(at, number);
-            told(&one.call).hash(&mut hasher);
-            (one.ended.is_some(), one.was_never_sent, one.is_late).hash(&mut hasher);
-        }
-        let mut pairs: Vec<_> = state
-            .history
-            .precedence()
-            .into_iter()
-            .map(|(one, other)| (names[&one], names[&other]))
-            .collect();
-        pairs.sort_unstable();
-        pairs.hash(&mut hasher);
+        hash_history(&state.history, &mut hasher);
         let mut dead: Vec<_> = state.ended.clone();
         dead.sort_unstable();
         format!("{dead:?}").hash(&mut hasher);
         Ok(hasher.finish())
     }
+}
+
+/// Adds the calls with their replies, and which of them ended before which began.
+fn hash_history(history: &History, hasher: &mut DefaultHasher) {
+    let mut calls: Vec<_> = history.overlapping.iter().enumerate().collect();
+    calls.sort_by_key(|(_, one)| one.actor);
+    let mut names = BTreeMap::new();
+    for (number, (at, one)) in calls.into_iter().enumerate() {
+        names.insert(at, number);
+        told(&one.call).hash(hasher);
+        (one.ended.is_some(), one.was_never_sent, one.is_late).hash(hasher);
+    }
+    let pairs = history.precedence().into_iter();
+    let mut pairs: Vec<_> =
+        pairs.map(|(one, other)| (names[&one], names[&other])).collect();
+    pairs.sort_unstable();
+    pairs.hash(hasher);
 }
 
 /// Returns a call and its replies as text. Whether a broken connection is reported as
