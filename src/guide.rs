@@ -34,7 +34,10 @@ use crate::{
 macro_rules! page {
     ($name:ident, $file:literal) => {
         #[cfg_attr(
-            any(not(doctest), all(feature = "json", feature = "sqlite-unbundled")),
+            any(
+                not(doctest),
+                all(feature = "json", feature = "push-in", feature = "sqlite-unbundled")
+            ),
             doc = include_str!($file)
         )]
         pub mod $name {}

@@ -35,7 +35,7 @@ pub(crate) struct Site {
     /// The identity of the file that the first connection opened. A later connection
     /// must open that same file, and fails if the path now leads to another file or to
     /// none.
-    opened: Option<FileIdentity>,
+    pub(crate) opened: Option<FileIdentity>,
     pub(crate) queue: QueueName,
     pub(crate) notifier: Notifier,
     pub(crate) config: SqliteConfig,
@@ -60,7 +60,7 @@ impl Site {
     /// written to such a file is lost, so the call must not return Ok (R1). The thread
     /// does not switch to the new file, because SQLite might write the log of the old
     /// file into it.
-    fn check_file(&self) -> Result<(), Failure> {
+    pub(crate) fn check_file(&self) -> Result<(), Failure> {
         let (Some(path), Some(opened)) = (&self.file, self.opened) else {
             return Ok(());
         };

@@ -21,6 +21,8 @@ mod operator;
 mod pages;
 mod peek;
 mod push;
+#[cfg(feature = "push-in")]
+mod push_in;
 mod queue;
 mod recover;
 mod schema;
@@ -32,7 +34,13 @@ mod store;
 mod wake;
 
 pub use config::{Durability, Location, MissingFile, SqliteConfig};
+#[cfg(feature = "push-in")]
+#[cfg_attr(docsrs, doc(cfg(feature = "push-in")))]
+pub use push_in::OpenTransaction;
 pub use queue::SqliteQueue;
+#[cfg(feature = "push-in")]
+#[cfg_attr(docsrs, doc(cfg(feature = "push-in")))]
+pub use rusqlite;
 
 /// Internals for tests that kill processes, cut the power, or try all orders in which
 /// statements of several processes can run. Not part of the API.

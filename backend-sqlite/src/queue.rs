@@ -106,6 +106,12 @@ impl SqliteQueue {
         self.site.file.is_some()
     }
 
+    /// The database of this handle.
+    #[cfg(feature = "push-in")]
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
+    }
+
     /// The connection for calls that write.
     pub(crate) fn db_thread(&self) -> &DbThread {
         &self.db_thread

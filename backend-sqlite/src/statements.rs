@@ -54,6 +54,22 @@ pub(crate) fn queue_key(
         .ok_or_else(|| Failure::unusable("the queue was removed while it was opened"))
 }
 
+/// Takes the write lock of the file for the open transaction.
+#[cfg(feature = "push-in")]
+pub(crate) fn take_lock(conn: &Connection, steps: &Steps) -> Result<(), Failure> {
+    let sql = sql!("lock_take");
+    steps.step(sql, || conn.prepare_cached(sql)?.execute([]))?;
+    Ok(())
+}
+
+/// Returns the name of a temporary table that hides a table of a push. `None` if no
+/// table is hidden.
+#[cfg(feature = "push-in")]
+pub(crate) fn temporary_namesake(conn: &Connection) -> Result<Option<String>, Failure> {
+    let mut find = conn.prepare_cached(sql!("temporary_namesake"))?;
+    Ok(find.query_row([], |row| row.get(0)).optional()?)
+}
+
 impl Store<'_> {
     /// Executes a statement. Returns how many rows it changed.
     fn change(&self, sql: &str, params: impl Params) -> Result<usize, Failure> {

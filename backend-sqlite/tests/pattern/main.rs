@@ -11,4 +11,6 @@ mod locked;
 mod memory;
 mod pages;
 mod processes;
+#[cfg(feature = "push-in")]
+mod push_in;
 mod read_only;
