@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use relq_core::{
     Bytes, Error, JobId, Operator, Stats,
     environment::Timestamp,
+    limits::DEDUPLICATION_WINDOW,
     operator::{
         Audit, Cancelled, JobView, Page, PageCursor, PeekRequest, Redriven, Selection,
         StateDetail,
@@ -26,18 +27,16 @@ impl Operator for MemoryQueue {
     }
 
     async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
-        Ok(self.step(|state, _| {
-            let dead = state.remove_dead(which);
-            let moved = dead.len() as u64;
-            for job in dead {
-                state.enqueue(Job { attempt: 0, state: StoredState::Ready, ..job });
-            }
-            Redriven { moved, duplicates: 0 }
-        }))
+        Ok(self.step(|state, now| state.redrive(which, now)))
     }
 
     async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
-        Ok(self.step(|state, _| state.remove_dead(which).len() as u64))
+        Ok(self.step(|state, now| {
+            let dead = state.remove_dead(which);
+            let removed = dead.len() as u64;
+            dead.into_iter().for_each(|(_, job)| state.remember(job, now));
+            removed
+        }))
     }
 
     async fn purge(&self) -> Result<u64, Error> {
@@ -51,7 +50,7 @@ impl Operator for MemoryQueue {
     }
 
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
-        Ok(self.step(|state, _| state.cancel(job)))
+        Ok(self.step(|state, now| state.cancel(job, now)))
     }
 
     async fn pause(&self) -> Result<(), Error> {
@@ -116,36 +115,56 @@ impl State {
         Page { jobs, next }
     }
 
-    fn remove_dead(&mut self, which: &Selection) -> Vec<Job> {
+    fn remove_dead(&mut self, which: &Selection) -> Vec<(u64, Job)> {
         let is_meant = |job: &Job| match which {
             Selection::All => true,
             Selection::Only(ids) => ids.contains(&job.id),
         };
-        let removed = self.jobs.extract_if(.., |_, job| job.is_dead() && is_meant(job));
-        removed.map(|(_, job)| job).collect()
+        self.jobs.extract_if(.., |_, job| job.is_dead() && is_meant(job)).collect()
     }
 
-    fn cancel(&mut self, id: &JobId) -> Cancelled {
+    fn redrive(&mut self, which: &Selection, now: Timestamp) -> Redriven {
+        let mut redriven = Redriven::default();
+        for (position, job) in self.remove_dead(which) {
+            let key = job.job.unique.as_ref().map(|unique| &unique.key);
+            if key.is_some_and(|key| self.live_holder(key, now).is_some()) {
+                self.jobs.insert(position, job);
+                redriven.duplicates += 1;
+                continue;
+            }
+            let expires_at = job.expires_at.filter(|at| *at > now);
+            let state = StoredState::Ready;
+            self.enqueue(Job { attempt: 0, expires_at, state, ..job });
+            redriven.moved += 1;
+        }
+        redriven
+    }
+
+    fn cancel(&mut self, id: &JobId, now: Timestamp) -> Cancelled {
         let mut found =
             self.jobs.extract_if(.., |_, job| job.id == *id && !job.is_dead());
         let Some((_, job)) = found.next() else { return Cancelled::NotFound };
         drop(found);
         if let Some(Lease { number, until, .. }) = job.lease() {
-            self.cancelled_leases.insert(*number, *until);
+            let until = (*until).max(now).plus(DEDUPLICATION_WINDOW);
+            self.cancelled_leases.insert(*number, until);
         }
         self.cancelled += 1;
-        Cancelled::Removed(detail(&job).state())
+        let state = detail(&job).state();
+        self.remember(job, now);
+        Cancelled::Removed(state)
     }
 }
 
-/// The position of a job in the list of its state: by due time if scheduled, else by
-/// its queue position.
+/// The position of a job in the list of its state: by due time if scheduled, by urgency if
+/// ready, and then by its position in the queue.
 fn position(position: u64, job: &Job) -> [u8; 16] {
-    let due = match job.state {
+    let rank = match job.state {
         StoredState::Scheduled { due } => due.unix_ms().max(0),
+        StoredState::Ready => i64::from(u8::MAX - job.job.priority.level()),
         _ => 0,
     };
-    ((due as u128) << 64 | u128::from(position)).to_be_bytes()
+    ((rank as u128) << 64 | u128::from(position)).to_be_bytes()
 }
 
 fn view(job: &Job) -> JobView {
@@ -153,6 +172,9 @@ fn view(job: &Job) -> JobView {
         JobView::new(Some(job.id.clone()), job.job.payload.clone(), detail(job));
     view.attempt = job.attempt;
     view.max_attempts = job.job.max_attempts;
+    view.priority = job.job.priority;
+    view.unique = job.job.unique.as_ref().map(|unique| unique.key.clone());
+    view.expires_at = job.expires_at;
     view.headers = job.job.headers.clone();
     view.last_error = job.last_error.clone();
     view

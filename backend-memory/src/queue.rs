@@ -16,11 +16,11 @@ use relq_core::{
         Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
     },
     environment::{Environment, Timestamp},
-    error::Operation,
+    error::{ErrorContext, Operation},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
 };
 
-use crate::state::{Job, State};
+use crate::state::State;
 
 /// How often a waiting claim looks for ready jobs. No notification wakes it.
 const POLL: Duration = Duration::from_millis(20);
@@ -28,18 +28,20 @@ const POLL: Duration = Duration::from_millis(20);
 /// The options and limits of this backend.
 const CAPABILITIES: Capabilities = Capabilities {
     backend: "memory",
-    supported: &[Capability::Delay],
-    priorities: Priority::NORMAL..=Priority::NORMAL,
+    supported: &[
+        Capability::ClientIds,
+        Capability::PushTokens,
+        Capability::Delay,
+        Capability::Priority,
+        Capability::Unique,
+        Capability::Expiry,
+    ],
+    priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: POLL,
     order: Order::Fifo,
     lease_scope: LeaseScope::Job,
     recovery: RecoveryBound::LeaseAndReaper,
-    limits: Limits {
-        max_payload: 1 << 20,
-        max_headers: 1 << 14,
-        max_jobs_per_call: NonZeroU32::new(1000).expect("not zero"),
-        max_bytes_per_push: 16 << 20,
-    },
+    limits: Limits::DEFAULT,
 };
 
 /// The queues of the store, by name. Clones share the same store.
@@ -93,13 +95,20 @@ impl ReliableQueue for MemoryQueue {
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error> {
         CAPABILITIES.check_push(jobs, token.is_some())?;
-        let ids: Vec<_> = jobs.iter().map(|_| self.new_id()).collect();
-        self.step(|state, now| {
-            for (id, job) in ids.iter().zip(jobs) {
-                state.enqueue(Job::new(id.clone(), job.clone(), now));
-            }
-        });
-        Ok(ids.into_iter().map(Pushed::Stored).collect())
+        let id = |(place, job): (usize, &NewJob)| match (&job.id, token) {
+            (Some(id), _) => (id.clone(), job.clone()),
+            (None, Some(token)) => (token.job_id(place), job.clone()),
+            (None, None) => (self.new_id(), job.clone()),
+        };
+        let with_ids: Vec<_> = jobs.iter().enumerate().map(id).collect();
+        let results = self.step(|state, now| state.push(with_ids, token, now));
+        if results.len() == jobs.len() {
+            return Ok(results);
+        }
+        let at =
+            ErrorContext { backend: CAPABILITIES.backend, operation: Operation::Push };
+        let reason = format!("the token is that of a push of {} jobs", results.len());
+        Err(Error::Invalid { at, reason })
     }
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {

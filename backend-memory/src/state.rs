@@ -1,22 +1,32 @@
 //! One queue: its jobs, each in one state, and the steps between the states.
 
-use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, JobId, NewJob, Receipt, Settlement, WorkerId,
+    ClaimRequest, Delivery, Disposition, JobId, NewJob, PushToken, Receipt, Settlement,
+    WorkerId,
     capabilities::ClaimBytes,
     environment::Timestamp,
-    outcome::{Extended, Recovered, Settled},
+    limits::DEDUPLICATION_WINDOW,
+    outcome::{DuplicateOf, Extended, Pushed, Recovered, Settled},
+    unique::{OnDuplicate, Unique, UniqueKey},
 };
 
-/// The jobs of a queue, its counters and its remembered leases.
+/// Why an expired job was buried (R17).
+const EXPIRED: &str = "expired before it was delivered";
+
+/// The jobs of a queue, its counters, and its remembered leases, ids and push calls.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// The jobs by their position in the queue.
     pub(crate) jobs: BTreeMap<u64, Job>,
-    /// Leases of cancelled jobs, until a heartbeat names them or they would have
-    /// expired.
+    /// Leases of cancelled jobs, until a heartbeat names them or for a while after they
+    /// would have expired.
     pub(crate) cancelled_leases: BTreeMap<u64, Timestamp>,
+    /// Client-made ids of ended jobs, and until when they are remembered (R4).
+    pub(crate) ended_ids: BTreeMap<JobId, Timestamp>,
+    /// The results of push calls with a token, and until when they are remembered (R4).
+    pub(crate) push_calls: BTreeMap<PushToken, (Vec<Pushed>, Timestamp)>,
     pub(crate) is_paused: bool,
     pub(crate) finished: u64,
     pub(crate) discarded: u64,
@@ -29,6 +39,7 @@ pub(crate) struct State {
 pub(crate) struct Job {
     pub(crate) id: JobId,
     pub(crate) job: NewJob,
+    pub(crate) expires_at: Option<Timestamp>,
     pub(crate) attempt: u32,
     pub(crate) last_error: Option<String>,
     pub(crate) state: StoredState,
@@ -54,7 +65,8 @@ pub(crate) struct Lease {
 impl Job {
     pub(crate) fn new(id: JobId, job: NewJob, now: Timestamp) -> Self {
         let state = wait_until(job.delay, now);
-        Self { id, job, attempt: 0, last_error: None, state }
+        let expires_at = job.expires_in.map(|after| now.plus(after));
+        Self { id, job, expires_at, attempt: 0, last_error: None, state }
     }
 
     pub(crate) fn lease(&self) -> Option<&Lease> {
@@ -70,6 +82,10 @@ impl Job {
 
     pub(crate) fn is_dead(&self) -> bool {
         matches!(self.state, StoredState::Dead { .. })
+    }
+
+    fn has_expired(&self, now: Timestamp) -> bool {
+        self.lease().is_none() && self.expires_at.is_some_and(|at| at <= now)
     }
 
     fn due(&self) -> Option<Timestamp> {
@@ -99,6 +115,7 @@ impl Job {
         let receipt = Receipt::new(self.id.clone(), self.attempt, token);
         Delivery::new(receipt, self.job.payload.clone(), lease)
             .max_attempts(self.job.max_attempts)
+            .priority(self.job.priority)
             .headers(self.job.headers.clone())
     }
 }
@@ -111,13 +128,90 @@ fn wait_until(delay: Duration, now: Timestamp) -> StoredState {
 }
 
 impl State {
+    /// Stores jobs, each with the id that it gets if it has none of its own. Returns the
+    /// results of the first call if the token is known (R4).
+    pub(crate) fn push(
+        &mut self,
+        jobs: impl IntoIterator<Item = (JobId, NewJob)>,
+        token: Option<&PushToken>,
+        now: Timestamp,
+    ) -> Vec<Pushed> {
+        let call = token.and_then(|token| self.push_calls.get(token));
+        if let Some((results, until)) = call
+            && *until > now
+        {
+            return results.clone();
+        }
+        self.promote(usize::MAX, now);
+        let results: Vec<_> =
+            jobs.into_iter().map(|(id, job)| self.push_one(id, job, now)).collect();
+        if let Some(token) = token {
+            let until = now.plus(DEDUPLICATION_WINDOW);
+            self.push_calls.insert(token.clone(), (results.clone(), until));
+        }
+        results
+    }
+
+    fn push_one(&mut self, id: JobId, job: NewJob, now: Timestamp) -> Pushed {
+        let is_ended = self.ended_ids.get(&id).is_some_and(|until| *until > now);
+        if is_ended || self.jobs.values().any(|job| job.id == id) {
+            return Pushed::Duplicate { existing: id, by: DuplicateOf::Id };
+        }
+        if let Some(unique) = &job.unique
+            && let Some(position) = self.live_holder(&unique.key, now)
+        {
+            return self.yield_to(position, unique, now.plus(job.delay));
+        }
+        self.enqueue(Job::new(id.clone(), job, now));
+        Pushed::Stored(id)
+    }
+
+    /// The position of the job that holds a unique key. A holder that has expired is
+    /// buried, which frees the key (R16).
+    pub(crate) fn live_holder(
+        &mut self,
+        key: &UniqueKey,
+        now: Timestamp,
+    ) -> Option<u64> {
+        let is_it = |job: &Job| {
+            !job.is_dead() && job.job.unique.as_ref().is_some_and(|one| one.key == *key)
+        };
+        let (position, job) = self.jobs.iter_mut().find(|(_, job)| is_it(job))?;
+        if !job.has_expired(now) {
+            return Some(*position);
+        }
+        job.bury(EXPIRED, now);
+        None
+    }
+
+    fn yield_to(&mut self, holder: u64, unique: &Unique, due: Timestamp) -> Pushed {
+        let mut job = self.jobs.remove(&holder).expect("it was found there");
+        let existing = job.id.clone();
+        let moves = unique.on_duplicate == OnDuplicate::Reschedule;
+        if moves && job.due().is_some() {
+            job.state = StoredState::Scheduled { due };
+            self.enqueue(job);
+        } else {
+            self.jobs.insert(holder, job);
+        }
+        Pushed::Duplicate { existing, by: DuplicateOf::UniqueKey }
+    }
+
     /// Puts a job at the back of the queue.
     pub(crate) fn enqueue(&mut self, job: Job) {
         let position = self.next_number();
         self.jobs.insert(position, job);
     }
 
-    /// Leases ready jobs, including those that have just become due (R14).
+    /// Remembers the id of a job that has ended, if a client made the id (R4).
+    pub(crate) fn remember(&mut self, job: Job, now: Timestamp) {
+        if job.job.id.is_some() {
+            self.ended_ids.insert(job.id, now.plus(DEDUPLICATION_WINDOW));
+        }
+    }
+
+    /// Leases ready jobs, the most urgent first (R15), including those that have just
+    /// become due (R14). Buries those that have expired (R17).
     pub(crate) fn claim(
         &mut self,
         ask: &ClaimRequest,
@@ -128,11 +222,15 @@ impl State {
             return Vec::new();
         }
         self.promote(usize::MAX, now);
+        let ready = self.jobs.values_mut().filter(|job| job.is_ready());
+        ready.filter(|job| job.has_expired(now)).for_each(|job| job.bury(EXPIRED, now));
+        let mut ready: Vec<_> =
+            self.jobs.iter().filter(|(_, job)| job.is_ready()).collect();
+        ready.sort_by_key(|(_, job)| Reverse(job.job.priority));
         let mut bytes = ClaimBytes::default();
-        let ready = self.jobs.iter().filter(|(_, job)| job.is_ready());
-        let ready = ready.take_while(|(_, job)| bytes.take(job.job.payload.len()));
-        let positions: Vec<_> =
-            ready.map(|(position, _)| *position).take(most).collect();
+        let fit =
+            ready.into_iter().take_while(|(_, job)| bytes.take(job.job.payload.len()));
+        let positions: Vec<_> = fit.map(|(position, _)| *position).take(most).collect();
         positions.into_iter().map(|position| self.lease(position, ask, now)).collect()
     }
 
@@ -168,8 +266,14 @@ impl State {
         };
         let mut job = self.jobs.remove(&position).expect("it was found there");
         match &done.disposition {
-            Disposition::Done => self.finished += 1,
-            Disposition::Discard => self.discarded += 1,
+            Disposition::Done => {
+                self.finished += 1;
+                self.remember(job, now);
+            }
+            Disposition::Discard => {
+                self.discarded += 1;
+                self.remember(job, now);
+            }
             Disposition::GiveBack => self.give_back(position, job),
             Disposition::Dead { error } => {
                 job.last_error = Some(error.clone());
@@ -234,6 +338,8 @@ impl State {
     /// Recovers one page of jobs that are overdue or due (R9, R14).
     pub(crate) fn recover(&mut self, page: NonZeroU32, now: Timestamp) -> Recovered {
         self.cancelled_leases.retain(|_, until| *until > now);
+        self.ended_ids.retain(|_, until| *until > now);
+        self.push_calls.retain(|_, (_, until)| *until > now);
         let mut done = Recovered::default();
         let overdue = self.jobs.values_mut();
         let overdue =
