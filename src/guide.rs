@@ -36,7 +36,12 @@ macro_rules! page {
         #[cfg_attr(
             any(
                 not(doctest),
-                all(feature = "json", feature = "push-in", feature = "sqlite-unbundled")
+                all(
+                    feature = "json",
+                    feature = "push-in",
+                    feature = "sqlite-unbundled",
+                    feature = "testing"
+                )
             ),
             doc = include_str!($file)
         )]

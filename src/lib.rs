@@ -60,6 +60,9 @@ mod connect;
 pub mod guide;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod testing;
 
 #[doc(inline)]
 pub use relq_core::*;

@@ -1,0 +1,409 @@
+//! The queue for tests of an application, and the messages of its assertions.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    num::NonZeroU16,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use relq::{
+    ClaimRequest, JobId, NewJob, Priority, PushToken, QueueName, ReliableQueueExt as _,
+    WorkerId,
+    outcome::Pushed,
+    testing::{MAX_RUNS, Outcome, TestQueue},
+    unique::UniqueKey,
+    worker::{
+        Enqueue as _, Failure, Job, JobContext, RetryPolicy, Router, State, Worker,
+    },
+};
+use serde::{Deserialize, Serialize};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct SendEmail {
+    to: String,
+}
+
+impl Job for SendEmail {
+    const KIND: &'static str = "send-email";
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct DeleteUser(u64);
+
+impl Job for DeleteUser {
+    const KIND: &'static str = "delete-user";
+}
+
+fn email(to: &str) -> SendEmail {
+    SendEmail { to: to.to_owned() }
+}
+
+async fn succeed(_job: JobContext) -> Result<(), Failure> {
+    Ok(())
+}
+
+async fn fail(_job: JobContext) -> Result<(), Failure> {
+    Err(Failure::retry("busy"))
+}
+
+async fn push(queue: &TestQueue, jobs: impl IntoIterator<Item = NewJob>) {
+    for job in jobs {
+        queue.queue().push_one(job).await.unwrap();
+    }
+}
+
+/// The payloads of the attempts, in the order in which they ran.
+async fn drained(queue: &TestQueue) -> Vec<String> {
+    let drained = queue.drain(succeed).await;
+    drained.assert_all_done();
+    let text = |payload: &[u8]| String::from_utf8_lossy(payload).into_owned();
+    drained.ran.iter().map(|ran| text(&ran.payload)).collect()
+}
+
+/// The message with which a call panics.
+fn panic_of(call: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
+    panic.downcast_ref::<String>().unwrap().clone()
+}
+
+#[tokio::test]
+async fn due_jobs_run_in_the_order_of_the_queue() {
+    let queue = TestQueue::new();
+    let low = NewJob::new("low").priority(Priority::LOWEST);
+    let high = NewJob::new("high").priority(Priority::HIGHEST);
+    let later = NewJob::new("later").delay(HOUR);
+    push(&queue, [low, later, "1".into(), "2".into(), high]).await;
+
+    assert_eq!(drained(&queue).await, ["high", "1", "2", "low"]);
+    assert_eq!(drained(&queue).await, [""; 0]);
+}
+
+/// R14: time stands still between two advances.
+#[tokio::test]
+async fn a_delayed_job_runs_when_the_clock_reaches_it() {
+    let queue = TestQueue::new();
+    push(&queue, [NewJob::new("2").delay(HOUR * 2), NewJob::new("1").delay(HOUR)])
+        .await;
+
+    queue.advance(HOUR - Duration::from_millis(1));
+    assert_eq!(drained(&queue).await, [""; 0]);
+    queue.advance(Duration::from_millis(1));
+    assert_eq!(drained(&queue).await, ["1"]);
+    queue.advance(HOUR);
+    assert_eq!(drained(&queue).await, ["2"]);
+    queue.assert_nothing_waits();
+}
+
+#[tokio::test]
+async fn a_retry_runs_when_it_is_due_until_its_last_attempt() {
+    let queue = TestQueue::new();
+    push(&queue, [NewJob::new("7").max_attempts(NonZeroU16::new(2).unwrap())]).await;
+    let second = Duration::from_secs(1);
+
+    let first = queue.drain(fail).await.ran;
+    let none = queue.drain(fail).await.ran;
+    queue.advance(second);
+    let last = queue.drain(fail).await.ran;
+
+    let retried = Outcome::Retried { after: second, error: "busy".into() };
+    assert_eq!((first[0].attempt, &first[0].outcome), (1, &retried));
+    assert_eq!(none, []);
+    let buried = Outcome::Buried { error: "busy".into() };
+    assert_eq!((last[0].attempt, &last[0].outcome), (2, &buried));
+    assert_eq!(queue.dead()[0].last_error.as_deref(), Some("busy"));
+}
+
+#[tokio::test]
+async fn a_retry_that_is_due_at_once_runs_in_the_same_drain() {
+    let queue = TestQueue::new();
+    push(&queue, ["7".into()]).await;
+
+    let drained = queue
+        .drain(async |job: JobContext| match job.attempt() {
+            1 => Err(Failure::retry_after(Duration::ZERO, "once more")),
+            _ => Ok(()),
+        })
+        .await;
+
+    let attempts: Vec<_> = drained.ran.iter().map(|ran| ran.attempt).collect();
+    assert_eq!(attempts, [1, 2]);
+}
+
+#[tokio::test]
+async fn jobs_that_a_handler_pushes_run_too() {
+    async fn delete(
+        DeleteUser(user): DeleteUser,
+        State(queue): State<TestQueue>,
+    ) -> Result<(), Failure> {
+        queue.queue().enqueue(&email(&format!("user {user}"))).await?;
+        Ok(())
+    }
+    let queue = TestQueue::new();
+    let router = Router::new()
+        .job(delete)
+        .job(async |_: SendEmail| Ok::<_, Failure>(()))
+        .with_state(queue.clone());
+    queue.queue().enqueue(&DeleteUser(7)).await.unwrap();
+
+    let drained = queue.drain(router).await;
+
+    drained.assert_all_done();
+    let kinds: Vec<_> = drained.ran.iter().map(|ran| ran.kind.as_deref()).collect();
+    assert_eq!(kinds, [Some("delete-user"), Some("send-email")]);
+}
+
+#[tokio::test]
+async fn every_outcome_is_reported() {
+    let queue = TestQueue::new();
+    let names = ["discard", "postpone", "die", "panic"];
+    push(&queue, names.map(NewJob::new)).await;
+
+    let drained = queue
+        .drain(async |job: JobContext| -> Result<(), Failure> {
+            Err(match &job.payload()[..] {
+                b"discard" => Failure::discard("not needed"),
+                b"postpone" => Failure::postpone(HOUR, "not now"),
+                b"die" => Failure::dead("never"),
+                _ => panic!("a failed assertion"),
+            })
+        })
+        .await;
+
+    let outcomes: Vec<_> = drained.ran.iter().map(|ran| &ran.outcome).collect();
+    assert_eq!(*outcomes[0], Outcome::Discarded);
+    assert_eq!(*outcomes[1], Outcome::Postponed { after: HOUR });
+    assert_eq!(*outcomes[2], Outcome::Buried { error: "never".into() });
+    let Outcome::Retried { error, .. } = outcomes[3] else { panic!("{outcomes:?}") };
+    assert!(error.contains("a failed assertion"), "{error}");
+}
+
+/// R17: an expired job is buried, and does not hold up the drain.
+#[tokio::test]
+async fn an_expired_job_does_not_run() {
+    let queue = TestQueue::new();
+    push(&queue, [NewJob::new("7").expires_in(HOUR)]).await;
+
+    queue.advance(HOUR);
+
+    assert_eq!(drained(&queue).await, [""; 0]);
+    assert_eq!(queue.dead().len(), 1);
+}
+
+/// A job that the test has claimed stays with the test.
+#[tokio::test]
+async fn a_job_that_the_test_holds_does_not_hold_up_the_drain() {
+    let queue = TestQueue::new();
+    push(&queue, ["1".into(), "2".into()]).await;
+    let ask = ClaimRequest::new(WorkerId::new("test").unwrap(), HOUR);
+    let held = queue.queue().claim_one(&ask).await.unwrap().unwrap();
+
+    assert_eq!(drained(&queue).await, ["2"]);
+    queue.advance(HOUR);
+    assert_eq!(drained(&queue).await, ["1"]);
+    assert_eq!(&held.payload[..], b"1");
+}
+
+/// R4, R16: code that uses ids, tokens and unique keys runs as on other backends.
+#[tokio::test]
+async fn duplicates_are_told_as_on_other_backends() {
+    let queue = TestQueue::new();
+    let keyed = || NewJob::new("1").unique(UniqueKey::new("key").unwrap());
+    let named = || NewJob::new("2").id(JobId::new("id").unwrap());
+    push(&queue, [keyed(), keyed(), named(), named()]).await;
+    let token = PushToken::new("token").unwrap();
+    let first = queue.queue().push(&["3".into()], Some(&token)).await.unwrap();
+    let again = queue.queue().push(&["3".into()], Some(&token)).await.unwrap();
+
+    assert_eq!(first, again);
+    assert_eq!(drained(&queue).await, ["1", "2", "3"]);
+    let repeated = queue.queue().push_one(named()).await.unwrap();
+    assert!(matches!(repeated, Pushed::Duplicate { .. }), "{repeated:?}");
+    queue.advance(HOUR);
+    push(&queue, [keyed(), named()]).await;
+    assert_eq!(drained(&queue).await, ["1", "2"]);
+}
+
+#[tokio::test]
+async fn queues_of_one_store_share_the_clock_alone() {
+    let queue = TestQueue::new();
+    let other = queue.another(QueueName::new("other").unwrap());
+    push(&other, [NewJob::new("7").delay(HOUR)]).await;
+
+    queue.advance(HOUR);
+
+    queue.assert_nothing_waits();
+    assert_eq!(other.now(), queue.now());
+    assert_eq!(drained(&other).await, ["7"]);
+}
+
+/// A worker that the code under test starts has waits that end by themselves.
+#[tokio::test]
+async fn an_ordinary_worker_runs_on_the_queue() {
+    let queue = TestQueue::new();
+    push(&queue, ["7".into()]).await;
+
+    let summary = Worker::new(queue.queue())
+        .environment(queue.environment())
+        .run_until_empty(queue.queue(), Duration::ZERO, succeed)
+        .await
+        .unwrap();
+
+    assert_eq!(summary.done, 1);
+}
+
+#[tokio::test]
+async fn settings_of_the_worker_hold_in_a_drain() {
+    let queue = TestQueue::new();
+    push(&queue, ["7".into()]).await;
+    let policy = RetryPolicy::exponential(HOUR, HOUR).unwrap();
+
+    let ran = queue.drain_with(fail, |worker| worker.retry(policy)).await.ran;
+
+    let Outcome::Retried { after, .. } = ran[0].outcome else { panic!("{ran:?}") };
+    assert_eq!(after, HOUR);
+}
+
+#[tokio::test]
+async fn a_drain_takes_little_time() {
+    let began = Instant::now();
+    for _ in 0..20 {
+        let queue = TestQueue::new();
+        push(&queue, ["7".into()]).await;
+        assert_eq!(drained(&queue).await, ["7"]);
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_paused_queue_is_not_drained() {
+    let queue = TestQueue::new();
+    push(&queue, ["7".into()]).await;
+    queue.queue().pause().await.unwrap();
+
+    let draining = queue.clone();
+    let panic = tokio::spawn(async move { draining.drain(succeed).await }).await;
+
+    let panic = panic.unwrap_err().into_panic();
+    let message = panic.downcast_ref::<&str>().unwrap();
+    assert_eq!(*message, "the queue is paused, so no job runs; resume it first");
+}
+
+#[tokio::test]
+async fn a_drain_without_an_end_fails() {
+    let queue = TestQueue::new();
+    push(&queue, ["7".into()]).await;
+
+    let draining = queue.clone();
+    let again = Arc::new(queue);
+    let panic = tokio::spawn(async move {
+        draining
+            .drain(move |job: JobContext| {
+                let again = Arc::clone(&again);
+                async move {
+                    push(&again, [job.payload().clone().into()]).await;
+                    Ok::<_, Failure>(())
+                }
+            })
+            .await
+    })
+    .await;
+
+    let panic = panic.unwrap_err().into_panic();
+    let message = panic.downcast_ref::<String>().unwrap();
+    let beginning = format!("{MAX_RUNS} attempts ran, and due jobs are left");
+    assert!(message.starts_with(&beginning), "{message}");
+}
+
+#[tokio::test]
+async fn a_missing_push_lists_the_jobs_that_wait() {
+    let queue = TestQueue::new();
+    let message = |queue: &TestQueue| panic_of(|| queue.assert_pushed("anna\n"));
+    let none = message(&queue);
+    push(&queue, ["ben".into()]).await;
+    let one = message(&queue);
+    let job = email("carl").to_new_job().unwrap().delay(HOUR);
+    push(&queue, [job]).await;
+
+    let begin = r#"no waiting job has the payload "anna\n"; "#;
+    assert_eq!(none, format!("{begin}no job waits"));
+    assert_eq!(one, format!("{begin}one job waits:\n  ready: \"ben\""));
+    let two = "2 jobs wait:\n  ready: \"ben\"\n  scheduled of the kind \"send-email\": \
+               \"{\\\"to\\\":\\\"carl\\\"}\", due in 3600s";
+    assert_eq!(message(&queue), format!("{begin}{two}"));
+}
+
+#[tokio::test]
+async fn a_long_list_is_cut() {
+    let queue = TestQueue::new();
+    push(&queue, (0..23).map(|number| NewJob::new(number.to_string()))).await;
+
+    let message = panic_of(|| queue.assert_pushed("anna"));
+
+    assert!(message.contains("; 23 jobs wait:\n"), "{message}");
+    assert!(message.ends_with("  ready: \"19\"\n  and 3 more"), "{message}");
+}
+
+#[tokio::test]
+async fn pushes_are_asserted_by_payload() {
+    let queue = TestQueue::new();
+    queue.assert_not_pushed("anna");
+    push(&queue, ["anna".into()]).await;
+    queue.assert_pushed("anna");
+
+    let forbidden = panic_of(|| queue.assert_not_pushed("anna"));
+    let left = panic_of(|| queue.assert_nothing_waits());
+
+    let end = "; one job waits:\n  ready: \"anna\"";
+    assert_eq!(forbidden, format!("a waiting job has the payload \"anna\"{end}"));
+    assert_eq!(left, format!("the queue is not empty{end}"));
+}
+
+#[tokio::test]
+async fn pushes_are_asserted_by_kind() {
+    let queue = TestQueue::new();
+    queue.queue().enqueue(&DeleteUser(7)).await.unwrap();
+    queue.queue().enqueue(&email("anna")).await.unwrap();
+
+    queue.assert_pushed_job(&email("anna"));
+    assert_eq!(queue.pushed::<DeleteUser>(), [DeleteUser(7)]);
+    let message = panic_of(|| queue.assert_pushed_job(&DeleteUser(8)));
+
+    let listed = "no waiting job of the kind \"delete-user\" is DeleteUser(8); 2 jobs \
+                  wait:\n  ready of the kind \"delete-user\": \"7\"\n  ready of the kind \
+                  \"send-email\": \"{\\\"to\\\":\\\"anna\\\"}\"";
+    assert_eq!(message, listed);
+}
+
+#[tokio::test]
+async fn a_payload_of_a_wrong_form_is_not_passed_over() {
+    let queue = TestQueue::new();
+    push(&queue, [NewJob::new("{}").header("kind", "send-email")]).await;
+
+    let message = panic_of(|| drop(queue.pushed::<SendEmail>()));
+
+    let begin =
+        "a waiting job of the kind \"send-email\" cannot be decoded: missing field";
+    assert!(message.starts_with(begin), "{message}");
+}
+
+#[tokio::test]
+async fn attempts_that_failed_are_listed() {
+    let queue = TestQueue::new();
+    push(&queue, ["1".into(), email("anna").to_new_job().unwrap()]).await;
+    let some = async |job: JobContext| match job.kind() {
+        Some(_) => Err(Failure::dead("no such address")),
+        None => Ok(()),
+    };
+
+    let drained = queue.drain(some).await;
+
+    let message = panic_of(|| drained.assert_all_done());
+    let listed = "1 of 2 attempts were not done:\n  send-email b\"{\\\"to\\\":\\\"anna\\\"}\", \
+                  attempt 1: Buried { error: \"no such address\" }";
+    assert_eq!(message, listed);
+}
