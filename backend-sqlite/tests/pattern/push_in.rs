@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    slice::from_ref,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     thread,
     time::{Duration, Instant},
@@ -115,7 +116,7 @@ async fn a_refused_push_leaves_the_rest_of_the_transaction() {
     let token = PushToken::new("call").unwrap();
     let transaction = begin(&mut conn);
     let job = order(&transaction, 7);
-    let first = queue.push_in(&transaction, &[job.clone()], Some(&token)).unwrap();
+    let first = queue.push_in(&transaction, from_ref(&job), Some(&token)).unwrap();
 
     let more = [job.clone(), NewJob::new("8")];
     let message = refusal(queue.push_in(&transaction, &more, Some(&token)));
