@@ -4,7 +4,10 @@ use std::future::pending;
 
 use relq_core::{environment::Environment, limits::MAX_DURATION};
 
-use crate::{Cancellation, Failure, Handler, JobContext, settings::Settings};
+use crate::{
+    Cancellation, Failure, Handler, JobContext, readiness::Unstarted,
+    settings::Settings,
+};
 
 /// How an attempt ended.
 pub(crate) enum Ended {
@@ -25,16 +28,16 @@ pub(crate) struct Program<H> {
 impl<H: Handler> Program<H> {
     /// Runs the handler until it ends. Drops its future earlier if its time limit
     /// passes, or if the grace time passes after it was asked to stop.
-    pub(crate) async fn attempt(&self, job: JobContext) -> Ended {
+    pub(crate) async fn attempt(&self, job: JobContext, unstarted: Unstarted) -> Ended {
         tokio::select! {
             biased;
-            ended = self.work(&job) => ended,
+            ended = self.work(&job, unstarted) => ended,
             failure = self.time_out(&job) => Ended::Answered(Err(failure)),
             failure = self.patience(&job) => Ended::Answered(Err(failure)),
         }
     }
 
-    async fn work(&self, job: &JobContext) -> Ended {
+    async fn work(&self, job: &JobContext, unstarted: Unstarted) -> Ended {
         if !self.may_start(job) {
             return Ended::NotStarted;
         }
@@ -48,7 +51,9 @@ impl<H: Handler> Program<H> {
                 answer => return Ended::Answered(answer.map(|_is_done| ())),
             }
         }
-        Ended::Answered(self.handler.handle(job.clone()).await)
+        let answer = self.handler.handle(job.clone());
+        drop(unstarted);
+        Ended::Answered(answer.await)
     }
 
     /// Whether the handler may start, because the lease has surely not expired. While
@@ -90,6 +95,7 @@ mod tests {
     use relq_core::{Delivery, JobId, Receipt};
 
     use super::*;
+    use crate::readiness::Readiness;
 
     /// A handler may have passed its token to another task, which ends only by the
     /// token.
@@ -102,7 +108,8 @@ mod tests {
         let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
         let token = job.token();
 
-        let ended = Program { handler, settings }.attempt(job.clone()).await;
+        let unstarted = Readiness::default().unstarted();
+        let ended = Program { handler, settings }.attempt(job.clone(), unstarted).await;
 
         assert!(matches!(ended, Ended::Answered(Err(_))), "the attempt failed");
         assert_eq!(job.cancellation(), Some(Cancellation::TimedOut), "the reason");

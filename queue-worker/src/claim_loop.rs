@@ -107,6 +107,7 @@ impl<H: Handler> ClaimLoop<H> {
         &mut self,
         shutdown: &mut Shutdown,
     ) -> Result<(), WorkerError> {
+        let readiness = self.slots.readiness();
         loop {
             self.send_calls();
             tokio::select! {
@@ -137,6 +138,7 @@ impl<H: Handler> ClaimLoop<H> {
                         self.more_ended();
                     }
                 }
+                ready = readiness.changed() => ready?,
                 () = self.claiming.pause_over() => {}
                 () = self.settling.backoff.pause_over() => {}
                 () = &mut self.patrol => self.time_out_calls()?,
@@ -226,8 +228,8 @@ impl<H: Handler> ClaimLoop<H> {
         half.min(max_jobs_per_call)
     }
 
-    /// How many jobs may be claimed now. Each claimed job has a free slot before the
-    /// claim, so that no lease runs while its job waits for a slot.
+    /// How many jobs may be claimed now. Each claimed job has a free slot, and a handler
+    /// that is ready for it, before the claim. So no lease runs while its job waits.
     fn room(&self) -> Option<NonZeroU32> {
         let is_held_up = self.calls.is_waiting() || self.claiming.is_pausing();
         if self.phase == ClaimPhase::Stopping || is_held_up || self.cannot_settle() {
@@ -237,7 +239,8 @@ impl<H: Handler> ClaimLoop<H> {
         let free = most.saturating_sub(self.slots.running() + self.calls.asked());
         let free = free.min(self.room_beside_unsettled());
         let free = u32::try_from(free).unwrap_or(u32::MAX);
-        NonZeroU32::new(free.min(self.calls.max_jobs_per_call().get()))
+        let free = NonZeroU32::new(free.min(self.calls.max_jobs_per_call().get()))?;
+        self.slots.ready_for(free, self.calls.asked())
     }
 
     /// How many jobs the worker may claim so that it holds at most [`HELD_PER_SLOT`] jobs

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::Failure;
+
 /// A setting is invalid. The worker sent nothing to the queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} {reason}")]
@@ -55,6 +57,10 @@ pub enum WorkerError {
     /// are settled.
     #[error("the queue is paused")]
     Paused,
+    /// The handler will never be ready for jobs again: a service of tower has failed in
+    /// its `poll_ready`. The worker stopped hard. Start the process again.
+    #[error("the handler cannot become ready for jobs: {0}")]
+    NotReady(Failure),
     /// The thread for heartbeats, or its runtime, cannot be started.
     #[error("the heartbeat thread cannot be started")]
     Heartbeat(#[source] io::Error),

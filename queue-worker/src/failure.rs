@@ -72,6 +72,20 @@ impl Failure {
         Self::new(Then::Postpone(delay.min(MAX_DURATION)), message)
     }
 
+    /// The failure as an error, for code between a handler and its worker that passes
+    /// errors on, such as the layers of tower. The error converts back into the same
+    /// failure.
+    ///
+    /// ```
+    /// use relq_worker::Failure;
+    ///
+    /// let error = Failure::dead("no such address").into_error();
+    /// assert_eq!(Failure::from(error), Failure::dead("no such address"));
+    /// ```
+    pub fn into_error(self) -> BoxError {
+        Box::new(FailureError(self))
+    }
+
     /// The text that says why the attempt failed, or why the job was not run.
     pub fn message(&self) -> &str {
         &self.message
@@ -99,9 +113,18 @@ impl fmt::Display for Failure {
 
 impl<E: Into<BoxError>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::retry(with_causes(&*error.into()))
+        match error.into().downcast::<FailureError>() {
+            Ok(failure) => failure.0,
+            Err(error) => Self::retry(with_causes(&*error)),
+        }
     }
 }
+
+/// A failure as an error. [`Failure`] itself cannot be one, because every error converts
+/// into a failure.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct FailureError(Failure);
 
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut message = error.to_string();

@@ -1,6 +1,6 @@
 //! The trait for the application's code that a worker runs on each job.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, task::Context, time::Duration};
 
 use crate::{Failure, JobContext, RetryPolicy};
 
@@ -19,6 +19,26 @@ pub trait Handler: Send + Sync + 'static {
         &self,
         job: JobContext,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Makes the handler ready for `jobs` jobs, and returns for how many of them it is
+    /// ready. The worker calls this before each claim, and claims no more. `jobs` counts
+    /// the jobs that the worker wants to claim, those that its pending claims may return,
+    /// and those that it holds and has not passed to [`handle`](Self::handle) yet. Their
+    /// number falls when a claim returns fewer jobs: the handler then stays ready.
+    ///
+    /// If the handler is ready for fewer, it wakes `context` when it may be ready for
+    /// more. By default a handler is always ready.
+    ///
+    /// # Errors
+    /// When the handler will never be ready again. The worker then stops hard, and ends
+    /// with [`WorkerError::NotReady`](crate::WorkerError::NotReady).
+    fn ready_for(
+        &self,
+        jobs: usize,
+        _context: &mut Context<'_>,
+    ) -> Result<usize, Failure> {
+        Ok(jobs)
+    }
 
     /// How long one attempt at `job` may take. The default is `None`, for the
     /// [time-out of the worker](crate::Worker::timeout). A longer time than

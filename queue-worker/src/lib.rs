@@ -20,7 +20,8 @@
 //! # }
 //! ```
 //!
-//! With the feature `json`, a [`Router`] runs a handler for each kind of job.
+//! With the feature `json`, a [`Router`] runs a handler for each kind of job. With the
+//! feature `tower`, [`layered`] puts layers of tower around a handler.
 //!
 //! # What runs
 //!
@@ -77,9 +78,12 @@ mod lease_clock;
 pub mod observer;
 mod observers;
 mod progress;
+mod readiness;
 mod reaper;
 mod retry;
 mod run;
+#[cfg(feature = "tower")]
+mod service;
 mod settings;
 mod settling;
 mod shutdown;
@@ -105,6 +109,8 @@ pub use kinds::{
 pub use progress::{Progress, Summary};
 pub use relq_core::limits::MAX_ERROR_BYTES;
 pub use retry::RetryPolicy;
+#[cfg(feature = "tower")]
+pub use service::{HandlerService, ServiceHandler, SharedService, layered, service};
 pub use settings::{
     DEFAULT_CONCURRENCY, DEFAULT_GIVE_UP_AFTER, DEFAULT_GRACE, DEFAULT_LEASE,
     LONGEST_REAP_INTERVAL, LONGEST_WAIT, SHORTEST_REAP_INTERVAL,

@@ -1,6 +1,6 @@
 //! The slots of a worker: one for each handler that may run at once.
 
-use std::{collections::HashMap, future::pending, sync::Arc};
+use std::{collections::HashMap, future::pending, num::NonZeroU32, sync::Arc};
 
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::Instrument;
@@ -8,6 +8,7 @@ use tracing::Instrument;
 use crate::{
     Cancellation, Failure, Handler, JobContext, RetryPolicy,
     attempt::{Ended, Program},
+    readiness::Readiness,
 };
 
 /// The running handlers, each on a task, and the number of free slots. Dropping this
@@ -17,6 +18,7 @@ pub(crate) struct Slots<H> {
     program: Arc<Program<H>>,
     tasks: JoinSet<Ended>,
     jobs: HashMap<Id, JobContext>,
+    readiness: Readiness,
 }
 
 impl<H: Handler> Slots<H> {
@@ -28,6 +30,7 @@ impl<H: Handler> Slots<H> {
             program: Arc::new(program),
             tasks: JoinSet::new(),
             jobs: HashMap::new(),
+            readiness: Readiness::default(),
         }
     }
 
@@ -47,11 +50,27 @@ impl<H: Handler> Slots<H> {
         self.jobs.is_empty()
     }
 
+    /// For how many of `wanted` further jobs the handler is ready. Pending claims may
+    /// return `asked` other jobs.
+    pub(crate) fn ready_for(
+        &self,
+        wanted: NonZeroU32,
+        asked: usize,
+    ) -> Option<NonZeroU32> {
+        self.readiness.room(&self.program.handler, wanted, asked)
+    }
+
+    /// The readiness of the handler, by which the claim loop waits for a change.
+    pub(crate) fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
     pub(crate) fn start(&mut self, job: JobContext) {
         let program = Arc::clone(&self.program);
         let running = job.clone();
         let span = tracing::info_span!("job", id = %job.id(), attempt = job.attempt());
-        let attempt = async move { program.attempt(running).await };
+        let unstarted = self.readiness.unstarted();
+        let attempt = async move { program.attempt(running, unstarted).await };
         let task = self.tasks.spawn(attempt.instrument(span));
         self.jobs.insert(task.id(), job);
         self.count_running();

@@ -17,6 +17,7 @@ mod outcomes;
 mod settings;
 mod shutdown;
 mod slots;
+mod tower;
 mod until_empty;
 
 /// Defines a test for each of the given functions, on one backend.
@@ -153,5 +154,22 @@ mod events {
         metrics:
             metrics_are_those_that_are_documented,
             jobs_of_a_dropped_worker_leave_the_gauge;
+    }
+}
+
+// What layers do does not depend on the backend.
+mod layers {
+    on_a_backend! {
+        sqlite: tower:
+            timeout_of_a_layer_is_a_failure_that_is_retried,
+            concurrency_limit_bounds_the_claims,
+            rate_limit_leaves_jobs_to_others,
+            shed_job_is_postponed,
+            job_that_a_limit_admits_is_not_shed,
+            caught_panic_is_a_failure_of_the_layer,
+            options_of_a_layered_router_hold,
+            service_of_a_router_is_ready_before_the_claim,
+            job_that_is_not_passed_on_keeps_the_service_ready,
+            service_that_fails_ends_the_worker;
     }
 }

@@ -1,6 +1,9 @@
 //! The handlers of a router, with their types erased.
 
-use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::Future, marker::PhantomData, pin::Pin, sync::Arc, task::Context,
+    time::Duration,
+};
 
 use crate::{Failure, Handler, Job, JobContext, JobHandler, RetryPolicy};
 
@@ -12,6 +15,12 @@ pub(super) type Attempt<'a> =
 /// application.
 pub(super) trait Route<S>: Send + Sync {
     fn handle<'a>(&'a self, job: JobContext, state: &'a S) -> Attempt<'a>;
+
+    fn ready_for(
+        &self,
+        jobs: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, Failure>;
 
     fn timeout(&self, job: &JobContext) -> Option<Duration>;
 
@@ -40,6 +49,14 @@ impl<S: Sync, Arguments, H: JobHandler<Arguments, S>> Route<S>
         })
     }
 
+    fn ready_for(
+        &self,
+        jobs: usize,
+        _context: &mut Context<'_>,
+    ) -> Result<usize, Failure> {
+        Ok(jobs)
+    }
+
     fn timeout(&self, _job: &JobContext) -> Option<Duration> {
         H::Job::timeout()
     }
@@ -64,6 +81,14 @@ impl<S, H: Handler> Route<S> for RawRoute<H> {
         Box::pin(self.0.handle(job))
     }
 
+    fn ready_for(
+        &self,
+        jobs: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, Failure> {
+        self.0.ready_for(jobs, context)
+    }
+
     fn timeout(&self, job: &JobContext) -> Option<Duration> {
         self.0.timeout(job)
     }
@@ -82,6 +107,14 @@ pub(super) struct StatefulRoute<S> {
 impl<S: Send + Sync> Route<()> for StatefulRoute<S> {
     fn handle<'a>(&'a self, job: JobContext, _state: &'a ()) -> Attempt<'a> {
         self.route.handle(job, &self.state)
+    }
+
+    fn ready_for(
+        &self,
+        jobs: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, Failure> {
+        self.route.ready_for(jobs, context)
     }
 
     fn timeout(&self, job: &JobContext) -> Option<Duration> {

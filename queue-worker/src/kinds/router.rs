@@ -1,6 +1,6 @@
 //! The handler that runs the handler of each job's kind.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, task::Context, time::Duration};
 
 use crate::{
     DEFAULT_PAUSED_DELAY, Failure, Handler, Job, JobContext, JobHandler, KIND_HEADER,
@@ -213,6 +213,16 @@ impl Handler for Router {
             Some(route) => route.handle(job, &()).await,
             None => Err(self.without_handler(&job)),
         }
+    }
+
+    /// A claim may return a job of any kind, so the handler of jobs without a kind must
+    /// be ready for each of them. The other handlers are functions, which always are.
+    fn ready_for(
+        &self,
+        jobs: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, Failure> {
+        self.raw.as_ref().map_or(Ok(jobs), |raw| raw.ready_for(jobs, context))
     }
 
     fn timeout(&self, job: &JobContext) -> Option<Duration> {

@@ -1,0 +1,214 @@
+//! A service as a handler.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::{Future, poll_fn},
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tower_service::Service;
+
+use crate::{Failure, Handler, HandlerService, JobContext, RetryPolicy};
+
+/// Makes a [`Handler`] of a service of tower.
+///
+/// Before a claim, the worker makes a clone of the service ready for each job, by
+/// `poll_ready`, and it claims no more jobs than it has ready clones. So a service that is
+/// not ready, for example because a limit is reached, leaves the jobs to other workers. A
+/// service that is not `Clone` becomes so by [`SharedService`](crate::SharedService).
+///
+/// * A worker keeps its ready clones while no job is there. Two workers that share one
+///   limit, such as tower's `GlobalConcurrencyLimit`, so keep it from each other: give
+///   each a limit of its own.
+/// * An error of the service is a failed attempt, as an error of a handler is. Map it to
+///   another [`Failure`] with tower's `map_err`: an error that means that the job was not
+///   run, such as tower's `Overloaded`, should [postpone](Failure::postpone) the job.
+/// * An error of `poll_ready` ends the worker with
+///   [`WorkerError::NotReady`](crate::WorkerError::NotReady): by the rules of tower, such
+///   a service is never ready again.
+/// * The time-out and the retries are those of the worker.
+///
+/// ```
+/// use std::time::Duration;
+/// use relq_worker::{Failure, JobContext, service};
+/// use tower::{BoxError, ServiceBuilder, load_shed::error::Overloaded, service_fn};
+///
+/// async fn send(job: JobContext) -> Result<(), BoxError> {
+///     Ok(())
+/// }
+///
+/// let handler = service(
+///     ServiceBuilder::new()
+///         .map_err(|error: BoxError| match error.is::<Overloaded>() {
+///             true => Failure::postpone(Duration::from_secs(5), "overloaded"),
+///             false => error.into(),
+///         })
+///         .load_shed()
+///         .concurrency_limit(4)
+///         .service(service_fn(send)),
+/// );
+/// ```
+pub fn service<S>(service: S) -> ServiceHandler<S>
+where
+    S: Service<JobContext, Response = ()> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<Failure>,
+{
+    ServiceHandler { clones: Mutex::new(Clones::of(service)), options: None }
+}
+
+/// Puts layers of tower around `handler`, for example a [`Router`](crate::Router).
+///
+/// `layers` receives the handler as a service and returns the service that the worker
+/// calls, for which all of [`service`] holds. The time-outs and the retry policies of
+/// `handler` still hold; a time-out includes the time in the layers.
+///
+/// ```
+/// use std::time::Duration;
+/// use relq_worker::{Failure, JobContext, layered};
+/// use tower::ServiceBuilder;
+///
+/// async fn send(job: JobContext) -> Result<(), Failure> {
+///     Ok(())
+/// }
+///
+/// let handler = layered(send, |service| {
+///     ServiceBuilder::new()
+///         .concurrency_limit(4)
+///         .timeout(Duration::from_secs(30))
+///         .service(service)
+/// });
+/// ```
+pub fn layered<H, S>(
+    handler: H,
+    layers: impl FnOnce(HandlerService<H>) -> S,
+) -> ServiceHandler<S>
+where
+    H: Handler,
+    S: Service<JobContext, Response = ()> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<Failure>,
+{
+    let inner = HandlerService::new(handler);
+    let options: Arc<dyn JobOptions> = Arc::clone(&inner.0) as _;
+    ServiceHandler { options: Some(options), ..service(layers(inner)) }
+}
+
+/// A [`Handler`] that calls a service of tower. [`service`] and [`layered`] make it.
+pub struct ServiceHandler<S> {
+    clones: Mutex<Clones<S>>,
+    /// The handler behind the layers, which has the options of each job.
+    options: Option<Arc<dyn JobOptions>>,
+}
+
+/// The clones of a service that are not called yet.
+struct Clones<S> {
+    original: S,
+    /// The oldest is called first. A clone of `LoadShed` may wait for a limit here, and the
+    /// oldest is the first to get it.
+    ready: VecDeque<S>,
+    /// The clone that becomes ready next. One clone waits at a time, so that a worker with
+    /// many slots does not poll a clone for each again and again.
+    waiting: Option<S>,
+}
+
+/// What a handler says about a job without running it.
+trait JobOptions: Send + Sync {
+    fn timeout(&self, job: &JobContext) -> Option<Duration>;
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy>;
+}
+
+impl<S> Handler for ServiceHandler<S>
+where
+    S: Service<JobContext, Response = ()> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<Failure>,
+{
+    fn handle(
+        &self,
+        job: JobContext,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        let mut service = self.lock(Clones::take);
+        async move {
+            // The clone is ready, unless the caller is not a worker. It is polled again,
+            // because a layer may have changed its mind: tower's `LoadShed` decides here
+            // whether it sheds.
+            let ready = poll_fn(|context| service.poll_ready(context)).await;
+            ready.map_err(Into::into)?;
+            let response = service.call(job);
+            drop(service);
+            response.await.map_err(Into::into)
+        }
+    }
+
+    fn ready_for(
+        &self,
+        jobs: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, Failure> {
+        self.lock(|clones| clones.ready_for(jobs, context)).map_err(Into::into)
+    }
+
+    fn timeout(&self, job: &JobContext) -> Option<Duration> {
+        self.options.as_ref()?.timeout(job)
+    }
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy> {
+        self.options.as_ref()?.retry_policy(job)
+    }
+}
+
+impl<S> ServiceHandler<S> {
+    fn lock<T>(&self, action: impl FnOnce(&mut Clones<S>) -> T) -> T {
+        action(&mut self.clones.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<S: Service<JobContext> + Clone> Clones<S> {
+    fn of(original: S) -> Self {
+        Self { original, ready: VecDeque::new(), waiting: None }
+    }
+
+    fn take(&mut self) -> S {
+        self.ready.pop_front().unwrap_or_else(|| self.original.clone())
+    }
+
+    fn ready_for(
+        &mut self,
+        jobs: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, S::Error> {
+        while self.ready.len() < jobs {
+            let next = self.waiting.take();
+            let mut next = next.unwrap_or_else(|| self.original.clone());
+            match next.poll_ready(context)? {
+                Poll::Ready(()) => self.ready.push_back(next),
+                Poll::Pending => {
+                    self.waiting = Some(next);
+                    break;
+                }
+            }
+        }
+        Ok(self.ready.len())
+    }
+}
+
+impl<H: Handler> JobOptions for H {
+    fn timeout(&self, job: &JobContext) -> Option<Duration> {
+        Handler::timeout(self, job)
+    }
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy> {
+        Handler::retry_policy(self, job)
+    }
+}
+
+impl<S> fmt::Debug for ServiceHandler<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceHandler").finish_non_exhaustive()
+    }
+}

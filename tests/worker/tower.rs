@@ -1,0 +1,299 @@
+//! Tests of handlers behind layers of tower: a service is ready before the claim, and its
+//! errors are the results of attempts.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use relq::{
+    NewJob, ReliableQueueExt,
+    worker::{
+        Failure, Handler, HandlerService, Job, JobContext, RetryPolicy, Router,
+        SharedService, WorkerError, layered, service,
+    },
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tower::{
+    BoxError, Service, ServiceBuilder, load_shed::error::Overloaded, service_fn,
+};
+
+use crate::fixture::{Fixture, Running, eventually};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn succeed(_: JobContext) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// A handler whose jobs run until `released` has a permit for each.
+fn until_released(released: &Arc<Semaphore>) -> impl Handler {
+    let released = Arc::clone(released);
+    move |_: JobContext| {
+        let released = Arc::clone(&released);
+        async move {
+            released.acquire().await?.forget();
+            Ok::<_, Failure>(())
+        }
+    }
+}
+
+/// A layer's time-out drops the handler, and its error is kept like that of a handler.
+pub(crate) async fn timeout_of_a_layer_is_a_failure_that_is_retried(fixture: Fixture) {
+    fixture.push("slow once").await;
+    fixture.push(NewJob::new("slow").max_attempts(1.try_into().unwrap())).await;
+    let handler = async |job: JobContext| {
+        if !job.is_redelivery() {
+            pending::<()>().await;
+        }
+        Ok::<_, Failure>(())
+    };
+
+    let worker = fixture.start(layered(handler, |inner| {
+        ServiceBuilder::new().timeout(Duration::from_millis(20)).service(inner)
+    }));
+    worker.until(|summary| (summary.done, summary.dead) == (1, 1)).await;
+    worker.stop().await;
+
+    let dead = fixture.dead().await;
+    assert_eq!(dead[0].last_error.as_deref(), Some("request timed out"));
+}
+
+/// A worker claims no job that its service would not run at once: another worker gets it.
+pub(crate) async fn concurrency_limit_bounds_the_claims(fixture: Fixture) {
+    fixture.push_many(20).await;
+    let released = Arc::new(Semaphore::new(0));
+    let limited = layered(until_released(&released), |inner| {
+        ServiceBuilder::new().concurrency_limit(3).service(inner)
+    });
+
+    let limited = fixture.start(limited);
+    limited.until_running(3).await;
+    let other = fixture.start(succeed);
+    fixture.until(|stats| stats.finished == 17).await;
+    assert_eq!((fixture.stats().await.leased, fixture.stats().await.ready), (3, 0));
+    other.stop().await;
+
+    // The service is ready again after each job.
+    released.add_permits(100);
+    fixture.push_many(50).await;
+    fixture.until(|stats| stats.finished == 70).await;
+    assert_eq!(limited.stop().await.done, 53);
+}
+
+/// While a rate limit is used up, the worker claims nothing: another worker gets the jobs.
+pub(crate) async fn rate_limit_leaves_jobs_to_others(fixture: Fixture) {
+    fixture.push_many(10).await;
+    let limited = layered(succeed, |inner| {
+        ServiceBuilder::new()
+            .layer_fn(SharedService::new)
+            .rate_limit(2, HOUR)
+            .service(inner)
+    });
+
+    let limited = fixture.start(limited);
+    fixture.until(|stats| stats.finished == 2).await;
+    let other = fixture.start(succeed);
+    fixture.until(|stats| stats.finished == 10).await;
+
+    assert_eq!(other.stop().await.done, 8);
+    assert_eq!(limited.stop().await.done, 2);
+}
+
+/// A service that sheds, with errors that postpone.
+fn shedding(
+    inner: HandlerService<impl Handler>,
+) -> impl Service<JobContext, Response = (), Error = Failure, Future: Send> + Clone + Send
+{
+    let postpone = |error: BoxError| match error.is::<Overloaded>() {
+        true => Failure::postpone(Duration::from_millis(20), "overloaded"),
+        false => error.into(),
+    };
+    ServiceBuilder::new()
+        .map_err(postpone)
+        .load_shed()
+        .concurrency_limit(1)
+        .service(inner)
+}
+
+/// A job that a layer sheds can be postponed, so that no attempt counts (R26).
+pub(crate) async fn shed_job_is_postponed(fixture: Fixture) {
+    let once =
+        |name: &str| NewJob::new(name.to_owned()).max_attempts(1.try_into().unwrap());
+    fixture.push(once("first")).await;
+    fixture.push(once("second")).await;
+    let released = Arc::new(Semaphore::new(0));
+
+    let worker = fixture.start(layered(until_released(&released), shedding));
+    worker.until(|summary| summary.postponed > 0).await;
+    released.add_permits(2);
+    worker.until(|summary| summary.done == 2).await;
+
+    assert_eq!(worker.stop().await.dead, 0);
+}
+
+/// The clone that holds the permit of a limit is called first.
+pub(crate) async fn job_that_a_limit_admits_is_not_shed(fixture: Fixture) {
+    let worker = fixture.start(layered(succeed, shedding));
+    for done in 1..=20 {
+        fixture.push("alone").await;
+        fixture.until(|stats| stats.finished == done).await;
+    }
+
+    assert_eq!(worker.stop().await.postponed, 0);
+}
+
+/// A layer may turn a panic into a failure of its own choice.
+pub(crate) async fn caught_panic_is_a_failure_of_the_layer(fixture: Fixture) {
+    fixture.push("job").await;
+    let handler = async |_: JobContext| -> Result<(), Failure> { panic!("oh no") };
+
+    let worker = fixture.start(layered(handler, |inner| {
+        service_fn(move |job| {
+            let response = tokio::spawn(inner.clone().call(job));
+            async {
+                let caught = |_| Failure::dead("caught").into_error();
+                response.await.map_err(caught).flatten()
+            }
+        })
+    }));
+    worker.until(|summary| summary.dead == 1).await;
+    worker.stop().await;
+
+    assert_eq!(fixture.dead().await[0].last_error.as_deref(), Some("caught"));
+}
+
+#[derive(Serialize, Deserialize)]
+struct Endless;
+
+impl Job for Endless {
+    const KIND: &'static str = "endless";
+
+    fn timeout() -> Option<Duration> {
+        Some(Duration::from_millis(20))
+    }
+
+    fn retry_policy() -> Option<RetryPolicy> {
+        RetryPolicy::exponential(HOUR, HOUR)
+            .and_then(|policy| policy.at_least(HOUR))
+            .ok()
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Hopeless;
+
+impl Job for Hopeless {
+    const KIND: &'static str = "hopeless";
+}
+
+/// The time-out and the retries of a kind hold behind layers, and a handler's failure
+/// passes through them unchanged.
+pub(crate) async fn options_of_a_layered_router_hold(fixture: Fixture) {
+    let router: Router = Router::new()
+        .job(async |_: Endless| pending::<Result<(), Failure>>().await)
+        .job(async |_: Hopeless| Err::<(), _>(Failure::dead("hopeless")));
+    fixture.push(Endless.to_new_job().unwrap()).await;
+    fixture.push(Hopeless.to_new_job().unwrap()).await;
+
+    let worker = fixture.start(layered(router, |inner| {
+        ServiceBuilder::new().concurrency_limit(2).timeout(HOUR).service(inner)
+    }));
+    worker.until(|summary| (summary.retried, summary.dead) == (1, 1)).await;
+    worker.stop().await;
+
+    assert_eq!(fixture.dead().await[0].last_error.as_deref(), Some("hopeless"));
+    assert_eq!(fixture.stats().await.scheduled, 1, "the retry waits for an hour");
+}
+
+/// A router is ready if its handler of jobs without a kind is.
+pub(crate) async fn service_of_a_router_is_ready_before_the_claim(fixture: Fixture) {
+    fixture.push_many(5).await;
+    let limited = ServiceBuilder::new()
+        .layer_fn(SharedService::new)
+        .rate_limit(1, HOUR)
+        .service(HandlerService::new(succeed));
+
+    let limited = fixture.start(Router::new().raw(service(limited)));
+    fixture.until(|stats| stats.finished == 1).await;
+    let other = fixture.start(succeed);
+    fixture.until(|stats| stats.finished == 5).await;
+
+    assert_eq!(other.stop().await.done, 4);
+    assert_eq!(limited.stop().await.done, 1);
+}
+
+/// A job that an already-done check acknowledges uses up no readiness.
+pub(crate) async fn job_that_is_not_passed_on_keeps_the_service_ready(
+    fixture: Fixture,
+) {
+    fixture.push_many(3).await;
+    let mut first_attempts = Vec::new();
+    while let Some(job) = fixture.claim_one().await {
+        first_attempts.push(job);
+    }
+    for job in &first_attempts {
+        fixture.queue.retry(&job.receipt, Duration::ZERO, "again").await.unwrap();
+    }
+    let limited = layered(succeed, |inner| {
+        ServiceBuilder::new()
+            .layer_fn(SharedService::new)
+            .rate_limit(1, HOUR)
+            .service(inner)
+    });
+    let worker = fixture.worker().already_done(async |_| Ok::<_, Failure>(true));
+
+    let worker = Running::start(worker, limited);
+    worker.until(|summary| summary.done == 3).await;
+    fixture.push("first attempt").await;
+    worker.until(|summary| summary.done == 4).await;
+    worker.stop().await;
+}
+
+/// A service that is ready for a number of jobs, and then fails.
+#[derive(Clone)]
+struct Failing(Arc<AtomicUsize>);
+
+impl Service<JobContext> for Failing {
+    type Response = ();
+    type Error = BoxError;
+    type Future = std::future::Ready<Result<(), BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match self.0.load(SeqCst) {
+            0 => Poll::Ready(Err("the pool is closed".into())),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn call(&mut self, _: JobContext) -> Self::Future {
+        self.0.fetch_sub(1, SeqCst);
+        std::future::ready(Ok(()))
+    }
+}
+
+/// A service that cannot become ready ends the worker, and the jobs stay in the queue.
+pub(crate) async fn service_that_fails_ends_the_worker(fixture: Fixture) {
+    let left = Arc::new(AtomicUsize::new(1));
+    let worker = fixture.worker().concurrency(1.try_into().unwrap());
+    let worker = Running::start(worker, service(Failing(Arc::clone(&left))));
+    fixture.push("job").await;
+    eventually(|| left.load(SeqCst) == 0).await;
+    fixture.push_many(3).await;
+
+    match worker.end().await {
+        Err(WorkerError::NotReady(failure)) => {
+            assert_eq!(failure.message(), "the pool is closed");
+        }
+        ended => panic!("{ended:?}"),
+    }
+    let stats = fixture.stats().await;
+    assert_eq!((stats.finished, stats.ready, stats.leased), (1, 3, 0));
+    assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
+}
