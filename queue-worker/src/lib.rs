@@ -88,6 +88,7 @@ mod settings;
 mod settling;
 mod shutdown;
 mod slots;
+mod span;
 mod timing;
 mod until_empty;
 mod worker;

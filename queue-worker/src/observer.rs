@@ -67,6 +67,11 @@ pub trait Observer: Send + Sync + 'static {
     /// Called when a claim has returned jobs, before any of them starts.
     fn claimed(&self, _event: &Claimed) {}
 
+    /// Called when the span of an attempt is created, before it is entered. Code that
+    /// exports spans can still set the parent of the span, as `relq-otel` does. Not called
+    /// if the subscriber of `tracing` does not want the span.
+    fn span_opened(&self, _event: &SpanOpened<'_>) {}
+
     /// Called when the attempt of a job starts, on the task of its handler: before the
     /// handler and before an [`already_done`](crate::Worker::already_done) check.
     fn started(&self, _event: &Started<'_>) {}
@@ -109,6 +114,18 @@ pub struct Claimed {
     pub jobs: usize,
     /// How long the claim took, which includes the time for which it waited for a job.
     pub took: Duration,
+}
+
+/// The span of an attempt was created. Its name is `job`, and its fields are the `id`, the
+/// `attempt` and the `kind` of the job. It also has the fields `otel.name` and `otel.kind`
+/// without values, which an observer may record.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct SpanOpened<'a> {
+    /// The job.
+    pub job: &'a JobContext,
+    /// The span. It is closed when the attempt has ended.
+    pub span: &'a tracing::Span,
 }
 
 /// The attempt of a job starts.

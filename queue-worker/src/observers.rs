@@ -16,7 +16,8 @@ use relq_core::{
 use crate::{
     JobContext, Progress,
     observer::{
-        Buried, CallFailed, Claimed, Ended, JobOutcome, LeaseLost, Observer, Started,
+        Buried, CallFailed, Claimed, Ended, JobOutcome, LeaseLost, Observer,
+        SpanOpened, Started,
     },
 };
 
@@ -58,6 +59,13 @@ impl Observers {
         if jobs > 0 {
             let took = now.saturating_sub(sent);
             self.tell(|observer| observer.claimed(&Claimed { jobs, took }));
+        }
+    }
+
+    /// Tells that the span of an attempt was created.
+    pub(crate) fn span_opened(&self, job: &JobContext, span: &tracing::Span) {
+        if !span.is_disabled() {
+            self.tell(|observer| observer.span_opened(&SpanOpened { job, span }));
         }
     }
 

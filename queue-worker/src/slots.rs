@@ -3,12 +3,13 @@
 use std::{collections::HashMap, future::pending, num::NonZeroU32, sync::Arc};
 
 use tokio::task::{Id, JoinError, JoinSet};
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::{
     Cancellation, Failure, Handler, JobContext, RetryPolicy,
     attempt::{Ended, Program},
     readiness::Readiness,
+    span,
 };
 
 /// The running handlers, each on a task, and the number of free slots. Dropping this
@@ -17,8 +18,13 @@ pub(crate) struct Slots<H> {
     capacity: usize,
     program: Arc<Program<H>>,
     tasks: JoinSet<Ended>,
-    jobs: HashMap<Id, JobContext>,
+    jobs: HashMap<Id, RunningJob>,
     readiness: Readiness,
+}
+
+struct RunningJob {
+    job: JobContext,
+    span: Span,
 }
 
 impl<H: Handler> Slots<H> {
@@ -68,11 +74,12 @@ impl<H: Handler> Slots<H> {
     pub(crate) fn start(&mut self, job: JobContext) {
         let program = Arc::clone(&self.program);
         let running = job.clone();
-        let span = tracing::info_span!("job", id = %job.id(), attempt = job.attempt());
+        let span = span::open(&job);
+        program.settings.observers.span_opened(&job, &span);
         let unstarted = self.readiness.unstarted();
         let attempt = async move { program.attempt(running, unstarted).await };
-        let task = self.tasks.spawn(attempt.instrument(span));
-        self.jobs.insert(task.id(), job);
+        let task = self.tasks.spawn(attempt.instrument(span.clone()));
+        self.jobs.insert(task.id(), RunningJob { job, span });
         self.count_running();
     }
 
@@ -105,14 +112,15 @@ impl<H: Handler> Slots<H> {
     /// Cancels the token of every running job, and drops every handler's future at its
     /// next `await`.
     pub(crate) fn cut_off(&mut self) {
-        self.jobs.values().for_each(|job| job.cancel(Cancellation::ShutDown));
+        let running = self.jobs.values();
+        running.for_each(|running| running.job.cancel(Cancellation::ShutDown));
         self.tasks.abort_all();
     }
 
     /// Removes and returns the jobs whose handlers still run after they were cut off.
     /// Such a handler blocks its thread and cannot be stopped.
     pub(crate) fn take_stuck(&mut self) -> Vec<JobContext> {
-        self.jobs.drain().map(|(_, job)| job).collect()
+        self.jobs.drain().map(|(_, running)| running.job).collect()
     }
 
     fn ended(
@@ -123,7 +131,10 @@ impl<H: Handler> Slots<H> {
             Ok((id, ended)) => (id, ended),
             Err(error) => (error.id(), without_answer(error)),
         };
-        let job = self.jobs.remove(&id)?;
+        let RunningJob { job, span } = self.jobs.remove(&id)?;
+        if let Ended::Answered(Err(failure)) = &ended {
+            span::failed(&span, failure);
+        }
         self.count_running();
         Some((job, ended))
     }

@@ -385,7 +385,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the shutdown cancels no token",
         promise: "unit slots::tests::a_cut_off_cancels_the_token_of_each_job: the reason",
         file: "slots.rs",
-        old: "        self.jobs.values().for_each(|job| job.cancel(Cancellation::ShutDown));\n",
+        old: "        running.for_each(|running| running.job.cancel(Cancellation::ShutDown));\n",
         new: "",
     },
     Mutant {
