@@ -84,6 +84,14 @@ pub mod metrics {
     pub use relq_metrics::*;
 }
 
+/// The trace of a job from its push to its attempts, for
+/// [OpenTelemetry](https://opentelemetry.io).
+#[cfg(feature = "otel")]
+pub mod otel {
+    #[doc(inline)]
+    pub use relq_otel::*;
+}
+
 /// One queue that consists of several queues, its parts, as `?partitions=3` in a URL on
 /// Redis opens it.
 #[cfg(feature = "redis")]
