@@ -40,7 +40,8 @@ macro_rules! page {
                     feature = "json",
                     feature = "push-in",
                     feature = "sqlite-unbundled",
-                    feature = "testing"
+                    feature = "testing",
+                    feature = "tower"
                 )
             ),
             doc = include_str!($file)
@@ -53,6 +54,7 @@ page!(choose, "guide/choose.md");
 page!(push, "guide/push.md");
 page!(work, "guide/work.md");
 page!(kinds, "guide/kinds.md");
+page!(layers, "guide/layers.md");
 page!(retry, "guide/retry.md");
 page!(unique, "guide/unique.md");
 page!(schedule, "guide/schedule.md");
