@@ -142,11 +142,11 @@ mod tests {
         let room =
             |asked| readiness.room(&ReadyFor(6), FIVE, asked).map(NonZeroU32::get);
 
-        assert_eq!((room(0), room(2), room(6)), (Some(5), Some(4), None));
+        assert_eq!((room(0), room(2), room(6)), (Some(5), Some(4), None), "asked");
         let unstarted = readiness.unstarted();
-        assert_eq!((room(2), room(5)), (Some(3), None));
+        assert_eq!((room(2), room(5)), (Some(3), None), "unstarted");
         drop(unstarted);
-        assert_eq!(room(2), Some(4));
+        assert_eq!(room(2), Some(4), "passed on");
     }
 
     /// The claim loop may wait for the readiness that a job has used until now.
@@ -159,8 +159,7 @@ mod tests {
 
         drop(unstarted);
 
-        assert!(
-            poll_once(readiness.changed()).await.is_some_and(|ready| ready.is_ok())
-        );
+        let changed = poll_once(readiness.changed()).await;
+        assert!(changed.is_some_and(|ready| ready.is_ok()), "the loop is woken");
     }
 }

@@ -170,6 +170,7 @@ mod layers {
             options_of_a_layered_router_hold,
             service_of_a_router_is_ready_before_the_claim,
             job_that_is_not_passed_on_keeps_the_service_ready,
-            service_that_fails_ends_the_worker;
+            service_that_fails_ends_the_worker,
+            service_that_fails_after_the_claim_counts_no_attempt;
     }
 }

@@ -278,22 +278,43 @@ impl Service<JobContext> for Failing {
     }
 }
 
-/// A service that cannot become ready ends the worker, and the jobs stay in the queue.
-pub(crate) async fn service_that_fails_ends_the_worker(fixture: Fixture) {
+/// Runs a worker whose service fails after one job, and returns the message of its error.
+async fn end_of_a_failing_service(fixture: &Fixture, slots: u32) -> String {
     let left = Arc::new(AtomicUsize::new(1));
-    let worker = fixture.worker().concurrency(1.try_into().unwrap());
+    let worker = fixture.worker().concurrency(slots.try_into().unwrap());
     let worker = Running::start(worker, service(Failing(Arc::clone(&left))));
     fixture.push("job").await;
     eventually(|| left.load(SeqCst) == 0).await;
     fixture.push_many(3).await;
-
     match worker.end().await {
-        Err(WorkerError::NotReady(failure)) => {
-            assert_eq!(failure.message(), "the pool is closed");
-        }
+        Err(WorkerError::NotReady(failure)) => failure.message().to_owned(),
         ended => panic!("{ended:?}"),
     }
+}
+
+/// Asserts that one job is done, and that the others wait for their first attempt.
+async fn assert_three_wait(fixture: &Fixture) {
     let stats = fixture.stats().await;
     assert_eq!((stats.finished, stats.ready, stats.leased), (1, 3, 0));
-    assert_eq!(fixture.claim_one().await.unwrap().attempt(), 1);
+    while let Some(job) = fixture.claim_one().await {
+        assert_eq!(job.attempt(), 1);
+    }
+}
+
+/// A service that cannot become ready ends the worker, and the jobs stay in the queue.
+pub(crate) async fn service_that_fails_ends_the_worker(fixture: Fixture) {
+    let error = end_of_a_failing_service(&fixture, 1).await;
+
+    assert_eq!(error, "the pool is closed");
+    assert_three_wait(&fixture).await;
+}
+
+/// A service may fail after it was ready. Its jobs are not run, and no attempt counts.
+pub(crate) async fn service_that_fails_after_the_claim_counts_no_attempt(
+    fixture: Fixture,
+) {
+    let error = end_of_a_failing_service(&fixture, 16).await;
+
+    assert_eq!(error, "the pool is closed");
+    assert_three_wait(&fixture).await;
 }

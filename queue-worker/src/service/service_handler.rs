@@ -28,7 +28,8 @@ use crate::{Failure, Handler, HandlerService, JobContext, RetryPolicy};
 ///   run, such as tower's `Overloaded`, should [postpone](Failure::postpone) the job.
 /// * An error of `poll_ready` ends the worker with
 ///   [`WorkerError::NotReady`](crate::WorkerError::NotReady): by the rules of tower, such
-///   a service is never ready again.
+///   a service is never ready again. Jobs that it has not run wait for another worker, and
+///   no attempt is counted.
 /// * The time-out and the retries are those of the worker.
 ///
 /// ```
@@ -113,6 +114,8 @@ struct Clones<S> {
     /// The clone that becomes ready next. One clone waits at a time, so that a worker with
     /// many slots does not poll a clone for each again and again.
     waiting: Option<S>,
+    /// Why a clone that was ready is not ready any more.
+    failure: Option<Failure>,
 }
 
 /// What a handler says about a job without running it.
@@ -135,10 +138,9 @@ where
         let mut service = self.lock(Clones::take);
         async move {
             // The clone is ready, unless the caller is not a worker. It is polled again,
-            // because a layer may have changed its mind: tower's `LoadShed` decides here
-            // whether it sheds.
+            // because time has passed: tower's `LoadShed` decides here whether it sheds.
             let ready = poll_fn(|context| service.poll_ready(context)).await;
-            ready.map_err(Into::into)?;
+            ready.map_err(|error| self.not_run(error.into()))?;
             let response = service.call(job);
             drop(service);
             response.await.map_err(Into::into)
@@ -150,7 +152,10 @@ where
         jobs: usize,
         context: &mut Context<'_>,
     ) -> Result<usize, Failure> {
-        self.lock(|clones| clones.ready_for(jobs, context)).map_err(Into::into)
+        self.lock(|clones| match clones.failure.clone() {
+            Some(failure) => Err(failure),
+            None => clones.ready_for(jobs, context).map_err(Into::into),
+        })
     }
 
     fn timeout(&self, job: &JobContext) -> Option<Duration> {
@@ -166,11 +171,19 @@ impl<S> ServiceHandler<S> {
     fn lock<T>(&self, action: impl FnOnce(&mut Clones<S>) -> T) -> T {
         action(&mut self.clones.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// Ends the worker at its next claim, because the service will not be ready again.
+    /// Returns the failure of a job that was not run, so that its attempt does not count.
+    fn not_run(&self, failure: Failure) -> Failure {
+        let words = format!("not run: {}", failure.message());
+        self.lock(|clones| clones.failure = Some(failure));
+        Failure::postpone(Duration::ZERO, words)
+    }
 }
 
 impl<S: Service<JobContext> + Clone> Clones<S> {
     fn of(original: S) -> Self {
-        Self { original, ready: VecDeque::new(), waiting: None }
+        Self { original, ready: VecDeque::new(), waiting: None, failure: None }
     }
 
     fn take(&mut self) -> S {

@@ -423,4 +423,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         old: "SettleCall { is_uncertain: true, ..call }",
         new: "SettleCall { is_uncertain: call.is_uncertain, ..call }",
     },
+    Mutant {
+        name: "claimed jobs use up no readiness",
+        promise: "unit readiness::tests::jobs_that_are_asked_for_or_not_started_use_up_the_readiness: asked",
+        file: "readiness.rs",
+        old: "asked.saturating_add(self.shared.unstarted.load(SeqCst))",
+        new: "(asked - asked).saturating_add(self.shared.unstarted.load(SeqCst))",
+    },
+    Mutant {
+        name: "jobs that are not started use up no readiness",
+        promise: "unit readiness::tests::jobs_that_are_asked_for_or_not_started_use_up_the_readiness: unstarted",
+        file: "readiness.rs",
+        old: "asked.saturating_add(self.shared.unstarted.load(SeqCst))",
+        new: "asked",
+    },
+    Mutant {
+        name: "a job that is passed on wakes nobody",
+        promise: "unit readiness::tests::a_job_that_is_passed_on_wakes_a_limited_worker: the loop is woken",
+        file: "readiness.rs",
+        old: "if self.0.is_limiting.load(SeqCst) {",
+        new: "if self.0.is_limiting.load(SeqCst) && false {",
+    },
 ];
