@@ -17,19 +17,22 @@ use tower_service::Service;
 ///
 /// ```
 /// use std::time::Duration;
-/// use relq_worker::{Failure, JobContext, SharedService, layered};
+/// use relq_worker::{Failure, Handler, JobContext, SharedService, layered};
 /// use tower::ServiceBuilder;
 ///
 /// async fn send(job: JobContext) -> Result<(), Failure> {
 ///     Ok(())
 /// }
 ///
-/// let handler = layered(send, |service| {
-///     ServiceBuilder::new()
-///         .layer_fn(SharedService::new)
-///         .rate_limit(100, Duration::from_secs(60))
-///         .service(service)
-/// });
+/// /// Call this on a tokio runtime, because the rate limit makes a timer.
+/// fn limited() -> impl Handler {
+///     layered(send, |service| {
+///         ServiceBuilder::new()
+///             .layer_fn(SharedService::new)
+///             .rate_limit(100, Duration::from_secs(60))
+///             .service(service)
+///     })
+/// }
 /// ```
 #[derive(Debug)]
 pub struct SharedService<S> {
