@@ -24,7 +24,7 @@ use crate::{
     error::{Effect, RetryAdvice},
     outcome::Pushed,
     unique::OnDuplicate,
-    worker::{Failure, JobContext, RetryPolicy, Worker, observer::Observer},
+    worker::{Failure, JobContext, Queues, RetryPolicy, Worker, observer::Observer},
 };
 
 /// Defines a module whose documentation is the given file. The examples in the file run

@@ -3,6 +3,7 @@
 mod batches;
 mod judge;
 mod own_queue;
+mod queues;
 mod record;
 mod report;
 mod show;
@@ -10,16 +11,13 @@ mod worker;
 mod worker_processes;
 
 use std::{
-    num::{NonZeroU16, NonZeroU32},
+    num::{NonZeroU8, NonZeroU16, NonZeroU32},
     path::Path,
     sync::Arc,
     time::Duration,
 };
 
-use relq::{
-    NewJob, Queue, QueueName, Stats, environment::Environment, error::RetryAdvice,
-    operator::Audit,
-};
+use relq::{NewJob, Stats, environment::Environment, error::RetryAdvice};
 use tempfile::TempDir;
 
 use crate::{
@@ -32,7 +30,8 @@ use crate::{
 };
 use batches::Batches;
 use judge::Judgement;
-use own_queue::{LOOK_EVERY, remove};
+use own_queue::LOOK_EVERY;
+use queues::DemoQueues;
 use report::Report;
 use show::Show;
 pub(crate) use worker::Args as WorkerArgs;
@@ -63,6 +62,10 @@ pub(crate) struct Args {
     /// How many worker processes run at once
     #[arg(long, value_name = "N", default_value = "4")]
     workers: NonZeroU16,
+
+    /// Spread the jobs over this many queues, all of which each worker serves
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "batches")]
+    queues: NonZeroU8,
 
     /// Make the jobs the pieces of two batches: a large one, and a small one that is
     /// submitted after it and more urgent. Each must complete once
@@ -110,11 +113,10 @@ fn choose_url(target: &Target, folder: &Path) -> CommandResult<String> {
     }
 }
 
-/// The settings and the queue of a running demo.
+/// The settings and the queues of a running demo.
 struct Demo {
     url: String,
-    name: QueueName,
-    queue: Arc<dyn Queue>,
+    queues: DemoQueues,
     jobs: u64,
     batches: Option<Batches>,
     environment: Environment,
@@ -129,28 +131,26 @@ impl Demo {
     ) -> CommandResult<Self> {
         let environment = Environment::default();
         let name = format!("relq-demo-{}", environment.random().text(12));
-        let name = QueueName::new(name).map_err(|error| {
-            Failure::Failed(format!("no name for a queue: {error}"))
-        })?;
-        let queue = relq::connect(&url, &name).await?;
+        let queues = DemoQueues::open(&url, &name, args.queues.get().into()).await?;
         let jobs = args.jobs.get().into();
         let batches = if args.batches {
             let size = (jobs, args.workers.get());
-            Some(Batches::new(Arc::clone(&queue), &url, &name, size).await?)
+            let (name, queue) = queues.first();
+            Some(Batches::new(Arc::clone(queue), &url, name, size).await?)
         } else {
             None
         };
-        Ok(Self { url, name, queue, jobs, batches, environment, interrupts })
+        Ok(Self { url, queues, jobs, batches, environment, interrupts })
     }
 
     async fn play(&self, args: &Args, folder: &Path) -> CommandResult<Report> {
-        let show = Show::start(self.jobs, &self.queue);
+        let show = Show::start(self.jobs, self.queues.first().1);
         self.push().await?;
         let clock = self.environment.clock();
         let began = clock.elapsed();
         let size = usize::from(args.workers.get());
         let mut worker_processes =
-            WorkerProcesses::start(size, &self.url, &self.name, folder)?;
+            WorkerProcesses::start(size, &self.url, self.queues.names(), folder)?;
         self.kill_until_empty(&mut worker_processes, &show).await?;
         let took = clock.elapsed() - began;
         let evidence = worker_processes.dismiss().await?;
@@ -165,13 +165,19 @@ impl Demo {
     }
 
     async fn push(&self) -> CommandResult {
-        let sender = Sender::new(self.queue.clone(), self.interrupts.clone());
+        let sender = |queue| Sender::new(Arc::clone(queue), self.interrupts.clone());
+        let first = self.queues.first().1;
         if let Some(batches) = &self.batches {
-            return batches.submit(&sender).await;
+            return batches.submit(&sender(first)).await;
         }
-        let batch = u64::from(self.queue.capabilities().limits.max_jobs_per_call.get());
+        let senders: Vec<_> = self.queues.queues().map(sender).collect();
+        let most = u64::from(first.capabilities().limits.max_jobs_per_call.get());
+        let batch = most.min(self.jobs.div_ceil(senders.len() as u64));
         let mut from = 0;
-        while from < self.jobs {
+        for sender in senders.iter().cycle() {
+            if from == self.jobs {
+                break;
+            }
             let to = self.jobs.min(from + batch);
             let jobs: Vec<_> = (from..to).map(|n| NewJob::new(n.to_string())).collect();
             let pushed = sender.send(&jobs).await;
@@ -182,7 +188,7 @@ impl Demo {
     }
 
     /// Kills a worker every few hundred milliseconds while jobs wait. Returns when the
-    /// queue has no job left.
+    /// queues have no job left.
     async fn kill_until_empty(
         &self,
         worker_processes: &mut WorkerProcesses,
@@ -210,10 +216,10 @@ impl Demo {
         }
     }
 
-    /// Reads the queue's statistics. `None` if the store is unavailable at the moment.
+    /// Reads the queues' statistics. `None` if the store is unavailable at the moment.
     /// Logs when the store goes away and when it works again, and not in between.
     async fn look(&self, is_away: &mut bool) -> CommandResult<Option<Stats>> {
-        match self.queue.stats().await {
+        match self.queues.stats().await {
             Ok(stats) => {
                 if std::mem::replace(is_away, false) {
                     tracing::warn!("the store works again");
@@ -237,17 +243,17 @@ impl Demo {
         least + (most - least).mul_f64(self.environment.random().fraction())
     }
 
-    /// Compares the queue's statistics with the workers' records. If they disagree,
+    /// Compares the queues' statistics with the workers' records. If they disagree,
     /// adds a problem to the judgement.
     async fn compare_with_queue(&self, judgement: &mut Judgement) -> CommandResult {
-        let stats = self.queue.stats().await?;
+        let stats = self.queues.stats().await?;
         if stats.finished != self.jobs || stats.dead != 0 {
             let Stats { finished, dead, .. } = stats;
             let problem =
                 format!("the queue counts {finished} finished and {dead} dead");
             judgement.problems.push(problem);
         }
-        let Audit { jobs, problems } = self.queue.audit().await?;
+        let (jobs, problems) = self.queues.audit().await?;
         if jobs != 0 {
             judgement.problems.push(format!("the audit finds {jobs} jobs left"));
         }
@@ -256,7 +262,7 @@ impl Demo {
     }
 
     async fn clean_up(&self) -> CommandResult {
-        remove(&self.url, &*self.queue, &self.name).await?;
+        self.queues.remove(&self.url).await?;
         match &self.batches {
             Some(batches) => batches.clean_up(&self.url).await,
             None => Ok(()),

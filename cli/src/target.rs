@@ -15,7 +15,7 @@ use crate::{
     store_url,
 };
 
-const QUEUE: &str = "RELQ_QUEUE";
+pub(crate) const QUEUE: &str = "RELQ_QUEUE";
 
 /// The options that name the store and the queue.
 #[derive(Args, Debug)]
@@ -40,14 +40,31 @@ pub(crate) struct Target {
 impl Target {
     /// Opens the queue. Creates a SQLite file that does not exist.
     pub(crate) async fn open(&self) -> CommandResult<Arc<dyn Queue>> {
-        Ok(relq::connect(&self.store.url()?, &self.queue).await?)
+        self.open_named(&self.queue).await
+    }
+
+    /// Opens the queue of this name in the store. Creates a SQLite file that does not
+    /// exist.
+    pub(crate) async fn open_named(
+        &self,
+        queue: &QueueName,
+    ) -> CommandResult<Arc<dyn Queue>> {
+        Ok(relq::connect(&self.store.url()?, queue).await?)
     }
 
     /// Opens the queue, and fails if its store does not exist. Otherwise a command that
     /// only reads, run in the wrong folder, would create an empty file and report
     /// zeros.
     pub(crate) async fn open_existing(&self) -> CommandResult<Arc<dyn Queue>> {
-        Ok(relq::connect_existing(&self.store.url()?, &self.queue).await?)
+        self.open_existing_named(&self.queue).await
+    }
+
+    /// Opens the queue of this name, and fails if the store does not exist.
+    pub(crate) async fn open_existing_named(
+        &self,
+        queue: &QueueName,
+    ) -> CommandResult<Arc<dyn Queue>> {
+        Ok(relq::connect_existing(&self.store.url()?, queue).await?)
     }
 
     /// The environment variables for a worker's command, so that a relq call inside the

@@ -9,16 +9,14 @@ mod guards;
 mod outcome;
 mod payload;
 mod program;
+mod queues;
 mod stderr_tail;
 mod whole_lines;
 
 use std::{ffi::OsString, num::NonZeroU32, sync::Arc, time::Duration};
 
-use relq::{
-    Queue, ReliableQueue,
-    worker::{
-        DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, Summary, Worker, WorkerError,
-    },
+use relq::worker::{
+    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, Summary, Worker, WorkerError,
 };
 use tokio::sync::Mutex;
 
@@ -36,6 +34,7 @@ pub(crate) use guard::{Args as GuardArgs, run as run_guard};
 use guards::Guards;
 use outcome::DeadBefore;
 use program::Program;
+use queues::{OpenQueues, ServedQueue, ServingOrder};
 
 /// Run a command on each job
 ///
@@ -59,6 +58,10 @@ use program::Program;
 /// password on the command line of relq itself, in --url, can be read by all users of
 /// the machine.
 ///
+/// With --serve, one worker serves several queues of the store, and --queue has no effect.
+/// The commands of all queues together are at most --concurrency. RELQ_QUEUE is the queue
+/// of the job.
+///
 /// The command runs in a process group of its own. The whole group gets SIGTERM, and is
 /// killed a second later, when the job's lease is lost, the job is cancelled, its time
 /// limit passes, or relq itself is killed with SIGKILL. On a hard stop it is killed at
@@ -80,6 +83,16 @@ pub(crate) struct Args {
     /// How many commands run at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CONCURRENCY)]
     concurrency: NonZeroU32,
+
+    /// Serve this queue instead of --queue; repeat it for each queue. While all have jobs,
+    /// the jobs that start are in proportion to the weights [default weight: 1]
+    #[arg(long, value_name = "NAME[=WEIGHT]")]
+    serve: Vec<ServedQueue>,
+
+    /// Serve the queues of --serve in their order: a queue gets a command only when the
+    /// queues before it have no ready job
+    #[arg(long, requires = "serve")]
+    strict: bool,
 
     /// Begin each line of output with the id of its job and a tab
     #[arg(long)]
@@ -133,7 +146,7 @@ for their time, or a signal stopped the worker. Jobs that were dead before do no
 impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let program = self.program()?;
-        let queue = self.open(target).await?;
+        let queues = self.open(target).await?;
         let interrupts = Interrupts::listen()?;
         let cannot_start = CannotStart::default();
         let command = Arc::new(JobCommand {
@@ -145,7 +158,7 @@ impl Args {
             guards: Arc::new(Guards::default()),
             shortage: Mutex::default(),
         });
-        let worker = self.worker(&queue, &interrupts);
+        let worker = self.worker(&queues, &interrupts);
         let worker = worker.halt_on(cannot_start.clone().told());
         let progress = worker.progress();
         let handler = move |job| {
@@ -154,10 +167,10 @@ impl Args {
         };
         let mut before = None;
         let ended = if self.until_empty {
-            before = Some(DeadBefore::of(&*queue).await?);
+            before = Some(DeadBefore::of(&queues).await?);
             let max_wait = self.max_wait.unwrap_or_default();
-            let operator = Arc::clone(&queue) as _;
-            Box::pin(worker.run_until_empty(operator, max_wait, handler)).await
+            let operators = queues.operators();
+            Box::pin(worker.run_until_all_empty(operators, max_wait, handler)).await
         } else {
             Box::pin(worker.run(handler)).await
         };
@@ -167,27 +180,42 @@ impl Args {
         if let Some(message) = cannot_start.message() {
             return Err(Failure::Failed(message));
         }
-        let summary = ended.map_err(|error| explain_worker(error, target))?;
+        let summary = ended.map_err(|error| explain_worker(error, &queues))?;
         match before {
-            Some(before) => before.judge(&*queue, summary.dead).await,
+            Some(before) => before.judge(&queues, summary.dead).await,
             None => Ok(()),
         }
     }
 
-    /// Opens the queue. A worker may start before the first producer, so it creates a
+    /// Opens the queues. A worker may start before the first producer, so it creates a
     /// store that does not exist. With --until-empty it does not: a store without jobs
     /// is probably the wrong one.
-    async fn open(&self, target: &Target) -> CommandResult<Arc<dyn Queue>> {
-        if self.until_empty {
-            return target.open_existing().await;
+    async fn open(&self, target: &Target) -> CommandResult<OpenQueues> {
+        if !self.until_empty {
+            say_missing_file(target)?;
         }
-        if let Some(file) = store_url::missing_file(&target.store.url()?) {
-            let file = file.display();
-            say(&format!(
-                "relq: {file} does not exist: the worker creates it and waits for jobs"
-            ));
+        let mut queues = Vec::new();
+        for served in self.served(target) {
+            let queue = if self.until_empty {
+                target.open_existing_named(&served.name).await?
+            } else {
+                target.open_named(&served.name).await?
+            };
+            queues.push((served, queue));
         }
-        target.open().await
+        Ok(OpenQueues::new(queues))
+    }
+
+    /// The queues of `--serve`, or else the queue of `--queue`.
+    fn served(&self, target: &Target) -> Vec<ServedQueue> {
+        if self.serve.is_empty() {
+            return vec![ServedQueue::of_weight_one(target.queue.clone())];
+        }
+        self.serve.clone()
+    }
+
+    fn order(&self) -> ServingOrder {
+        if self.strict { ServingOrder::Strict } else { ServingOrder::ByWeight }
     }
 
     fn output_lines(&self) -> OutputLines {
@@ -208,10 +236,10 @@ impl Args {
         Program::find(words)
     }
 
-    fn worker(&self, queue: &Arc<dyn Queue>, interrupts: &Interrupts) -> Worker {
+    fn worker(&self, queues: &OpenQueues, interrupts: &Interrupts) -> Worker {
         let (first, second) = (interrupts.clone(), interrupts.clone());
-        let queue_of_worker: Arc<dyn ReliableQueue> = Arc::clone(queue) as _;
-        Worker::new(queue_of_worker)
+        queues
+            .worker(self.order())
             .concurrency(self.concurrency)
             .lease(self.lease.unwrap_or(DEFAULT_LEASE))
             .stop_on(async move {
@@ -222,12 +250,19 @@ impl Args {
     }
 }
 
-fn explain_worker(error: WorkerError, target: &Target) -> Failure {
-    let queue = &target.queue;
+fn say_missing_file(target: &Target) -> CommandResult {
+    if let Some(file) = store_url::missing_file(&target.store.url()?) {
+        let file = file.display();
+        say(&format!(
+            "relq: {file} does not exist: the worker creates it and waits for jobs"
+        ));
+    }
+    Ok(())
+}
+
+fn explain_worker(error: WorkerError, queues: &OpenQueues) -> Failure {
     match error {
-        WorkerError::Paused => Failure::Failed(format!(
-            "the queue {queue} is paused: `relq resume --queue {queue}` lets it go on"
-        )),
+        WorkerError::Paused => Failure::Failed(queues.say_paused()),
         WorkerError::Claim(error) | WorkerError::Store(error) => {
             Failure::Failed(explain(&error))
         }

@@ -1,6 +1,6 @@
 //! Runs the handler on one job, within the time limit and the grace time.
 
-use std::future::pending;
+use std::{future::pending, sync::Arc};
 
 use relq_core::{environment::Environment, limits::MAX_DURATION};
 
@@ -19,9 +19,10 @@ pub(crate) enum Ended {
     CutOff,
 }
 
-/// The handler and the limits that all attempts of a worker share.
+/// The handler and the limits that all attempts on one queue share. The queues of a
+/// worker share the handler.
 pub(crate) struct Program<H> {
-    pub(crate) handler: H,
+    pub(crate) handler: Arc<H>,
     pub(crate) settings: Settings,
 }
 
@@ -103,7 +104,7 @@ mod tests {
     async fn the_time_limit_cancels_the_token() {
         let timeout = Some(Duration::from_millis(1));
         let settings = Settings { timeout, ..Settings::default() };
-        let handler = |_: JobContext| pending::<Result<(), Failure>>();
+        let handler = Arc::new(|_: JobContext| pending::<Result<(), Failure>>());
         let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
         let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
         let token = job.token();

@@ -31,6 +31,11 @@ pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 /// [`CALL_LIMIT`]. Then it gives up the call.
 pub(crate) const LAST_LOOK: Duration = Duration::from_secs(1);
 
+/// How long the slots of a claim stay reserved, if several queues share the slots. After
+/// this time the other queues use them, and the claim's jobs wait for others. A store
+/// that works replies much sooner.
+pub(crate) const OVERDUE_AFTER: Duration = Duration::from_millis(500);
+
 pub(crate) struct Calls {
     queue: Arc<dyn ReliableQueue>,
     under_way: Vec<Call>,
@@ -42,22 +47,32 @@ struct Call {
     settle_call: Option<SettleCall>,
     /// The most jobs that the call may return. `None` if it does not claim.
     asked: Option<NonZeroU32>,
+    /// How many slots are kept for the jobs that the call returns.
+    reserved: usize,
     sent: Sent,
+    /// Whether the call has no reply after [`OVERDUE_AFTER`]. Only a worker on several
+    /// queues checks this.
+    is_overdue: bool,
     /// Whether the last check found the call past its limit and without a reply.
     is_late: bool,
 }
 
-/// The reply to a call: the result of its settlements and the result of its claim. A
+/// The reply to a call: the results of its settlements, of its claim and of its wait. A
 /// result is `None` if the call did not ask for it.
+#[derive(Default)]
 struct Reply {
     settled: Option<Result<Vec<Settled>, Error>>,
     claimed: Option<Result<Vec<Delivery>, Error>>,
+    waited: Option<Result<(), Error>>,
 }
 
 /// A reply, together with the settlements and the time of its call.
 pub(crate) struct Answer {
     pub(crate) settled: Option<(SettleCall, Result<Vec<Settled>, Error>)>,
     pub(crate) claimed: Option<Result<Vec<Delivery>, Error>>,
+    pub(crate) waited: Option<Result<(), Error>>,
+    /// How many slots are kept for the claimed jobs.
+    pub(crate) reserved: usize,
     /// The time on the worker's clock at which the call was sent, and how long its
     /// claim could wait for a job.
     pub(crate) sent: Sent,
@@ -95,6 +110,31 @@ impl Calls {
         self.under_way.iter().filter_map(|call| call.asked).map(slots).sum()
     }
 
+    /// How many slots are kept for the jobs of all pending claims.
+    pub(crate) fn reserved(&self) -> usize {
+        self.under_way.iter().map(|call| call.reserved).sum()
+    }
+
+    /// Whether the store has left a call without a reply for [`OVERDUE_AFTER`].
+    pub(crate) fn is_any_overdue(&self) -> bool {
+        self.under_way.iter().any(|call| call.is_overdue)
+    }
+
+    /// When the next call is overdue.
+    pub(crate) fn next_overdue(&self) -> Option<Duration> {
+        let calls = self.under_way.iter().filter(|call| call.can_be_overdue());
+        calls.map(Call::overdue_at).min()
+    }
+
+    /// Gives up the slots of each call that is overdue by `now`.
+    pub(crate) fn notice_overdue(&mut self, now: Duration) {
+        for call in self.under_way.iter_mut().filter(|call| call.can_be_overdue()) {
+            if call.overdue_at() <= now {
+                (call.is_overdue, call.reserved) = (true, 0);
+            }
+        }
+    }
+
     /// How many settlements the pending calls carry.
     pub(crate) fn unsettled(&self) -> usize {
         let calls = self.under_way.iter().filter_map(|call| call.settle_call.as_ref());
@@ -108,18 +148,20 @@ impl Calls {
         now: Duration,
     ) {
         let sent = Sent { at: now, wait: Duration::ZERO };
-        let asked = Some(ask.max);
+        let (asked, ask_max) = (Some(ask.max), ask.max);
         let (queue, settlements) = (Arc::clone(&self.queue), settle_call.settlements());
         let reply = Box::pin(async move {
             let SettledAndClaimed { settled, claimed } =
                 queue.settle_and_claim(&settlements, &ask).await;
-            Reply { settled: Some(settled), claimed: Some(claimed) }
+            Reply { settled: Some(settled), claimed: Some(claimed), waited: None }
         });
         self.under_way.push(Call {
             reply,
             settle_call: Some(settle_call),
             asked,
+            reserved: slots(ask_max),
             sent,
+            is_overdue: false,
             is_late: false,
         });
     }
@@ -129,32 +171,54 @@ impl Calls {
         let (queue, settlements) = (Arc::clone(&self.queue), settle_call.settlements());
         let reply = Box::pin(async move {
             let settled = queue.settle(&settlements).await;
-            Reply { settled: Some(settled), claimed: None }
+            Reply { settled: Some(settled), ..Reply::default() }
         });
         self.under_way.push(Call {
             reply,
             settle_call: Some(settle_call),
             asked: None,
+            reserved: 0,
             sent,
+            is_overdue: false,
             is_late: false,
         });
     }
 
     /// Sends a claim. The store may delay its reply up to `ask.wait` until a job is
-    /// ready.
-    pub(crate) fn claim(&mut self, ask: ClaimRequest, now: Duration) {
+    /// ready. So many slots are `reserved` for its jobs.
+    pub(crate) fn claim(&mut self, ask: ClaimRequest, reserved: usize, now: Duration) {
         let sent = Sent { at: now, wait: ask.wait };
         let asked = Some(ask.max);
         let queue = Arc::clone(&self.queue);
         let reply = Box::pin(async move {
             let claimed = queue.claim(&ask).await;
-            Reply { settled: None, claimed: Some(claimed) }
+            Reply { claimed: Some(claimed), ..Reply::default() }
         });
         self.under_way.push(Call {
             reply,
             settle_call: None,
             asked,
+            reserved,
             sent,
+            is_overdue: false,
+            is_late: false,
+        });
+    }
+
+    /// Waits up to `limit` until a claim may find a job, and leases nothing.
+    pub(crate) fn wait_for_jobs(&mut self, limit: Duration, now: Duration) {
+        let queue = Arc::clone(&self.queue);
+        let reply = Box::pin(async move {
+            let waited = queue.wait_for_jobs(limit).await;
+            Reply { waited: Some(waited), ..Reply::default() }
+        });
+        self.under_way.push(Call {
+            reply,
+            settle_call: None,
+            asked: None,
+            reserved: 0,
+            sent: Sent { at: now, wait: limit },
+            is_overdue: false,
             is_late: false,
         });
     }
@@ -201,7 +265,8 @@ impl Calls {
                 let settled =
                     call.settle_call.as_ref().map(|_| Err(lost(Operation::Settle)));
                 let claimed = call.asked.map(|_| Err(lost(Operation::Claim)));
-                call.with(Reply { settled, claimed })
+                let waited = call.only_waits().then(|| Err(lost(Operation::Claim)));
+                call.with(Reply { settled, claimed, waited })
             })
             .collect()
     }
@@ -222,13 +287,27 @@ impl Calls {
 
 impl Call {
     fn waits(&self) -> bool {
-        self.settle_call.is_none()
+        self.settle_call.is_none() && !self.sent.wait.is_zero()
+    }
+
+    fn only_waits(&self) -> bool {
+        self.settle_call.is_none() && self.asked.is_none()
+    }
+
+    fn can_be_overdue(&self) -> bool {
+        !self.is_overdue && !self.only_waits()
+    }
+
+    fn overdue_at(&self) -> Duration {
+        self.sent.at.saturating_add(OVERDUE_AFTER)
     }
 
     fn with(self, reply: Reply) -> Answer {
         Answer {
             settled: self.settle_call.zip(reply.settled),
             claimed: reply.claimed,
+            waited: reply.waited,
+            reserved: self.reserved,
             sent: self.sent,
         }
     }

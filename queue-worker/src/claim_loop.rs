@@ -16,12 +16,29 @@
 //! slots has two such calls pending, each for half of the slots, so that it runs the
 //! jobs of one while the store works on the other. [`claim_size`](crate::claim_size)
 //! handles jobs that are not started.
+//!
+//! A worker on several queues has one such loop for each. Their slots come from a
+//! [pool](crate::slot_pool). A claim of such a loop does not wait, because the others
+//! could not use its slots meanwhile. After a claim that found nothing, the loop waits
+//! for a job without a slot:
+//!
+//! ```text
+//!  state of the queue             | slots | call
+//! --------------------------------+-------+----------------------------
+//!  it may have jobs               | some  | claim, without a wait
+//!  its last claim found nothing   | none  | wait for a job, and lease none
+//!  its last claim failed          | none  | claim one job, after a pause
+//!  a call has no reply for long   | none  | none: the reply comes next
+//! ```
+
+mod pooled;
+mod room;
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use futures_lite::future::{poll_once, yield_now};
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Error, WorkerId,
+    ClaimRequest, Delivery, Disposition, Error, QueueName, WorkerId,
     error::{Operation, RetryAdvice},
 };
 
@@ -43,20 +60,19 @@ use crate::{
 /// half of the slots.
 const SHARED_FROM: usize = 16;
 
-/// How many jobs a worker holds at most for each slot: one that runs, and one that has
-/// ended and is not settled yet.
-const HELD_PER_SLOT: usize = 2;
-
 pub(crate) struct ClaimLoop<H> {
     pub(crate) slots: Slots<H>,
     pub(crate) calls: Calls,
     pub(crate) settling: Settling,
     pub(crate) settings: Settings,
     worker: WorkerId,
+    queue: Option<QueueName>,
     held: Arc<Held>,
     claiming: Backoff,
     claim_size: ClaimSize,
     phase: ClaimPhase,
+    /// Whether the last claim found no job.
+    is_idle: bool,
     /// The timer of the next check for calls that have no reply in time.
     patrol: Sleep,
 }
@@ -77,12 +93,14 @@ pub(crate) struct ClaimLoopParts<H> {
     pub(crate) calls: Calls,
     pub(crate) settings: Settings,
     pub(crate) worker: WorkerId,
+    /// The name of the queue, if the worker serves several.
+    pub(crate) queue: Option<QueueName>,
     pub(crate) held: Arc<Held>,
 }
 
 impl<H: Handler> ClaimLoop<H> {
     pub(crate) fn new(parts: ClaimLoopParts<H>) -> Self {
-        let ClaimLoopParts { slots, calls, settings, worker, held } = parts;
+        let ClaimLoopParts { slots, calls, settings, worker, queue, held } = parts;
         let environment = settings.environment.clone();
         Self {
             settling: Settling::new(
@@ -94,10 +112,12 @@ impl<H: Handler> ClaimLoop<H> {
             claiming: Backoff::new("claiming", environment),
             claim_size: ClaimSize::new(slots.capacity(), settings.wait()),
             phase: ClaimPhase::Untried,
+            is_idle: false,
             slots,
             calls,
             settings,
             worker,
+            queue,
             held,
         }
     }
@@ -107,9 +127,10 @@ impl<H: Handler> ClaimLoop<H> {
         &mut self,
         shutdown: &mut Shutdown,
     ) -> Result<(), WorkerError> {
-        let readiness = self.slots.readiness();
+        let readiness = self.slots.readiness_changes();
         loop {
             self.send_calls();
+            let slot_news = self.slot_news();
             tokio::select! {
                 biased;
                 () = shutdown.stop_asked() => return Ok(()),
@@ -122,11 +143,7 @@ impl<H: Handler> ClaimLoop<H> {
                         return Ok(());
                     }
                     self.answered(answer)?;
-                    if !self.slots.is_empty() && self.room().is_some() {
-                        // Let a started handler run before the next claim. If it blocks
-                        // its thread, another thread continues this loop.
-                        yield_now().await;
-                    }
+                    self.let_handlers_start().await;
                 }
                 (job, ended) = self.slots.next_ended() => {
                     self.all_ended(job, ended);
@@ -138,17 +155,29 @@ impl<H: Handler> ClaimLoop<H> {
                         self.more_ended();
                     }
                 }
-                ready = readiness.changed() => ready?,
+                ready = readiness.next() => ready?,
                 () = self.claiming.pause_over() => {}
                 () = self.settling.backoff.pause_over() => {}
                 () = &mut self.patrol => self.time_out_calls()?,
+                () = slot_news => {}
             }
+        }
+    }
+
+    /// Lets a started handler run before the next claim. If it blocks its thread, another
+    /// thread continues this loop.
+    async fn let_handlers_start(&mut self) {
+        if !self.slots.is_empty() && self.room().is_some() {
+            yield_now().await;
         }
     }
 
     /// Stops claiming. Jobs that a pending claim still returns are given back.
     pub(crate) fn stop_claiming(&mut self) {
         self.phase = ClaimPhase::Stopping;
+        for job in self.slots.take_waiting() {
+            self.ended(job, Ended::CutOff);
+        }
     }
 
     /// Handles running jobs and pending calls until none is left. The caller limits the
@@ -180,15 +209,23 @@ impl<H: Handler> ClaimLoop<H> {
         !self.slots.is_empty() || !self.settling.is_empty() || self.calls.is_settling()
     }
 
+    /// Sends the calls that may be sent now. The handler is ready for each job before its
+    /// claim, so that no lease runs while its job waits.
     fn send_calls(&mut self) {
+        self.slots.report_asked(self.calls.asked());
+        if self.slots.are_pooled() {
+            self.calls.notice_overdue(self.now());
+        }
         if self.may_settle() {
             let room = self.room();
             if let Some(settle_call) =
                 self.settling.next_settle_call(slots(self.share()))
             {
                 let sent = self.now();
-                match room.map(|room| room.min(self.share())) {
+                let room = room.map(|room| room.min(self.share()));
+                match room.and_then(|room| self.slots.make_ready(room)) {
                     Some(room) => {
+                        self.slots.take(slots(room));
                         self.calls.settle_and_claim(settle_call, self.ask(room), sent);
                     }
                     None => self.calls.settle(settle_call, sent),
@@ -196,8 +233,13 @@ impl<H: Handler> ClaimLoop<H> {
             }
         }
         if let Some(room) = self.room().filter(|_| !self.calls.is_claiming()) {
-            let ask = self.ask(room).wait(self.claim_size.wait());
-            self.calls.claim(ask, self.now());
+            if let Some(room) = self.slots.make_ready(room) {
+                self.slots.take(slots(room));
+                let ask = self.ask(room).wait(self.claim_wait());
+                self.calls.claim(ask, slots(room), self.now());
+            }
+        } else if self.slots.are_pooled() && self.may_claim() {
+            self.call_without_a_slot();
         }
     }
 
@@ -228,52 +270,23 @@ impl<H: Handler> ClaimLoop<H> {
         half.min(max_jobs_per_call)
     }
 
-    /// How many jobs may be claimed now. Each claimed job has a free slot, and a handler
-    /// that is ready for it, before the claim. So no lease runs while its job waits.
-    fn room(&self) -> Option<NonZeroU32> {
-        let is_held_up = self.calls.is_waiting() || self.claiming.is_pausing();
-        if self.phase == ClaimPhase::Stopping || is_held_up || self.cannot_settle() {
-            return None;
-        }
-        let most = self.slots.capacity().min(self.claim_size.limit());
-        let free = most.saturating_sub(self.slots.running() + self.calls.asked());
-        let free = free.min(self.room_beside_unsettled());
-        let free = u32::try_from(free).unwrap_or(u32::MAX);
-        let free = NonZeroU32::new(free.min(self.calls.max_jobs_per_call().get()))?;
-        self.slots.ready_for(free, self.calls.asked())
-    }
-
-    /// How many jobs the worker may claim so that it holds at most [`HELD_PER_SLOT`] jobs
-    /// for each slot, settled ones not counted.
-    ///
-    /// A claim may be faster than a settlement, for example while a settlement waits for
-    /// replicas. All jobs that are not settled run again if the worker dies.
-    fn room_beside_unsettled(&self) -> usize {
-        let unsettled = self.settling.unsettled() + self.calls.unsettled();
-        let held = self.slots.running() + self.calls.asked() + unsettled;
-        self.slots.capacity().saturating_mul(HELD_PER_SLOT).saturating_sub(held)
-    }
-
-    /// Whether settlements wait because the store refuses them. Then the worker claims
-    /// no more jobs, because these would only add settlements.
-    fn cannot_settle(&self) -> bool {
-        let is_waiting = !self.settling.is_empty() || self.calls.is_settling();
-        is_waiting && self.settling.backoff.is_there()
-    }
-
     fn ask(&self, room: NonZeroU32) -> ClaimRequest {
         ClaimRequest::new(self.worker.clone(), self.settings.lease).max(room)
     }
 
     fn answered(&mut self, answer: Answer) -> Result<(), WorkerError> {
-        let Answer { settled, claimed, sent } = answer;
+        let Answer { settled, claimed, waited, reserved, sent } = answer;
         let settled = settled.map_or(Ok(()), |(settle_call, result)| {
             self.settling.answered(settle_call, result, self.settings.give_up_after)
         });
         match claimed {
-            Some(Ok(deliveries)) => self.claimed(deliveries, sent),
+            Some(Ok(deliveries)) => self.claimed(deliveries, reserved, sent),
             Some(Err(error)) => self.not_claimed(error)?,
             None => {}
+        }
+        if let Some(waited) = waited {
+            self.is_idle = false;
+            waited.or_else(|error| self.not_claimed(error))?;
         }
         settled
     }
@@ -292,28 +305,32 @@ impl<H: Handler> ClaimLoop<H> {
         late.into_iter().try_for_each(|answer| self.answered(answer))
     }
 
-    fn claimed(&mut self, deliveries: Vec<Delivery>, sent: Sent) {
+    fn claimed(&mut self, deliveries: Vec<Delivery>, reserved: usize, sent: Sent) {
         self.claiming.is_over();
         if self.phase == ClaimPhase::Untried {
             self.phase = ClaimPhase::Working;
         }
+        self.is_idle = deliveries.is_empty();
         let now = self.now();
         // The worker counts a lease from the time at which it sent the claim. The store
         // starts the lease later, so the worker never believes in a lease for too long.
         let held = |delivery: Delivery| {
             let until = sent.at.saturating_add(delivery.lease);
-            JobContext::held_until(delivery, until)
+            JobContext::of_queue(self.queue.clone(), delivery, until)
         };
         let (late, in_time): (Vec<_>, Vec<_>) =
             deliveries.into_iter().map(held).partition(|job| job.may_be_over(now));
         let claimed = in_time.iter().chain(&late);
         self.settings.observers.claimed(claimed, sent.at, now);
         self.held.add(&in_time, sent.at);
-        for job in in_time {
+        for (index, job) in in_time.into_iter().enumerate() {
             // The store may return more jobs than the worker asked for. Jobs without a
             // free slot are given back.
             if self.phase == ClaimPhase::Stopping || self.slots.free() == 0 {
                 self.give_back(job);
+            } else if index >= reserved && self.slots.are_pooled() {
+                // Other queues use the slots of this claim, which took too long.
+                self.slots.start_later(job);
             } else {
                 self.slots.start(job);
             }

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Bytes, Delivery, Headers, JobId, Priority, Receipt, batch::BatchId};
+use relq_core::{
+    Bytes, Delivery, Headers, JobId, Priority, QueueName, Receipt, batch::BatchId,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::timing::Timing;
@@ -44,6 +46,7 @@ pub struct JobContext(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     delivery: Delivery,
+    queue: Option<QueueName>,
     token: CancellationToken,
     cancellation: OnceLock<Cancellation>,
     lease_end: OnceLock<LeaseEnd>,
@@ -95,8 +98,17 @@ impl JobContext {
     }
 
     pub(crate) fn held_until(delivery: Delivery, until: Duration) -> Self {
+        Self::of_queue(None, delivery, until)
+    }
+
+    pub(crate) fn of_queue(
+        queue: Option<QueueName>,
+        delivery: Delivery,
+        until: Duration,
+    ) -> Self {
         Self(Arc::new(Inner {
             delivery,
+            queue,
             token: CancellationToken::new(),
             cancellation: OnceLock::new(),
             lease_end: OnceLock::new(),
@@ -109,6 +121,12 @@ impl JobContext {
     /// The job's id.
     pub fn id(&self) -> &JobId {
         self.0.delivery.job()
+    }
+
+    /// The name of the job's queue, if its worker serves [several](crate::Queues). `None`
+    /// for a worker on one queue, which is not told the name.
+    pub fn queue(&self) -> Option<&QueueName> {
+        self.0.queue.as_ref()
     }
 
     /// The pushed payload, byte for byte (R2).

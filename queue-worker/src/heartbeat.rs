@@ -8,8 +8,19 @@
 //! After a suspend of the machine, or a step of its wall clock, running leases may seem
 //! expired. Then the thread asks the store at once. Leases that the store does not
 //! confirm in time are lost.
+//!
+//! The queues of a worker share the thread. Each has its own heartbeats, so that a store
+//! that is down delays no heartbeat of another.
 
-use std::{future::pending, io, pin::Pin, sync::Arc, thread, time::Duration};
+use std::{
+    future::{Future, pending, poll_fn},
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    thread,
+    time::Duration,
+};
 
 use relq_core::{
     Error, Receipt, ReliableQueue, WorkerId, environment::Environment,
@@ -21,6 +32,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{Instrument as _, Span};
 
 use crate::{
     JobContext, WorkerError,
@@ -43,37 +55,51 @@ const UNKNOWN_PAUSE: Duration = Duration::from_millis(500);
 /// How long the worker waits, after a suspend, for the store to confirm a lease.
 const CONFIRMATION: Duration = Duration::from_secs(1);
 
-/// The heartbeat thread; dropping this value ends the thread.
+/// The heartbeats of one queue. Dropping this value ends them; the thread ends with those
+/// of the last queue.
 pub(crate) struct Heartbeat {
     stop: Option<DropGuard>,
     ended: oneshot::Receiver<Error>,
 }
 
 impl Heartbeat {
-    pub(crate) async fn start(
-        queue: Arc<dyn ReliableQueue>,
-        worker: WorkerId,
-        held: Arc<Held>,
-        settings: Settings,
-        clock: LeaseClock,
-    ) -> io::Result<Self> {
+    /// Starts the thread, and on it the heartbeats of each queue. Returns them in the
+    /// same order.
+    pub(crate) async fn start(queues: Vec<Beats>) -> io::Result<Vec<Self>> {
+        let (ready, started) = oneshot::channel();
+        let (heartbeats, running) = queues.into_iter().map(Self::of).unzip();
+        Self::spawn(running, ready)?;
+        started.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
+        Ok(heartbeats)
+    }
+
+    /// The heartbeats of one queue, and the future that sends them.
+    fn of(beats: Beats) -> (Self, Beating) {
         let stopped = CancellationToken::new();
         let stop = Some(stopped.clone().drop_guard());
         let (alive, ended) = oneshot::channel();
-        let (ready, started) = oneshot::channel();
-        let beats = Beats::new(queue, worker, held, &settings, clock);
+        let span = beats.span.clone();
+        let beating = async move {
+            let ended = stopped.run_until_cancelled(beats.run()).await;
+            if let Some(error) = ended {
+                // Ignore a failed send: the worker has ended already.
+                drop(alive.send(error));
+            }
+        };
+        (Self { stop, ended }, Box::pin(beating.instrument(span)))
+    }
+
+    fn spawn(
+        running: Vec<Beating>,
+        ready: oneshot::Sender<io::Result<()>>,
+    ) -> io::Result<()> {
         thread::Builder::new().name("relq-heartbeat".into()).spawn(move || {
             // Build and drop the runtime on this thread. The thread of the caller is
             // inside another runtime, where a runtime must not be dropped.
             match runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
                     drop(ready.send(Ok(())));
-                    let ended =
-                        runtime.block_on(stopped.run_until_cancelled(beats.run()));
-                    if let Some(error) = ended {
-                        // Ignore a failed send: the worker has ended already.
-                        drop(alive.send(error));
-                    }
+                    runtime.block_on(all_end(running));
                     // Do not wait for a blocking call that the backend left on a
                     // thread.
                     runtime.shutdown_background();
@@ -81,11 +107,11 @@ impl Heartbeat {
                 Err(error) => drop(ready.send(Err(error))),
             }
         })?;
-        started.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
-        Ok(Self { stop, ended })
+        Ok(())
     }
 
-    /// Completes when the thread has ended, because it gave up or panicked.
+    /// Completes when the heartbeats have ended, because they gave up or the thread
+    /// panicked.
     pub(crate) async fn died(&mut self) -> WorkerError {
         (&mut self.ended)
             .await
@@ -97,19 +123,31 @@ impl Heartbeat {
         self.ended.is_terminated()
     }
 
-    /// Stops the thread and waits until it has ended.
+    /// Stops the heartbeats and waits until they have ended.
     pub(crate) async fn stop(mut self) {
         self.stop = None;
         if !self.has_died() {
-            // An error of the thread does not matter here: the worker is already ending
+            // An error of the heartbeats does not matter here: the worker is already ending
             // for another reason.
             let _ended = (&mut self.ended).await;
         }
     }
 }
 
-/// The state of the loop that runs on the heartbeat thread.
-struct Beats {
+/// The future that sends the heartbeats of one queue.
+type Beating = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Completes when all the heartbeats have ended.
+async fn all_end(mut running: Vec<Beating>) {
+    poll_fn(|context| {
+        running.retain_mut(|beating| beating.as_mut().poll(context).is_pending());
+        if running.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// The state of the loop that runs on the heartbeat thread for one queue.
+pub(crate) struct Beats {
     caller: Arc<Caller>,
     held: Arc<Held>,
     environment: Environment,
@@ -118,6 +156,8 @@ struct Beats {
     calls: JoinSet<Answer>,
     backoff: Backoff,
     observers: Observers,
+    /// The span in which the queue was started.
+    span: Span,
     /// How long the machine was suspended, as far as the thread has noticed.
     missed: Duration,
     /// After a suspend, the time until which no lease counts as expired, so that the
@@ -142,7 +182,7 @@ struct Answer {
 }
 
 impl Beats {
-    fn new(
+    pub(crate) fn new(
         queue: Arc<dyn ReliableQueue>,
         worker: WorkerId,
         held: Arc<Held>,
@@ -164,6 +204,7 @@ impl Beats {
             give_up_after: settings.give_up_after,
             observers: settings.observers.clone(),
             calls: JoinSet::new(),
+            span: Span::current(),
             missed: clock.missed(),
             confirmed_by: Duration::ZERO,
             clock,

@@ -45,6 +45,9 @@
 //! before it claims. It sends the settlements that gathered during its last call
 //! together with the next claim.
 //!
+//! A worker on [several queues](Queues) has a claim loop, slots and a reaper for each
+//! queue. All share the thread of the heartbeats, and the number of slots.
+//!
 //! # What is promised
 //!
 //! A job is acknowledged after its handler returned `Ok`, and in no other case. An
@@ -78,15 +81,19 @@ mod lease_clock;
 pub mod observer;
 mod observers;
 mod progress;
+mod queues;
 mod readiness;
 mod reaper;
 mod retry;
 mod run;
+mod serves;
 #[cfg(feature = "tower")]
 mod service;
 mod settings;
 mod settling;
+mod several;
 mod shutdown;
+mod slot_pool;
 mod slots;
 mod span;
 mod timing;
@@ -108,6 +115,7 @@ pub use kinds::{
     MAX_KIND_BYTES, PausedKinds, Router, State,
 };
 pub use progress::{Progress, Summary};
+pub use queues::{Queues, WorkerQueue};
 pub use relq_core::limits::MAX_ERROR_BYTES;
 pub use retry::RetryPolicy;
 #[cfg(feature = "tower")]

@@ -41,6 +41,12 @@ impl Observers {
         self.observers.push(Arc::new(observer));
     }
 
+    /// Adds the observers of one queue. The counts stay those of the whole worker.
+    pub(crate) fn with(mut self, of_queue: Self) -> Self {
+        self.observers.extend(of_queue.observers);
+        self
+    }
+
     /// Tells that a claim that was sent at `sent` has returned these jobs at `now`.
     pub(crate) fn claimed<'a>(
         &self,

@@ -86,8 +86,12 @@ impl Progress {
         self.0.running.load(Relaxed)
     }
 
-    pub(crate) fn set_running(&self, running: usize) {
-        self.0.running.store(running as u64, Relaxed);
+    pub(crate) fn one_more_runs(&self) {
+        self.0.running.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn one_less_runs(&self) {
+        self.0.running.fetch_sub(1, Relaxed);
     }
 
     pub(crate) fn ended(&self, outcome: JobOutcome<'_>) {

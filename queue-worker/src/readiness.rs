@@ -6,12 +6,13 @@
 //! ```
 //!
 //! `asked` jobs may be returned by pending claims, and `unstarted` jobs are held and not
-//! passed to the handler yet. Both have a readiness of their own already.
+//! passed to the handler yet. Both have a readiness of their own already. The queues of a
+//! worker share its handler, so both are counted for all of its queues.
 
 use std::{
     num::NonZeroU32,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     task::{Context, Wake, Waker},
@@ -21,19 +22,23 @@ use tokio::sync::Notify;
 
 use crate::{Failure, Handler, WorkerError, calls::slots};
 
-/// The readiness of a worker's handler. Clones share it.
-#[derive(Clone)]
+/// The readiness of a worker's handler, as the claim loop of one queue uses it.
 pub(crate) struct Readiness {
     shared: Arc<Shared>,
-    /// Wakes the claim loop.
+    /// Wakes the claim loops of all queues.
     waker: Waker,
+    /// Wakes the claim loop of this queue.
+    changed: Arc<Notify>,
+    /// How many jobs the pending claims of this queue may return.
+    asked: usize,
 }
 
 #[derive(Default)]
 struct Shared {
-    changed: Notify,
+    loops: Mutex<Vec<Arc<Notify>>>,
+    asked: Mutex<usize>,
     unstarted: AtomicUsize,
-    /// Whether the handler was not ready for all jobs that the worker wanted to claim.
+    /// Whether the handler was not ready for all jobs that a queue wanted to claim.
     is_limiting: AtomicBool,
     failure: OnceLock<Failure>,
 }
@@ -42,21 +47,48 @@ struct Shared {
 /// the handler has the job, or will not get it.
 pub(crate) struct Unstarted(Arc<Shared>);
 
+/// The changes of the readiness, of which a claim loop is told.
+pub(crate) struct Changes {
+    shared: Arc<Shared>,
+    changed: Arc<Notify>,
+}
+
 impl Readiness {
-    /// Makes `handler` ready, and returns how many of `wanted` jobs may be claimed.
-    pub(crate) fn room<H: Handler>(
-        &self,
+    /// The same readiness, for the claim loop of another queue.
+    pub(crate) fn another(&self) -> Self {
+        Self::of(Arc::clone(&self.shared))
+    }
+
+    /// Reports how many jobs the pending claims of the queue may return.
+    pub(crate) fn report_asked(&mut self, asked: usize) {
+        let before = std::mem::replace(&mut self.asked, asked);
+        if asked != before {
+            let mut all = self.shared.asked();
+            *all = (*all + asked).saturating_sub(before);
+        }
+        if asked < before {
+            self.shared.has_freed();
+        }
+    }
+
+    /// Makes `handler` ready, and returns how many of `wanted` jobs may be claimed. From
+    /// now on these count as asked for.
+    pub(crate) fn reserve<H: Handler>(
+        &mut self,
         handler: &H,
         wanted: NonZeroU32,
-        asked: usize,
     ) -> Option<NonZeroU32> {
-        let room = self.ready(handler, wanted, asked);
-        let is_limiting = room < Some(wanted);
-        self.shared.is_limiting.store(is_limiting, SeqCst);
-        if is_limiting {
-            // A job that was passed on before the store above did not wake the loop.
-            return self.ready(handler, wanted, asked);
+        // The lock keeps another queue from reserving the same readiness.
+        let mut asked = self.shared.asked();
+        let mut room = self.room(handler, wanted, *asked);
+        if room < Some(wanted) {
+            self.shared.is_limiting.store(true, SeqCst);
+            // A readiness that was freed before this store woke no claim loop.
+            room = self.room(handler, wanted, *asked);
         }
+        let reserved = room.map_or(0, slots);
+        *asked += reserved;
+        self.asked += reserved;
         room
     }
 
@@ -66,25 +98,31 @@ impl Readiness {
         Unstarted(Arc::clone(&self.shared))
     }
 
-    /// Waits until the handler may be ready for more jobs.
-    pub(crate) async fn changed(&self) -> Result<(), WorkerError> {
-        self.shared.changed.notified().await;
-        let failure = self.shared.failure.get();
-        failure.map_or(Ok(()), |failure| Err(WorkerError::NotReady(failure.clone())))
+    pub(crate) fn changes(&self) -> Changes {
+        let (shared, changed) = (Arc::clone(&self.shared), Arc::clone(&self.changed));
+        Changes { shared, changed }
     }
 
-    fn ready<H: Handler>(
+    fn of(shared: Arc<Shared>) -> Self {
+        let changed = Arc::<Notify>::default();
+        shared.loops().push(Arc::clone(&changed));
+        let waker = Waker::from(Arc::clone(&shared));
+        Self { shared, waker, changed, asked: 0 }
+    }
+
+    fn room<H: Handler>(
         &self,
         handler: &H,
         wanted: NonZeroU32,
         asked: usize,
     ) -> Option<NonZeroU32> {
-        let reserved = asked.saturating_add(self.shared.unstarted.load(SeqCst));
+        let Shared { unstarted, failure, .. } = &*self.shared;
+        let reserved = asked.saturating_add(unstarted.load(SeqCst));
         let jobs = reserved.saturating_add(slots(wanted));
         let mut context = Context::from_waker(&self.waker);
-        let ready = handler.ready_for(jobs, &mut context).unwrap_or_else(|failure| {
-            self.shared.failure.get_or_init(|| failure);
-            self.shared.changed.notify_one();
+        let ready = handler.ready_for(jobs, &mut context).unwrap_or_else(|refusal| {
+            failure.get_or_init(|| refusal);
+            self.shared.wake_all();
             0
         });
         let room = u32::try_from(ready.saturating_sub(reserved)).unwrap_or(u32::MAX);
@@ -92,25 +130,64 @@ impl Readiness {
     }
 }
 
+impl Changes {
+    /// Waits until the handler may be ready for more jobs.
+    ///
+    /// # Errors
+    /// When the handler will never be ready again.
+    pub(crate) async fn next(&self) -> Result<(), WorkerError> {
+        self.changed.notified().await;
+        let failure = self.shared.failure.get();
+        failure.map_or(Ok(()), |failure| Err(WorkerError::NotReady(failure.clone())))
+    }
+}
+
+impl Shared {
+    /// Wakes the claim loops if one of them waits for a readiness.
+    fn has_freed(&self) {
+        if self.is_limiting.swap(false, SeqCst) {
+            self.wake_all();
+        }
+    }
+
+    fn wake_all(&self) {
+        self.loops().iter().for_each(|changed| changed.notify_one());
+    }
+
+    fn asked(&self) -> MutexGuard<'_, usize> {
+        // A poisoned number is complete: it changes in one step.
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn loops(&self) -> MutexGuard<'_, Vec<Arc<Notify>>> {
+        // A poisoned list is complete, because no code under the lock can panic.
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Default for Readiness {
     fn default() -> Self {
-        let shared = Arc::<Shared>::default();
-        Self { waker: Waker::from(Arc::clone(&shared)), shared }
+        Self::of(Arc::default())
+    }
+}
+
+impl Drop for Readiness {
+    fn drop(&mut self) {
+        self.report_asked(0);
+        self.shared.loops().retain(|changed| !Arc::ptr_eq(changed, &self.changed));
     }
 }
 
 impl Wake for Shared {
     fn wake(self: Arc<Self>) {
-        self.changed.notify_one();
+        self.wake_all();
     }
 }
 
 impl Drop for Unstarted {
     fn drop(&mut self) {
         self.0.unstarted.fetch_sub(1, SeqCst);
-        if self.0.is_limiting.load(SeqCst) {
-            self.0.changed.notify_one();
-        }
+        self.0.has_freed();
     }
 }
 
@@ -138,28 +215,49 @@ mod tests {
 
     #[test]
     fn jobs_that_are_asked_for_or_not_started_use_up_the_readiness() {
-        let readiness = Readiness::default();
-        let room =
-            |asked| readiness.room(&ReadyFor(6), FIVE, asked).map(NonZeroU32::get);
+        let mut readiness = Readiness::default();
+        let room = |readiness: &mut Readiness, asked| {
+            readiness.report_asked(asked);
+            readiness.reserve(&ReadyFor(6), FIVE).map(NonZeroU32::get)
+        };
 
-        assert_eq!((room(0), room(2), room(6)), (Some(5), Some(4), None), "asked");
+        assert_eq!(room(&mut readiness, 0), Some(5), "none is asked for");
+        assert_eq!(room(&mut readiness, 2), Some(4), "two are asked for");
+        assert_eq!(room(&mut readiness, 6), None, "all are asked for");
         let unstarted = readiness.unstarted();
-        assert_eq!((room(2), room(5)), (Some(3), None), "unstarted");
+        assert_eq!(room(&mut readiness, 2), Some(3), "one is unstarted");
         drop(unstarted);
-        assert_eq!(room(2), Some(4), "passed on");
+        assert_eq!(room(&mut readiness, 2), Some(4), "it is passed on");
     }
 
     /// The claim loop may wait for the readiness that a job has used until now.
     #[tokio::test]
     async fn a_job_that_is_passed_on_wakes_a_limited_worker() {
-        let readiness = Readiness::default();
+        let mut readiness = Readiness::default();
         let unstarted = readiness.unstarted();
-        assert_eq!(readiness.room(&ReadyFor(1), FIVE, 0), None);
-        assert!(poll_once(readiness.changed()).await.is_none(), "nothing has changed");
+        assert_eq!(readiness.reserve(&ReadyFor(1), FIVE), None);
+        let changes = readiness.changes();
+        assert!(poll_once(changes.next()).await.is_none(), "nothing has changed");
 
         drop(unstarted);
 
-        let changed = poll_once(readiness.changed()).await;
+        let changed = poll_once(changes.next()).await;
         assert!(changed.is_some_and(|ready| ready.is_ok()), "the loop is woken");
+    }
+
+    /// Two queues would otherwise claim for the same readiness.
+    #[tokio::test]
+    async fn the_queues_of_a_worker_share_the_readiness() {
+        let mut first = Readiness::default();
+        let mut second = first.another();
+        assert_eq!(first.reserve(&ReadyFor(1), FIVE), NonZeroU32::new(1));
+        assert_eq!(second.reserve(&ReadyFor(1), FIVE), None, "the first has it");
+        let changes = second.changes();
+        assert!(poll_once(changes.next()).await.is_none(), "nothing has changed");
+
+        drop(first);
+
+        assert!(poll_once(changes.next()).await.is_some(), "the second is woken");
+        assert_eq!(second.reserve(&ReadyFor(1), FIVE), NonZeroU32::new(1));
     }
 }

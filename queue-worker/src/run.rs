@@ -1,46 +1,74 @@
-//! Builds the parts of a worker, runs them, and shuts them down.
+//! Builds the parts of a worker on one queue, runs them, and shuts them down.
 
 use std::{pin::pin, sync::Arc};
 
 use relq_core::{
-    Error, ReliableQueue, WorkerId, capabilities::LeaseScope, environment::Environment,
+    Error, QueueName, ReliableQueue, WorkerId, capabilities::LeaseScope,
+    environment::Environment,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Handler, Summary, WorkerError,
+    Handler, WorkerError,
     attempt::Program,
     calls::Calls,
     claim_loop::{ClaimLoop, ClaimLoopParts},
     drain::{Drain, WorkerRelease},
-    heartbeat::Heartbeat,
+    heartbeat::{Beats, Heartbeat},
     held::Held,
     lease_clock::LeaseClock,
+    readiness::Readiness,
     reaper::Reaper,
     settings::Settings,
     shutdown::{Requests, Shutdown},
+    slot_pool::PoolMember,
     slots::Slots,
 };
 
+/// A worker on one queue, or the part of a worker on several that serves one of them.
 pub(crate) struct Run {
     pub(crate) queue: Arc<dyn ReliableQueue>,
+    /// The name of the queue and its place in the pool of slots, if the worker serves
+    /// several queues.
+    pub(crate) place: Option<(QueueName, PoolMember)>,
     pub(crate) worker: WorkerId,
     pub(crate) settings: Settings,
     pub(crate) clock: LeaseClock,
 }
 
+/// What a run needs of the parts that all queues of a worker share.
+pub(crate) struct Shared<H> {
+    pub(crate) handler: Arc<H>,
+    pub(crate) readiness: Readiness,
+    pub(crate) held: Arc<Held>,
+    pub(crate) heartbeat: Heartbeat,
+    pub(crate) shutdown: Shutdown,
+}
+
 impl Run {
+    /// Runs the only queue of a worker.
     pub(crate) async fn until_asked<H: Handler>(
         self,
         handler: H,
         requests: Requests,
-    ) -> Result<Summary, WorkerError> {
-        let mut shutdown = Shutdown::listen(requests)?;
+    ) -> Result<(), WorkerError> {
+        let shutdown = Shutdown::listen(requests)?;
         let held = Arc::new(self.held());
-        let mut heartbeat = self.heartbeat(&held).await?;
+        let started = Heartbeat::start(vec![self.beats(&held)]).await;
+        let heartbeat = started.map_err(WorkerError::Heartbeat)?.remove(0);
+        let (handler, readiness) = (Arc::new(handler), Readiness::default());
+        self.serve(Shared { handler, readiness, held, heartbeat, shutdown }).await
+    }
+
+    /// Serves the queue until a request, or an error that a retry cannot help.
+    pub(crate) async fn serve<H: Handler>(
+        self,
+        shared: Shared<H>,
+    ) -> Result<(), WorkerError> {
+        let Shared { handler, readiness, held, mut heartbeat, mut shutdown } = shared;
         let mut reaping = self.reaping();
-        let mut claim_loop = self.claim_loop(handler, held);
+        let mut claim_loop = self.claim_loop((handler, readiness), held);
 
         let served = tokio::select! {
             biased;
@@ -58,7 +86,7 @@ impl Run {
         self.drained(&mut shutdown, &mut claim_loop, &mut heartbeat).await;
         reaping.shutdown().await;
         heartbeat.stop().await;
-        served.map(|()| self.settings.observers.progress.summary())
+        served
     }
 
     /// Shuts the worker down. If the heartbeat thread has died, the worker stops hard:
@@ -87,19 +115,17 @@ impl Run {
 
     /// Creates the empty list of held leases. If the backend has one lease for each
     /// worker, the list asks for heartbeats even while the worker is idle.
-    fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> Held {
         let is_shared = self.queue.capabilities().lease_scope == LeaseScope::Worker;
         let always = is_shared.then_some(self.settings.lease);
         Held::new(always, self.environment().clock().elapsed())
     }
 
-    async fn heartbeat(&self, held: &Arc<Held>) -> Result<Heartbeat, WorkerError> {
-        let queue = Arc::clone(&self.queue);
-        let (worker, settings) = (self.worker.clone(), self.settings.clone());
-        let clock = self.clock.clone();
-        Heartbeat::start(queue, worker, Arc::clone(held), settings, clock)
-            .await
-            .map_err(WorkerError::Heartbeat)
+    /// The heartbeats of the queue, which are not running yet.
+    pub(crate) fn beats(&self, held: &Arc<Held>) -> Beats {
+        let (queue, worker) = (Arc::clone(&self.queue), self.worker.clone());
+        let held = Arc::clone(held);
+        Beats::new(queue, worker, held, &self.settings, self.clock.clone())
     }
 
     fn reaping(&self) -> JoinSet<Error> {
@@ -109,13 +135,19 @@ impl Run {
         reaping
     }
 
-    fn claim_loop<H: Handler>(&self, handler: H, held: Arc<Held>) -> ClaimLoop<H> {
+    fn claim_loop<H: Handler>(
+        &self,
+        (handler, readiness): (Arc<H>, Readiness),
+        held: Arc<Held>,
+    ) -> ClaimLoop<H> {
         let program = Program { handler, settings: self.settings.clone() };
+        let (queue, pool) = self.place.clone().unzip();
         ClaimLoop::new(ClaimLoopParts {
-            slots: Slots::new(program),
+            slots: Slots::new(program, pool, readiness),
             calls: Calls::new(Arc::clone(&self.queue)),
             settings: self.settings.clone(),
             worker: self.worker.clone(),
+            queue,
             held,
         })
     }

@@ -3,11 +3,12 @@
 use std::{
     future::{Future, poll_fn},
     io,
-    pin::Pin,
-    task::Poll,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Wake, Waker},
 };
 
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::WorkerError;
@@ -32,7 +33,7 @@ pub(crate) struct Signals;
 pub(crate) struct Shutdown {
     stop: AnyOf,
     halt: AnyOf,
-    _signals: JoinSet<()>,
+    _signals: Arc<JoinSet<()>>,
 }
 
 /// Several futures that request the same stop. It is requested when the first of them
@@ -54,7 +55,20 @@ impl Shutdown {
             listening.spawn(pass_on(signals, first, second));
         }
         let (stop, halt) = (AnyOf::new(stop), AnyOf::new(halt));
-        Ok(Self { stop, halt, _signals: listening })
+        Ok(Self { stop, halt, _signals: Arc::new(listening) })
+    }
+
+    /// Makes this shutdown into one for each of several claim loops. A request stops all
+    /// of them.
+    pub(crate) fn split(self, loops: usize) -> Vec<Self> {
+        let (stop, halt) =
+            (SharedRequest::new(self.stop), SharedRequest::new(self.halt));
+        let of_one = |_| Self {
+            stop: AnyOf::new(vec![stop.of_one_loop()]),
+            halt: AnyOf::new(vec![halt.of_one_loop()]),
+            _signals: Arc::clone(&self._signals),
+        };
+        (0..loops).map(of_one).collect()
     }
 
     /// Completes when the worker must stop, gracefully or hard.
@@ -72,6 +86,14 @@ impl Shutdown {
 
     pub(crate) fn is_halting(&self) -> bool {
         self.halt.is_made
+    }
+
+    /// Adds a future that requests a graceful stop.
+    pub(crate) fn also_stop_on(
+        &mut self,
+        request: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.stop.requests.push(Box::pin(request));
     }
 
     /// Adds a future that requests a hard stop.
@@ -94,15 +116,67 @@ impl AnyOf {
     }
 
     async fn made(&mut self) {
-        poll_fn(|context| {
-            let mut requests = self.requests.iter_mut();
-            if self.is_made || requests.any(|r| r.as_mut().poll(context).is_ready()) {
-                return Poll::Ready(());
+        poll_fn(|context| self.poll_made(context)).await;
+    }
+
+    fn poll_made(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut requests = self.requests.iter_mut();
+        if self.is_made || requests.any(|r| r.as_mut().poll(context).is_ready()) {
+            self.is_made = true;
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}
+
+/// A request that several claim loops wait for.
+///
+/// Each loop polls the application's futures itself, so that a request takes effect
+/// before the loop reads the next reply of its store. A future remembers only the waker
+/// of its last poll, which may belong to a loop that has ended. So all loops poll with
+/// one waker, which wakes all of them.
+#[derive(Clone)]
+struct SharedRequest {
+    request: Arc<Mutex<AnyOf>>,
+    loops: Arc<WaitingLoops>,
+}
+
+#[derive(Default)]
+struct WaitingLoops(Notify);
+
+impl SharedRequest {
+    fn new(request: AnyOf) -> Self {
+        Self { request: Arc::new(Mutex::new(request)), loops: Arc::default() }
+    }
+
+    /// The request as one of the requests of a claim loop.
+    fn of_one_loop(&self) -> Request {
+        let shared = self.clone();
+        Box::pin(async move { shared.made().await })
+    }
+
+    async fn made(&self) {
+        let waker = Waker::from(Arc::clone(&self.loops));
+        loop {
+            // Listen before the poll, so that no wake-up after it is missed.
+            let mut woken = pin!(self.loops.0.notified());
+            woken.as_mut().enable();
+            if self.poll_made(&waker).is_ready() {
+                return self.loops.0.notify_waiters();
             }
-            Poll::Pending
-        })
-        .await;
-        self.is_made = true;
+            woken.await;
+        }
+    }
+
+    fn poll_made(&self, waker: &Waker) -> Poll<()> {
+        let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
+        request.poll_made(&mut Context::from_waker(waker))
+    }
+}
+
+impl Wake for WaitingLoops {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_waiters();
     }
 }
 
@@ -153,5 +227,33 @@ impl SignalSource {
 
     async fn next(&mut self) {
         self.0.recv().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_lite::future::poll_once;
+
+    use super::*;
+
+    /// A loop that has ended was the last to poll the application's future. A later
+    /// request still wakes the other loop.
+    #[tokio::test]
+    async fn a_request_wakes_the_loops_that_are_left() {
+        let asked = CancellationToken::new();
+        let mut requests = Requests::default();
+        requests.halt.push(Box::pin(asked.clone().cancelled_owned()));
+        let mut loops = Shutdown::listen(requests).unwrap().split(2);
+        let mut ends = loops.pop().unwrap();
+        let mut left = loops.pop().unwrap();
+        let waits = tokio::spawn(async move { left.halt_asked().await });
+        tokio::task::yield_now().await;
+
+        assert!(poll_once(ends.halt_asked()).await.is_none());
+        drop(ends);
+        asked.cancel();
+
+        let limit = std::time::Duration::from_secs(20);
+        tokio::time::timeout(limit, waits).await.expect("it is woken").unwrap();
     }
 }

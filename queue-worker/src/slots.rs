@@ -1,6 +1,14 @@
 //! The slots of a worker: one for each handler that may run at once.
+//!
+//! A worker on several queues has these slots for each queue, as many as the queue may
+//! use, and a [pool](crate::slot_pool) of the slots that all its queues share.
 
-use std::{collections::HashMap, future::pending, num::NonZeroU32, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    future::pending,
+    num::NonZeroU32,
+    sync::Arc,
+};
 
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument, Span};
@@ -8,7 +16,8 @@ use tracing::{Instrument, Span};
 use crate::{
     Cancellation, Failure, Handler, JobContext, RetryPolicy,
     attempt::{Ended, Program},
-    readiness::Readiness,
+    readiness::{Changes, Readiness, Unstarted},
+    slot_pool::{Demand, PoolMember},
     span,
 };
 
@@ -20,6 +29,12 @@ pub(crate) struct Slots<H> {
     tasks: JoinSet<Ended>,
     jobs: HashMap<Id, RunningJob>,
     readiness: Readiness,
+    /// The place in the pool of a worker on several queues. `None` for a worker on one.
+    pool: Option<PoolMember>,
+    /// Leased jobs that wait for a slot of the pool.
+    waiting: VecDeque<(JobContext, Unstarted)>,
+    /// How many jobs have started since the last report to the pool.
+    started: usize,
 }
 
 struct RunningJob {
@@ -28,7 +43,11 @@ struct RunningJob {
 }
 
 impl<H: Handler> Slots<H> {
-    pub(crate) fn new(program: Program<H>) -> Self {
+    pub(crate) fn new(
+        program: Program<H>,
+        pool: Option<PoolMember>,
+        readiness: Readiness,
+    ) -> Self {
         let capacity =
             usize::try_from(program.settings.concurrency.get()).unwrap_or(usize::MAX);
         Self {
@@ -36,7 +55,10 @@ impl<H: Handler> Slots<H> {
             program: Arc::new(program),
             tasks: JoinSet::new(),
             jobs: HashMap::new(),
-            readiness: Readiness::default(),
+            readiness,
+            pool,
+            waiting: VecDeque::new(),
+            started: 0,
         }
     }
 
@@ -44,43 +66,98 @@ impl<H: Handler> Slots<H> {
         self.capacity
     }
 
-    pub(crate) fn running(&self) -> usize {
-        self.jobs.len()
+    /// How many jobs run, or have a lease and wait for a slot of the pool.
+    pub(crate) fn held(&self) -> usize {
+        self.jobs.len() + self.waiting.len()
     }
 
     pub(crate) fn free(&self) -> usize {
-        self.capacity.saturating_sub(self.running())
+        self.capacity.saturating_sub(self.held())
+    }
+
+    /// Whether several queues share the slots.
+    pub(crate) fn are_pooled(&self) -> bool {
+        self.pool.is_some()
+    }
+
+    /// The place of the queue in the pool, if several queues share the slots.
+    pub(crate) fn pool(&self) -> Option<&PoolMember> {
+        self.pool.as_ref()
+    }
+
+    /// Returns how many jobs may be claimed now: all that the queue wants, or as many as
+    /// the pool grants it. `demand` says what the queue wants; the slots add what runs.
+    pub(crate) fn reserve(&mut self, demand: Demand) -> usize {
+        let Some(pool) = &self.pool else { return demand.wanted };
+        let mut granted = pool.report(Demand {
+            running: self.jobs.len(),
+            waiting: self.waiting.len(),
+            started: std::mem::take(&mut self.started),
+            ..demand
+        });
+        while granted > 0
+            && let Some((job, unstarted)) = self.waiting.pop_front()
+        {
+            self.take(1);
+            self.spawn(job, unstarted);
+            granted -= 1;
+        }
+        granted
+    }
+
+    /// Uses so many of the reserved slots.
+    pub(crate) fn take(&self, slots: usize) {
+        if let Some(pool) = &self.pool {
+            pool.take(slots);
+        }
+    }
+
+    /// Starts the job as soon as the pool grants it a slot.
+    pub(crate) fn start_later(&mut self, job: JobContext) {
+        let unstarted = self.readiness.unstarted();
+        self.waiting.push_back((job, unstarted));
+    }
+
+    /// Removes and returns the jobs that wait for a slot.
+    pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = JobContext> + use<H> {
+        std::mem::take(&mut self.waiting).into_iter().map(|(job, _)| job)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// For how many of `wanted` further jobs the handler is ready. Pending claims may
-    /// return `asked` other jobs.
-    pub(crate) fn ready_for(
-        &self,
-        wanted: NonZeroU32,
-        asked: usize,
-    ) -> Option<NonZeroU32> {
-        self.readiness.room(&self.program.handler, wanted, asked)
+    /// Makes the handler ready for up to `wanted` further jobs, which are claimed now.
+    /// Returns for how many of them it is ready.
+    pub(crate) fn make_ready(&mut self, wanted: NonZeroU32) -> Option<NonZeroU32> {
+        self.readiness.reserve(&*self.program.handler, wanted)
     }
 
-    /// The readiness of the handler, by which the claim loop waits for a change.
-    pub(crate) fn readiness(&self) -> Readiness {
-        self.readiness.clone()
+    /// Reports how many jobs the pending claims may return.
+    pub(crate) fn report_asked(&mut self, asked: usize) {
+        self.readiness.report_asked(asked);
+    }
+
+    /// The changes of the handler's readiness.
+    pub(crate) fn readiness_changes(&self) -> Changes {
+        self.readiness.changes()
     }
 
     pub(crate) fn start(&mut self, job: JobContext) {
+        let unstarted = self.readiness.unstarted();
+        self.spawn(job, unstarted);
+    }
+
+    fn spawn(&mut self, job: JobContext, unstarted: Unstarted) {
         let program = Arc::clone(&self.program);
         let running = job.clone();
         let span = span::open(&job);
         program.settings.observers.span_opened(&job, &span);
-        let unstarted = self.readiness.unstarted();
         let attempt = async move { program.attempt(running, unstarted).await };
         let task = self.tasks.spawn(attempt.instrument(span.clone()));
         self.jobs.insert(task.id(), RunningJob { job, span });
-        self.count_running();
+        self.started += 1;
+        self.program.settings.observers.progress.one_more_runs();
     }
 
     /// Waits until an attempt ends. Never completes if no handler runs.
@@ -135,12 +212,8 @@ impl<H: Handler> Slots<H> {
         if let Ended::Answered(Err(failure)) = &ended {
             span::failed(&span, failure);
         }
-        self.count_running();
+        self.program.settings.observers.progress.one_less_runs();
         Some((job, ended))
-    }
-
-    fn count_running(&self) {
-        self.program.settings.observers.progress.set_running(self.jobs.len());
     }
 }
 
@@ -173,11 +246,11 @@ mod tests {
     /// token fires. So the token fires also when the handler itself is dropped.
     #[tokio::test]
     async fn a_cut_off_cancels_the_token_of_each_job() {
-        let handler = |_: JobContext| pending::<Result<(), Failure>>();
+        let handler = Arc::new(|_: JobContext| pending::<Result<(), Failure>>());
         let program = Program { handler, settings: Settings::default() };
         let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
         let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
-        let mut slots = Slots::new(program);
+        let mut slots = Slots::new(program, None, Readiness::default());
         slots.start(job.clone());
 
         slots.cut_off();

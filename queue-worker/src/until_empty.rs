@@ -1,6 +1,6 @@
-//! Detects that a queue has no more work for `run_until_empty`.
+//! Detects that the queues of a worker have no more work, for `run_until_empty`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use relq_core::{
     Error, Operator, Stats,
@@ -13,22 +13,25 @@ use crate::{WorkerError, settings::Settings};
 const SHORTEST_LOOK: Duration = Duration::from_millis(50);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
-/// Completes when no job is ready or leased, and no scheduled job or retry becomes due
-/// within `max_wait`.
+/// Completes when, in all queues at the same time, no job is ready or leased, and no
+/// scheduled job or retry becomes due within `max_wait`.
 ///
 /// # Errors
-/// [`WorkerError::Paused`] when the queue is paused, and [`WorkerError::Store`] when
-/// its statistics cannot be read and a retry does not help.
+/// [`WorkerError::Paused`] when a queue is paused, and [`WorkerError::Store`] when its
+/// statistics cannot be read and a retry does not help.
 pub(crate) async fn until_empty(
-    queue: &dyn Operator,
+    queues: &[Arc<dyn Operator>],
     max_wait: Duration,
     settings: &Settings,
 ) -> Result<(), WorkerError> {
     loop {
-        let pause = match queue.stats().await {
-            Ok(stats) if stats.paused => return Err(WorkerError::Paused),
-            Ok(stats) if is_empty(&stats, max_wait) => return Ok(()),
-            Ok(stats) => until_next_look(&stats),
+        let pause = match look(queues, max_wait).await {
+            Ok(Look::Empty(first)) if is_still(queues, &first, max_wait).await => {
+                return Ok(());
+            }
+            Ok(Look::Empty(_)) => SHORTEST_LOOK,
+            Ok(Look::Paused) => return Err(WorkerError::Paused),
+            Ok(Look::Unfinished(stats)) => until_next_look(&stats),
             Err(error) => {
                 settings.observers.call_failed(Operation::Stats, &error);
                 after(error)?
@@ -36,6 +39,42 @@ pub(crate) async fn until_empty(
         };
         settings.environment.clock().sleep(pause).await;
     }
+}
+
+/// What a look at each queue in turn has found.
+enum Look {
+    /// All queues were empty. Holds how many jobs of each had ended.
+    Empty(Vec<u64>),
+    Paused,
+    /// A queue has work left.
+    Unfinished(Stats),
+}
+
+async fn look(queues: &[Arc<dyn Operator>], max_wait: Duration) -> Result<Look, Error> {
+    let mut ended = Vec::with_capacity(queues.len());
+    for queue in queues {
+        let stats = queue.stats().await?;
+        if stats.paused {
+            return Ok(Look::Paused);
+        }
+        if !is_empty(&stats, max_wait) {
+            return Ok(Look::Unfinished(stats));
+        }
+        ended.push(stats.finished + stats.discarded + stats.cancelled + stats.dead);
+    }
+    Ok(Look::Empty(ended))
+}
+
+/// Whether the queues were empty at the same time, at the end of the first look. A job of
+/// a later queue may have pushed one to an earlier queue, after that queue was read. Then
+/// that job is still there at a second look, or one more has ended.
+async fn is_still(
+    queues: &[Arc<dyn Operator>],
+    first: &[u64],
+    max_wait: Duration,
+) -> bool {
+    let is_same = |again: &Look| matches!(again, Look::Empty(ended) if ended == first);
+    queues.len() == 1 || look(queues, max_wait).await.is_ok_and(|it| is_same(&it))
 }
 
 fn after(error: Error) -> Result<Duration, WorkerError> {

@@ -10,17 +10,17 @@ use tokio::{sync::oneshot, task::AbortHandle};
 use tracing::Instrument;
 
 use crate::{
-    AlreadyDone, Handler, Progress, RetryPolicy, Summary, WorkerError,
+    AlreadyDone, Handler, Progress, Queues, RetryPolicy, Summary, WorkerError,
     already_done::Check,
     lease_clock::LeaseClock,
     observer::Observer,
-    run::Run,
+    serves::{Common, Serves},
     settings::Settings,
     shutdown::{Requests, Signals},
     until_empty::until_empty,
 };
 
-/// A worker on one queue.
+/// A worker on one queue, or on several.
 ///
 /// It runs inside any program: it has no global state, handles no signal unless
 /// [asked](Self::handle_signals), and ends when a [future](Self::stop_on) does.
@@ -57,24 +57,41 @@ use crate::{
 /// }
 /// ```
 pub struct Worker {
-    queue: Arc<dyn ReliableQueue>,
+    serves: Serves,
     id: Option<WorkerId>,
     settings: Settings,
     requests: Requests,
 }
 
 impl Worker {
-    /// A worker with default settings.
+    /// A worker on one queue, with default settings.
     pub fn new(queue: Arc<dyn ReliableQueue>) -> Self {
+        Self::serving(Serves::One(queue))
+    }
+
+    /// A worker on several queues, with default settings. One handler runs the jobs of
+    /// all: [`JobContext::queue`](crate::JobContext::queue) says which queue a job is of.
+    ///
+    /// The settings hold for each queue, except the [concurrency](Self::concurrency) and
+    /// the [progress](Self::progress), which are those of the whole worker. An error that
+    /// ends the worker on one queue ends it on all: the others stop gracefully.
+    ///
+    /// Each queue uses the connections that a worker on that queue alone uses. An idle
+    /// queue [waits](ReliableQueue::wait_for_jobs) without a slot, and then claims.
+    pub fn on(queues: Queues) -> Self {
+        Self::serving(Serves::Several(queues))
+    }
+
+    fn serving(serves: Serves) -> Self {
         Self {
-            queue,
+            serves,
             id: None,
             settings: Settings::default(),
             requests: Requests::default(),
         }
     }
 
-    /// Sets how many handlers run at once; the default is 16.
+    /// Sets how many handlers run at once, of all queues together; the default is 16.
     #[must_use]
     pub fn concurrency(mut self, concurrency: NonZeroU32) -> Self {
         self.settings.concurrency = concurrency;
@@ -218,7 +235,7 @@ impl Worker {
         self.settings.observers.progress.clone()
     }
 
-    /// Runs `handler` on the queue's jobs until asked to stop, and returns a summary.
+    /// Runs `handler` on the jobs of the queue or queues until asked to stop, and returns a summary.
     ///
     /// A store that is unavailable, restarting or failing over does not end the worker.
     /// The worker retries with growing pauses, up to five seconds, and logs this
@@ -236,23 +253,27 @@ impl Worker {
     /// [`WorkerError::Signals`] when the operating system refuses a thread or a signal
     /// handler, and [`WorkerError::Died`] when the backend panics in the background.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
-        let Self { queue, id, mut settings, requests } = self;
+        let Self { serves, id, mut settings, requests } = self;
         settings.check()?;
+        if let Serves::Several(queues) = &serves {
+            queues.check()?;
+        }
         let clock = LeaseClock::new(settings.environment.clone());
         settings.environment = settings.environment.with_clock(Arc::new(clock.clone()));
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
-        let run = Run { queue, worker, settings, clock };
+        let progress = settings.observers.progress.clone();
+        let run = serves.run(Common { worker, settings, clock }, handler, requests);
         // Run the worker on a task of the runtime. Otherwise an application that calls
         // `block_on` would run it on its own thread, and on a multi-threaded runtime
         // each wake-up would cross from a thread of the runtime to that thread.
-        let run = run.until_asked(handler, requests).in_current_span();
-        let task = tokio::spawn(run);
+        let task = tokio::spawn(run.in_current_span());
         let _abort = AbortOnDrop(task.abort_handle());
-        task.await.unwrap_or_else(|error| match error.try_into_panic() {
+        let ended = task.await.unwrap_or_else(|error| match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
             Err(_) => Err(WorkerError::Died("runtime")),
-        })
+        });
+        ended.map(|()| progress.summary())
     }
 
     /// Runs `handler` until the queue is empty, or as [`run`](Self::run) until asked to
@@ -260,7 +281,8 @@ impl Worker {
     /// scheduled job or retry becomes due within `max_wait`. With [`Duration::MAX`] the
     /// call waits for every retry.
     ///
-    /// `queue` gives the operator's calls of the worker's own queue.
+    /// `queue` gives the operator's calls of the worker's own queue. A worker on several
+    /// queues uses [`run_until_all_empty`](Self::run_until_all_empty).
     ///
     /// ```
     /// # async fn example(
@@ -288,10 +310,28 @@ impl Worker {
         max_wait: Duration,
         handler: H,
     ) -> Result<Summary, WorkerError> {
+        self.run_until_all_empty(vec![queue], max_wait, handler).await
+    }
+
+    /// Runs `handler` until all `queues` are empty at the same time, or as
+    /// [`run`](Self::run) until asked to stop. A job that a handler pushes to one of them
+    /// is run too.
+    ///
+    /// `queues` gives the operator's calls of the queues that the worker serves.
+    ///
+    /// # Errors
+    /// As [`run_until_empty`](Self::run_until_empty): [`WorkerError::Paused`] when one of
+    /// the queues is paused.
+    pub async fn run_until_all_empty<H: Handler>(
+        self,
+        queues: Vec<Arc<dyn Operator>>,
+        max_wait: Duration,
+        handler: H,
+    ) -> Result<Summary, WorkerError> {
         let settings = self.settings.clone();
         let (tell, mut told) = oneshot::channel();
         let watch = async move {
-            let ended = until_empty(&*queue, max_wait, &settings).await;
+            let ended = until_empty(&queues, max_wait, &settings).await;
             // Ignore a failed send: the worker has ended by itself already.
             let _ = tell.send(ended);
         };
@@ -315,7 +355,10 @@ impl Drop for AbortOnDrop {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Worker({})", self.queue)
+        match &self.serves {
+            Serves::One(queue) => write!(f, "Worker({queue})"),
+            Serves::Several(queues) => write!(f, "Worker({queues:?})"),
+        }
     }
 }
 

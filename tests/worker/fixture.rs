@@ -83,6 +83,24 @@ impl Fixture {
         Self { queue, url, store }
     }
 
+    /// Opens another queue of the same store.
+    pub(crate) async fn open_another(&self, name: &str) -> Arc<dyn Queue> {
+        let name = QueueName::new(name).unwrap();
+        relq::connect(&self.url_of_another(), &name).await.unwrap()
+    }
+
+    /// The URL of another queue. A queue of the keyspace pattern needs a database of its
+    /// own.
+    fn url_of_another(&self) -> String {
+        if !self.url.starts_with("keyspace+") {
+            return self.url.clone();
+        }
+        match self.url.strip_suffix("/0") {
+            Some(server) => format!("{server}/1"),
+            None => format!("{}?db=1", self.url),
+        }
+    }
+
     pub(crate) async fn push(&self, job: impl Into<NewJob>) {
         self.queue.push_one(job.into()).await.unwrap();
     }
@@ -98,9 +116,14 @@ impl Fixture {
 
     /// Claims one ready job as a worker other than the tested one.
     pub(crate) async fn claim_one(&self) -> Option<Delivery> {
+        Self::claim_one_of(&*self.queue).await
+    }
+
+    /// Claims one ready job of `queue` as a worker other than the tested one.
+    pub(crate) async fn claim_one_of(queue: &dyn Queue) -> Option<Delivery> {
         let stranger = WorkerId::new("stranger").unwrap();
         let ask = ClaimRequest::new(stranger, Duration::from_secs(30));
-        self.queue.claim_one(&ask).await.unwrap()
+        queue.claim_one(&ask).await.unwrap()
     }
 
     pub(crate) async fn dead(&self) -> Vec<JobView> {

@@ -14,6 +14,7 @@ mod leases;
 mod metrics;
 mod observer;
 mod outcomes;
+mod queues;
 mod settings;
 mod shutdown;
 mod slots;
@@ -135,6 +136,31 @@ on_every_backend! {
         it_stops_when_asked;
     observer:
         life_of_a_job_is_told_in_order;
+    queues:
+        queues_share_slots_within_their_limits,
+        shutdown_gives_back_the_jobs_of_all_queues,
+        strict_order_serves_the_first_queue_first;
+}
+
+// How a worker shares its slots does not depend on the backend.
+mod several_queues {
+    on_a_backend! {
+        sqlite: queues:
+            weights_are_kept_over_many_jobs,
+            store_that_hangs_holds_up_no_other_queue,
+            store_that_settles_nothing_holds_up_no_other_queue,
+            server_that_is_down_holds_up_no_other_queue,
+            blocked_runtime_keeps_the_jobs_of_all_queues,
+            it_ends_when_all_queues_are_empty,
+            hopeless_queue_ends_the_worker,
+            observer_of_a_queue_hears_of_that_queue;
+    }
+}
+
+mod connections_of_several_queues {
+    on_a_backend! {
+        zset: queues: queues_open_no_further_connections;
+    }
 }
 
 // What an observer receives of these does not depend on the backend.

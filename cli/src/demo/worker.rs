@@ -11,9 +11,9 @@ use std::{
 };
 
 use relq::{
-    ReliableQueue,
+    QueueName,
     environment::Environment,
-    worker::{Failure as JobFailure, JobContext, Worker},
+    worker::{Failure as JobFailure, JobContext, Queues, Worker, WorkerQueue},
 };
 
 use super::record::{Kind, Recorder};
@@ -41,21 +41,23 @@ pub(crate) struct Args {
     /// The file that receives the records
     #[arg(long)]
     records: PathBuf,
+
+    /// A queue to serve; repeat it for each queue
+    #[arg(long, value_name = "NAME", required = true)]
+    serve: Vec<QueueName>,
 }
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         end_with_the_demo();
-        let queue: Arc<dyn ReliableQueue> = target.open().await?;
+        let worker = worker_on(&self.serve, target).await?;
         let recorder = Recorder::create(&self.records).map_err(|error| {
             Failure::Failed(format!("{:?} cannot be made: {error}", self.records))
         })?;
         let recorder = Arc::new(recorder);
         let environment = Environment::default();
-        let worker = Worker::new(queue)
-            .concurrency(CONCURRENCY)
-            .lease(LEASE)
-            .reap_every(REAP_EVERY);
+        let worker =
+            worker.concurrency(CONCURRENCY).lease(LEASE).reap_every(REAP_EVERY);
         let running = worker.run(move |job| {
             let (recorder, environment) = (Arc::clone(&recorder), environment.clone());
             async move { work(&job, &recorder, &environment).await }
@@ -65,6 +67,20 @@ impl Args {
             Err(error) => Err(Failure::Failed(error.to_string())),
         }
     }
+}
+
+/// A worker on the queues, whose weights are 1, 2 and so on. On one queue it is a plain
+/// worker.
+async fn worker_on(names: &[QueueName], target: &Target) -> CommandResult<Worker> {
+    if let [name] = names {
+        return Ok(Worker::new(target.open_named(name).await?));
+    }
+    let mut queues = Vec::with_capacity(names.len());
+    for (weight, name) in (1..).filter_map(NonZeroU32::new).zip(names) {
+        let queue = target.open_named(name).await?;
+        queues.push((WorkerQueue::new(name.clone(), queue), weight));
+    }
+    Ok(Worker::on(Queues::weighted(queues)))
 }
 
 async fn work(

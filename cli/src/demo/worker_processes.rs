@@ -17,7 +17,7 @@ use crate::failure::{CommandResult, Failure};
 pub(super) struct WorkerProcesses {
     program: PathBuf,
     url: String,
-    queue: QueueName,
+    queues: Vec<QueueName>,
     folder: PathBuf,
     living: Vec<Worker>,
     evidence: Vec<Evidence>,
@@ -31,18 +31,18 @@ struct Worker {
 }
 
 impl WorkerProcesses {
-    /// Starts `size` workers that write their records to files in `folder`.
-    pub(super) fn start(
+    /// Starts `size` workers on these queues, which write their records to files in `folder`.
+    pub(super) fn start<'a>(
         size: usize,
         url: &str,
-        queue: &QueueName,
+        queues: impl Iterator<Item = &'a QueueName>,
         folder: &Path,
     ) -> CommandResult<Self> {
         let program = env::current_exe().map_err(|error| cannot_start(&error))?;
         let mut worker_processes = Self {
             program,
             url: url.to_owned(),
-            queue: queue.clone(),
+            queues: queues.cloned().collect(),
             folder: folder.to_owned(),
             living: Vec::with_capacity(size),
             evidence: Vec::new(),
@@ -104,8 +104,9 @@ impl WorkerProcesses {
         let number = self.evidence.len();
         let records = self.folder.join(format!("worker-{number}.records"));
         let process = Command::new(&self.program)
-            .args(["demo-worker", "--queue", self.queue.as_str(), "--records"])
+            .args(["demo-worker", "--records"])
             .arg(&records)
+            .args(self.queues.iter().flat_map(|name| ["--serve", name.as_str()]))
             // The URL is not an argument, because all users of the machine can read
             // arguments.
             .env("RELQ_URL", &self.url)

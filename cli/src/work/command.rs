@@ -30,7 +30,10 @@ use super::{
     stderr_tail::StderrTail,
     whole_lines::WholeLines,
 };
-use crate::{printable::printable, target::Environment};
+use crate::{
+    printable::printable,
+    target::{Environment, QUEUE},
+};
 
 /// The pause between two tries to start a command while the system is short of
 /// resources.
@@ -182,7 +185,8 @@ impl JobCommand {
         // itself, are replaced or removed: they describe another job.
         let batch = job.batch().map(|batch| batch.as_str().into());
         let own = self.environment.variables().iter().cloned();
-        for (name, value) in own.chain([("RELQ_BATCH", batch)]) {
+        let queue = job.queue().map(|name| (QUEUE, Some(name.as_str().into())));
+        for (name, value) in own.chain(queue).chain([("RELQ_BATCH", batch)]) {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),

@@ -1,23 +1,24 @@
 //! The exit code of `relq work --until-empty`.
 
-use relq::{Queue, Stats};
+use relq::Stats;
 
+use super::queues::OpenQueues;
 use crate::failure::{CommandResult, Failure};
 
 /// The exit code when no job is left, but some jobs became dead during the run.
 const SOME_DIED: u8 = 3;
 
-/// The exit code when the queue has jobs left.
+/// The exit code when a queue has jobs left.
 const SOME_LEFT: u8 = 4;
 
-/// The number of dead jobs that the queue had before the worker began. These do not
+/// The number of dead jobs that the queues had before the worker began. These do not
 /// count as a result of this run.
 #[derive(Debug)]
 pub(super) struct DeadBefore(u64);
 
 impl DeadBefore {
-    pub(super) async fn of(queue: &dyn Queue) -> CommandResult<Self> {
-        Ok(Self(queue.stats().await?.dead))
+    pub(super) async fn of(queues: &OpenQueues) -> CommandResult<Self> {
+        Ok(Self(dead(&queues.stats().await?)))
     }
 
     /// Fails if jobs became dead during the run or are left at its end.
@@ -28,13 +29,17 @@ impl DeadBefore {
     /// client may have redriven or removed dead jobs during the run.
     pub(super) async fn judge(
         self,
-        queue: &dyn Queue,
+        queues: &OpenQueues,
         died_here: u64,
     ) -> CommandResult {
-        let stats = queue.stats().await?;
-        let died = stats.dead.saturating_sub(self.0).max(died_here);
-        judge(died, left(&stats))
+        let stats = queues.stats().await?;
+        let died = dead(&stats).saturating_sub(self.0).max(died_here);
+        judge(died, stats.iter().map(left).sum())
     }
+}
+
+fn dead(queues: &[Stats]) -> u64 {
+    queues.iter().map(|stats| stats.dead).sum()
 }
 
 fn left(stats: &Stats) -> u64 {

@@ -19,6 +19,15 @@ on_each_store! {
         assert!(report["repeated"].is_u64() && report["seconds"].is_f64(), "{report}");
         assert_eq!(report["problems"].as_array().map(Vec::len), Some(0));
     }
+
+    /// R1, R9: workers on two queues are killed, and no job of either is lost.
+    fn the_demo_of_two_queues_loses_nothing(store) {
+        let line = "demo --queues 2 --jobs 1500 --workers 3 --json";
+        let report = store.relq(line).json();
+        assert_eq!((&report["finished"], &report["lost"]), (&json!(1500), &json!(0)));
+        assert!(report["kills"].as_u64() > Some(0), "{report}");
+        assert_eq!(report["problems"], json!([]));
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod work_ended;
 mod work_killed;
 mod work_nested;
 mod work_output;
+mod work_queues;
 mod work_stopped;
 
 /// Defines two tests, one on a SQLite file and one on Redis, for each function that

@@ -5,6 +5,9 @@
 //! checks then read the trace of calls and handlers. Each check is named after the
 //! promise that it checks, and gives the rule of `CONTRACT.md`.
 //!
+//! Each scenario runs twice: with a worker on one queue, and with a worker that serves
+//! another queue first, which is empty or whose store is down.
+//!
 //! The scenarios of a run follow from one seed, which a failure prints with the line
 //! that replays it.
 //!
@@ -22,6 +25,7 @@ mod clock;
 mod facts;
 mod handler;
 mod observed;
+mod other_queue;
 mod queue;
 mod report;
 mod scenario;
@@ -45,11 +49,15 @@ use proptest::{
     },
 };
 
-use crate::{facts::Facts, report::Violations, scenario::Scenario};
+use crate::{
+    facts::Facts, other_queue::OtherStore, report::Violations, scenario::Scenario,
+};
 
 const SEED: u64 = 1;
 const SCENARIOS: u64 = 150;
 const SHRINKS: u32 = 150;
+const OTHER_STORES: [OtherStore; 3] =
+    [OtherStore::Empty, OtherStore::Down, OtherStore::Silent];
 
 /// The real time after which one scenario counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
@@ -65,7 +73,10 @@ fn the_worker_keeps_its_promises_in_random_sequences() {
         seed.store(this, Relaxed);
         match &until {
             Some(promise) => run_until(this, promise),
-            None => run(this),
+            None => {
+                run(this, None);
+                run(this, Some(OTHER_STORES[(this % 3) as usize]));
+            }
         }
     }
     seed.store(u64::MAX, Relaxed);
@@ -120,8 +131,10 @@ fn runner(seed: u64) -> TestRunner {
     TestRunner::new_with_rng(config, random)
 }
 
-fn run(seed: u64) {
-    let result = runner(seed).run(&strategy::scenarios(), |scenario| {
+fn run(seed: u64, other_queue: Option<OtherStore>) {
+    let scenarios = strategy::scenarios()
+        .prop_map(move |scenario| Scenario { other_queue, ..scenario });
+    let result = runner(seed).run(&scenarios, |scenario| {
         let violations = violations(&scenario).0;
         let words: Vec<_> = violations.iter().map(ToString::to_string).collect();
         if words.is_empty() {

@@ -36,6 +36,9 @@ impl fmt::Display for ScriptedQueue {
     }
 }
 
+/// How often a wait for jobs looks for a ready one.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 const NOT_OURS: &str = "the simulation keeps the store until the worker has ended";
 
 impl Request {
@@ -148,6 +151,17 @@ impl ReliableQueue for ScriptedQueue {
         let request = Request::of(Operation::Claim).claiming(ask);
         let reply = self.0.send_claim(request, fault, ask.clone(), describe_claimed);
         reply.await.expect(NOT_OURS)
+    }
+
+    /// Only a worker on several queues waits in this way. The trace does not show it.
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        let clock = self.0.environment.clock();
+        let end = clock.elapsed().saturating_add(limit);
+        while self.0.stats().ready == 0 && clock.elapsed() < end {
+            let left = end.saturating_sub(clock.elapsed());
+            clock.sleep(left.min(LOOK_EVERY)).await;
+        }
+        Ok(())
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use relq_core::error::Operation;
 
+use crate::other_queue::OtherStore;
+
 pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
@@ -20,6 +22,9 @@ pub(crate) struct Scenario {
     pub outages: Vec<Outage>,
     pub suspends: Vec<Suspend>,
     pub end: End,
+    /// The other queue of the worker, which comes first in its strict order. `None` for a
+    /// worker on one queue.
+    pub other_queue: Option<OtherStore>,
 }
 
 #[derive(Debug, Clone)]

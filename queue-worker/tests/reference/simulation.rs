@@ -14,7 +14,9 @@ use std::{
 };
 
 use relq_core::{Queue, ReliableQueue, WorkerId};
-use relq_worker::{JobContext, Progress, RetryPolicy, Worker, WorkerError};
+use relq_worker::{
+    JobContext, Progress, Queues, RetryPolicy, Worker, WorkerError, WorkerQueue,
+};
 use tokio::{
     sync::oneshot,
     task::{JoinHandle, yield_now},
@@ -24,6 +26,7 @@ use crate::{
     clock::EnteredBy,
     handler::ScriptedHandler,
     observed::{Events, Observed},
+    other_queue::OtherQueue,
     queue::ScriptedQueue,
     scenario::{End, Scenario, ms},
     store::World,
@@ -232,14 +235,14 @@ impl Simulation {
     fn worker(&self, queue: Arc<dyn ReliableQueue>) -> Worker {
         let settings = &self.world.scenario.settings;
         let retry = RetryPolicy::exponential(ms(100), LONGEST_RETRY).unwrap();
-        let mut worker = Worker::new(queue)
+        let mut worker = self
+            .worker_on(queue)
             .worker_id(self.id.clone())
             .concurrency(NonZeroU32::new(settings.concurrency).unwrap())
             .lease(ms(settings.lease))
             .grace(ms(settings.grace))
             .give_up_after(ms(settings.give_up_after))
             .retry(retry)
-            .observe(self.observed.clone())
             .environment(self.world.environment.clone());
         if let Some(timeout) = settings.timeout {
             worker = worker.timeout(ms(timeout));
@@ -248,6 +251,21 @@ impl Simulation {
             worker = worker.reap_every(ms(interval));
         }
         worker.stop_on(self.asked(Request::Stop)).halt_on(self.asked(Request::Halt))
+    }
+
+    /// A worker on the queue, alone or after another queue. The observer is told the
+    /// events of the queue only.
+    fn worker_on(&self, queue: Arc<dyn ReliableQueue>) -> Worker {
+        let observed = self.observed.clone();
+        let Some(store) = self.world.scenario.other_queue else {
+            return Worker::new(queue).observe(observed);
+        };
+        let other_queue = Arc::new(OtherQueue::new(store, &self.world));
+        let [first, second] = ["other", "scripted"].map(|it| it.parse().unwrap());
+        Worker::on(Queues::strict([
+            WorkerQueue::new(first, other_queue),
+            WorkerQueue::new(second, queue).observe(observed),
+        ]))
     }
 
     /// The future of a request that the scenario makes at a set time, or when every job

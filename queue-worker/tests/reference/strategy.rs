@@ -45,6 +45,7 @@ fn busy_scenario() -> impl Strategy<Value = Scenario> {
                 outages: Vec::new(),
                 suspends: Vec::new(),
                 end: End::WhenFinished,
+                other_queue: None,
             }
         },
     )
@@ -78,7 +79,17 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                     }
 
                 let seed = u64::from(seed);
-                Scenario { seed, settings, jobs, abandoned, faults, outages, suspends, end }
+                Scenario {
+                    seed,
+                    settings,
+                    jobs,
+                    abandoned,
+                    faults,
+                    outages,
+                    suspends,
+                    end,
+                    other_queue: None,
+                }
             })
     })
 }

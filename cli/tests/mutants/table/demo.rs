@@ -49,7 +49,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the demo leaves its queue",
         promise: "demo::the_demo_leaves_no_key_on_the_server: left: ",
         file: "cli/src/demo.rs",
-        old: "        remove(&self.url, &*self.queue, &self.name).await?;\n",
+        old: "        self.queues.remove(&self.url).await?;\n",
         new: "",
     },
 ];

@@ -70,7 +70,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "stats show another queue's name",
         promise: "push::sqlite::queues_are_told_apart_by_name_before_and_after_the_command: left: ",
         file: "cli/src/target.rs",
-        old: "Ok(relq::connect_existing(&self.store.url()?, &self.queue).await?)",
+        old: "Ok(relq::connect_existing(&self.store.url()?, queue).await?)",
         new: "Ok(relq::connect_existing(&self.store.url()?, &QueueName::new(\"default\").expect(\"valid\")).await?)",
     },
     Mutant {
@@ -126,8 +126,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a read creates a missing store",
         promise: "missing_store::a_command_that_reads_creates_no_store_and_says_so: stats",
         file: "cli/src/target.rs",
-        old: "Ok(relq::connect_existing(&self.store.url()?, &self.queue).await?)",
-        new: "Ok(relq::connect(&self.store.url()?, &self.queue).await?)",
+        old: "Ok(relq::connect_existing(&self.store.url()?, queue).await?)",
+        new: "Ok(relq::connect(&self.store.url()?, queue).await?)",
     },
     Mutant {
         name: "the password of the file comes before that of the URL",

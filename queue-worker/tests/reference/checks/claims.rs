@@ -97,11 +97,22 @@ fn wait(facts: &Facts, call: &Call, violations: &mut Violations) {
     else {
         return;
     };
-    let longest = (ms(facts.scenario.settings.lease) / 3).min(ms(5000));
+    if facts.scenario.other_queue.is_some() {
+        // The slots of a claim that waits would not be free for the other queue.
+        return violations.check(WAIT, call.sent.at, ask.wait.is_zero(), || {
+            format!("a claim waits {:?}, although another queue needs slots", ask.wait)
+        });
+    }
+    let longest = longest_wait(facts);
     let is_kept = !ask.wait.is_zero() && ask.wait <= longest;
     violations.check(WAIT, call.sent.at, is_kept, || {
         format!("a claim waits {:?}, and may wait up to {longest:?}", ask.wait)
     });
+}
+
+/// The longest time for which a claim, or a worker on several queues, waits for a job.
+fn longest_wait(facts: &Facts) -> Duration {
+    (ms(facts.scenario.settings.lease) / 3).min(ms(5000))
 }
 
 fn backs_off(facts: &Facts, violations: &mut Violations) {
@@ -145,7 +156,12 @@ fn at_once(
     pause: Duration,
     violations: &mut Violations,
 ) {
-    let limit = replied.at + pause + facts.slack(replied.at, replied.at + pause);
+    // With another queue the worker waits between its claims, and the trace does not show
+    // the wait.
+    let waits =
+        facts.scenario.other_queue.map_or(Duration::ZERO, |_| longest_wait(facts));
+    let latest = replied.at + pause + waits;
+    let limit = latest + facts.slack(replied.at, latest);
     let ends = [facts.asked_to_end(), doomed(facts), Some(facts.end())];
     let is_ending = ends.into_iter().flatten().any(|end| end.at <= limit);
     // A call without a reply also causes a pause, but the trace does not show when that

@@ -29,11 +29,14 @@ impl Process {
     pub(super) fn start(
         command: &str,
         url: &str,
-        queue: &QueueName,
+        queues: &[QueueName],
         arguments: &[(&str, &OsStr)],
     ) -> SuiteResult<Self> {
         let mut child = Command::new(std::env::current_exe()?);
-        child.arg(command).args(["--queue", queue.as_str()]);
+        child.arg(command);
+        for queue in queues {
+            child.args(["--queue", queue.as_str()]);
+        }
         for (name, value) in arguments {
             child.arg(name).arg(value);
         }

@@ -1,6 +1,6 @@
 //! Finds out from the records of a soak whether a job was lost, invented or repeated.
 
-use std::{collections::HashMap, num::NonZeroU32, path::PathBuf};
+use std::{collections::HashMap, num::NonZeroU32, path::PathBuf, sync::Arc};
 
 use relq_core::{
     Queue,
@@ -170,27 +170,34 @@ impl Judgement {
 
     /// Compares the records with the counts and the dead letters of the queue, and adds
     /// up the results of all jobs.
-    pub(super) async fn compare_with(&mut self, queue: &dyn Queue) -> SuiteResult<()> {
-        for view in dead_jobs(queue).await? {
-            self.bury(&view);
+    pub(super) async fn compare_with(
+        &mut self,
+        queues: &[Arc<dyn Queue>],
+    ) -> SuiteResult<()> {
+        let (mut finished, mut dead, mut jobs) = (0, 0, 0);
+        for queue in queues {
+            for view in dead_jobs(&**queue).await? {
+                self.bury(&view);
+            }
+            let (stats, audit) = (queue.stats().await?, queue.audit().await?);
+            finished += stats.finished;
+            dead += stats.dead;
+            jobs += audit.jobs;
+            self.problems.extend(audit.problems);
         }
         self.sum_up();
-        let stats = queue.stats().await?;
         let expected = (self.accepted - self.dead.min(self.accepted), self.dead);
-        if (stats.finished, stats.dead) != expected && !self.may_lose() {
-            let (finished, dead) = expected;
+        if (finished, dead) != expected && !self.may_lose() {
+            let (of_records, dead_of_records) = expected;
             self.problem(format!(
-                "the queue counts {} finished and {} dead, the records {finished} and \
-                 {dead}",
-                stats.finished, stats.dead
+                "the queue counts {finished} finished and {dead} dead, the records \
+                 {of_records} and {dead_of_records}"
             ));
         }
-        let audit = queue.audit().await?;
-        if audit.jobs != self.dead {
+        if jobs != self.dead {
             let dead = self.dead;
-            self.problem(format!("the audit finds {} jobs, not {dead}", audit.jobs));
+            self.problem(format!("the audit finds {jobs} jobs, not {dead}"));
         }
-        self.problems.extend(audit.problems);
         Ok(())
     }
 

@@ -45,7 +45,7 @@ use deployment::{FaultSchedule, Kind};
 use judge::{Exposure, Judgement, TooFew};
 use kill_schedule::{KillSchedule, Kills, Pace};
 use orders::RandomOrders;
-use processes::Processes;
+use processes::{PRODUCERS, Processes};
 pub(crate) use producer::Args as ProducerArgs;
 use report::Report;
 use several::Several;
@@ -80,6 +80,17 @@ pub(crate) struct Args {
     /// The number of worker processes
     #[arg(long, value_name = "N", default_value = "4")]
     workers: std::num::NonZeroU16,
+
+    /// Spread the jobs over this many queues, all of which each worker serves. A queue of
+    /// keyspace needs a database of its own, so there is no second one
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        conflicts_with = "several",
+        value_parser = clap::value_parser!(u8).range(1..=PRODUCERS as i64)
+    )]
+    queues: u8,
 
     /// Run on a Redis Cluster of three masters with a replica each, which the soak
     /// starts. Needs Linux
@@ -120,7 +131,7 @@ impl Args {
             }
             None => Site::open(backend, &options, folder.path())?,
         };
-        let soak = Soak::open(site).await?;
+        let soak = Soak::open(site, self.queues).await?;
         let report = soak.play(&self, &folder).await?;
         report.print(self.json)?;
         if !report.is_clean() {
@@ -178,28 +189,36 @@ impl Args {
     }
 }
 
-/// A soak while it runs: its store, its queue and its clock.
+/// A soak while it runs: its store, its queues and its clock.
 struct Soak {
     site: Site,
-    name: QueueName,
-    queue: Arc<dyn Queue>,
+    names: Vec<QueueName>,
+    queues: Vec<Arc<dyn Queue>>,
     environment: Environment,
 }
 
 impl Soak {
-    async fn open(site: Site) -> SuiteResult<Self> {
-        let name = QueueName::new(QUEUE)?;
-        let queue = relq::connect(site.url(), &name).await?;
-        Ok(Self { site, name, queue, environment: Environment::default() })
+    async fn open(site: Site, count: u8) -> SuiteResult<Self> {
+        let (mut names, mut queues) = (Vec::new(), Vec::new());
+        for number in 1..=count {
+            let name =
+                if number == 1 { QUEUE.into() } else { format!("{QUEUE}-{number}") };
+            let name = QueueName::new(name)?;
+            queues.push(relq::connect(site.url(), &name).await?);
+            names.push(name);
+        }
+        Ok(Self { site, names, queues, environment: Environment::default() })
     }
 
     async fn play(mut self, args: &Args, folder: &TempDir) -> SuiteResult<Report> {
         let workers = usize::from(args.workers.get());
-        let (url, name) = (self.site.url().to_owned(), self.name.clone());
-        let mut processes = Processes::start(workers, &url, &name, folder.path())?;
+        let url = self.site.url().to_owned();
+        let mut processes =
+            Processes::start(workers, &url, &self.names, folder.path())?;
         let schedule = || args.schedule();
         let several =
-            Several::begin(&mut self.site, &name, schedule, &self.environment).await?;
+            Several::begin(&mut self.site, &self.names[0], schedule, &self.environment)
+                .await?;
         let orders = args.random_orders()?;
         let kills = self.let_jobs_flow(args, &mut processes, several.as_ref()).await?;
         // The servers run until all has been judged.
@@ -218,7 +237,7 @@ impl Soak {
         let evidence = processes.end_workers()?;
         let mut judgement = Judgement::of(&evidence, kills, exposure);
         judgement.add(played);
-        judgement.compare_with(&*self.queue).await?;
+        judgement.compare_with(&self.queues).await?;
         judgement.refuse_too_few(TooFew::of(self.site.has_server()));
         Ok(Report::new(args, judgement))
     }
@@ -252,26 +271,48 @@ impl Soak {
             clock.sleep(LOOK_EVERY).await;
             processes.check()?;
             let now = clock.elapsed();
-            if let Some(stats) = unless_away(self.queue.stats().await)? {
-                if stats.unfinished() == 0 {
+            if let Some(left) = unless_away(self.left().await)? {
+                if left.unfinished == 0 {
                     return Ok(());
                 }
-                if stats.finished + stats.dead > ended {
-                    (ended, since) = (stats.finished + stats.dead, now);
+                if left.ended > ended {
+                    (ended, since) = (left.ended, now);
                 }
             }
             if now > since + PATIENCE {
-                let seconds = PATIENCE.as_secs();
-                let (stats, audit) =
-                    (self.queue.stats().await, self.queue.audit().await);
-                return Err(format!(
-                    "no job ended for {seconds} s; before that, {ended} ended: \
-                     {stats:?}, {audit:?}"
-                )
-                .into());
+                return Err(self.stuck(ended).await.into());
             }
         }
     }
+
+    /// How many jobs of all queues have ended, and how many have not.
+    async fn left(&self) -> Result<Left, Error> {
+        let mut left = Left { ended: 0, unfinished: 0 };
+        for queue in &self.queues {
+            let stats = queue.stats().await?;
+            left.ended += stats.finished + stats.dead;
+            left.unfinished += stats.unfinished();
+        }
+        Ok(left)
+    }
+
+    /// The message of a soak whose jobs do not end any more.
+    async fn stuck(&self, ended: u64) -> String {
+        let seconds = PATIENCE.as_secs();
+        let mut words =
+            format!("no job ended for {seconds} s; before that, {ended} ended:");
+        for queue in &self.queues {
+            let (stats, audit) = (queue.stats().await, queue.audit().await);
+            words.push_str(&format!(" {stats:?}, {audit:?}"));
+        }
+        words
+    }
+}
+
+/// The jobs of all queues of a soak.
+struct Left {
+    ended: u64,
+    unfinished: u64,
 }
 
 /// The result of a call. `None` if the store cannot be reached for a moment.

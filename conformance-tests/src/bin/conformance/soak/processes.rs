@@ -8,7 +8,7 @@ use super::child::Process;
 use crate::SuiteResult;
 
 /// The number of producers at any time.
-const PRODUCERS: usize = 2;
+pub(super) const PRODUCERS: usize = 2;
 
 /// The files with the records of all processes, by the kind of process.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Evidence {
 /// The producers and workers of a soak.
 pub(super) struct Processes {
     url: String,
-    queue: QueueName,
+    queues: Vec<QueueName>,
     folder: PathBuf,
     producers: Vec<Process>,
     workers: Vec<Process>,
@@ -29,16 +29,16 @@ pub(super) struct Processes {
 
 impl Processes {
     /// Starts the producers and `workers` workers. Their records go to files in
-    /// `folder`.
+    /// `folder`. The producers push to the queues in turn, and each worker serves all.
     pub(super) fn start(
         workers: usize,
         url: &str,
-        queue: &QueueName,
+        queues: &[QueueName],
         folder: &Path,
     ) -> SuiteResult<Self> {
         let mut processes = Self {
             url: url.to_owned(),
-            queue: queue.clone(),
+            queues: queues.to_vec(),
             folder: folder.to_owned(),
             producers: Vec::new(),
             workers: Vec::new(),
@@ -103,14 +103,17 @@ impl Processes {
         let (number, records) = (at.to_string(), &self.evidence.producers[at]);
         let arguments =
             [("--number", number.as_ref()), ("--records", records.as_ref())];
-        Process::start("soak-producer", &self.url, &self.queue, &arguments)
+        let queue = &self.queues[at % self.queues.len()];
+        let queue = std::slice::from_ref(queue);
+        Process::start("soak-producer", &self.url, queue, &arguments)
     }
 
     fn start_worker(&mut self) -> SuiteResult<Process> {
         let number = self.evidence.workers.len();
         let records = self.folder.join(format!("worker-{number}.records"));
         let arguments = [("--records", records.as_ref())];
-        let worker = Process::start("soak-worker", &self.url, &self.queue, &arguments)?;
+        let worker =
+            Process::start("soak-worker", &self.url, &self.queues, &arguments)?;
         self.evidence.workers.push(records);
         Ok(worker)
     }

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use relq_core::{QueueName, environment::Environment};
-use relq_worker::{Failure, JobContext, Worker};
+use relq_worker::{Failure, JobContext, Queues, Worker, WorkerQueue};
 
 use super::{
     child,
@@ -30,8 +30,9 @@ const LONGEST_RETRY: Duration = Duration::from_millis(300);
 /// Work on the soak's jobs and record what happens to them
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    #[arg(long)]
-    queue: QueueName,
+    /// A queue to serve; it is repeated for each
+    #[arg(long, required = true)]
+    queue: Vec<QueueName>,
 
     /// The file of records
     #[arg(long)]
@@ -42,12 +43,12 @@ impl Args {
     pub(crate) async fn run(self) -> SuiteResult<()> {
         let end = child::told_to_end();
         let environment = Environment::default();
-        let queue = child::connect(&self.queue, &environment).await?;
+        let worker = worker_on(&self.queue, &environment).await?;
         let soak_handler = Arc::new(SoakHandler {
             recorder: Recorder::open(&self.records)?,
             environment,
         });
-        let worker = Worker::new(queue)
+        let worker = worker
             .concurrency(SLOTS)
             .lease(LEASE)
             .reap_every(REAP_EVERY)
@@ -59,6 +60,23 @@ impl Args {
         Box::pin(running).await?;
         Ok(())
     }
+}
+
+/// A worker on the queues, whose weights are 1, 2 and so on. On one queue it is a plain
+/// worker.
+async fn worker_on(
+    names: &[QueueName],
+    environment: &Environment,
+) -> SuiteResult<Worker> {
+    if let [name] = names {
+        return Ok(Worker::new(child::connect(name, environment).await?));
+    }
+    let mut queues = Vec::with_capacity(names.len());
+    for (weight, name) in (1..).filter_map(NonZeroU32::new).zip(names) {
+        let queue = child::connect(name, environment).await?;
+        queues.push((WorkerQueue::new(name.clone(), queue), weight));
+    }
+    Ok(Worker::on(Queues::weighted(queues)))
 }
 
 struct SoakHandler {

@@ -147,7 +147,8 @@ impl Processes {
         let records = self.folder.join(format!("{}.records", self.records.len()));
         let arguments = [("--records", records.as_ref())];
         let command = "soak-batch-worker";
-        let worker = Process::start(command, &self.url, &self.queue, &arguments)?;
+        let queue = std::slice::from_ref(&self.queue);
+        let worker = Process::start(command, &self.url, queue, &arguments)?;
         self.running.push(worker);
         self.records.push(records);
         Ok(())

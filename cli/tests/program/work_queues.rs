@@ -1,0 +1,98 @@
+//! `relq work` on several queues.
+
+use std::{collections::BTreeMap, fs, thread, time::Duration};
+
+use crate::{on_each_store, relq::Store};
+
+/// Pushes so many jobs, whose payloads are the numbers from 0.
+fn push_many(store: &Store, queue: &str, jobs: u32) {
+    let lines: String = (0..jobs).map(|n| format!("{n}\n")).collect();
+    store.relq(&format!("push --quiet -q {queue} --file -")).input(lines).ok();
+}
+
+/// Reads how often each line is in the file that the commands wrote.
+fn lines(store: &Store, file: &str) -> Vec<String> {
+    let text = fs::read_to_string(store.file(file)).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+on_each_store! {
+    fn a_command_gets_the_queue_of_its_job(store) {
+        store.push("-q letters a");
+        store.push("-q reports=2 b");
+        let line = ["work", "--serve", "letters=3", "--serve", "reports=2=1",
+            "--until-empty", "--exec", "sh", "-c", "echo \"$(cat) $RELQ_QUEUE\""];
+        let out = store.relq_with(&line).ok();
+        let mut said: Vec<_> = out.lines().collect();
+        said.sort_unstable();
+        assert_eq!(said, ["a letters", "b reports=2"]);
+    }
+
+    fn strict_order_serves_the_first_queue_first(store) {
+        push_many(store, "second", 5);
+        push_many(store, "first", 5);
+        let line = ["work", "--serve", "first", "--serve", "second", "--strict",
+            "--concurrency", "1", "--until-empty", "--exec", "sh", "-c",
+            "echo $RELQ_QUEUE"];
+        let out = store.relq_with(&line).ok();
+        assert_eq!(out, "first\n".repeat(5) + &"second\n".repeat(5));
+    }
+
+    fn the_exit_code_tells_of_all_queues(store) {
+        store.push("-q fails --max-attempts 1 job");
+        store.push("-q works job");
+        let line = "work --serve works --serve fails --until-empty --exec sh -c";
+        let mut line: Vec<_> = line.split(' ').collect();
+        line.push("test $RELQ_QUEUE = works");
+        let ended = store.relq_with(&line).run();
+        assert_eq!(ended.code, Some(3), "{}", ended.err);
+        assert_eq!(store.count("works", "finished"), 1);
+    }
+
+    /// R1, R9: no job of any queue is lost, at whatever moment the worker is killed.
+    fn a_worker_killed_at_any_time_loses_no_job_of_any_queue(store) {
+        for queue in ["high", "low"] {
+            push_many(store, queue, 100);
+        }
+        let script = "echo $RELQ_QUEUE $(cat) >> done";
+        let line = ["work", "--serve", "high=3", "--serve", "low", "--lease", "1s",
+            "--exec", "sh", "-c", script];
+        for round in 0..6_u64 {
+            let mut worker = store.relq_with(&line).start();
+            // The delay grows with each round: the first kill comes before the first
+            // claim, the last one in the middle of the work.
+            thread::sleep(Duration::from_millis(round * round * 5));
+            worker.kill();
+        }
+        let last = [&line[..7], &["--until-empty"], &line[7..]].concat();
+        store.relq_with(&last).ok();
+
+        let mut runs = BTreeMap::new();
+        for done in lines(store, "done") {
+            *runs.entry(done).or_insert(0) += 1;
+        }
+        assert_eq!(runs.len(), 200, "each job of both queues ran");
+        for queue in ["high", "low"] {
+            assert_eq!(store.count(queue, "finished"), 100, "{queue}");
+            assert_eq!(store.relq(&format!("audit --json -q {queue}")).json()["jobs"], 0);
+        }
+    }
+}
+
+#[test]
+fn a_list_of_queues_that_is_wrong_is_refused() {
+    let store = Store::sqlite();
+    store.create();
+    let refused = |options: &str| {
+        store.relq(&format!("work {options} --until-empty --exec cat")).fails(2)
+    };
+    let weight = refused("--serve mail=0");
+    assert!(
+        weight.contains("the weight \"0\" is not a whole number from 1"),
+        "{weight}"
+    );
+    let twice = refused("--serve mail --serve mail=2");
+    assert!(twice.contains("mail twice"), "{twice}");
+    let strict = refused("--strict");
+    assert!(strict.contains("--serve"), "{strict}");
+}

@@ -1,0 +1,68 @@
+//! How many jobs a claim loop may claim now.
+
+use std::num::NonZeroU32;
+
+use super::{ClaimLoop, ClaimPhase};
+use crate::{
+    Handler,
+    slot_pool::{Demand, HELD_PER_SLOT},
+};
+
+impl<H: Handler> ClaimLoop<H> {
+    /// How many jobs may be claimed now. Each claimed job has a free slot before the
+    /// claim, so that no lease runs while its job waits for a slot.
+    pub(super) fn room(&mut self) -> Option<NonZeroU32> {
+        let is_pooled = self.slots.are_pooled();
+        let is_away = is_pooled && self.is_away();
+        let is_served = !(is_away || is_pooled && self.is_idle);
+        let free = self.slots.reserve(Demand {
+            wanted: if is_served && self.may_claim() { self.wanted() } else { 0 },
+            reserved: self.calls.reserved(),
+            unsettled: if is_away { 0 } else { self.unsettled() },
+            is_served,
+            ..Demand::default()
+        });
+        let free = u32::try_from(free).unwrap_or(u32::MAX);
+        NonZeroU32::new(free.min(self.calls.max_jobs_per_call().get()))
+    }
+
+    /// Whether a claim may be sent now, if there is a slot.
+    pub(super) fn may_claim(&self) -> bool {
+        let is_held_up = self.calls.is_waiting() || self.claiming.is_pausing();
+        self.phase != ClaimPhase::Stopping && !is_held_up && !self.cannot_settle()
+    }
+
+    /// Whether the store fails, or does not reply in time. Then other queues of the
+    /// worker use the slots.
+    fn is_away(&self) -> bool {
+        self.claiming.is_there() || self.cannot_settle() || self.calls.is_any_overdue()
+    }
+
+    /// How many jobs the queue would claim, if it got as many slots.
+    fn wanted(&self) -> usize {
+        let most = self.slots.capacity().min(self.claim_size.limit());
+        let free = most.saturating_sub(self.slots.held() + self.calls.asked());
+        free.min(self.room_beside_unsettled())
+    }
+
+    /// How many jobs the worker may claim so that it holds at most [`HELD_PER_SLOT`] jobs
+    /// for each slot, settled ones not counted.
+    ///
+    /// A claim may be faster than a settlement, for example while a settlement waits for
+    /// replicas. All jobs that are not settled run again if the worker dies.
+    fn room_beside_unsettled(&self) -> usize {
+        let held = self.slots.held() + self.calls.asked() + self.unsettled();
+        self.slots.capacity().saturating_mul(HELD_PER_SLOT).saturating_sub(held)
+    }
+
+    fn unsettled(&self) -> usize {
+        self.settling.unsettled() + self.calls.unsettled()
+    }
+
+    /// Whether settlements wait because the store refuses them. Then the worker claims
+    /// no more jobs, because these would only add settlements.
+    fn cannot_settle(&self) -> bool {
+        let is_waiting = !self.settling.is_empty() || self.calls.is_settling();
+        is_waiting && self.settling.backoff.is_there()
+    }
+}

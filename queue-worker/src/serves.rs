@@ -1,0 +1,71 @@
+//! What a worker serves: one queue, or several.
+
+use std::sync::Arc;
+
+use relq_core::{ReliableQueue, WorkerId};
+
+use crate::{
+    Handler, Queues, WorkerError, WorkerQueue,
+    lease_clock::LeaseClock,
+    run::Run,
+    settings::Settings,
+    several::serve_all,
+    shutdown::Requests,
+    slot_pool::{PoolMember, SlotPool},
+};
+
+/// What a worker serves.
+pub(crate) enum Serves {
+    One(Arc<dyn ReliableQueue>),
+    Several(Queues),
+}
+
+/// The parts of a worker that each of its queues uses.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) worker: WorkerId,
+    pub(crate) settings: Settings,
+    pub(crate) clock: LeaseClock,
+}
+
+impl Serves {
+    pub(crate) async fn run<H: Handler>(
+        self,
+        common: Common,
+        handler: H,
+        requests: Requests,
+    ) -> Result<(), WorkerError> {
+        match self {
+            Self::One(queue) => {
+                let Common { worker, settings, clock } = common;
+                let run = Run { queue, place: None, worker, settings, clock };
+                run.until_asked(handler, requests).await
+            }
+            Self::Several(queues) => {
+                serve_all(common.runs(queues), handler, requests).await
+            }
+        }
+    }
+}
+
+impl Common {
+    /// The run of each queue, with a place in one pool of slots.
+    fn runs(&self, queues: Queues) -> Vec<Run> {
+        let Queues { turns, queues } = queues;
+        let slots = self.settings.concurrency.get();
+        let slots = usize::try_from(slots).unwrap_or(usize::MAX);
+        let weights = queues.iter().map(|(_, weight)| weight.get());
+        let members = SlotPool::members(slots, turns, weights);
+        let queues = queues.into_iter().zip(members);
+        queues.map(|((queue, _), member)| self.run_of(queue, member)).collect()
+    }
+
+    fn run_of(&self, queue: WorkerQueue, member: PoolMember) -> Run {
+        let WorkerQueue { name, queue, concurrency, observers } = queue;
+        let Self { worker, mut settings, clock } = self.clone();
+        let most = settings.concurrency;
+        settings.concurrency = concurrency.map_or(most, |own| own.min(most));
+        settings.observers = settings.observers.with(observers);
+        Run { queue, place: Some((name, member)), worker, settings, clock }
+    }
+}

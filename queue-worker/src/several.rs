@@ -1,0 +1,100 @@
+//! A worker on several queues.
+//!
+//! ```text
+//!              one thread                         a task of each queue
+//!  +-----------------------------------+      +--------------------------+
+//!  | the heartbeats of queue 1, 2, ... |      | claim loop, handlers and |
+//!  +-----------------------------------+      | reaper of queue 1        |
+//!                                             +--------------------------+
+//!  +-----------------------------------+      +--------------------------+
+//!  | the pool of slots: which queue    | <--> | ... of queue 2           |
+//!  | may claim next                    |      +--------------------------+
+//!  +-----------------------------------+
+//! ```
+//!
+//! A queue waits for its own store only, so a store that is down does not delay the
+//! others. If a queue ends with an error that a retry cannot help, the other queues stop
+//! gracefully, and the worker ends with that error.
+
+use std::{panic::resume_unwind, sync::Arc};
+
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
+
+use crate::{
+    Handler, WorkerError,
+    heartbeat::Heartbeat,
+    readiness::Readiness,
+    run::{Run, Shared},
+    shutdown::{Requests, Shutdown},
+};
+
+/// Runs a part of the worker for each queue until asked to stop.
+///
+/// # Errors
+/// The first error with which a queue ends.
+pub(crate) async fn serve_all<H: Handler>(
+    runs: Vec<Run>,
+    handler: H,
+    requests: Requests,
+) -> Result<(), WorkerError> {
+    let mut shutdown = Shutdown::listen(requests)?;
+    let failed = CancellationToken::new();
+    shutdown.also_stop_on(failed.clone().cancelled_owned());
+    let serving = start_all(runs, handler, shutdown).await?;
+    first_error(serving, &failed).await
+}
+
+async fn start_all<H: Handler>(
+    runs: Vec<Run>,
+    handler: H,
+    shutdown: Shutdown,
+) -> Result<JoinSet<Result<(), WorkerError>>, WorkerError> {
+    let (handler, readiness) = (Arc::new(handler), Readiness::default());
+    let helds: Vec<_> = runs.iter().map(|run| Arc::new(run.held())).collect();
+    let beats = runs
+        .iter()
+        .zip(&helds)
+        .map(|(run, held)| span(run).in_scope(|| run.beats(held)));
+    let heartbeats = Heartbeat::start(beats.collect()).await;
+    let heartbeats = heartbeats.map_err(WorkerError::Heartbeat)?;
+    let parts = helds.into_iter().zip(heartbeats).zip(shutdown.split(runs.len()));
+    let mut serving = JoinSet::new();
+    for (run, ((held, heartbeat), shutdown)) in runs.into_iter().zip(parts) {
+        let (span, handler) = (span(&run), Arc::clone(&handler));
+        let readiness = readiness.another();
+        let shared = Shared { handler, readiness, held, heartbeat, shutdown };
+        serving.spawn(run.serve(shared).instrument(span));
+    }
+    Ok(serving)
+}
+
+/// Waits until all queues have ended. Stops the others when one has failed.
+async fn first_error(
+    mut serving: JoinSet<Result<(), WorkerError>>,
+    failed: &CancellationToken,
+) -> Result<(), WorkerError> {
+    let mut result = Ok(());
+    while let Some(served) = serving.join_next().await {
+        if let Err(error) = served.unwrap_or_else(died) {
+            failed.cancel();
+            result = result.and(Err(error));
+        }
+    }
+    result
+}
+
+/// Continues the panic of a queue's task, which drops the other tasks.
+fn died(error: JoinError) -> Result<(), WorkerError> {
+    match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(_) => Err(WorkerError::Died("runtime")),
+    }
+}
+
+/// The span of a queue, which puts its name into each line of the log.
+fn span(run: &Run) -> Span {
+    let name = run.place.as_ref().map(|(name, _)| tracing::field::display(name));
+    tracing::info_span!("queue", name)
+}

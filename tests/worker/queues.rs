@@ -1,0 +1,455 @@
+//! Tests of a worker on several queues: it shares its slots between them as it was told,
+//! and a queue whose store is down does not hold up the others.
+
+use std::{
+    collections::HashSet,
+    future::pending,
+    num::NonZeroU32,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+use relq::{
+    NewJob, Queue, QueueName, ReliableQueue, ReliableQueueExt,
+    worker::{
+        Failure, Handler, JobContext, Queues, RetryPolicy, Worker, WorkerError,
+        WorkerQueue,
+        observer::{Ended, Observer},
+    },
+};
+use tokio::sync::Notify;
+
+use crate::{
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, LEASE, Running, StoreLocation, eventually},
+};
+
+/// A duration that is longer than any test takes.
+const LONG: Duration = Duration::from_secs(3600);
+
+async fn push_many(queue: &dyn Queue, count: usize) {
+    let jobs: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
+    queue.push_all(&jobs).await.unwrap();
+}
+
+fn served(name: &str, queue: Arc<dyn ReliableQueue>) -> WorkerQueue {
+    WorkerQueue::new(QueueName::new(name).unwrap(), queue)
+}
+
+fn many(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).unwrap()
+}
+
+/// Creates a worker with the settings of `Fixture::worker`.
+fn worker_on_several(queues: Queues) -> Worker {
+    let prompt = Duration::from_millis(1);
+    Worker::on(queues)
+        .lease(LEASE)
+        .reap_every(Duration::from_millis(200))
+        .retry(RetryPolicy::exponential(prompt, prompt).unwrap())
+}
+
+/// The names of the queues of the jobs that a handler has run, in the order of their
+/// starts.
+#[derive(Clone, Default)]
+struct Starts(Arc<Mutex<Vec<String>>>);
+
+impl Starts {
+    fn handler(&self) -> impl Handler + use<> {
+        let starts = self.clone();
+        move |job: JobContext| {
+            let queue = job.queue().unwrap().as_str().to_owned();
+            starts.0.lock().unwrap().push(queue);
+            async { Ok::<_, Failure>(()) }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    /// How many of the first `starts` jobs were of the queue.
+    fn of_first(&self, starts: usize, queue: &str) -> usize {
+        let names = self.0.lock().unwrap();
+        names[..starts].iter().filter(|name| *name == queue).count()
+    }
+}
+
+/// Each job of each queue runs once, under the name of its queue, and no queue uses more
+/// slots than its own limit and the worker's allow.
+pub(crate) async fn queues_share_slots_within_their_limits(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    fixture.push_many(60).await;
+    push_many(&*second, 30).await;
+    let (now, peaks) = (Arc::new([const { AtomicUsize::new(0) }; 3]), Peaks::default());
+
+    let peak = peaks.clone();
+    let queues = Queues::weighted([
+        (served("first", fixture.queue.clone()), many(2)),
+        (served("second", second.clone()).concurrency(many(2)), many(1)),
+    ]);
+    let worker = worker_on_several(queues).concurrency(many(4));
+    let worker = Running::start(worker, move |job: JobContext| {
+        let (now, peak) = (Arc::clone(&now), peak.clone());
+        async move {
+            let queue = usize::from(job.queue().unwrap().as_str() == "second");
+            for count in [queue, 2] {
+                peak.0[count].fetch_max(now[count].fetch_add(1, SeqCst) + 1, SeqCst);
+            }
+            // The first handlers wait until all slots are in use.
+            eventually(|| peak.0[2].load(SeqCst) == 4).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            for count in [queue, 2] {
+                now[count].fetch_sub(1, SeqCst);
+            }
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until(|summary| summary.done == 90).await;
+
+    assert_eq!(worker.stop().await.done, 90);
+    assert_eq!(fixture.stats().await.finished, 60);
+    assert_eq!(second.stats().await.unwrap().finished, 30);
+    let [_, of_second, of_all] = &*peaks.0;
+    assert!(of_second.load(SeqCst) <= 2, "{of_second:?}");
+    assert_eq!(of_all.load(SeqCst), 4);
+}
+
+/// The largest number of handlers that ran at once: of each queue, and of both.
+#[derive(Clone, Default)]
+struct Peaks(Arc<[AtomicUsize; 3]>);
+
+/// R24: a worker that shuts down gives back the jobs of all its queues, and counts no
+/// attempt.
+pub(crate) async fn shutdown_gives_back_the_jobs_of_all_queues(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    fixture.push("endless").await;
+    second.push_one("endless".into()).await.unwrap();
+
+    let queues = Queues::strict([
+        served("first", fixture.queue.clone()),
+        served("second", second.clone()),
+    ]);
+    let worker = worker_on_several(queues).lease(LONG).grace(Duration::from_millis(20));
+    let worker =
+        Running::start(worker, |_: JobContext| pending::<Result<(), Failure>>());
+    worker.until_running(2).await;
+    let summary = worker.stop().await;
+
+    assert_eq!((summary.given_back, summary.lost), (2, 0));
+    for queue in [&fixture.queue, &second] {
+        let again = Fixture::claim_one_of(&**queue).await.unwrap();
+        assert_eq!(again.attempt(), 1);
+    }
+}
+
+/// While all queues have jobs, they get slots in proportion to their weights: within five
+/// parts in a hundred, over 10,000 jobs.
+pub(crate) async fn weights_are_kept_over_many_jobs(fixture: Fixture) {
+    const SHARES: [(&str, u32); 3] = [("high", 6), ("middle", 3), ("low", 1)];
+    let starts = Starts::default();
+    let mut queues = Vec::new();
+    for (name, weight) in SHARES {
+        let queue = fixture.open_another(name).await;
+        push_many(&*queue, weight as usize * 1000 + 300).await;
+        queues.push((served(name, queue), many(weight)));
+    }
+
+    let worker = worker_on_several(Queues::weighted(queues)).lease(LONG);
+    let worker = Running::start(worker.concurrency(many(64)), starts.handler());
+    eventually(|| starts.len() >= 10_000).await;
+    worker.stop().await;
+
+    for (name, weight) in SHARES {
+        let (ran, share) = (starts.of_first(10_000, name), weight as usize * 1000);
+        assert!(ran.abs_diff(share) <= share / 20, "{name}: {ran} and not {share}");
+    }
+}
+
+/// In strict order, no job of a later queue starts while an earlier one has jobs.
+pub(crate) async fn strict_order_serves_the_first_queue_first(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    let first = fixture.queue.clone();
+    push_many(&*first, 30).await;
+    push_many(&*second, 30).await;
+    let starts = Starts::default();
+
+    let queues = Queues::strict([served("first", first), served("second", second)]);
+    let worker = worker_on_several(queues).concurrency(many(1));
+    let worker = Running::start(worker, starts.handler());
+    worker.until(|summary| summary.done == 60).await;
+    worker.stop().await;
+
+    assert_eq!(starts.of_first(30, "first"), 30);
+}
+
+/// A store that takes a claim and does not reply keeps no slot from other queues. Its job
+/// runs once when the reply arrives.
+pub(crate) async fn store_that_hangs_holds_up_no_other_queue(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    fixture.push("late").await;
+    push_many(&*second, 20).await;
+    let answer = Arc::new(Notify::new());
+    let late = Arc::clone(&answer);
+    let starts = Starts::default();
+
+    let slow = Faulty::new(fixture.queue.clone())
+        .on_claim(move |call, _| (call == 0).then(|| Fault::Late(Arc::clone(&late))));
+    let queues =
+        Queues::strict([served("hangs", Arc::new(slow)), served("second", second)]);
+    let worker = worker_on_several(queues).lease(LONG).concurrency(many(1));
+    let worker = Running::start(worker, starts.handler());
+    worker.until(|summary| summary.done == 20).await;
+    assert_eq!(fixture.stats().await.leased, 1, "the claim has its job");
+    answer.notify_one();
+    fixture.until(|stats| stats.finished == 1).await;
+    let summary = worker.stop().await;
+
+    assert_eq!((summary.done, summary.given_back), (21, 0));
+    assert_eq!(starts.of_first(20, "second"), 20);
+}
+
+/// A store that takes no settlement keeps no slot from other queues.
+pub(crate) async fn store_that_settles_nothing_holds_up_no_other_queue(
+    fixture: Fixture,
+) {
+    let second = fixture.open_another("second").await;
+    fixture.push_many(10).await;
+    push_many(&*second, 50).await;
+    let starts = Starts::default();
+
+    let broken = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call < 4).then_some(Fault::Unavailable));
+    let queues =
+        Queues::strict([served("broken", Arc::new(broken)), served("second", second)]);
+    let worker = worker_on_several(queues).lease(LONG).concurrency(many(2));
+    let worker = Running::start(worker, starts.handler());
+    worker.until(|summary| summary.done == 60).await;
+    let summary = worker.stop().await;
+
+    assert_eq!((summary.done, starts.len()), (60, 60), "each ran once");
+    assert!(starts.of_first(50, "second") > 30, "it ran beside the broken queue");
+}
+
+/// Two stores of different kinds are served by one worker. While the server of one is
+/// down, the jobs of the other run, and its own run when it is back.
+pub(crate) async fn server_that_is_down_holds_up_no_other_queue(fixture: Fixture) {
+    let on_redis = Fixture::zset().await;
+    let Fixture { queue, store: StoreLocation::Server(mut server), .. } = on_redis
+    else {
+        unreachable!("zset is on a server");
+    };
+    queue.push_one("before".into()).await.unwrap();
+    let queues = Queues::strict([
+        served("on redis", queue.clone()),
+        served("on sqlite", fixture.queue.clone()),
+    ]);
+    let worker = worker_on_several(queues).concurrency(many(2));
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    worker.until(|summary| summary.done == 1).await;
+
+    server.kill();
+    fixture.push_many(100).await;
+    worker.until(|summary| summary.done == 101).await;
+    server.restart();
+    eventually_pushed(&*queue).await;
+    worker.until(|summary| summary.done == 102).await;
+
+    assert_eq!(worker.stop().await.done, 102);
+    assert_eq!(queue.stats().await.unwrap().finished, 2);
+}
+
+/// Pushes a job as soon as the store accepts it again.
+async fn eventually_pushed(queue: &dyn Queue) {
+    let pushing = async {
+        while queue.push_one("after".into()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(crate::fixture::LIMIT, pushing).await.unwrap();
+}
+
+/// The heartbeats of all queues run on one thread, and keep the leases of all while
+/// handlers block every thread of the runtime.
+pub(crate) async fn blocked_runtime_keeps_the_jobs_of_all_queues(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    fixture.push("blocks").await;
+    second.push_one("blocks".into()).await.unwrap();
+    let threads = Arc::new(Mutex::new(HashSet::new()));
+
+    let queues = Queues::weighted([
+        (served("first", told_to(&threads, fixture.queue.clone())), many(1)),
+        (served("second", told_to(&threads, second.clone())), many(1)),
+    ]);
+    let worker = Running::start(worker_on_several(queues), async |_: JobContext| {
+        thread::sleep(LEASE * 3);
+        Ok::<_, Failure>(())
+    });
+    worker.until(|summary| summary.done == 2).await;
+    let summary = worker.stop().await;
+
+    assert_eq!((summary.done, summary.lost), (2, 0));
+    assert_eq!(threads.lock().unwrap().len(), 1, "one thread sends all heartbeats");
+}
+
+/// Wraps the queue so that the threads of its heartbeats are recorded.
+fn told_to(
+    threads: &Arc<Mutex<HashSet<ThreadId>>>,
+    queue: Arc<dyn ReliableQueue>,
+) -> Arc<dyn ReliableQueue> {
+    let threads = Arc::clone(threads);
+    Arc::new(Faulty::new(queue).on_extend(move |_, _| {
+        threads.lock().unwrap().insert(thread::current().id());
+        None
+    }))
+}
+
+/// The worker ends when all its queues are empty at the same time, also when the jobs of
+/// each push jobs to the other.
+pub(crate) async fn it_ends_when_all_queues_are_empty(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    fixture.push("40").await;
+    let (a, b) = (fixture.queue.clone(), second.clone());
+
+    let queues = Queues::strict([
+        served("first", fixture.queue.clone()),
+        served("second", second.clone()),
+    ]);
+    let handler = move |job: JobContext| {
+        let is_first = job.queue().unwrap().as_str() == "first";
+        let other = if is_first { b.clone() } else { a.clone() };
+        async move {
+            let left: u32 = std::str::from_utf8(job.payload())?.parse()?;
+            if left > 0 {
+                other.push_one(NewJob::new((left - 1).to_string())).await?;
+            }
+            Ok::<_, Failure>(())
+        }
+    };
+    let all: Vec<Arc<dyn relq::Operator>> = vec![fixture.queue.clone(), second.clone()];
+    let worker = worker_on_several(queues);
+    let ended = worker.run_until_all_empty(all, LONG, handler).await;
+
+    assert_eq!(ended.unwrap().done, 41);
+}
+
+/// An error that ends the worker on one queue ends it on all. The handlers of the other
+/// queues may finish.
+pub(crate) async fn hopeless_queue_ends_the_worker(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    second.push_one("runs".into()).await.unwrap();
+    let gate = Arc::new(Notify::new());
+    let (open, refused) = (Arc::clone(&gate), Arc::clone(&gate));
+
+    let broken = Faulty::new(fixture.queue.clone()).on_recover(move |call, _| {
+        (call > 0).then(|| refused.notify_one());
+        (call > 0).then_some(Fault::WrongServer)
+    });
+    let queues =
+        Queues::strict([served("broken", Arc::new(broken)), served("second", second)]);
+    let worker = Running::start(worker_on_several(queues), move |_: JobContext| {
+        let open = Arc::clone(&open);
+        async move {
+            open.notified().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    let progress = worker.progress.clone();
+    let ended = worker.end().await;
+
+    assert!(matches!(ended, Err(WorkerError::Store(_))), "{ended:?}");
+    assert_eq!(progress.summary().done, 1);
+}
+
+/// Each queue uses the connections of a worker on that queue alone, and not more.
+pub(crate) async fn queues_open_no_further_connections(fixture: Fixture) {
+    let of_one = connections(&fixture, &["first"]).await;
+    let of_three = connections(&fixture, &["first", "second", "third"]).await;
+
+    assert!(of_one > 0, "a worker on one queue is connected");
+    assert!(of_three <= of_one * 3, "{of_three} for three queues, {of_one} for one");
+}
+
+/// How many connections a worker on these queues has after it ran a job of each.
+async fn connections(fixture: &Fixture, names: &[&str]) -> usize {
+    let StoreLocation::Server(server) = &fixture.store else {
+        unreachable!("the queue is on a server");
+    };
+    let clients = || {
+        let list = server.command(&[b"CLIENT", b"LIST"]);
+        String::from_utf8(list).unwrap().matches("laddr=").count()
+    };
+    let before = clients();
+    let mut queues = Vec::new();
+    for name in names {
+        let queue = fixture.open_another(name).await;
+        queue.push_one("job".into()).await.unwrap();
+        queues.push(served(name, queue));
+    }
+    let worker = worker_on_several(Queues::strict(queues));
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    worker.until(|summary| summary.done == names.len() as u64).await;
+    let during = until_settled(clients).await;
+    worker.stop().await;
+    eventually(|| clients() == before).await;
+    during - before
+}
+
+/// Waits until the number is the same in many readings, and returns it.
+async fn until_settled(number: impl Fn() -> usize) -> usize {
+    let (mut last, mut same) = (number(), 0);
+    while same < 50 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let now = number();
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+    }
+    last
+}
+
+/// The observer of a queue receives the events of that queue only.
+pub(crate) async fn observer_of_a_queue_hears_of_that_queue(fixture: Fixture) {
+    struct Counts(Arc<AtomicUsize>);
+    impl Observer for Counts {
+        fn ended(&self, event: &Ended<'_>) {
+            assert_eq!(event.job.queue().unwrap().as_str(), "second");
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    let second = fixture.open_another("second").await;
+    fixture.push_many(3).await;
+    push_many(&*second, 4).await;
+    let told = Arc::new(AtomicUsize::new(0));
+
+    let queues = Queues::strict([
+        served("first", fixture.queue.clone()),
+        served("second", second).observe(Counts(Arc::clone(&told))),
+    ]);
+    let handler = async |_: JobContext| Ok::<_, Failure>(());
+    let worker = Running::start(worker_on_several(queues), handler);
+    worker.until(|summary| summary.done == 7).await;
+    worker.stop().await;
+
+    assert_eq!(told.load(SeqCst), 4);
+}
+
+#[tokio::test]
+async fn list_of_queues_is_checked() {
+    let fixture = Fixture::sqlite().await;
+    let queue = || served("same", fixture.queue.clone());
+    let refusal = async |queues| {
+        let worker = worker_on_several(queues);
+        let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+        worker.end().await.unwrap_err().to_string()
+    };
+
+    let twice = refusal(Queues::strict([queue(), queue()])).await;
+    let none = refusal(Queues::strict([])).await;
+
+    assert_eq!(twice, "the list of queues has same twice: give each its own name");
+    assert_eq!(none, "the list of queues is empty: give at least one queue");
+}
