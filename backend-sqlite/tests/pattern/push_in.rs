@@ -128,6 +128,30 @@ async fn a_refused_push_leaves_the_rest_of_the_transaction() {
     assert_eq!((ready(&queue).await, orders(&conn)), (1, [7].into()));
 }
 
+/// R5: if one job cannot be stored, the jobs before it in the call are not stored either,
+/// although the application continues and commits.
+#[tokio::test]
+async fn a_push_that_fails_halfway_stores_nothing() {
+    let folder = Folder::new();
+    let (queue, mut conn) = shop(&folder).await;
+    conn.execute_batch(
+        "CREATE TEMP TRIGGER refuse BEFORE INSERT ON main.bodies
+         WHEN new.payload = CAST('bad' AS BLOB) BEGIN SELECT RAISE(ABORT, 'bad'); END",
+    )
+    .unwrap();
+    let transaction = begin(&mut conn);
+    let job = order(&transaction, 7);
+    queue.push_in(&transaction, &[job], None).unwrap();
+
+    let halfway = [NewJob::new("8"), NewJob::new("bad")];
+    let error = queue.push_in(&transaction, &halfway, None).unwrap_err();
+    transaction.commit().unwrap();
+
+    assert_eq!(error.effect(), Effect::No);
+    assert_eq!((numbers(&queue).await, orders(&conn)), ([7].into(), [7].into()));
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+}
+
 /// R16: a key is bound by the push, and freed by the rollback.
 #[tokio::test]
 async fn a_unique_key_is_held_as_long_as_its_job_exists() {
