@@ -133,8 +133,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the shutdown waits for no settlement",
         promise: "loses_no_disposition",
         file: "claim_loop.rs",
-        old: "|| !self.settling.is_empty() || self.calls.is_settling()\n    }\n\n    fn send_calls",
-        new: "\n    }\n\n    fn send_calls",
+        old: "!self.slots.is_empty() || !self.settling.is_empty() || self.calls.is_settling()",
+        new: "!self.slots.is_empty()",
     },
     Mutant {
         name: "a lost lease is settled all the same",
