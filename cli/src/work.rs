@@ -149,15 +149,7 @@ impl Args {
         let queues = self.open(target).await?;
         let interrupts = Interrupts::listen()?;
         let cannot_start = CannotStart::default();
-        let command = Arc::new(JobCommand {
-            program,
-            environment: target.environment(self.credentials())?,
-            timeout: self.timeout,
-            output_lines: self.output_lines(),
-            cannot_start: cannot_start.clone(),
-            guards: Arc::new(Guards::default()),
-            shortage: Mutex::default(),
-        });
+        let command = Arc::new(self.command(program, target, cannot_start.clone())?);
         let worker = self.worker(&queues, &interrupts);
         let worker = worker.halt_on(cannot_start.clone().told());
         let progress = worker.progress();
@@ -228,6 +220,23 @@ impl Args {
 
     fn credentials(&self) -> Credentials {
         if self.pass_credentials { Credentials::PassOn } else { Credentials::LeaveOut }
+    }
+
+    fn command(
+        &self,
+        program: Program,
+        target: &Target,
+        cannot_start: CannotStart,
+    ) -> CommandResult<JobCommand> {
+        Ok(JobCommand {
+            program,
+            environment: target.environment(self.credentials())?,
+            timeout: self.timeout,
+            output_lines: self.output_lines(),
+            cannot_start,
+            guards: Arc::new(Guards::default()),
+            shortage: Mutex::default(),
+        })
     }
 
     fn program(&mut self) -> CommandResult<Program> {

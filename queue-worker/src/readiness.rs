@@ -5,9 +5,10 @@
 //!  may be claimed = ready - asked - unstarted
 //! ```
 //!
-//! `asked` jobs may be returned by pending claims, and `unstarted` jobs are held and not
-//! passed to the handler yet. Both have a readiness of their own already. The queues of a
-//! worker share its handler, so both are counted for all of its queues.
+//! `asked` is the number of jobs that pending claims may return, and `unstarted` the number
+//! of jobs that the worker holds and has not passed to the handler yet. The handler was
+//! made ready for all of these before. The queues of a worker share its handler, so both
+//! numbers are those of all queues.
 
 use std::{
     num::NonZeroU32,
@@ -83,7 +84,8 @@ impl Readiness {
         let mut room = self.room(handler, wanted, *asked);
         if room < Some(wanted) {
             self.shared.is_limiting.store(true, SeqCst);
-            // A readiness that was freed before this store woke no claim loop.
+            // Look again: if a readiness was freed before the flag was set, no claim loop
+            // was woken.
             room = self.room(handler, wanted, *asked);
         }
         let reserved = room.map_or(0, slots);

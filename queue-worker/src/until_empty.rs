@@ -46,7 +46,8 @@ enum Look {
     /// All queues were empty. Holds how many jobs of each had ended.
     Empty(Vec<u64>),
     Paused,
-    /// A queue has work left.
+    /// A queue has a job that is ready or leased, or that becomes due soon. Holds the
+    /// statistics of that queue.
     Unfinished(Stats),
 }
 

@@ -213,7 +213,7 @@ pub(crate) async fn store_that_hangs_holds_up_no_other_queue(fixture: Fixture) {
     assert_eq!(starts.of_first(20, "second"), 20);
 }
 
-/// A store that takes no settlement keeps no slot from other queues.
+/// While the store of a queue accepts no settlement, the other queues use its slots.
 pub(crate) async fn store_that_settles_nothing_holds_up_no_other_queue(
     fixture: Fixture,
 ) {

@@ -31,7 +31,7 @@ const KILLS: u64 = 12;
 const ORDERS_BEFORE_KILL: usize = 15;
 /// The longest time from a push to its commit in a process that will be killed.
 const LONGEST_PAUSE_US: u64 = 2000;
-/// How long a woken claim may take on a busy machine.
+/// How long a test waits, on a busy machine, until a claim has noticed a commit.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A queue, and a connection of the application to its file, with the table `orders`.

@@ -69,8 +69,9 @@ impl Args {
     }
 }
 
-/// A worker on the queues, whose weights are 1, 2 and so on. On one queue it is a plain
-/// worker.
+/// Creates a worker that serves all of the queues. The first queue has the weight 1, the
+/// second one the weight 2, and so on. For a single queue it creates a worker on that
+/// queue alone.
 async fn worker_on(names: &[QueueName], target: &Target) -> CommandResult<Worker> {
     if let [name] = names {
         return Ok(Worker::new(target.open_named(name).await?));

@@ -46,7 +46,7 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     /// How many jobs the worker may claim so that it holds at most [`HELD_PER_SLOT`] jobs
-    /// for each slot, settled ones not counted.
+    /// for each slot. A job counts until the store has confirmed its settlement.
     ///
     /// A claim may be faster than a settlement, for example while a settlement waits for
     /// replicas. All jobs that are not settled run again if the worker dies.
