@@ -189,6 +189,7 @@ mod layers {
         sqlite: tower:
             timeout_of_a_layer_is_a_failure_that_is_retried,
             concurrency_limit_bounds_the_claims,
+            queues_of_a_worker_share_the_limit,
             rate_limit_leaves_jobs_to_others,
             shed_job_is_postponed,
             job_that_a_limit_admits_is_not_shed,

@@ -31,12 +31,12 @@ use crate::{
 /// A duration that is longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
 
-async fn push_many(queue: &dyn Queue, count: usize) {
+pub(crate) async fn push_many(queue: &dyn Queue, count: usize) {
     let jobs: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
     queue.push_all(&jobs).await.unwrap();
 }
 
-fn served(name: &str, queue: Arc<dyn ReliableQueue>) -> WorkerQueue {
+pub(crate) fn served(name: &str, queue: Arc<dyn ReliableQueue>) -> WorkerQueue {
     WorkerQueue::new(QueueName::new(name).unwrap(), queue)
 }
 
@@ -45,7 +45,7 @@ fn many(count: u32) -> NonZeroU32 {
 }
 
 /// Creates a worker with the settings of `Fixture::worker`.
-fn worker_on_several(queues: Queues) -> Worker {
+pub(crate) fn worker_on_several(queues: Queues) -> Worker {
     let prompt = Duration::from_millis(1);
     Worker::on(queues)
         .lease(LEASE)

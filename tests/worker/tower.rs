@@ -3,6 +3,7 @@
 
 use std::{
     future::pending,
+    num::NonZeroU32,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -12,10 +13,10 @@ use std::{
 };
 
 use relq::{
-    NewJob, ReliableQueueExt,
+    NewJob, Queue, ReliableQueueExt, Stats,
     worker::{
-        Failure, Handler, HandlerService, Job, JobContext, RetryPolicy, Router,
-        SharedService, WorkerError, layered, service,
+        Failure, Handler, HandlerService, Job, JobContext, Queues, RetryPolicy, Router,
+        SharedService, Worker, WorkerError, layered, service,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,10 @@ use tower::{
     BoxError, Service, ServiceBuilder, load_shed::error::Overloaded, service_fn,
 };
 
-use crate::fixture::{Fixture, Running, eventually};
+use crate::{
+    fixture::{Fixture, LIMIT, Running, eventually},
+    queues::{push_many, served as served_as, worker_on_several},
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -85,6 +89,58 @@ pub(crate) async fn concurrency_limit_bounds_the_claims(fixture: Fixture) {
     fixture.push_many(50).await;
     fixture.until(|stats| stats.finished == 70).await;
     assert_eq!(limited.stop().await.done, 53);
+}
+
+/// The queues of a worker share its service: together they claim no more jobs than it would
+/// run at once.
+pub(crate) async fn queues_of_a_worker_share_the_limit(fixture: Fixture) {
+    let queues = [fixture.queue.clone(), fixture.open_another("second").await];
+    for queue in &queues {
+        push_many(&**queue, 20).await;
+    }
+    let released = Arc::new(Semaphore::new(0));
+    let limited = layered(until_released(&released), |inner| {
+        ServiceBuilder::new().concurrency_limit(3).service(inner)
+    });
+
+    let names = ["first", "second"];
+    let served = queues.clone().into_iter().zip(names);
+    let served = served.map(|(queue, name)| (served_as(name, queue), NonZeroU32::MIN));
+    let limited = Running::start(worker_on_several(Queues::weighted(served)), limited);
+    limited.until_running(3).await;
+    let others =
+        queues.clone().map(|queue| Running::start(Worker::new(queue), succeed));
+    until_all(&queues, |stats| {
+        (stats.finished, stats.leased, stats.ready) == (37, 3, 0)
+    })
+    .await;
+    for other in others {
+        other.stop().await;
+    }
+    released.add_permits(3);
+    until_all(&queues, |stats| stats.finished == 40).await;
+
+    assert_eq!(limited.stop().await.done, 3);
+}
+
+/// Waits until the sum of the queues' statistics meets the condition.
+async fn until_all(queues: &[Arc<dyn Queue>], is_met: impl Fn(&Stats) -> bool) {
+    let met = async {
+        loop {
+            let mut all = Stats::new();
+            for queue in queues {
+                let one = queue.stats().await.unwrap();
+                all.ready += one.ready;
+                all.leased += one.leased;
+                all.finished += one.finished;
+            }
+            if is_met(&all) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, met).await.unwrap();
 }
 
 /// While a rate limit is used up, the worker claims nothing: another worker gets the jobs.

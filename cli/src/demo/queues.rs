@@ -58,7 +58,7 @@ impl DemoQueues {
         Ok(all)
     }
 
-    /// Audits each queue. Returns the number of jobs and the problems of all queues together.
+    /// Audits each queue. Returns the number of jobs of all queues, and their problems.
     pub(super) async fn audit(&self) -> CommandResult<(u64, Vec<String>)> {
         let (mut jobs, mut problems) = (0, Vec::new());
         for queue in self.queues() {
