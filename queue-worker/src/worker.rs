@@ -235,7 +235,8 @@ impl Worker {
         self.settings.observers.progress.clone()
     }
 
-    /// Runs `handler` on the jobs of the queue or queues until asked to stop, and returns a summary.
+    /// Runs `handler` on the jobs of the queue or queues until asked to stop, and returns
+    /// a summary.
     ///
     /// A store that is unavailable, restarting or failing over does not end the worker.
     /// The worker retries with growing pauses, up to five seconds, and logs this

@@ -9,7 +9,7 @@ use std::{
 
 use relq_core::environment::{Clock, OsRandomness, Randomness, SystemClock, Timestamp};
 
-/// A clock whose time of day stands still until it is advanced. Its steady time also
+/// A clock whose time of day changes only when a test advances it. Its steady time also
 /// follows the real time, so that waits in the code under test end.
 #[derive(Debug)]
 pub(super) struct TestClock {

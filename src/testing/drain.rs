@@ -109,8 +109,8 @@ impl Drained {
 impl TestQueue {
     /// Runs `handler` on all due jobs, one after the other in the order of the queue,
     /// until none is left: also on the jobs that handlers push, on retries that are due,
-    /// and on jobs whose lease has expired. Retries and delayed jobs that are due later stay, until the test
-    /// [advances](Self::advance) the clock.
+    /// and on jobs whose lease has expired. Retries and delayed jobs that are due later
+    /// stay, until the test [advances](Self::advance) the clock.
     ///
     /// A retry waits for exactly the time that its policy names for the attempt, without
     /// jitter: a second after the first attempt, two after the second, and so on,
