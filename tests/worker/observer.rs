@@ -434,8 +434,11 @@ pub(crate) async fn late_job_is_told_without_a_start(fixture: Fixture) {
     worker.until(|summary| summary.done == 1).await;
     worker.stop().await;
 
-    let first = &seen.of("late")[0];
-    assert!(matches!(first, Event::Ended(_, 1, _, false)), "{:?}", seen.events());
+    // The heartbeat may notice the end of the lease before the claim loop gives the job up.
+    let late = seen.of("late");
+    let first = late.iter().find(|event| !matches!(event, Event::LeaseLost(..)));
+    let is_unstarted = matches!(first, Some(Event::Ended(_, 1, _, false)));
+    assert!(is_unstarted, "{:?}", seen.events());
     assert_eq!(seen.count(|event| matches!(event, Event::Started(..))), 1);
     assert_eq!((seen.claimed(), seen.ended("done")), (2, 1));
 }
