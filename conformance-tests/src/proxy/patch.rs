@@ -1,11 +1,12 @@
 //! Changes scripts on their way to the server, to turn a correct backend into a mutant.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
-
-use bytes::Bytes;
 
 /// A change of one script, or of a text that several scripts contain.
 #[derive(Debug)]
@@ -77,21 +78,23 @@ impl Patch {
 }
 
 /// The script with all patches that are for it. If one does not fit, a script that
-/// fails at each call.
-pub(crate) fn patched(patches: &[Patch], source: &[u8]) -> Bytes {
-    let original = || Bytes::copy_from_slice(source);
-    let Ok(text) = std::str::from_utf8(source) else { return original() };
-    let mut changed = text.to_owned();
+/// fails at each call. Borrowed if no patch is for the script.
+pub(crate) fn patched<'a>(patches: &[Patch], source: &'a [u8]) -> Cow<'a, [u8]> {
+    let Ok(text) = std::str::from_utf8(source) else { return Cow::Borrowed(source) };
+    let mut changed = Cow::Borrowed(text);
     for patch in patches.iter().filter(|patch| patch.is_for(text)) {
         match patch.apply(&changed) {
-            Some(next) => changed = next,
-            None => return refusal(patch),
+            Some(next) => changed = Cow::Owned(next),
+            None => return Cow::Owned(refusal(patch)),
         }
     }
-    changed.into()
+    match changed {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
 }
 
-fn refusal(patch: &Patch) -> Bytes {
+fn refusal(patch: &Patch) -> Vec<u8> {
     let script = patch.script.as_deref().unwrap_or("all scripts");
     let words = format!("the patch of {script} does not fit it");
     format!("return redis.error_reply('ERR {}')", words.replace('\'', "")).into()
@@ -113,7 +116,7 @@ mod tests {
 
         let changed = patched(&patches, CLAIM.as_bytes());
 
-        assert_eq!(changed, CLAIM.replace("1 + 1", "2"));
+        assert_eq!(*changed, *CLAIM.replace("1 + 1", "2").as_bytes());
         assert!(patches[0].fitted().get());
     }
 
@@ -121,7 +124,7 @@ mod tests {
     fn a_patch_spares_other_scripts() {
         let patches = patch("aim", "1 + 1");
 
-        assert_eq!(patched(&patches, CLAIM.as_bytes()), CLAIM);
+        assert_eq!(*patched(&patches, CLAIM.as_bytes()), *CLAIM.as_bytes());
         assert!(!patches[0].fitted().get());
     }
 
@@ -131,9 +134,9 @@ mod tests {
 
         for script in [CLAIM, "-- other\nreturn {1 + 1}"] {
             let changed = patched(&patches, script.as_bytes());
-            assert_eq!(changed, script.replace("1 + 1", "2"));
+            assert_eq!(*changed, *script.replace("1 + 1", "2").as_bytes());
         }
-        assert_eq!(patched(&patches, b"return 3"), "return 3");
+        assert_eq!(*patched(&patches, b"return 3"), *b"return 3");
     }
 
     #[test]

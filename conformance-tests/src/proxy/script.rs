@@ -19,7 +19,11 @@
 //! A digest that the proxy does not know passes unchanged, and so does one that the
 //! server forgot. The server replies NOSCRIPT to both, as it would without the proxy.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{LazyLock, Mutex, PoisonError},
+};
 
 use bytes::{Bytes, BytesMut};
 use sha1_smol::Sha1;
@@ -104,14 +108,11 @@ impl Scripts {
         if let Some(known) = self.known.get(&digest) {
             return (digest, known.source.clone());
         }
-        let patched = patched(&self.patches, source);
-        let shimmed = shim(&patched);
-        let known = Known {
-            shimmed: self::digest(&shimmed),
-            label: label(source, &digest),
-            draws_from: DrawsFrom::script(&patched),
-            source: shimmed.clone(),
+        let known = match patched(&self.patches, source) {
+            Cow::Borrowed(_) => Known::unpatched(&digest, source),
+            Cow::Owned(patched) => Known::of(&digest, source, &patched),
         };
+        let shimmed = known.source.clone();
         self.known.insert(known.shimmed.clone(), known.clone());
         self.known.insert(digest.clone(), known);
         (digest, shimmed)
@@ -145,6 +146,28 @@ impl Scripts {
             Some(label) => label.clone(),
             None => short(&digest),
         }
+    }
+}
+
+impl Known {
+    fn of(digest: &str, source: &[u8], patched: &[u8]) -> Self {
+        let shimmed = shim(patched);
+        Self {
+            shimmed: self::digest(&shimmed),
+            label: label(source, digest),
+            draws_from: DrawsFrom::script(patched),
+            source: shimmed,
+        }
+    }
+
+    /// Prepares each script once in this process, because a run of the suite starts
+    /// thousands of proxies, to which the same few scripts are sent.
+    fn unpatched(digest: &str, source: &[u8]) -> Self {
+        static PREPARED: LazyLock<Mutex<HashMap<String, Known>>> =
+            LazyLock::new(Mutex::default);
+        let mut prepared = PREPARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = prepared.entry(digest.to_owned());
+        known.or_insert_with(|| Self::of(digest, source, source)).clone()
     }
 }
 
