@@ -3,7 +3,8 @@
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
--- Returns {ready, leased, overdue, then the bookkeeping's stats}.
+-- Returns {ready, leased, overdue, -1, then the bookkeeping's stats}. The age of the
+-- oldest ready job is not known.
 --
 -- Library: entry, pattern, moves
 local keys = bind_keys()
@@ -15,5 +16,6 @@ return {
   redis.call('LLEN', keys.circle) - leased - over,
   leased,
   redis.call('ZCOUNT', keys.marks, '(0', now_ms),
+  -1,
   bookkeeping_stats(keys, now_ms),
 }

@@ -13,5 +13,6 @@ return {
   unclaimed(keys),
   redis.call('ZCARD', keys.leased),
   redis.call('ZCOUNT', keys.leased, '-inf', now_ms),
+  -1,
   bookkeeping_stats(keys, now_ms),
 }

@@ -75,7 +75,11 @@ impl State {
         let mut stats = Stats::new();
         for job in self.jobs.values() {
             match &job.state {
-                StoredState::Ready => stats.ready += 1,
+                StoredState::Ready => {
+                    let age = Some(now.since(job.ready_at));
+                    stats.ready += 1;
+                    stats.oldest_ready_age = stats.oldest_ready_age.max(age);
+                }
                 StoredState::Dead { .. } => stats.dead += 1,
                 StoredState::Leased(lease) => {
                     stats.leased += 1;
@@ -134,7 +138,7 @@ impl State {
             }
             let expires_at = job.expires_at.filter(|at| *at > now);
             let state = StoredState::Ready;
-            self.enqueue(Job { attempt: 0, expires_at, state, ..job });
+            self.enqueue(Job { attempt: 0, expires_at, ready_at: now, state, ..job });
             redriven.moved += 1;
         }
         redriven
@@ -175,6 +179,7 @@ fn view(job: &Job) -> JobView {
     view.priority = job.job.priority;
     view.unique = job.job.unique.as_ref().map(|unique| unique.key.clone());
     view.expires_at = job.expires_at;
+    view.enqueued_at = Some(job.enqueued_at);
     view.headers = job.job.headers.clone();
     view.last_error = job.last_error.clone();
     view

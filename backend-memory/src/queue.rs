@@ -35,6 +35,7 @@ const CAPABILITIES: Capabilities = Capabilities {
         Capability::Priority,
         Capability::Unique,
         Capability::Expiry,
+        Capability::ReadyAge,
     ],
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: POLL,

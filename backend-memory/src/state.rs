@@ -40,6 +40,9 @@ pub(crate) struct Job {
     pub(crate) id: JobId,
     pub(crate) job: NewJob,
     pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) enqueued_at: Timestamp,
+    /// When the job last became ready at the back of the queue (R27).
+    pub(crate) ready_at: Timestamp,
     pub(crate) attempt: u32,
     pub(crate) last_error: Option<String>,
     pub(crate) state: StoredState,
@@ -66,7 +69,16 @@ impl Job {
     pub(crate) fn new(id: JobId, job: NewJob, now: Timestamp) -> Self {
         let state = wait_until(job.delay, now);
         let expires_at = job.expires_in.map(|after| now.plus(after));
-        Self { id, job, expires_at, attempt: 0, last_error: None, state }
+        Self {
+            id,
+            job,
+            expires_at,
+            enqueued_at: now,
+            ready_at: now,
+            attempt: 0,
+            last_error: None,
+            state,
+        }
     }
 
     pub(crate) fn lease(&self) -> Option<&Lease> {
@@ -117,6 +129,7 @@ impl Job {
             .max_attempts(self.job.max_attempts)
             .priority(self.job.priority)
             .headers(self.job.headers.clone())
+            .enqueued_at(Some(self.enqueued_at))
     }
 }
 
@@ -283,11 +296,13 @@ impl State {
             Disposition::Postpone { after } => {
                 job.attempt -= 1;
                 job.state = wait_until(*after, now);
+                job.ready_at = now;
                 self.enqueue(job);
             }
             Disposition::Retry { after, error } => {
                 job.last_error = Some(error.clone());
                 job.state = wait_until(*after, now);
+                job.ready_at = now;
                 if job.is_out_of_attempts() {
                     job.bury("out of attempts: the last one failed", now);
                 }
@@ -375,6 +390,7 @@ impl State {
         for (_, position) in &due {
             let mut job = self.jobs.remove(position).expect("it was found there");
             job.state = StoredState::Ready;
+            job.ready_at = now;
             self.enqueue(job);
         }
         u32::try_from(due.len()).unwrap_or(u32::MAX)

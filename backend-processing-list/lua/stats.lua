@@ -7,8 +7,9 @@
 -- ARGV[2...] for each of them its session, or empty for the shared list; then the other
 --            members of `workers` and `retired`
 --
--- Returns {ready, leased, overdue, then the bookkeeping's stats}, or false if another
--- session exists: the jobs in its list would not be counted.
+-- Returns {ready, leased, overdue, age of the oldest ready job (ms) or -1, then the
+-- bookkeeping's stats}, or false if another session exists: the jobs in its list would not
+-- be counted.
 --
 -- Library: entry, pattern, moves
 local keys = bind_keys()
@@ -30,7 +31,11 @@ end
 local without_end = math.max(0, leased - redis.call('ZCARD', keys.leased))
 local overdue = redis.call('ZCOUNT', keys.leased, '-inf', now_ms)
   + math.min(without_end, of_ended)
+local oldest_ms = -1
+for _, list in ipairs({handed, keys.ready}) do
+  oldest_ms = math.max(oldest_ms, ready_age(redis.call('LINDEX', list, -1), now_ms))
+end
 return {
-  redis.call('LLEN', keys.ready) + redis.call('LLEN', handed), leased, overdue,
+  redis.call('LLEN', keys.ready) + redis.call('LLEN', handed), leased, overdue, oldest_ms,
   bookkeeping_stats(keys, now_ms),
 }

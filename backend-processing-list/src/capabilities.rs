@@ -26,6 +26,7 @@ const PER_WORKER: Capabilities = Capabilities {
         Capability::Unique,
         Capability::Expiry,
         Capability::BlockingWait,
+        Capability::ReadyAge,
     ],
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: RECHECK,

@@ -3,7 +3,7 @@
 --
 -- ?1 job  ?2 turn  ?3 now (ms)
 UPDATE jobs
-SET state = 'ready', turn = ?2, attempt = 0, since = NULL, reason = NULL,
+SET state = 'ready', turn = ?2, ready_at = ?3, attempt = 0, since = NULL, reason = NULL,
     batch = NULL,
     expires_at = iif(expires_at <= ?3, NULL, expires_at)
 WHERE job = ?1

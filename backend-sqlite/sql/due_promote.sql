@@ -2,7 +2,7 @@
 -- the same time keep the order in which they were scheduled.
 --
 -- ?1 queue  ?2 now (ms)  ?3 first turn to give out  ?4 how many at most
-UPDATE jobs SET state = 'ready', turn = ?3 + due.rank, at = NULL, place = NULL
+UPDATE jobs SET state = 'ready', turn = ?3 + due.rank, ready_at = ?2, at = NULL, place = NULL
 FROM (SELECT job, row_number() OVER (ORDER BY at, place) - 1 AS rank
       FROM (SELECT job, at, place FROM jobs
             WHERE queue = ?1 AND state = 'scheduled' AND at <= ?2

@@ -4,7 +4,7 @@
 -- Returns the two sort keys and the columns of a job view.
 SELECT since, job,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
-       last_error, at, since, worker, reason,
+       last_error, at, since, worker, reason, enqueued_at,
        (SELECT id FROM batches WHERE batches.batch = jobs.batch)
 FROM jobs LEFT JOIN bodies USING (job)
 WHERE queue = ?1 AND state = 'dead' AND (since, job) > (?2, ?3)

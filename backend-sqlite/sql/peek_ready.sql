@@ -32,7 +32,7 @@ WITH page AS (
   LIMIT ?4)
 SELECT page.rank, page.turn,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
-       last_error, at, since, worker, reason,
+       last_error, at, since, worker, reason, enqueued_at,
        (SELECT id FROM batches WHERE batches.batch = jobs.batch)
 FROM page CROSS JOIN jobs ON jobs.job = page.job
           LEFT JOIN bodies ON bodies.job = page.job

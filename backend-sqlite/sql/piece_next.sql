@@ -2,8 +2,9 @@
 --
 -- ?1 batch  ?2 how many at most
 -- Returns job, id, priority, attempt, max attempts, lease of its own, expiry,
--- payload (null when the body is missing) and headers.
-SELECT job, id, priority, attempt, max_attempts, lease_ms, expires_at, payload, headers
+-- payload (null when the body is missing), headers and time of the push (ms or null).
+SELECT job, id, priority, attempt, max_attempts, lease_ms, expires_at, payload, headers,
+       enqueued_at
 FROM jobs LEFT JOIN bodies USING (job)
 WHERE batch = ?1 AND state = 'ready'
 ORDER BY turn LIMIT ?2

@@ -2,7 +2,11 @@
 --
 -- ?1 queue  ?2 now (ms)
 -- Returns ready, scheduled, leased, overdue, dead, finished, discarded, cancelled,
--- paused, and when the next scheduled job is due (ms, or null).
+-- paused, when the next scheduled job is due (ms, or null), and since when the oldest
+-- ready job has been ready (ms, or null).
+--
+-- Of each priority only the job with the first turn is read. Pieces of batches are left
+-- out, because their batch may hold them back.
 SELECT
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'ready' AND batch IS NULL)
     + (SELECT coalesce(sum(ready), 0) FROM batches WHERE queue = ?1 AND ready > 0),
@@ -11,5 +15,10 @@ SELECT
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'leased' AND at <= ?2),
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'dead'),
   finished, discarded, cancelled, paused,
-  (SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'scheduled')
+  (SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'scheduled'),
+  (SELECT min((SELECT coalesce(ready_at, enqueued_at) FROM jobs
+               WHERE queue = ?1 AND state = 'ready' AND batch IS NULL
+                 AND -priority = -level
+               ORDER BY turn LIMIT 1))
+   FROM (SELECT 0 AS level UNION ALL VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9)))
 FROM queues WHERE queue = ?1

@@ -4,7 +4,7 @@ use std::{num::NonZeroU16, time::Duration};
 
 use relq_core::{
     ClaimRequest, Delivery, Headers, JobId, Priority, Receipt, batch::BatchId,
-    capabilities::ClaimBytes, error::InvalidName,
+    capabilities::ClaimBytes, environment::Timestamp, error::InvalidName,
 };
 
 use crate::batch::maintenance;
@@ -204,7 +204,8 @@ fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, Str
     let mut delivery = Delivery::new(receipt, payload, lease)
         .max_attempts(NonZeroU16::new(row.max_attempts).unwrap_or(NonZeroU16::MIN))
         .priority(Priority::new(row.priority).unwrap_or_default())
-        .headers(headers);
+        .headers(headers)
+        .enqueued_at(row.enqueued_at.map(Timestamp::from_unix_ms));
     delivery.batch = row.batch.map(BatchId::new).transpose().map_err(damaged)?;
     Ok(delivery)
 }

@@ -208,6 +208,7 @@ impl SqliteConfig {
                 Capability::Unique,
                 Capability::Expiry,
                 Capability::BlockingWait,
+                Capability::ReadyAge,
                 Capability::Batches,
             ],
             priorities: Priority::LOWEST..=Priority::HIGHEST,

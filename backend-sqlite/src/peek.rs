@@ -102,6 +102,7 @@ fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     view.priority = Priority::new(row.priority).unwrap_or_default();
     view.unique = row.unique_key.and_then(|key| UniqueKey::new(key).ok());
     view.expires_at = row.expires_at.map(Timestamp::from_unix_ms);
+    view.enqueued_at = row.enqueued_at.map(Timestamp::from_unix_ms);
     view.headers = headers::decode(row.headers.as_deref()).unwrap_or_default();
     view.last_error = row.last_error;
     view.batch = row.batch.and_then(|id| BatchId::new(id).ok());

@@ -52,6 +52,12 @@ impl Store<'_> {
     pub(crate) fn until(&self, ms: i64) -> Duration {
         Timestamp::from_unix_ms(ms).since(self.now)
     }
+
+    /// Returns how long ago the given time (ms since the Unix epoch) was. Zero if it is
+    /// in the future.
+    pub(crate) fn age_of(&self, ms: i64) -> Duration {
+        self.now.since(Timestamp::from_unix_ms(ms))
+    }
 }
 
 /// Converts a duration to milliseconds. It rounds up, so that no job becomes due or

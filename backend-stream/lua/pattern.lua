@@ -45,6 +45,18 @@ local function in_group(command, stream, ...)
   return {}
 end
 
+-- Returns the id of the last entry that the group has delivered, or nil if the stream or
+-- the group does not exist.
+local function last_delivered(stream)
+  if redis.call('EXISTS', stream) == 0 then return nil end
+  for _, fields in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
+    local group = {}
+    for i = 1, #fields, 2 do group[fields[i]] = fields[i + 1] end
+    if group.name == GROUP then return group['last-delivered-id'] end
+  end
+  return nil
+end
+
 local function add(stream, entry)
   redis.call('XADD', stream, '*', PAYLOAD, entry)
 end

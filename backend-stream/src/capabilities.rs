@@ -27,6 +27,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Unique,
         Capability::Expiry,
         Capability::BlockingWait,
+        Capability::ReadyAge,
         Capability::Batches,
     ],
     priorities: PATIENT..=URGENT,

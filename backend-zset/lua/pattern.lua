@@ -26,6 +26,13 @@ local function append(keys, entries)
   redis.call('LPUSH', keys.ready, unpack(entries))
 end
 
+-- Returns the id of the first job of a priority, and its rank. Returns {} if there is none.
+local function first_ranked(ranked, priority)
+  local low = (9 - priority) * RANKS
+  return redis.call('ZRANGE', ranked, low, '(' .. low + RANKS, 'BYSCORE',
+    'LIMIT', 0, 1, 'WITHSCORES')
+end
+
 local function set_rank(ranked, job, direction)
   local low = (9 - job.priority) * RANKS
   local edge
@@ -33,8 +40,7 @@ local function set_rank(ranked, job, direction)
     edge = redis.call('ZRANGE', ranked, '(' .. low + RANKS, low, 'BYSCORE', 'REV',
       'LIMIT', 0, 1, 'WITHSCORES')[2]
   else
-    edge = redis.call('ZRANGE', ranked, low, '(' .. low + RANKS, 'BYSCORE',
-      'LIMIT', 0, 1, 'WITHSCORES')[2]
+    edge = first_ranked(ranked, job.priority)[2]
   end
   local step = direction == 'back' and 1 or -1
   redis.call('ZADD', ranked, edge and edge + step or low + RANKS / 2, job.id)
@@ -45,7 +51,11 @@ local function make_ready(keys, job, entry, direction)
     redis.call(direction == 'back' and 'LPUSH' or 'RPUSH', keys.ready, entry)
     return nil
   end
-  if not job.is_kept then keep(keys, job, entry) end
+  if job.is_kept then
+    redis.call('HSET', keys.jobs, job.id, entry)
+  else
+    keep(keys, job, entry)
+  end
   set_rank(keys.ranked, job, direction)
   notify(keys)
   return 'kept'

@@ -19,6 +19,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Unique,
         Capability::Expiry,
         Capability::BlockingWait,
+        Capability::ReadyAge,
     ],
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: wait::RECHECK,

@@ -32,6 +32,8 @@ pub enum Capability {
     BlockingWait,
     /// The backend works on Redis Cluster: all keys of a queue share one hash slot.
     Cluster,
+    /// The stats say how long the oldest ready job has been waiting (R27).
+    ReadyAge,
     /// The backend has batches (B1 to B10), through [`ReliableQueue::batch_queue`].
     ///
     /// [`ReliableQueue::batch_queue`]: crate::ReliableQueue::batch_queue

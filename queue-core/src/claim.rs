@@ -12,7 +12,9 @@ use bytes::Bytes;
 
 use crate::name::{InvalidName, check_text, checked_text};
 use crate::{
-    Headers, JobId, Priority, batch::BatchId, environment::Randomness,
+    Headers, JobId, Priority,
+    batch::BatchId,
+    environment::{Randomness, Timestamp},
     limits::DEFAULT_MAX_ATTEMPTS,
 };
 
@@ -145,6 +147,9 @@ pub struct Delivery {
     pub priority: Priority,
     /// The job's headers, as the producer set them.
     pub headers: Headers,
+    /// When the job was pushed, by the store's clock (R27). `None` if the producer did
+    /// not record it: another client, or a version of relq that did not have it yet.
+    pub enqueued_at: Option<Timestamp>,
     /// The batch that the job is a piece of, or `None`.
     pub batch: Option<BatchId>,
 }
@@ -160,6 +165,7 @@ impl Delivery {
             max_attempts: DEFAULT_MAX_ATTEMPTS,
             priority: Priority::NORMAL,
             headers: Headers::default(),
+            enqueued_at: None,
             batch: None,
         }
     }
@@ -182,6 +188,13 @@ impl Delivery {
     #[must_use]
     pub fn headers(mut self, headers: Headers) -> Self {
         self.headers = headers;
+        self
+    }
+
+    /// Sets when the job was pushed, by the store's clock (R27).
+    #[must_use]
+    pub fn enqueued_at(mut self, enqueued_at: Option<Timestamp>) -> Self {
+        self.enqueued_at = enqueued_at;
         self
     }
 

@@ -102,6 +102,9 @@ pub struct JobView {
     /// When the job is buried if it is still not delivered; `None` for a job that does
     /// not expire.
     pub expires_at: Option<Timestamp>,
+    /// When the job was pushed, by the store's clock (R27). `None` if the producer did
+    /// not record it: another client, or a version of relq that did not have it yet.
+    pub enqueued_at: Option<Timestamp>,
     /// The job's headers, as the producer set them.
     pub headers: Headers,
     /// The error of the job's last failed attempt; `None` if no attempt failed.
@@ -128,6 +131,7 @@ impl JobView {
             priority: Priority::NORMAL,
             unique: None,
             expires_at: None,
+            enqueued_at: None,
             headers: Headers::default(),
             last_error: None,
             batch: None,

@@ -28,6 +28,11 @@ pub struct Stats {
     /// How long until the next scheduled job is due: zero when a job is already due,
     /// `None` when no job is scheduled.
     pub next_due_in: Option<Duration>,
+    /// How long the oldest ready job has been waiting for a worker, counted from when it
+    /// became ready (R27). `None` if no job is ready, if its producer did not record a
+    /// time, or if the backend does not support
+    /// [`Capability::ReadyAge`](crate::capabilities::Capability::ReadyAge).
+    pub oldest_ready_age: Option<Duration>,
 }
 
 impl Stats {

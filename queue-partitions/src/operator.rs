@@ -157,5 +157,6 @@ fn add(all: &Stats, part: &Stats) -> Stats {
     sum.cancelled = all.cancelled + part.cancelled;
     sum.paused = all.paused || part.paused;
     sum.next_due_in = all.next_due_in.into_iter().chain(part.next_due_in).min();
+    sum.oldest_ready_age = all.oldest_ready_age.max(part.oldest_ready_age);
     sum
 }

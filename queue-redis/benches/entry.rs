@@ -7,11 +7,14 @@
 use std::{collections::HashSet, time::Duration};
 
 use divan::{Bencher, black_box};
-use relq_core::{Bytes, JobId, NewJob, Priority, Receipt};
+use relq_core::{Bytes, JobId, NewJob, Priority, Receipt, environment::Timestamp};
 use relq_redis::entry::{self, Entry};
 
 /// The payload size that the workloads of `relq-bench` push, in bytes.
 const PAYLOAD: usize = 256;
+
+/// When the jobs were pushed.
+const NOW: Option<Timestamp> = Some(Timestamp::from_unix_ms(1_800_000_000_000));
 
 /// The number of receipts in one settlement.
 const BATCH: usize = 100;
@@ -48,12 +51,12 @@ fn job(options: Options) -> NewJob {
 #[divan::bench(args = OPTIONS)]
 fn encode(bencher: Bencher, options: Options) {
     let (job, id) = (job(options), id(1));
-    bencher.bench(|| entry::encode(black_box(&job), black_box(&id)));
+    bencher.bench(|| entry::encode(black_box(&job), black_box(&id), NOW));
 }
 
 #[divan::bench(args = OPTIONS)]
 fn decode(bencher: Bencher, options: Options) {
-    let element = Bytes::from(entry::encode(&job(options), &id(1)));
+    let element = Bytes::from(entry::encode(&job(options), &id(1), NOW));
     bencher.bench(|| Entry::decode(black_box(&element)));
 }
 

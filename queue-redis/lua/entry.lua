@@ -7,11 +7,12 @@ local function read_entry(entry)
   if #entry < 12 or entry:sub(1, 4) ~= '\245RQ\1' then return nil end
   local flags, priority, attempt, max_attempts, id_bytes =
     struct.unpack('>BBHHB', entry, 5)
-  local at = 12 + id_bytes
-  if flags >= 128 or priority > 9 or max_attempts == 0 or id_bytes == 0 then return nil end
+  local at, times = 12 + id_bytes, math.floor(priority / 16)
+  priority = priority % 16
+  if flags >= 128 or times > 3 or priority > 9 or max_attempts == 0 or id_bytes == 0 then return nil end
   if #entry < at - 1 then return nil end
   local job = {
-    flags = flags, priority = priority, attempt = attempt, max_attempts = max_attempts,
+    flags = flags, times = times, priority = priority, attempt = attempt, max_attempts = max_attempts,
     id = entry:sub(12, at - 1), is_indexed = flags % 2 == 1,
   }
   if bit.band(flags, 4) ~= 0 then
@@ -52,6 +53,26 @@ end
 local function with_expiry(entry, id, expires_at)
   local at = 12 + #id
   return entry:sub(1, at - 1) .. struct.pack('>I8', expires_at) .. entry:sub(at + 8)
+end
+
+-- The times that an entry may end with. The later one is the last.
+local ENQUEUE_TIME, READY_TIME = 1, 2
+
+-- Returns the entry with this time as its last.
+local function with_time(entry, job, which, now_ms)
+  local time = struct.pack('>I6', now_ms)
+  if job.times >= which then return entry:sub(1, -7) .. time end
+  return entry:sub(1, 5) .. string.char(job.priority + 16 * (job.times + which))
+    .. entry:sub(7) .. time
+end
+
+-- Returns how long the job of an entry has been waiting (ms), counted from when it became
+-- ready at the back of the queue. Returns -1 if the entry does not say, or is nil.
+local function ready_age(entry, now_ms)
+  local job = read_entry(entry or '')
+  if not job or job.times == 0 or #entry < 18 then return -1 end
+  -- The producer's estimate of the server's time may be a little ahead.
+  return math.max(0, now_ms - struct.unpack('>I6', entry, #entry - 5))
 end
 
 -- Returns the entry with another id, which relq generated and need not remember.

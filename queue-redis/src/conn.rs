@@ -34,7 +34,7 @@ use futures_util::{
 use redis::{Cmd, ErrorKind, RedisError, Value};
 use relq_core::{
     Error, QueueName,
-    environment::Environment,
+    environment::{Environment, Timestamp},
     error::{ErrorContext, Operation},
 };
 use tokio::runtime::{self, Handle};
@@ -357,6 +357,13 @@ impl Conn {
     /// Whether the server was a node of a Redis Cluster at the first connection.
     pub fn is_in_cluster(&self) -> bool {
         self.0.is_in_cluster
+    }
+
+    /// An estimate of the server's time, without asking it (R27). `None` if the calls
+    /// are not for one queue.
+    pub fn server_time(&self) -> Option<Timestamp> {
+        let owner = self.0.owner.as_ref()?;
+        owner.server_clock.now(self.environment().clock())
     }
 
     /// The sources of time and randomness of the queue.

@@ -5,7 +5,7 @@
 //!  0       4      mark: F5 52 51 01; no UTF-8 text begins with F5
 //!  4       1      flags: 1 indexed id, 2 unique key, 4 expiry, 8 lease,
 //!                 16 headers, 32 bare, 64 piece of a batch
-//!  5       1      priority, 0 to 9
+//!  5       1      priority, 0 to 9; plus 16 enqueue time, 32 ready time
 //!  6       2      deliveries so far
 //!  8       2      deliveries at most
 //!  10      1 + n  id
@@ -15,8 +15,11 @@
 //!          1 + n  its batch                                   (flag 64)
 //!          4 + n  its headers: 4 + name, 4 + value, …         (flag 16)
 //!          rest   payload
+//!          6      when it was pushed, ms since 1970           (16)
+//!          6      when it became ready again, ms since 1970   (32)
 //! ```
 //!
+//! The times are at the end, where a script that only moves jobs need not look for them.
 //! Numbers are unsigned and big-endian. An element that does not begin with the mark is
 //! a bare payload that another client pushed (R20). The step that leases it adds a
 //! header with the flag `bare`.
@@ -47,6 +50,13 @@ const HEADERS: u8 = 16;
 const BARE: u8 = 32;
 const PIECE: u8 = 64;
 const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE | PIECE;
+
+/// In the byte of the priority: the entry ends with these times.
+const ENQUEUE_TIME: u8 = 16;
+const READY_TIME: u8 = 32;
+
+/// The number of bytes of a time at the end of an entry.
+const TIME: usize = 6;
 
 /// The error for an entry that cannot be read, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +90,8 @@ pub struct Entry {
     pub expires_at: Option<Timestamp>,
     /// The job's own lease length; `None` if the claim decides it.
     pub lease: Option<Duration>,
+    /// When the job was pushed; `None` if its producer did not record it.
+    pub enqueued_at: Option<Timestamp>,
     /// The unique key of the job, if it has one.
     pub unique: Option<UniqueKey>,
     /// The batch that the job is a piece of, or `None`.
@@ -109,7 +121,8 @@ impl Entry {
     /// When the element does not follow the layout.
     pub fn decode(element: &Bytes) -> Result<Self, Malformed> {
         let mut rest = element.clone();
-        let Fixed { flags, priority, attempt, max_attempts } = Fixed::read(&mut rest)?;
+        let Fixed { flags, times, priority, attempt, max_attempts } =
+            Fixed::read(&mut rest)?;
         let id = short_text(&mut rest)?;
         let id = JobId::new(id).map_err(|_| Malformed("the id is not allowed"))?;
         let has = |flag| flags & flag != 0;
@@ -128,6 +141,12 @@ impl Entry {
             .map_err(|_| Malformed("the batch's id is not allowed"))?;
         let headers =
             if has(HEADERS) { headers_of(&mut rest)? } else { Headers::default() };
+        if times & READY_TIME != 0 {
+            take_end(&mut rest, TIME)?;
+        }
+        let enqueued_at = (times & ENQUEUE_TIME != 0)
+            .then(|| take_end(&mut rest, TIME).map(short_time))
+            .transpose()?;
         Ok(Self {
             id,
             is_indexed: has(INDEXED),
@@ -137,6 +156,7 @@ impl Entry {
             max_attempts,
             expires_at,
             lease: lease.map(Duration::from_millis),
+            enqueued_at,
             unique,
             batch,
             headers,
@@ -148,6 +168,8 @@ impl Entry {
 /// The fields of fixed length at the start of every entry, before the id.
 struct Fixed {
     flags: u8,
+    /// Which times the entry ends with.
+    times: u8,
     priority: Priority,
     attempt: u16,
     max_attempts: NonZeroU16,
@@ -163,29 +185,43 @@ impl Fixed {
             return Err(Malformed("unknown flags"));
         }
         let level = u8_of(rest)?;
+        let times = level & (ENQUEUE_TIME | READY_TIME);
+        let level = level & !times;
         let priority = Priority::new(level).ok_or(Malformed("no such priority"))?;
         let attempt = u16_of(rest)?;
         let max_attempts = NonZeroU16::new(u16_of(rest)?)
             .ok_or(Malformed("no attempts are allowed"))?;
-        Ok(Self { flags, priority, attempt, max_attempts })
+        Ok(Self { flags, times, priority, attempt, max_attempts })
     }
 }
 
-/// Encodes a new job as an entry. Its time of expiry is written as zero, and the push
-/// script replaces it, because only the server knows the time.
-pub fn encode(job: &NewJob, id: &JobId) -> Vec<u8> {
-    encode_in(job, id, None)
+/// Encodes a job that is pushed at `now` as an entry; without a `now` its time is not
+/// recorded. Its time of expiry is written as zero, and the push script replaces it:
+/// `now` is an estimate of the server's time, and only the server knows the exact one.
+pub fn encode(job: &NewJob, id: &JobId, now: Option<Timestamp>) -> Vec<u8> {
+    encode_in(job, id, None, now)
 }
 
 /// Encodes a new piece of a batch as an entry, in the same way as [`encode`].
-pub fn encode_piece(job: &NewJob, id: &JobId, batch: &BatchId) -> Vec<u8> {
-    encode_in(job, id, Some(batch))
+pub fn encode_piece(
+    job: &NewJob,
+    id: &JobId,
+    batch: &BatchId,
+    now: Option<Timestamp>,
+) -> Vec<u8> {
+    encode_in(job, id, Some(batch), now)
 }
 
-fn encode_in(job: &NewJob, id: &JobId, batch: Option<&BatchId>) -> Vec<u8> {
+fn encode_in(
+    job: &NewJob,
+    id: &JobId,
+    batch: Option<&BatchId>,
+    now: Option<Timestamp>,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED + 64 + job.payload.len());
     let flags = flags_of(job) | if batch.is_some() { PIECE } else { 0 };
-    put_fixed(&mut out, flags, job.priority, 0, job.max_attempts);
+    let times = if now.is_some() { ENQUEUE_TIME } else { 0 };
+    put_fixed(&mut out, flags, times | job.priority.level(), 0, job.max_attempts);
     put_short(&mut out, id.as_str());
     if job.expires_in.is_some() {
         out.put_u64(0);
@@ -203,6 +239,9 @@ fn encode_in(job: &NewJob, id: &JobId, batch: Option<&BatchId>) -> Vec<u8> {
         put_headers(&mut out, &job.headers);
     }
     out.extend_from_slice(&job.payload);
+    if let Some(now) = now {
+        put_short_time(&mut out, now);
+    }
     out
 }
 
@@ -228,7 +267,8 @@ pub fn uncounted_bare_header() -> Vec<u8> {
 
 fn bare_header_after(deliveries: u16) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED);
-    put_fixed(&mut out, BARE, Priority::NORMAL, deliveries, DEFAULT_MAX_ATTEMPTS);
+    let priority = Priority::NORMAL.level();
+    put_fixed(&mut out, BARE, priority, deliveries, DEFAULT_MAX_ATTEMPTS);
     out
 }
 
@@ -249,15 +289,26 @@ fn flags_of(job: &NewJob) -> u8 {
 fn put_fixed(
     out: &mut Vec<u8>,
     flags: u8,
-    priority: Priority,
+    times_and_priority: u8,
     attempt: u16,
     max_attempts: NonZeroU16,
 ) {
     out.extend_from_slice(&MARK);
     out.put_u8(flags);
-    out.put_u8(priority.level());
+    out.put_u8(times_and_priority);
     out.put_u16(attempt);
     out.put_u16(max_attempts.get());
+}
+
+/// Writes a time in six bytes: enough until the year 10889.
+fn put_short_time(out: &mut Vec<u8>, time: Timestamp) {
+    let ms = u64::try_from(time.unix_ms()).unwrap_or(0);
+    out.put_uint(ms.min((1 << (8 * TIME)) - 1), TIME);
+}
+
+fn short_time(mut bytes: Bytes) -> Timestamp {
+    let ms = bytes.get_uint(TIME);
+    Timestamp::from_unix_ms(i64::try_from(ms).expect("six bytes fit"))
 }
 
 /// Writes the length of a text in one byte, and then the text. The types of ids and
@@ -289,6 +340,11 @@ fn take(rest: &mut Bytes, length: usize) -> Result<Bytes, Malformed> {
         return Err(Malformed("it is cut short"));
     }
     Ok(rest.split_to(length))
+}
+
+fn take_end(rest: &mut Bytes, length: usize) -> Result<Bytes, Malformed> {
+    let start = rest.len().checked_sub(length).ok_or(Malformed("it is cut short"))?;
+    Ok(rest.split_off(start))
 }
 
 fn u8_of(rest: &mut Bytes) -> Result<u8, Malformed> {
@@ -336,6 +392,8 @@ fn text(bytes: Bytes) -> Result<String, Malformed> {
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_123);
+
     fn full_job() -> NewJob {
         NewJob::new(vec![0, 255, b'\n'])
             .id(JobId::new("mine").unwrap())
@@ -349,8 +407,8 @@ mod tests {
 
     #[test]
     fn a_job_with_every_option_reads_as_it_was_written() {
-        let job = full_job();
-        let element = Bytes::from(encode(&job, &JobId::new("mine").unwrap()));
+        let (job, id) = (full_job(), JobId::new("mine").unwrap());
+        let element = Bytes::from(encode(&job, &id, Some(NOW)));
 
         let entry = Entry::decode(&element).unwrap();
 
@@ -361,15 +419,31 @@ mod tests {
         assert_eq!(entry.headers, job.headers);
         assert_eq!(entry.payload, job.payload);
         assert_eq!((entry.attempt, entry.expires_at), (0, None));
+        assert_eq!(entry.enqueued_at, Some(NOW));
         assert!(entry.is_indexed && !entry.is_bare);
+    }
+
+    #[test]
+    fn a_time_of_readiness_is_not_part_of_the_payload() {
+        let id = JobId::new("mine").unwrap();
+        for (now, times) in [(Some(NOW), ENQUEUE_TIME | READY_TIME), (None, READY_TIME)]
+        {
+            let mut element = encode(&full_job(), &id, now);
+            element[5] = Priority::HIGHEST.level() | times;
+            put_short_time(&mut element, NOW.plus(Duration::from_secs(1)));
+
+            let entry = Entry::decode(&element.into()).unwrap();
+
+            assert_eq!((entry.enqueued_at, entry.payload), (now, full_job().payload));
+        }
     }
 
     #[test]
     fn a_piece_names_its_batch_and_a_job_names_none() {
         let (id, batch) = (JobId::new("mine").unwrap(), BatchId::new("b").unwrap());
 
-        let piece = Entry::decode(&encode_piece(&full_job(), &id, &batch).into());
-        let job = Entry::decode(&encode(&full_job(), &id).into());
+        let piece = Entry::decode(&encode_piece(&full_job(), &id, &batch, None).into());
+        let job = Entry::decode(&encode(&full_job(), &id, None).into());
 
         let (piece, job) = (piece.unwrap(), job.unwrap());
         assert_eq!((&piece.batch, &job.batch), (&Some(batch), &None));
@@ -378,7 +452,8 @@ mod tests {
 
     #[test]
     fn a_cut_entry_is_malformed_and_never_a_panic() {
-        let element = Bytes::from(encode(&full_job(), &JobId::new("mine").unwrap()));
+        let id = JobId::new("mine").unwrap();
+        let element = Bytes::from(encode(&full_job(), &id, Some(NOW)));
         let header = element.len() - full_job().payload.len();
 
         for length in 0..header {
@@ -390,8 +465,8 @@ mod tests {
     fn a_plain_job_costs_little_more_than_its_payload() {
         let id = JobId::new("0123456789abcdef-0").unwrap();
 
-        let element = encode(&NewJob::new(vec![b'x'; 256]), &id);
+        let element = encode(&NewJob::new(vec![b'x'; 256]), &id, Some(NOW));
 
-        assert!(element.len() <= 256 + 30, "{}", element.len());
+        assert!(element.len() <= 256 + 35, "{}", element.len());
     }
 }

@@ -31,6 +31,7 @@ mod push_batcher;
 mod queue;
 mod reply;
 mod script;
+mod server_clock;
 mod server_info;
 mod socket;
 #[cfg(feature = "tls")]

@@ -1,7 +1,7 @@
 //! The marker of a queue: it names the backend that owns the keys (R25).
 //!
 //! ```text
-//!  {Q}:marker  STRING  relq 1 processing-list mode=shared
+//!  {Q}:marker  STRING  relq 2 processing-list mode=shared
 //!                           | |               '-- options, as in a URL
 //!                           | '-- backend
 //!                           '-- format of the keys
@@ -13,8 +13,9 @@
 
 use std::fmt;
 
-/// The format of the keys that this version of relq writes.
-pub(crate) const FORMAT: u32 = 1;
+/// The format of the keys that this version of relq writes. Format 1 has no times at the
+/// end of entries.
+pub(crate) const FORMAT: u32 = 2;
 
 /// The first word of every marker.
 const MARK: &str = "relq";
@@ -58,6 +59,12 @@ impl Marker {
         &self.options
     }
 
+    /// Whether the marker has the format that this version writes. The first write to a
+    /// queue of an earlier format raises the number.
+    pub(crate) fn is_current(&self) -> bool {
+        self.format == FORMAT
+    }
+
     /// Whether a newer version of relq has written the marker, so that this one must
     /// not use the queue.
     pub fn is_newer(&self) -> bool {
@@ -81,8 +88,8 @@ mod tests {
     #[test]
     fn a_marker_is_read_as_it_is_written() {
         for (backend, options, text) in [
-            ("zset", &[][..], "relq 1 zset"),
-            ("circular", &["finish=lrem"], "relq 1 circular finish=lrem"),
+            ("zset", &[][..], "relq 2 zset"),
+            ("circular", &["finish=lrem"], "relq 2 circular finish=lrem"),
         ] {
             let marker = Marker::new(backend, options.iter().copied());
 
@@ -93,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_newer_format_is_known_as_one() {
-        let marker = Marker::parse(b"relq 2 zset partitions=4").unwrap();
+        let marker = Marker::parse(b"relq 3 zset partitions=4").unwrap();
 
         assert!(marker.is_newer());
         assert_eq!(marker.options(), ["partitions=4"]);
@@ -107,8 +114,8 @@ mod tests {
             b"relq 1",
             b"relq one zset",
             b"celery 1 zset",
-            b"relq 1 zs\x1bet",
-            b"relq 1 zset \xff",
+            b"relq 2 zs\x1bet",
+            b"relq 2 zset \xff",
         ];
         for value in damaged {
             assert_eq!(Marker::parse(value), None, "{value:?}");

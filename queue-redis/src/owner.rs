@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | names this backend | | go on |
 //! | names another backend, or is newer | | [`Error::Unusable`](relq_core::Error::Unusable) |
+//! | names this backend, in an earlier format | | the first write raises the format |
 //! | is absent | none | a new queue: the first write marks it |
 //! | is absent | some | `Unusable`, unless this client has seen the marker before |
 //!
@@ -31,8 +32,9 @@ use relq_core::{QueueName, error::Operation};
 use crate::{
     KeyPrefix, Partition, RedisConfig,
     layout::{self, Layout},
-    marker::Marker,
+    marker::{FORMAT, Marker},
     partition::{self, Stored},
+    server_clock::ServerClock,
 };
 
 const SEE: &str = include_str!("../lua/marker/see.lua");
@@ -53,12 +55,19 @@ pub struct Owner {
     /// Whether this client has seen its own marker on the queue. All connections of the
     /// client share this value.
     was_marked: Arc<AtomicBool>,
+    /// The clock of the server that all connections of the client lead to.
+    pub(crate) server_clock: Arc<ServerClock>,
 }
+
+/// The reply to [`Owner::seeing`]: the number of other keys, the values of the keys that
+/// name the owner, and the server's time.
+type Seen = (u64, Vec<Option<Vec<u8>>>, [i64; 2]);
 
 /// The result of reading the marker on a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     Marked,
+    /// The marker is absent or has an earlier format, so that a write must come first.
     Unmarked,
 }
 
@@ -72,6 +81,7 @@ impl Owner {
             partition: Partition::Whole,
             database: None,
             was_marked: Arc::default(),
+            server_clock: Arc::default(),
         }
     }
 
@@ -102,6 +112,7 @@ impl Owner {
         Self {
             keys: KeyPrefix::new(queue),
             was_marked: Arc::default(),
+            server_clock: Arc::default(),
             partition: Partition::WholeOrFirst,
             ..self.clone()
         }
@@ -127,17 +138,21 @@ impl Owner {
         reply: Value,
         config: &RedisConfig,
     ) -> Result<Known, RedisError> {
-        let (others, values): (u64, Vec<Option<Vec<u8>>>) = from_redis_value(reply)?;
+        let (others, values, time) = from_redis_value::<Seen>(reply)?;
+        self.server_clock.learn(time, config.environment.clock());
         for (at, value) in values.iter().enumerate() {
             value.as_ref().map_or(Ok(()), |value| self.judge(at, value, config))?;
         }
-        if values.first().is_some_and(Option::is_some) {
+        let marker = values.first().and_then(Option::as_deref);
+        if marker.is_some() {
             self.was_marked.store(true, Ordering::Release);
         } else if others > 0 && !self.was_marked.load(Ordering::Acquire) {
             return Err(refused(self.unmarked(config)));
         }
+        let is_current =
+            marker.and_then(Marker::parse).is_some_and(|it| it.is_current());
         let is_marked = values.iter().all(Option::is_some);
-        Ok(if is_marked { Known::Marked } else { Known::Unmarked })
+        Ok(if is_marked && is_current { Known::Marked } else { Known::Unmarked })
     }
 
     /// Writes the marker if it is absent, and checks it otherwise.
@@ -240,7 +255,7 @@ impl Owner {
         };
         if marker.is_newer() {
             return newer(format!(
-                "the format {}, and this relq knows 1",
+                "the format {}, and this relq knows {FORMAT}",
                 marker.format
             ));
         }
@@ -409,10 +424,10 @@ mod tests {
     #[test]
     fn the_owner_and_its_options_are_let_in() {
         for (asked, marker) in [
-            ("zset", "relq 1 zset"),
-            ("processing-list", "relq 1 processing-list"),
-            ("processing-list", "relq 1 processing-list mode=shared"),
-            ("circular", "relq 1 circular finish=lrem"),
+            ("zset", "relq 2 zset"),
+            ("processing-list", "relq 2 processing-list"),
+            ("processing-list", "relq 2 processing-list mode=shared"),
+            ("circular", "relq 2 circular finish=lrem"),
         ] {
             assert_eq!(why_not(asked, marker), None);
         }
@@ -421,9 +436,9 @@ mod tests {
     #[test]
     fn others_are_told_whose_it_is_and_by_which_url() {
         for (marker, url) in [
-            ("relq 1 stream", "stream+redis://host:7000/3"),
+            ("relq 2 stream", "stream+redis://host:7000/3"),
             (
-                "relq 1 processing-list mode=shared",
+                "relq 2 processing-list mode=shared",
                 "processing-list+redis://host:7000/3?mode=shared",
             ),
         ] {
@@ -436,10 +451,10 @@ mod tests {
     #[test]
     fn what_is_newer_is_named() {
         for (marker, named) in [
-            ("relq 2 zset", "format 2"),
-            ("relq 1 zset tenants=4", "tenants=4"),
-            ("relq 1 zset partitions=many", "partitions=many"),
-            ("relq 1 processing-list mode=other", "mode=other"),
+            ("relq 3 zset", "format 3"),
+            ("relq 2 zset tenants=4", "tenants=4"),
+            ("relq 2 zset partitions=many", "partitions=many"),
+            ("relq 2 processing-list mode=other", "mode=other"),
         ] {
             let asked =
                 if marker.contains("list") { "processing-list" } else { "zset" };
@@ -453,10 +468,10 @@ mod tests {
     fn a_queue_of_another_number_of_parts_is_told_how_to_open_it() {
         for (marker, words) in [
             (
-                "relq 1 zset partitions=3",
+                "relq 2 zset partitions=3",
                 "open it with zset+redis://host:7000/3?partitions=3",
             ),
-            ("relq 1 zset part=2", "relq marker show -q emails"),
+            ("relq 2 zset part=2", "relq marker show -q emails"),
         ] {
             let why = why_not("zset", marker).unwrap();
 

@@ -79,7 +79,8 @@ impl Store<'_> {
             Again::Failed { error } => (Some(error), 0),
             Again::Postponed => (None, 1),
         };
-        self.change(sql!("job_retry"), params![job, due, turn, error, uncounted])?;
+        let params = params![job, due, turn, error, uncounted, self.now_ms()];
+        self.change(sql!("job_retry"), params)?;
         Ok(())
     }
 

@@ -23,6 +23,7 @@ pub(crate) struct Peeked {
     pub(crate) priority: u8,
     pub(crate) unique_key: Option<String>,
     pub(crate) expires_at: Option<i64>,
+    pub(crate) enqueued_at: Option<i64>,
     pub(crate) last_error: Option<String>,
     pub(crate) at: Option<i64>,
     pub(crate) since: Option<i64>,
@@ -88,6 +89,8 @@ impl Store<'_> {
             stats.paused = row.get(8)?;
             let due: Option<i64> = row.get(9)?;
             stats.next_due_in = due.map(|due| self.until(due));
+            let oldest: Option<i64> = row.get(10)?;
+            stats.oldest_ready_age = oldest.map(|since| self.age_of(since));
             Ok(stats)
         })
     }
@@ -243,7 +246,8 @@ fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
         since: row.get(12)?,
         worker: row.get(13)?,
         reason: row.get(14)?,
-        batch: row.get(15)?,
+        enqueued_at: row.get(15)?,
+        batch: row.get(16)?,
     })
 }
 

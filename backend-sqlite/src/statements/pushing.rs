@@ -87,6 +87,7 @@ impl Store<'_> {
             job.expires_at,
             job.unique_key,
             job.batch,
+            self.now_ms(),
         ];
         self.change(sql!("job_add"), params)?;
         Ok(self.conn.last_insert_rowid())

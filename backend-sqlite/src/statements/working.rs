@@ -28,6 +28,7 @@ pub(crate) struct ReadyRow {
     /// The job's payload. `None` if the row of its body is missing.
     pub(crate) payload: Option<Vec<u8>>,
     pub(crate) headers: Option<Vec<u8>>,
+    pub(crate) enqueued_at: Option<i64>,
     /// The id of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<String>,
 }
@@ -155,6 +156,7 @@ pub(super) fn read_ready(row: &Row<'_>) -> rusqlite::Result<ReadyRow> {
         expires_at: row.get(6)?,
         payload: row.get(7)?,
         headers: row.get(8)?,
+        enqueued_at: row.get(9)?,
         batch: None,
     })
 }

@@ -142,6 +142,7 @@ local function push_completion(keys, record, now_ms)
   if forget_at and tonumber(forget_at) > now_ms then return end
   redis.call('ZADD', keys.ids, '+inf', job.id)
   if expires_ms > 0 then entry = with_expiry(entry, job.id, now_ms + expires_ms) end
+  entry = with_time(entry, job, ENQUEUE_TIME, now_ms)
   if delay_ms > 0 then
     keep(keys, job, entry)
     redis.call('ZADD', keys.later, behind_equals(keys.later, now_ms + delay_ms), job.id)

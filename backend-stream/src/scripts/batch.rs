@@ -78,6 +78,8 @@ impl Store {
                 call.push_arg(entry::encode(
                     job,
                     &PushToken::random(self.conn.environment().random()).job_id(0),
+                    // The script that completes the batch sets the time.
+                    None,
                 ));
                 call.push_arg(millis(job.delay));
                 call.push_arg(expiry);
@@ -100,9 +102,10 @@ impl Store {
             .arg(batch.as_str())
             .arg(token.map_or("", PushToken::as_str))
             .arg(Bookkeeping::memory_ms());
+        let now = self.conn.server_time();
         for (piece, id) in pieces.iter().zip(&ids) {
             call.push_arg(id.as_str());
-            call.push_arg(entry::encode_piece(piece, id, batch));
+            call.push_arg(entry::encode_piece(piece, id, batch, now));
             call.push_arg(u8::from(piece.id.is_some()));
         }
         let answer = call.run(&self.conn, Operation::AddPieces).await;

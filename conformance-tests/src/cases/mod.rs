@@ -27,6 +27,7 @@ mod refusals;
 mod settle_and_claim;
 mod stalled;
 mod stats;
+mod times;
 mod unique;
 mod unique_expiry;
 mod unique_moves;

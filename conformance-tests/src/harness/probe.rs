@@ -77,6 +77,7 @@ pub(crate) async fn instead(store: &Store, need: Need) {
             comes_once(store).await;
         }
         Need::Option(Capability::Batches) => has_none(store).await,
+        Need::Option(Capability::ReadyAge) => tells_no_age(store).await,
         _ => is_refused(store, need).await,
     }
 }
@@ -115,6 +116,15 @@ async fn has_none(store: &Store) {
     let actor = store.actor("prober").await;
 
     assert!(actor.batch_queue().is_none(), "batches that are not supported");
+}
+
+/// R27: a backend that does not know the age of the oldest ready job tells none.
+async fn tells_no_age(store: &Store) {
+    let actor = store.actor("prober").await;
+    actor.store_one("job").await;
+
+    assert_eq!(actor.figures().await.oldest_ready_age, None);
+    delivers(&actor, ["job"]).await;
 }
 
 /// R5: a push with an unsupported option is refused with an error that names the

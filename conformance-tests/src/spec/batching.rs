@@ -117,6 +117,7 @@ impl Reference {
         let absent = vec![self.absent()];
         let index = self.jobs.len();
         self.add_job(completion, None, None, absent);
+        self.jobs[index].pushed = None;
         PossibleBatch { phase: Phase::Open, priority, limit, completion: index }
     }
 

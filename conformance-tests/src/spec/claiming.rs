@@ -172,6 +172,7 @@ impl Reference {
             return Err(format!("UNEXPECTED, R3: {payload} was never pushed"));
         };
         self.check_delivery(at, asked, delivery)?;
+        self.check_time(at, delivery.enqueued_at)?;
         self.may_be_delivered(at, asked, delivery)?;
         let (now, attempt) = (self.now, delivery.attempt());
         self.keep(at, "R11: not this attempt", |possible| {

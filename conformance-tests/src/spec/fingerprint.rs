@@ -30,8 +30,8 @@ impl Runner {
             .map(|(who, all)| (who, all.collect::<Vec<_>>()))
             .collect();
         let Reference { now, jobs, observed: leases, calls, batches, .. } = &reference;
-        let Reference { paused, links, .. } = &reference;
-        let of_reference = (now, jobs, leases, calls, batches, paused, links);
+        let Reference { paused, links, started, .. } = &reference;
+        let of_reference = (now, jobs, leases, calls, batches, paused, links, started);
         format!("{of_reference:?} {observed:?} {:?} {:?}", self.runs, self.late)
     }
 }

@@ -154,6 +154,8 @@ impl Reference {
                 continue;
             }
             self.maybe_reschedules(&spec);
+            let first = self.jobs[at].pushed.map(|(first, _)| first);
+            self.jobs[at].pushed = first.map(|first| (first, self.now));
             add(&mut self.jobs[at].possible_states, stored);
             if spec.id.is_some() || spec.unique.is_some() {
                 let refused = self.absent().at(JobLocation::Refused);
@@ -372,12 +374,13 @@ impl Reference {
         batch: Option<u8>,
         possible_states: Vec<PossibleState>,
     ) {
-        let (spec, call) = (spec.clone(), self.step);
+        let (spec, call, now) = (spec.clone(), self.step, self.now);
         self.jobs.push(Job {
             spec,
             id,
             batch,
             cancelled: None,
+            pushed: Some((now, now)),
             call,
             possible_states,
             runs: 0,

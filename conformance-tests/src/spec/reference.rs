@@ -40,6 +40,9 @@ pub(crate) struct Job {
     pub(crate) batch: Option<u8>,
     /// Whether that batch was cancelled: certainly, perhaps, or `None` if it was not.
     pub(crate) cancelled: Option<Knowledge>,
+    /// The first and the last moment at which it may have been pushed. `None` for the
+    /// completion job of a batch, which the completion pushes.
+    pub(crate) pushed: Option<(Ms, Ms)>,
     /// The number of its push. The jobs of one push are all stored or all not (R5).
     pub(crate) call: u32,
     pub(crate) possible_states: Vec<PossibleState>,
@@ -77,6 +80,9 @@ pub(crate) struct Reference {
     /// The number of the current operation, by which events are ordered.
     pub(crate) step: u32,
     pub(crate) jobs: Vec<Job>,
+    /// The store's time at the start of the run, as far as the times of pushes that were
+    /// seen have shown it: the earliest and the latest possible one (ms since 1970).
+    pub(crate) started: Option<(i64, i64)>,
     pub(crate) observed: Vec<ObservedLease>,
     pub(crate) calls: BTreeMap<u8, Call>,
     pub(crate) batches: BTreeMap<u8, Batch>,
@@ -97,6 +103,7 @@ impl Reference {
             now: 0,
             step: 0,
             jobs: Vec::new(),
+            started: None,
             observed: Vec::new(),
             calls: BTreeMap::new(),
             batches: BTreeMap::new(),

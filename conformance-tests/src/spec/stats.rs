@@ -3,11 +3,12 @@
 
 use relq_core::{
     Stats,
+    environment::Timestamp,
     operator::{Audit, JobState, JobView, StateDetail},
 };
 
 use super::{
-    possible_state::{Counted, PossibleState},
+    possible_state::{Counted, Ms, PossibleState},
     reference::{CheckResult, Job, Reference},
     returning::in_range,
 };
@@ -98,6 +99,7 @@ impl Reference {
                 return Err(format!("UNEXPECTED, R3: never pushed: {view:?}"));
             };
             self.check_view(at, view)?;
+            self.check_time(at, view.enqueued_at)?;
             self.keep(at, &format!("R23: listed as {}", state.as_str()), |possible| {
                 possible.counted() == location && possible.attempt == view.attempt
             })?;
@@ -111,6 +113,35 @@ impl Reference {
                 |possible| possible.counted() != location,
             )?;
         }
+        Ok(())
+    }
+
+    /// R27: checks the time at which the store says that a job was pushed. The model does
+    /// not know the store's time at the start, so it compares the jobs with each other.
+    pub(crate) fn check_time(
+        &mut self,
+        at: usize,
+        enqueued_at: Option<Timestamp>,
+    ) -> CheckResult {
+        let Some(found) = enqueued_at else {
+            return Err(format!("R27: no time of push: {}", self.jobs[at].tell()));
+        };
+        let Some((first, last)) = self.jobs[at].pushed else { return Ok(()) };
+        let start =
+            |pushed: Ms| found.unix_ms() - i64::try_from(pushed).unwrap_or(i64::MAX);
+        let (mut earliest, mut latest) = (start(last) - 1, start(first) + 1);
+        if let Some(known) = self.started {
+            earliest = earliest.max(known.0);
+            latest = latest.min(known.1);
+        }
+        if earliest > latest {
+            return Err(format!(
+                "R27: it was pushed after {first} to {last} ms, and says {found:?}, which \
+                 does not fit to other jobs: {}",
+                self.jobs[at].tell()
+            ));
+        }
+        self.started = Some((earliest, latest));
         Ok(())
     }
 

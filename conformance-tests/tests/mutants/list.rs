@@ -32,6 +32,8 @@ mod returned;
 mod sequences;
 #[path = "list/suite.rs"]
 mod suite;
+#[path = "list/times.rs"]
+mod times;
 #[path = "list/twice.rs"]
 mod twice;
 
@@ -43,6 +45,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         changed::CHANGED,
         returned::RETURNED,
         postponed::POSTPONED,
+        times::TIMES,
         joints::JOINTS,
         company::COMPANY,
         crossed::CROSSED,

@@ -3,7 +3,8 @@
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
--- Returns {ready, leased, overdue, then the bookkeeping's stats}.
+-- Returns {ready, leased, overdue, -1, then the bookkeeping's stats}. The age of the
+-- oldest ready job is not read.
 --
 -- Library: entry, moves
 local keys = bind_keys()
@@ -11,5 +12,5 @@ local now_ms = server_ms()
 
 return {
   redis.call('LLEN', keys.ready), redis.call('ZCARD', keys.leased),
-  redis.call('ZCOUNT', keys.leased, '-inf', now_ms), bookkeeping_stats(keys, now_ms),
+  redis.call('ZCOUNT', keys.leased, '-inf', now_ms), -1, bookkeeping_stats(keys, now_ms),
 }

@@ -13,9 +13,10 @@ local function check_keys(keys)
   check_ready(keys)
 end
 
--- Makes a job ready whose entry is in the hash `jobs`.
-local function make_kept_ready(keys, job, entry)
-  job.is_kept = true
+-- Makes a job ready whose entry is in the hash `jobs`. `entry` may differ from the one
+-- that is stored there.
+local function make_kept_ready(keys, job, entry, now_ms)
+  job.is_kept, entry = true, with_time(entry, job, READY_TIME, now_ms)
   if make_ready(keys, job, entry, 'back') ~= 'kept' then
     redis.call('HDEL', keys.jobs, job.id)
   end

@@ -29,7 +29,7 @@ end
 
 for i = 1, count do
   if jobs[i] then
-    make_kept_ready(keys, jobs[i], entries[i])
+    make_kept_ready(keys, jobs[i], entries[i], now_ms)
   elseif entries[i] then
     -- An entry that cannot be read becomes a dead letter (R3).
     redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])

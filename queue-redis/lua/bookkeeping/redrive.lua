@@ -33,9 +33,7 @@ local function redrive(id, job, entry)
     redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, 0))
   end
   if job.expires_at then entry = with_expiry(entry, job.id, 0) end
-  entry = with_attempt(entry, 0)
-  redis.call('HSET', keys.jobs, id, entry)
-  make_kept_ready(keys, job, entry)
+  make_kept_ready(keys, job, with_attempt(entry, 0), now_ms)
   redis.call('HDEL', keys.errors, id)
   redis.call('ZREM', keys.dead, id)
   moved = moved + 1

@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- write_marker
--- Write the owner of a queue before its first write. Existing values stay.
+-- Write the owner of a queue before its first write. Existing values stay, but a marker
+-- of an earlier format gets the present number: other clients of that format cannot read
+-- what this one writes.
 --
 -- KEYS[1...n] STRING  the keys that name the owner: the marker first
 -- KEYS[n+1...]        all other keys that a queue of any pattern may have
@@ -11,9 +13,21 @@
 -- marker and the caller does not know their owner: then nothing was written.
 local word, count = ARGV[1], #ARGV - 1
 
+-- Returns the stored marker, with the format of this client's own if that is newer.
+local function raised(stored, own)
+  local format, backend, options = stored:match('^relq (%d+) (%S+)(.*)$')
+  local own_format, own_backend = own:match('^relq (%d+) (%S+)')
+  if backend ~= own_backend or tonumber(format) >= tonumber(own_format) then return stored end
+  return 'relq ' .. own_format .. ' ' .. backend .. options
+end
+
 local values, is_other = {}, false
 for i = 1, count do
   values[i] = redis.call('GET', KEYS[i]) or ARGV[i + 1]
+  if i == 1 and raised(values[1], ARGV[2]) ~= values[1] then
+    values[1] = raised(values[1], ARGV[2])
+    redis.call('SET', KEYS[1], values[1])
+  end
   is_other = is_other or values[i] ~= ARGV[i + 1]
 end
 if is_other then return values end

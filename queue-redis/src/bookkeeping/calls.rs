@@ -250,8 +250,8 @@ impl Bookkeeping {
         call.run(&self.conn, Operation::Resume).await.map(drop)
     }
 
-    /// Reads the reply of a pattern's stats script: {ready, leased, overdue, then the
-    /// counts of `bookkeeping_stats`}.
+    /// Reads the reply of a pattern's stats script: {ready, leased, overdue, age of the
+    /// oldest ready job (ms) or -1, then the counts of `bookkeeping_stats`}.
     ///
     /// # Errors
     /// [`Error::Unreadable`] if the reply has another form.
@@ -263,13 +263,14 @@ impl Bookkeeping {
         stats.ready = count(0);
         stats.leased = count(1);
         stats.overdue = count(2);
-        stats.scheduled = count(3);
-        stats.dead = count(4);
-        stats.finished = count(5);
-        stats.discarded = count(6);
-        stats.cancelled = count(7);
-        stats.paused = number(8) == 1;
-        stats.next_due_in = optional_ms(counts.get(9).copied().unwrap_or(-1));
+        stats.oldest_ready_age = optional_ms(counts.get(3).copied().unwrap_or(-1));
+        stats.scheduled = count(4);
+        stats.dead = count(5);
+        stats.finished = count(6);
+        stats.discarded = count(7);
+        stats.cancelled = count(8);
+        stats.paused = number(9) == 1;
+        stats.next_due_in = optional_ms(counts.get(10).copied().unwrap_or(-1));
         Ok(stats)
     }
 }

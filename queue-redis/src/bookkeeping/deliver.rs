@@ -61,7 +61,8 @@ pub fn delivery(entry: Entry, token: Bytes, lease: Duration) -> Delivery {
     let delivery = Delivery::new(receipt, entry.payload, entry.lease.unwrap_or(lease))
         .max_attempts(entry.max_attempts)
         .priority(entry.priority)
-        .headers(entry.headers);
+        .headers(entry.headers)
+        .enqueued_at(entry.enqueued_at);
     match entry.batch {
         Some(batch) => delivery.batch(batch),
         None => delivery,

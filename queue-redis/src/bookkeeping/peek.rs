@@ -241,6 +241,7 @@ fn view(entry: Entry, detail: StateDetail) -> JobView {
     job.priority = entry.priority;
     job.unique = entry.unique;
     job.expires_at = entry.expires_at;
+    job.enqueued_at = entry.enqueued_at;
     job.headers = entry.headers;
     job.batch = entry.batch;
     job

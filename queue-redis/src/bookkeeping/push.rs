@@ -49,9 +49,11 @@ pub async fn push(
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let ids = on.bookkeeping_for(&[]).ids_for(jobs, token);
+    let bookkeeping = on.bookkeeping_for(&[]);
+    let ids = bookkeeping.ids_for(jobs, token);
     if token.is_none() && jobs.iter().all(is_plain) {
-        let encode = |(job, id)| entry::encode(job, id);
+        let now = bookkeeping.conn.server_time();
+        let encode = |(job, id)| entry::encode(job, id, now);
         let entries = jobs.iter().zip(&ids).map(encode).collect();
         if on.append(&ids, entries).await? {
             return Ok(ids.into_iter().map(Pushed::Stored).collect());
@@ -97,6 +99,7 @@ impl Bookkeeping {
             .call(&self.scripts.push)
             .arg(token.map_or("", PushToken::as_str))
             .arg(millis(DEDUPLICATION_WINDOW));
+        let now = self.conn.server_time();
         for (job, id) in jobs.iter().zip(&ids) {
             let key = job.unique.as_ref().map_or("", |unique| unique.key.as_str());
             let reschedules = job
@@ -107,7 +110,7 @@ impl Bookkeeping {
             // script.
             let expires_in = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
             call.push_arg(id.as_str());
-            call.push_arg(entry::encode(job, id));
+            call.push_arg(entry::encode(job, id, now));
             call.push_arg(millis(job.delay));
             call.push_arg(expires_in);
             call.push_arg(job.priority.level());

@@ -1,5 +1,7 @@
 //! Each piece of a batch is counted exactly once, however it ends (B2, B8).
 
+use std::time::Duration;
+
 use relq_core::{
     Disposition, NewJob,
     batch::{BatchOutcome, NewBatch},
@@ -9,7 +11,10 @@ use relq_core::{
 
 use crate::{
     cases::batches::fixture::{batch, completed, of, telling},
-    cases::case,
+    cases::{
+        case,
+        times::{TOLERANCE, assert_oldest, assert_pushed_at, now},
+    },
     harness::{
         checks::{assert_applied, dead, drain, id, retry_now, settle_all},
         store::Store,
@@ -154,4 +159,24 @@ async fn a_batchs_stats_add_up(store: &Store) {
     assert_eq!((status.done + status.dropped, status.total), (40, 40));
     assert_eq!(completed(&rest), 1);
     one.assert_completed(&made, BatchOutcome::Done).await;
+}
+
+case!(pieces_of_batches_do_not_count: B3 R27 => ReadyAge Batches);
+/// A piece that its batch holds back is no sign that workers are late. So the age leaves
+/// pieces out, and a plain job beside them counts.
+async fn pieces_of_batches_do_not_count(store: &Store) {
+    let actor = store.actor("worker").await;
+    let pushed = now(store);
+    actor.submit(&NewBatch::new(batch("b")), 2).await;
+    store.advance(10 * TOLERANCE).await;
+
+    let stats = actor.figures().await;
+    assert_eq!((stats.ready, stats.oldest_ready_age), (2, None));
+    actor.store_one("job").await;
+    assert_oldest(&actor.figures().await, Duration::ZERO);
+    for held in actor.take(3).await {
+        if held.batch.is_some() {
+            assert_pushed_at("a piece", held.enqueued_at, pushed);
+        }
+    }
 }

@@ -1,0 +1,315 @@
+//! A job knows when it was pushed, and the stats how long the oldest ready job has been
+//! waiting (R27).
+
+use std::time::Duration;
+
+use relq_core::{
+    Disposition, NewJob, Priority, Stats,
+    environment::Timestamp,
+    operator::{JobState, Selection},
+};
+
+use crate::{
+    cases::case,
+    harness::{
+        actor::Actor,
+        checks::{dead, numbered, postpone, retry_after, retry_now, settle_all},
+        clock::Skew,
+        store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF},
+    },
+};
+
+/// How far a recorded time may be from the real one. Cases run in virtual time, but the
+/// clock of an embedded store runs on meanwhile.
+pub(crate) const TOLERANCE: Duration = Duration::from_secs(5);
+
+const HOURS: Duration = Duration::from_secs(7 * 3600);
+
+/// Asserts that a job was pushed at `at`, by the store's clock.
+#[track_caller]
+pub(crate) fn assert_pushed_at(
+    what: &str,
+    enqueued_at: Option<Timestamp>,
+    at: Timestamp,
+) {
+    let found =
+        enqueued_at.unwrap_or_else(|| panic!("R27: {what} has no time of push"));
+    let wrong = found.since(at).max(at.since(found));
+    assert!(
+        wrong <= TOLERANCE,
+        "R27: {what} was pushed at {at:?} and says {found:?}, {wrong:?} away"
+    );
+}
+
+/// Asserts that the oldest ready job has been waiting for `wanted`.
+#[track_caller]
+pub(crate) fn assert_oldest(stats: &Stats, wanted: Duration) {
+    let age = stats.oldest_ready_age;
+    let age = age.unwrap_or_else(|| panic!("R27: no age of the oldest of {stats:?}"));
+    assert!(
+        age >= wanted && age <= wanted + TOLERANCE,
+        "R27: the oldest ready job has been waiting for {wanted:?}, not {age:?}"
+    );
+}
+
+/// The store's time.
+pub(crate) fn now(store: &Store) -> Timestamp {
+    store.environment().clock().now()
+}
+
+/// The times of push in all views of the jobs in a state.
+async fn times_of(actor: &Actor, state: JobState) -> Vec<Option<Timestamp>> {
+    let jobs = actor.list(state, 10).await;
+    jobs.iter().map(|job| job.enqueued_at).collect()
+}
+
+case!(times_are_those_of_the_store: R27, real_time);
+/// Without the proxy, the server's own clock says when a job was pushed, and a ready job is
+/// not older than its push.
+async fn times_are_those_of_the_store(store: &Store) {
+    let actor = store.actor("worker").await;
+    let pushed = now(store);
+    actor.store_one("job").await;
+    store.advance(PAST_BRIEF).await;
+
+    if let Some(age) = actor.figures().await.oldest_ready_age {
+        assert!(age <= TOLERANCE, "R27: {age:?}");
+    }
+    assert_pushed_at("a delivered job", actor.take_one().await.enqueued_at, pushed);
+}
+
+case!(a_delivery_has_the_time_of_the_push: R27);
+/// A delivery says when its job was pushed, however long the job has waited.
+async fn a_delivery_has_the_time_of_the_push(store: &Store) {
+    let actor = store.actor("worker").await;
+    let first = now(store);
+    actor.store_one("first").await;
+    store.advance(10 * TOLERANCE).await;
+    let second = now(store);
+    actor.store_one("second").await;
+    store.advance(10 * TOLERANCE).await;
+
+    for held in actor.take(2).await {
+        let at = if held.payload == "first" { first } else { second };
+        assert_pushed_at("a delivered job", held.enqueued_at, at);
+    }
+}
+
+case!(the_time_of_the_push_never_changes: R27);
+/// The time of the push is the same in every state, after a retry, a recovery, a
+/// postponement and a redrive.
+async fn the_time_of_the_push_never_changes(store: &Store) {
+    let actor = store.actor("worker").await;
+    let pushed = now(store);
+    actor.store_one("job").await;
+    let time = times_of(&actor, JobState::Ready).await[0];
+    assert_pushed_at("a ready job", time, pushed);
+
+    for settlement in [retry_now(), retry_after(BRIEF), postpone(BRIEF)] {
+        store.advance(10 * TOLERANCE).await;
+        actor.recover_all().await;
+        let held = actor.take_one().await;
+        assert_eq!(held.enqueued_at, time, "R27: of a delivery before {settlement:?}");
+        assert_eq!(times_of(&actor, JobState::Leased).await, [time]);
+        actor.say(&held, settlement).await;
+    }
+    store.advance(10 * TOLERANCE).await;
+    actor.recover_all().await;
+    let held = actor.take_one_briefly().await;
+    assert_eq!(held.enqueued_at, time, "R27: after a postponement");
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    let held = actor.take_one().await;
+    assert_eq!(held.enqueued_at, time, "R27: after a recovery");
+    actor.say(&held, dead("no")).await;
+    assert_eq!(times_of(&actor, JobState::Dead).await, [time]);
+    actor.redrive(&Selection::All).await.expect("answered");
+    assert_eq!(actor.take_one().await.enqueued_at, time, "R27: after a redrive");
+}
+
+case!(a_scheduled_job_has_the_time_of_its_push: R27 => Delay);
+/// A delayed job says when it was pushed, not when it was due.
+async fn a_scheduled_job_has_the_time_of_its_push(store: &Store) {
+    let actor = store.actor("worker").await;
+    let pushed = now(store);
+    actor.store_one(NewJob::new("job").delay(HELD)).await;
+    let time = times_of(&actor, JobState::Scheduled).await[0];
+    assert_pushed_at("a scheduled job", time, pushed);
+
+    store.advance(HELD + PAST_BRIEF).await;
+    actor.recover_all().await;
+
+    assert_eq!(actor.take_one().await.enqueued_at, time);
+}
+
+case!(jobs_with_every_option_have_a_time: R27 R2);
+/// Whatever options a job has, it arrives unchanged and with its time.
+async fn jobs_with_every_option_have_a_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let class = actor.class();
+    let pushed = now(store);
+    let full = |payload: Vec<u8>| {
+        let job = NewJob::new(payload).header("name", "value").expires_in(HELD);
+        class.fit(job.priority(Priority::HIGHEST).lease(HELD))
+    };
+    // An empty payload, one that is as long as a time, and a longer one.
+    let payloads = [vec![], vec![0; 6], vec![255; 300]];
+    actor.store(payloads.iter().cloned().map(full)).await;
+
+    let mut found = Vec::new();
+    for held in actor.take(3).await {
+        assert_pushed_at("a job with options", held.enqueued_at, pushed);
+        assert_eq!(held.headers.iter().collect::<Vec<_>>(), [("name", "value")]);
+        found.push(held.payload.to_vec());
+    }
+    found.sort_by_key(Vec::len);
+    assert_eq!(found, payloads, "R2");
+}
+
+case!(a_wrong_clock_records_the_right_time: R18 R27 @ redis);
+/// A producer whose clock is wrong by hours records the time of the store's clock.
+async fn a_wrong_clock_records_the_right_time(store: &Store) {
+    let worker = store.actor("worker").await;
+    for (name, skew) in [("fast", Skew::Ahead(HOURS)), ("slow", Skew::Behind(HOURS))] {
+        let producer = store.actor_with_clock(name, skew).await;
+        store.advance(10 * TOLERANCE).await;
+        let pushed = now(store);
+        producer.store_one(name).await;
+
+        let held = worker.take_one().await;
+
+        assert_pushed_at(
+            &format!("the job of a {name} producer"),
+            held.enqueued_at,
+            pushed,
+        );
+    }
+}
+
+case!(a_plain_push_has_no_time: R20 R27 @ redis);
+/// A job that another client pushed has no time of push, before and after its delivery.
+async fn a_plain_push_has_no_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    store.push_raw(b"plain").await;
+
+    assert_eq!(times_of(&actor, JobState::Ready).await, [None]);
+    assert_eq!(actor.figures().await.oldest_ready_age, None);
+    let held = actor.take_one().await;
+    assert_eq!(held.enqueued_at, None);
+    actor.say(&held, retry_after(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+    let again = actor.take_one().await;
+    assert_eq!((&again.payload[..], again.enqueued_at), (&b"plain"[..], None));
+}
+
+case!(the_oldest_ready_job_is_told: R27 => ReadyAge);
+/// The stats say how long the oldest ready job has been waiting. Leased and scheduled
+/// jobs do not count.
+async fn the_oldest_ready_job_is_told(store: &Store) {
+    let actor = store.actor("worker").await;
+    assert_eq!(actor.figures().await.oldest_ready_age, None);
+
+    actor.store_one("first").await;
+    store.advance(10 * TOLERANCE).await;
+    actor.store_one("second").await;
+    store.advance(10 * TOLERANCE).await;
+    assert_oldest(&actor.figures().await, 20 * TOLERANCE);
+
+    let first = actor.take_one().await;
+    assert_oldest(&actor.figures().await, 10 * TOLERANCE);
+    let second = actor.take_one().await;
+    assert_eq!(actor.figures().await.oldest_ready_age, None, "all jobs are leased");
+    actor.say(&first, retry_after(HELD)).await;
+    actor.finish(&second).await;
+    assert_eq!(actor.figures().await.oldest_ready_age, None, "a scheduled job is left");
+}
+
+case!(a_job_counts_from_when_it_became_ready: R27 => ReadyAge);
+/// A job that was retried, postponed, delayed or redriven counts from when it became
+/// ready, not from its push.
+async fn a_job_counts_from_when_it_became_ready(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    for settlement in
+        [retry_now(), postpone(Duration::ZERO), retry_after(BRIEF), postpone(BRIEF)]
+    {
+        store.advance(10 * TOLERANCE).await;
+        let held = actor.take_one().await;
+        actor.say(&held, settlement).await;
+        store.advance(PAST_BRIEF).await;
+        actor.recover_all().await;
+        assert_oldest(&actor.figures().await, Duration::ZERO);
+    }
+    store.advance(10 * TOLERANCE).await;
+    assert_oldest(&actor.figures().await, 10 * TOLERANCE);
+
+    let held = actor.take_one().await;
+    actor.say(&held, dead("no")).await;
+    store.advance(10 * TOLERANCE).await;
+    assert_eq!(actor.figures().await.oldest_ready_age, None, "a dead job is left");
+    actor.redrive(&Selection::All).await.expect("answered");
+    assert_oldest(&actor.figures().await, Duration::ZERO);
+}
+
+case!(a_delayed_job_counts_from_its_promotion: R14 R27 => ReadyAge Delay);
+/// Jobs that were delayed count from when they became ready, also when there are too many
+/// for one step.
+async fn a_delayed_job_counts_from_its_promotion(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let jobs = numbered(20).into_iter().map(|job| NewJob::new(job).delay(HELD));
+    actor.store(jobs).await;
+    store.advance(HELD + PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    assert_oldest(&actor.figures().await, Duration::ZERO);
+    store.advance(10 * TOLERANCE).await;
+    for left in (1..=20).rev() {
+        assert_oldest(&actor.figures().await, 10 * TOLERANCE);
+        let held = actor.take_one().await;
+        assert!(held.enqueued_at.is_some(), "R27: {left} jobs were left");
+        actor.finish(&held).await;
+    }
+}
+
+case!(a_job_that_comes_back_keeps_its_age: R9 R24 R27 => ReadyAge JobLease);
+/// A job that is recovered, given back or released goes to the front, and counts from
+/// when it became ready before.
+async fn a_job_that_comes_back_keeps_its_age(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    store.advance(10 * TOLERANCE).await;
+
+    actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    actor.recover_all().await;
+    assert_oldest(&actor.figures().await, 10 * TOLERANCE);
+    let held = actor.take_one().await;
+    actor.say(&held, Disposition::GiveBack).await;
+    assert_oldest(&actor.figures().await, 10 * TOLERANCE);
+    actor.take_one().await;
+    actor.release_worker(actor.worker()).await.expect("answered");
+    assert_oldest(&actor.figures().await, 10 * TOLERANCE);
+}
+
+case!(an_old_job_behind_urgent_ones_counts: R15 R27 => ReadyAge Priority);
+/// The oldest ready job is told also when more urgent jobs will be served before it, and
+/// when the old job is the more urgent one.
+async fn an_old_job_behind_urgent_ones_counts(store: &Store) {
+    let actor = store.actor("worker").await;
+    let levels: Vec<_> = actor.class().levels().collect();
+    let (lowest, highest) = (levels[0], levels[levels.len() - 1]);
+    for old in [lowest, Priority::NORMAL, highest] {
+        actor.store_one(NewJob::new("old").priority(old)).await;
+        store.advance(10 * TOLERANCE).await;
+        let fresh = levels.iter().map(|level| NewJob::new("fresh").priority(*level));
+        actor.store(fresh).await;
+
+        assert_oldest(&actor.figures().await, 10 * TOLERANCE);
+
+        let all = actor.take(100).await;
+        settle_all(&actor, &all, &Disposition::Done).await;
+    }
+}

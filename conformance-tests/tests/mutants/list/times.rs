@@ -1,0 +1,91 @@
+//! Mutants with small bugs in the times of a job, which few cases catch (R27).
+
+use crate::mutant::{
+    CaughtBy::{Case, Model},
+    Mutant, NARROW, patch,
+};
+
+pub(super) const TIMES: &[Mutant] = &[
+    Mutant {
+        name: "a job that becomes ready again forgets when it was pushed",
+        patches: &[patch(
+            "promote",
+            "if job.times >= which then",
+            "if job.times > 0 then",
+        )],
+        caught_by: &[
+            Case(
+                "times::the_time_of_the_push_never_changes",
+                "R27: of a delivery before",
+            ),
+            Case("times::a_scheduled_job_has_the_time_of_its_push", "left: "),
+            Model("R27: it was pushed"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "a promoted job counts from its push",
+        patches: &[patch(
+            "promote",
+            "true, with_time(entry, job, READY_TIME, now_ms)",
+            "true, entry",
+        )],
+        caught_by: &[
+            Case("times::a_delayed_job_counts_from_its_promotion", "R27: the oldest"),
+            Case("times::a_job_counts_from_when_it_became_ready", "R27: the oldest"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "a redriven job counts from its push",
+        patches: &[patch(
+            "redrive",
+            "true, with_time(entry, job, READY_TIME, now_ms)",
+            "true, entry",
+        )],
+        caught_by: &[Case(
+            "times::a_job_counts_from_when_it_became_ready",
+            "R27: the oldest",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "the age is that of the last priority that was looked at",
+        patches: &[patch(
+            "stats",
+            "oldest_ms = math.max(oldest_ms, ready_age(entry, now_ms))",
+            "if entry then oldest_ms = ready_age(entry, now_ms) end",
+        )],
+        caught_by: &[Case(
+            "times::an_old_job_behind_urgent_ones_counts",
+            "R27: the oldest",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "the age of the newest ready job",
+        patches: &[patch(
+            "stats",
+            "redis.call('LRANGE', list, -1, -1)",
+            "redis.call('LRANGE', list, 0, 0)",
+        )],
+        caught_by: &[
+            Case("times::the_oldest_ready_job_is_told", "R27: the oldest"),
+            Case("times::an_old_job_behind_urgent_ones_counts", "R27: the oldest"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "the clock of the server is a minute slow",
+        patches: &[patch(
+            "see_marker",
+            "redis.call('TIME')",
+            "{redis.call('TIME')[1] - 60, 0}",
+        )],
+        caught_by: &[
+            Case("times::a_delivery_has_the_time_of_the_push", "R27: a delivered job"),
+            Case("times::a_wrong_clock_records_the_right_time", "R27: the job of a"),
+        ],
+        ..NARROW
+    },
+];
