@@ -37,11 +37,14 @@ use relq_conformance::server::Server;
 use tempfile::TempDir;
 
 /// The formats in which queues are stored on Redis, the newest last.
-const REDIS: [&str; 1] = ["redis-1"];
+const REDIS: [&str; 2] = ["redis-1", "redis-2"];
 
 /// The formats of the SQLite file, the newest last. The tests of the migrations in
 /// `relq-sqlite` test the older formats.
-const SQLITE: [&str; 1] = ["sqlite-3"];
+const SQLITE: [&str; 2] = ["sqlite-3", "sqlite-4"];
+
+/// The formats without the time of a push (R27).
+const UNTIMED: [&str; 2] = ["redis-1", "sqlite-3"];
 
 /// Each backend on Redis in each of its modes: the scheme of its URL, the option of its
 /// URL, and the file name of its fixture.
@@ -154,7 +157,7 @@ fn wanted(queue: &dyn Queue) -> BTreeMap<String, u32> {
 
 /// Asserts that this version finds and finishes all jobs that an older version has left
 /// in the queue.
-async fn is_read(queue: &dyn Queue, what: &str) {
+async fn is_read(queue: &dyn Queue, format: &str, what: &str) {
     let stats = queue.stats().await.unwrap();
     assert_eq!((stats.dead, stats.finished), (1, 1), "{what}: {stats:?}");
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0], "{what}");
@@ -172,6 +175,10 @@ async fn is_read(queue: &dyn Queue, what: &str) {
             let payload = String::from_utf8(one.payload.to_vec()).unwrap();
             if payload == "with a header" {
                 assert_eq!(one.headers.get("name"), Some("value"), "{what}");
+            }
+            if payload == "plain" {
+                let is_timed = one.enqueued_at.is_some();
+                assert_eq!(is_timed, !UNTIMED.contains(&format), "{what}");
             }
             assert_eq!(queue.ack(&one.receipt).await.unwrap(), Settled::Applied);
             assert_eq!(found.insert(payload, one.attempt()), None, "{what}: twice");
@@ -252,7 +259,9 @@ async fn each_format_on_redis_is_read() {
             let server = Server::start();
             restore(&server, &lines);
 
-            is_read(&*open(&url(way, &server)).await, &what).await;
+            is_read(&*open(&url(way, &server)).await, format, &what).await;
+            let marker = server.command(&[b"GET", b"{q}:marker"]);
+            assert!(bulk(&marker).starts_with(b"relq 2 "), "{what}: not raised");
         }
     }
 }
@@ -264,7 +273,8 @@ async fn each_format_of_the_file_is_read() {
         let file = copy.path().join("queue.db");
         fs::copy(folder(format).join("queue.db"), &file).unwrap();
 
-        is_read(&*open(&format!("sqlite:{}", file.display())).await, format).await;
+        let queue = open(&format!("sqlite:{}", file.display())).await;
+        is_read(&*queue, format, format).await;
     }
 }
 

@@ -68,6 +68,32 @@ async fn a_queue_of_another_backend_is_refused(store: &Store) {
     store.actor("owner-again").await.finish(&held).await;
 }
 
+case!(a_write_raises_an_earlier_format: R25 @ redis);
+/// A queue of an earlier format is read as it is. Each kind of write first raises the
+/// format in the marker, and keeps the options that it names. So does a recovery by a
+/// client that was connected before.
+async fn a_write_raises_an_earlier_format(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let own = store.marker().await;
+    let earlier = own.replacen("relq 2 ", "relq 1 ", 1);
+    store.mark(earlier.as_bytes()).await;
+
+    actor.recover_all().await;
+    assert_eq!(store.marker().await, own, "R25: a recovery raises the format");
+
+    for number in 0..WRITES {
+        store.mark(earlier.as_bytes()).await;
+        let late = store.actor("late").await;
+        assert_eq!(late.figures().await.overdue, 0);
+        assert_eq!(store.marker().await, earlier, "a look changes nothing");
+
+        write(&late, number).await.expect("the queue is its own");
+
+        assert_eq!(store.marker().await, own, "R25: write {number} raises the format");
+    }
+}
+
 case!(the_second_of_two_first_writers_is_refused: R25 @ redis);
 /// Two clients open a new queue, and another backend writes first. From then on
 /// each call of the other client is refused, and nothing is changed.
