@@ -135,7 +135,7 @@ async fn a_connection_has_a_name() {
 async fn a_user_of_an_earlier_version_connects() {
     let server = Server::start();
     let rights =
-        "~q ~{q}:* +eval +eval_ro +evalsha +info +exists +get +set +llen +rpush";
+        "~q ~{q}:* +eval +eval_ro +evalsha +info +exists +get +set +time +llen +rpush";
     for (user, more) in [("old", "+script|load"), ("least", "-script|load")] {
         say(&server, &format!("ACL SETUSER {user} on >secret {rights} {more}"));
         say(&server, "SCRIPT FLUSH");

@@ -424,13 +424,19 @@ async fn looking_changes_nothing(store: &Store) {
     let actor = store.actor("operator").await;
     actor.store(numbered(5)).await;
     let held = actor.take_one().await;
-    let before = actor.figures().await;
+    // The jobs become older while the calls run.
+    let ageless = || async {
+        let mut stats = actor.figures().await;
+        stats.oldest_ready_age = None;
+        stats
+    };
+    let before = ageless().await;
 
     actor.list(JobState::Ready, 2).await;
     actor.list(JobState::Leased, 2).await;
     actor.audit().await.expect("answered");
 
-    assert_eq!(actor.figures().await, before);
+    assert_eq!(ageless().await, before);
     actor.finish(&held).await;
     let rest = payloads(&drain(&actor).await).into_iter();
     expect_exactly(rest.chain([held.payload]), numbered(5));

@@ -131,7 +131,7 @@ pub(super) const TOLD: &[Mutant] = &[
     },
     Mutant {
         name: "a redriven job keeps its attempts",
-        patches: &[patch("redrive", "  entry = with_attempt(entry, 0)\n", "")],
+        patches: &[patch("redrive", "with_attempt(entry, 0)", "entry")],
         caught_by: &[Case(
             "dead_letters::a_redriven_job_begins_anew",
             "), 2)\n right: (JobId",

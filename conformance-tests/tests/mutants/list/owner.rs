@@ -7,8 +7,8 @@ pub(super) const OWNER: &[Mutant] = &[
         name: "a marker that no connection reads",
         patches: &[patch(
             "see_marker",
-            "return {redis.call('EXISTS', unpack(KEYS, count + 1)), values}",
-            "return {0, {}}",
+            "return {redis.call('EXISTS', unpack(KEYS, count + 1)), values,",
+            "return {0, {},",
         )],
         caught_by: &[
             Case(

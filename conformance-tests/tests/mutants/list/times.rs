@@ -1,7 +1,7 @@
 //! Mutants with small bugs in the times of a job, which few cases catch (R27).
 
 use crate::mutant::{
-    CaughtBy::{Case, Model},
+    CaughtBy::{Case, Model, Orders},
     Mutant, NARROW, patch,
 };
 
@@ -20,6 +20,10 @@ pub(super) const TIMES: &[Mutant] = &[
             ),
             Case("times::a_scheduled_job_has_the_time_of_its_push", "left: "),
             Model("R27: it was pushed"),
+            Orders(
+                "p push j; a claim 1 l0 | a settle 0P1 | - advance 3 | b claim 1 l0",
+                "R27: it was pushed",
+            ),
         ],
         ..NARROW
     },
