@@ -12,7 +12,9 @@
 
 // The pages link to these names.
 #[cfg(all(doc, feature = "json"))]
-use crate::worker::{Enqueue, FromContext, FromRef, Job, KIND_HEADER, Router, State};
+use crate::worker::{
+    Enqueue, EnqueueError, FromContext, FromRef, Job, KIND_HEADER, Producer, Router, State,
+};
 #[cfg(doc)]
 use crate::{
     ClaimRequest, Error, NewJob, Operator, Priority, PushToken, ReliableQueue,

@@ -14,9 +14,13 @@ use opentelemetry::{
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use relq::{
     NewJob, Queue, QueueName, ReliableQueueExt,
-    otel::{OtelObserver, WithTraceContext, send_span},
-    worker::{Failure, Handler, JobContext, RetryPolicy, Summary, Worker},
+    otel::{OtelObserver, WithTraceContext, add_trace_context, send_span},
+    worker::{
+        Failure, Handler, Job, JobContext, Producer, RetryPolicy, Router, Summary,
+        Worker,
+    },
 };
+use serde::{Deserialize, Serialize};
 use tracing::{Instrument, subscriber::DefaultGuard};
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -184,6 +188,84 @@ async fn current_span_is_sent() {
     let (request, attempts) =
         (&traced.spans("request")[0], traced.spans("process emails"));
     assert_eq!(attempts[0].parent_span_id, request.span_context.span_id());
+}
+
+#[derive(Serialize, Deserialize)]
+struct SendEmail {
+    to: String,
+}
+
+impl Job for SendEmail {
+    const KIND: &'static str = "send-email";
+
+    /// Carries on the trace of another system for some addresses.
+    fn options(&self, job: NewJob) -> NewJob {
+        if self.to == "elsewhere" { job.header("traceparent", ELSEWHERE) } else { job }
+    }
+}
+
+const ELSEWHERE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+fn email(to: &str) -> SendEmail {
+    SendEmail { to: to.to_owned() }
+}
+
+impl Traced {
+    fn producer(&self) -> Producer {
+        Producer::new(self.queue.clone()).prepare(add_trace_context)
+    }
+
+    async fn work_on_emails(&self) -> Summary {
+        self.work(Router::new().job(async |_: SendEmail| Ok::<_, Failure>(()))).await
+    }
+}
+
+/// A producer adds the context of the span in which a call is awaited to each of its jobs.
+#[tokio::test]
+async fn producer_adds_the_context_to_each_job() {
+    let traced = Traced::new().await;
+    let producer = traced.producer();
+    let span = send_span(&traced.name);
+    producer.enqueue(&email("anna")).instrument(span).await.unwrap();
+    let many = async {
+        producer.enqueue_all(&[email("ben"), email("carl")]).await.unwrap();
+        producer.enqueue_with(&email("dora"), |job| job).await.unwrap();
+    };
+    many.instrument(tracing::info_span!("request")).await;
+
+    assert_eq!(traced.work_on_emails().await.done, 4);
+
+    let sent = traced.spans("send emails")[0].span_context.span_id();
+    let request = traced.spans("request")[0].span_context.span_id();
+    let attempts = traced.spans("process emails");
+    let parents = |id| attempts.iter().filter(|span| span.parent_span_id == id).count();
+    assert_eq!((parents(sent), parents(request)), (1, 3), "{attempts:#?}");
+}
+
+/// A trace context that the kind or the call has set is not replaced.
+#[tokio::test]
+async fn context_that_a_job_has_is_kept() {
+    let traced = Traced::new().await;
+    let producer = traced.producer();
+    let own = tracing::info_span!("own");
+    let push = async {
+        let with_own = |job: NewJob| job.with_trace_context_of(&own);
+        producer.enqueue(&email("elsewhere")).await.unwrap();
+        producer.enqueue_with(&email("anna"), with_own).await.unwrap();
+    };
+    push.instrument(tracing::info_span!("request")).await;
+    drop(own);
+
+    assert_eq!(traced.work_on_emails().await.done, 2);
+
+    let own = traced.spans("own")[0].span_context.span_id();
+    let elsewhere = SpanId::from_hex("b7ad6b7169203331").unwrap();
+    let mut parents: Vec<_> =
+        traced.spans("process emails").iter().map(|span| span.parent_span_id).collect();
+    let mut expected = vec![own, elsewhere];
+    parents.sort_by_key(|id| id.to_bytes());
+    expected.sort_by_key(|id| id.to_bytes());
+    assert_eq!(parents, expected);
 }
 
 /// The attributes of an ended span that this crate documents, without those of `tracing`.

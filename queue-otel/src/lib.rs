@@ -8,4 +8,4 @@ mod trace_context;
 
 pub use observer::OtelObserver;
 pub use send_span::send_span;
-pub use trace_context::WithTraceContext;
+pub use trace_context::{WithTraceContext, add_trace_context};

@@ -7,6 +7,39 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::headers;
 
+/// Adds the current trace context to `job`, as
+/// [`with_trace_context`](WithTraceContext::with_trace_context) does. A job that has the
+/// header `traceparent` already keeps its context.
+///
+/// It is made for the `Producer` of `relq-worker`, which then adds the context to every
+/// job that it pushes. The current span is that in which the call of the producer is
+/// awaited:
+///
+/// ```
+/// use relq_core::QueueName;
+/// use relq_otel::{add_trace_context, send_span};
+/// use relq_worker::{EnqueueError, Job, Producer};
+/// use tracing::Instrument;
+///
+/// fn traced(producer: Producer) -> Producer {
+///     producer.prepare(add_trace_context)
+/// }
+///
+/// async fn send(
+///     producer: &Producer,
+///     name: &QueueName,
+///     email: impl Job,
+/// ) -> Result<(), EnqueueError> {
+///     producer.enqueue(&email).instrument(send_span(name)).await?;
+///     Ok(())
+/// }
+/// ```
+#[must_use]
+pub fn add_trace_context(job: NewJob) -> NewJob {
+    let has_one = job.headers.get("traceparent").is_some();
+    if has_one { job } else { job.with_trace_context() }
+}
+
 /// Puts a trace context into a job that is pushed.
 ///
 /// A job of a kind is made by `Job::to_new_job` and then given its context:

@@ -7,9 +7,9 @@
 //!  any other client  --push-->   no header "kind"  ---------------> raw handler
 //! ```
 //!
-//! [`job`] says what a kind is, [`enqueue`] pushes its jobs, and [`router`] runs the
-//! handler of each. [`job_handler`] and [`from_context`] let plain functions be
-//! handlers.
+//! [`job`] says what a kind is, [`enqueue`] pushes its jobs to a queue, [`producer`] pushes
+//! them to the queue of their kind, and [`router`] runs the handler of each.
+//! [`job_handler`] and [`from_context`] let plain functions be handlers.
 
 mod enqueue;
 mod enqueue_error;
@@ -18,6 +18,7 @@ mod job;
 mod job_handler;
 mod name;
 mod paused_kinds;
+mod producer;
 mod route;
 mod router;
 
@@ -28,4 +29,5 @@ pub use job::Job;
 pub use job_handler::JobHandler;
 pub use name::MAX_KIND_BYTES;
 pub use paused_kinds::{DEFAULT_PAUSED_DELAY, PausedKinds};
+pub use producer::Producer;
 pub use router::Router;

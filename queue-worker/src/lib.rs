@@ -112,7 +112,7 @@ pub use json::{Json, json, json_job};
 #[cfg(feature = "json")]
 pub use kinds::{
     DEFAULT_PAUSED_DELAY, Enqueue, EnqueueError, FromContext, FromRef, Job, JobHandler,
-    MAX_KIND_BYTES, PausedKinds, Router, State,
+    MAX_KIND_BYTES, PausedKinds, Producer, Router, State,
 };
 pub use progress::{Progress, Summary};
 pub use queues::{Queues, WorkerQueue};

@@ -14,6 +14,7 @@ mod leases;
 mod metrics;
 mod observer;
 mod outcomes;
+mod producer;
 mod queues;
 mod settings;
 mod shutdown;
@@ -129,6 +130,8 @@ on_every_backend! {
         unknown_kind_ends_dead_with_its_bytes,
         kind_survives_a_retry_and_a_redrive,
         paused_kind_waits_and_counts_no_attempt;
+    producer:
+        each_kind_is_in_its_queue_and_runs;
     until_empty:
         it_ends_when_all_jobs_are_done,
         it_leaves_what_falls_due_later,

@@ -8,6 +8,10 @@ use crate::{EnqueueError, Job};
 
 /// Calls that push jobs of a kind, on every [`ReliableQueue`].
 ///
+/// The queue of the call gets the jobs, also if their kind names another queue
+/// ([`Job::QUEUE`]). A [`Producer`](crate::Producer) has several queues and pushes each
+/// job to that of its kind.
+///
 /// ```
 /// use relq_core::ReliableQueue;
 /// use relq_worker::{Enqueue, EnqueueError, Job};
@@ -25,9 +29,9 @@ use crate::{EnqueueError, Job};
 /// }
 /// ```
 ///
-/// [`Job::to_new_job`] is for all other ways to push a job: with another delay, with an
-/// id or a push token so that the push can be repeated (R4), in one call with jobs of
-/// other kinds, or as a piece of a batch.
+/// [`Job::to_new_job`] is for all other ways to push a job: with a push token so that the
+/// push can be repeated (R4), in one call with jobs of other kinds, or as a piece of a
+/// batch.
 pub trait Enqueue: ReliableQueue {
     /// Pushes `job` with the options of its kind.
     ///
@@ -37,8 +41,35 @@ pub trait Enqueue: ReliableQueue {
         &self,
         job: &T,
     ) -> impl Future<Output = Result<Pushed, EnqueueError>> + Send {
+        self.enqueue_with(job, |job| job)
+    }
+
+    /// Pushes `job` with the options that `options` sets in addition to those of its
+    /// kind: another delay, or an id so that the push can be repeated (R4).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use relq_core::ReliableQueue;
+    /// # use relq_worker::{Enqueue, EnqueueError, Job};
+    /// # async fn example(
+    /// #     queue: &dyn ReliableQueue,
+    /// #     reminder: impl Job,
+    /// # ) -> Result<(), EnqueueError> {
+    /// let tomorrow = Duration::from_secs(24 * 60 * 60);
+    /// queue.enqueue_with(&reminder, |job| job.delay(tomorrow)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Job::to_new_job`], and [`EnqueueError::Push`].
+    fn enqueue_with<T: Job>(
+        &self,
+        job: &T,
+        options: impl FnOnce(NewJob) -> NewJob,
+    ) -> impl Future<Output = Result<Pushed, EnqueueError>> + Send {
         // Encode here and not in the future, so that `T` need not be `Sync`.
-        let job = job.to_new_job();
+        let job = job.to_new_job().map(options);
         async move {
             let pushed = self.push_one(job?).await;
             pushed.map_err(|source| EnqueueError::Push { stored: 0, source })

@@ -1,6 +1,6 @@
 //! Why a job of a kind was not pushed.
 
-use relq_core::error::InvalidName;
+use relq_core::{QueueName, error::InvalidName};
 
 /// Why a job of a kind was not pushed.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,20 @@ pub enum EnqueueError {
         /// The rule that the key breaks.
         source: InvalidName,
     },
+    /// The producer does not have the queue of the kind. Nothing was pushed.
+    #[error(
+        "jobs of the kind {kind:?} go to the queue {queue:?}, which this producer does \
+         not have (it has: the default queue{}); add it with Producer::queue",
+        after_commas(known)
+    )]
+    UnknownQueue {
+        /// The kind of the job.
+        kind: &'static str,
+        /// The queue that the kind names.
+        queue: &'static str,
+        /// The names of the queues that the producer has beside its default queue.
+        known: Vec<QueueName>,
+    },
     /// The queue refused the jobs, or its reply was lost.
     #[error("jobs cannot be pushed; {stored} of them are stored")]
     Push {
@@ -32,4 +46,8 @@ pub enum EnqueueError {
         /// repeated.
         source: relq_core::Error,
     },
+}
+
+fn after_commas(names: &[QueueName]) -> String {
+    names.iter().map(|name| format!(", {:?}", name.as_str())).collect()
 }

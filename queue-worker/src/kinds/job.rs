@@ -64,6 +64,27 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// ```
     const KIND: &'static str;
 
+    /// The name of the queue that a [`Producer`](crate::Producer) pushes jobs of the kind
+    /// to. The default is `None`, for the default queue of the producer.
+    ///
+    /// A call that names a queue itself, as those of [`Enqueue`](crate::Enqueue) do,
+    /// pushes to that queue. The name is not stored with a job, and a worker runs a job
+    /// of the kind from whichever queue it comes.
+    ///
+    /// A name that [`QueueName::new`](relq_core::QueueName::new) refuses does not compile:
+    ///
+    /// ```compile_fail
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct SendEmail;
+    ///
+    /// impl relq_worker::Job for SendEmail {
+    ///     const KIND: &'static str = "send-email";
+    ///     const QUEUE: Option<&'static str> = Some("{mail}");
+    /// }
+    /// relq_worker::Job::to_new_job(&SendEmail).unwrap();
+    /// ```
+    const QUEUE: Option<&'static str> = None;
+
     /// The effect of a push if another job has the same [`unique`](Self::unique) text.
     /// The default changes nothing.
     const ON_DUPLICATE: OnDuplicate = OnDuplicate::Keep;
@@ -121,7 +142,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// are not strings, and [`EnqueueError::UniqueKey`] when the unique text is empty,
     /// too long, or has control characters.
     fn to_new_job(&self) -> Result<NewJob, EnqueueError> {
-        const { assert_valid(Self::KIND) };
+        const { assert_valid::<Self>() };
         let payload = serde_json::to_vec(self)
             .map_err(|source| EnqueueError::Encode { kind: Self::KIND, source })?;
         let mut job = NewJob::new(payload);

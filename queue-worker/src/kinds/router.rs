@@ -102,7 +102,7 @@ impl<S: Send + Sync + 'static> Router<S> {
         H: JobHandler<Arguments, S>,
         Arguments: 'static,
     {
-        const { assert_valid(<H::Job as Job>::KIND) };
+        const { assert_valid::<H::Job>() };
         let kind = <H::Job as Job>::KIND;
         let earlier = self.kinds.insert(kind, Arc::new(KindRoute::new(handler)));
         assert!(earlier.is_none(), "the kind {kind:?} has two handlers");
