@@ -13,7 +13,8 @@
 // The pages link to these names.
 #[cfg(all(doc, feature = "json"))]
 use crate::worker::{
-    Enqueue, EnqueueError, FromContext, FromRef, Job, KIND_HEADER, Producer, Router, State,
+    Enqueue, EnqueueError, FromContext, FromRef, Job, KIND_HEADER, Producer, Router,
+    State,
 };
 #[cfg(doc)]
 use crate::{
