@@ -1,4 +1,4 @@
-//! Runs jobs and serves the metrics of their worker to Prometheus.
+//! Runs jobs and serves the metrics of their worker and their queue to Prometheus.
 //!
 //! ```sh
 //! cargo run --features metrics,sqlite --example metrics_endpoint
@@ -7,13 +7,13 @@
 //!
 //! It ends at Ctrl-C. An argument names another store, such as redis://127.0.0.1/0.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use axum::{Router, routing::get};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use relq::{
     NewJob, Queue, QueueName, ReliableQueueExt,
-    metrics::{DURATION_BUCKETS, MetricsObserver},
+    metrics::{DURATION_BUCKETS, MetricsObserver, record_stats},
     worker::{Failure, JobContext, Worker},
 };
 use tokio::net::TcpListener;
@@ -29,12 +29,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:9464").await?;
     println!("http://{}/metrics", listener.local_addr()?);
     let server = tokio::spawn(serve(listener, metrics));
+    let watch = tokio::spawn(watch(queue.clone(), name.clone()));
     let summary = Worker::new(queue)
         .observe(MetricsObserver::new(&name))
         .handle_signals()
         .run(send)
         .await?;
     println!("{summary:?}");
+    watch.abort();
     server.abort();
     Ok(())
 }
@@ -69,6 +71,19 @@ async fn upkeep(metrics: PrometheusHandle) {
     loop {
         every.tick().await;
         metrics.run_upkeep();
+    }
+}
+
+/// Records the stats of the queue, which belong to no worker. One process of an application
+/// does this for each queue. While the store is unavailable, the gauges keep their values.
+pub(crate) async fn watch(queue: Arc<dyn Queue>, name: QueueName) {
+    let mut every = tokio::time::interval(Duration::from_secs(15));
+    loop {
+        every.tick().await;
+        match queue.stats().await {
+            Ok(stats) => record_stats(&name, &stats),
+            Err(error) => eprintln!("{}", error.full_message()),
+        }
     }
 }
 

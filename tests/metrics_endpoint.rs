@@ -6,7 +6,10 @@
 #[allow(dead_code, reason = "the test has a main function of its own")]
 mod example;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use relq::{
     QueueName,
@@ -17,6 +20,9 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
+
+/// The time limit of the test.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Reads the page as Prometheus does. Returns its lines.
 async fn scrape(server: SocketAddr) -> Vec<String> {
@@ -43,6 +49,19 @@ fn value(page: &[String], name: &str, labels: &[&str]) -> Option<f64> {
     line.rsplit_once(' ').unwrap().1.parse().ok()
 }
 
+/// Reads the page until a metric of the queue has this value. Returns its lines.
+async fn page_with(server: SocketAddr, name: &str, wanted: f64) -> Vec<String> {
+    let start = Instant::now();
+    loop {
+        let page = scrape(server).await;
+        if value(&page, name, &[r#"queue="emails""#]) == Some(wanted) {
+            return page;
+        }
+        assert!(start.elapsed() < LIMIT, "{name} is not {wanted}: {page:#?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 #[tokio::test]
 async fn page_has_the_numbers_of_the_jobs() {
     let name = QueueName::new("emails").unwrap();
@@ -53,6 +72,9 @@ async fn page_has_the_numbers_of_the_jobs() {
     let server = tokio::spawn(example::serve(listener, handle));
 
     example::push_some(&*queue).await.unwrap();
+    let watch = tokio::spawn(example::watch(queue.clone(), name.clone()));
+    let waiting = page_with(address, "relq_jobs_ready", 3.0).await;
+    watch.abort();
     Worker::new(queue.clone())
         .observe(MetricsObserver::new(&name))
         .run_until_empty(queue, Duration::MAX, example::send)
@@ -69,6 +91,9 @@ async fn page_has_the_numbers_of_the_jobs() {
     assert_eq!(outcome(r#"outcome="buried""#), Some(1.0));
     assert_eq!(of("relq_jobs_buried_total", &[queue]), Some(1.0));
     assert_eq!(of("relq_jobs_running", &[queue]), Some(0.0));
+    assert_eq!(of("relq_job_latency_seconds_count", &[queue]), Some(3.0));
+    let age = value(&waiting, "relq_oldest_ready_age_seconds", &[queue]).unwrap();
+    assert!((0.0..LIMIT.as_secs_f64()).contains(&age), "{age}");
     let duration = |suffix: &str, labels: &[&str]| {
         of(&format!("relq_job_duration_seconds_{suffix}"), labels)
     };

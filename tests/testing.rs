@@ -99,6 +99,32 @@ async fn a_delayed_job_runs_when_the_clock_reaches_it() {
     queue.assert_nothing_waits();
 }
 
+/// R27: code that drops old jobs is tested by the clock of the queue.
+#[tokio::test]
+async fn a_handler_sees_the_age_of_a_job_by_the_clock_of_the_test() {
+    let queue = TestQueue::new();
+    let start = queue.now();
+    push(&queue, ["early".into()]).await;
+    queue.advance(HOUR);
+    push(&queue, ["late".into()]).await;
+
+    let pushed: Vec<_> = queue.waiting().iter().map(|job| job.enqueued_at).collect();
+    let clock = queue.clone();
+    let drained =
+        queue
+            .drain(move |job: JobContext| {
+                let age = clock.now().since(job.enqueued_at().unwrap());
+                async move {
+                    if age < HOUR { Ok(()) } else { Err(Failure::discard("too old")) }
+                }
+            })
+            .await;
+
+    assert_eq!(pushed, [Some(start), Some(start.plus(HOUR))]);
+    let outcomes: Vec<_> = drained.ran.iter().map(|ran| &ran.outcome).collect();
+    assert_eq!(outcomes, [&Outcome::Discarded, &Outcome::Done]);
+}
+
 #[tokio::test]
 async fn a_retry_runs_when_it_is_due_until_its_last_attempt() {
     let queue = TestQueue::new();

@@ -43,6 +43,7 @@ struct Report<Q> {
     cancelled: u64,
     paused: bool,
     next_due_in_ms: Option<u128>,
+    oldest_ready_age_ms: Option<u128>,
 }
 
 impl<Q> Report<Q> {
@@ -59,6 +60,7 @@ impl<Q> Report<Q> {
             cancelled: stats.cancelled,
             paused: stats.paused,
             next_due_in_ms: stats.next_due_in.map(|due| due.as_millis()),
+            oldest_ready_age_ms: stats.oldest_ready_age.map(|age| age.as_millis()),
         }
     }
 }
@@ -88,6 +90,7 @@ impl fmt::Display for Parts {
         let mut table = Table::new([
             "PART",
             "READY",
+            "OLDEST",
             "SCHEDULED",
             "LEASED",
             "OVERDUE",
@@ -99,9 +102,11 @@ impl fmt::Display for Parts {
         ]);
         for part in &self.parts {
             let paused = if part.paused { "paused" } else { "" };
+            let oldest = part.oldest_ready_age_ms.map(|ms| format!("{ms} ms"));
             let cells = [
                 part.queue.clone(),
                 part.ready.to_string(),
+                oldest.unwrap_or_default(),
                 part.scheduled.to_string(),
                 part.leased.to_string(),
                 part.overdue.to_string(),
@@ -121,7 +126,12 @@ impl<Q: fmt::Display> fmt::Display for Report<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paused = if self.paused { " (paused)" } else { "" };
         writeln!(f, "queue      {}{paused}", self.queue)?;
-        writeln!(f, "ready      {}", self.ready)?;
+        match self.oldest_ready_age_ms {
+            Some(ms) => {
+                writeln!(f, "ready      {} (oldest for {ms} ms)", self.ready)?;
+            }
+            None => writeln!(f, "ready      {}", self.ready)?,
+        }
         match self.next_due_in_ms {
             Some(ms) => {
                 writeln!(f, "scheduled  {} (next in {ms} ms)", self.scheduled)?;

@@ -58,6 +58,7 @@ pub(crate) struct JobJson<'a> {
     priority: u8,
     unique: Option<&'a str>,
     expires_at_ms: Option<i64>,
+    enqueued_at_ms: Option<i64>,
     headers: Map<String, Value>,
     last_error: Option<&'a str>,
     #[serde(flatten)]
@@ -96,6 +97,7 @@ impl<'a> From<&'a JobView> for JobJson<'a> {
             priority: job.priority.level(),
             unique: job.unique.as_ref().map(relq::unique::UniqueKey::as_str),
             expires_at_ms: job.expires_at.map(Timestamp::unix_ms),
+            enqueued_at_ms: job.enqueued_at.map(Timestamp::unix_ms),
             headers: job.headers.iter().map(header).collect(),
             last_error: job.last_error.as_deref(),
             detail: (&job.detail).into(),

@@ -39,11 +39,12 @@ use queues::{OpenQueues, ServedQueue, ServingOrder};
 /// Run a command on each job
 ///
 /// The command receives the payload on standard input, and RELQ_ID, RELQ_ATTEMPT,
-/// RELQ_HEADERS (a JSON object), RELQ_URL, RELQ_QUEUE and, for a piece of a batch,
-/// RELQ_BATCH in its environment. When it exits with 0 the job is done. When it fails,
-/// the job is retried later, up to its number of attempts, and the end of the command's
-/// standard error is kept as its last error. After the last attempt it becomes a dead
-/// job (`relq dead list`).
+/// RELQ_HEADERS (a JSON object), RELQ_URL, RELQ_QUEUE, RELQ_ENQUEUED_AT_MS (the time of
+/// the push, in milliseconds since 1970) and, for a piece of a batch, RELQ_BATCH in its
+/// environment. When it exits with 0 the job is done. When it fails, the job is retried
+/// later, up to its number of attempts, and the end of the command's standard error is
+/// kept as its last error. After the last attempt it becomes a dead job (`relq dead
+/// list`).
 ///
 /// The output of the command goes to the output of relq. Several commands run at once,
 /// so their lines are printed whole: a last line without a newline gets one, and a line

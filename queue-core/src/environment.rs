@@ -55,7 +55,8 @@ impl From<Timestamp> for SystemTime {
 /// A source of time, which a test suite can replace.
 pub trait Clock: Debug + Send + Sync {
     /// Returns the time of the wall clock. Only a backend without a server, such as
-    /// SQLite, compares this time with stored times (R18).
+    /// SQLite, decides by a comparison of this time with stored times (R18). A worker
+    /// compares it to tell its observers how long ago a job was pushed.
     fn now(&self) -> Timestamp;
 
     /// Returns the time since some fixed moment. It never decreases.

@@ -8,6 +8,7 @@ use relq_core::error::Operation;
 pub(crate) const CLAIMED: &str = "relq_jobs_claimed_total";
 pub(crate) const RUNNING: &str = "relq_jobs_running";
 pub(crate) const WAIT: &str = "relq_job_wait_seconds";
+pub(crate) const LATENCY: &str = "relq_job_latency_seconds";
 pub(crate) const DURATION: &str = "relq_job_duration_seconds";
 pub(crate) const ENDED: &str = "relq_jobs_ended_total";
 pub(crate) const BURIED: &str = "relq_jobs_buried_total";
@@ -44,6 +45,9 @@ pub(crate) fn describe() {
     describe_gauge!(RUNNING, Unit::Count, running);
     let wait = "The time between the reply to a job's claim and its start.";
     describe_histogram!(WAIT, Unit::Seconds, wait);
+    let latency =
+        "The time between the push of a job and the start of its first attempt.";
+    describe_histogram!(LATENCY, Unit::Seconds, latency);
     describe_histogram!(DURATION, Unit::Seconds, "How long an attempt ran.");
 }
 

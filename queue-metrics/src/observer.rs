@@ -12,8 +12,8 @@ use relq_worker::{
 use crate::{
     kinds::Kinds,
     names::{
-        BURIED, CALLS_FAILED, CLAIMED, DURATION, ENDED, LEASES_LOST, RECOVERED,
-        RUNNING, WAIT, describe, failed, initialize,
+        BURIED, CALLS_FAILED, CLAIMED, DURATION, ENDED, LATENCY, LEASES_LOST,
+        RECOVERED, RUNNING, WAIT, describe, failed, initialize,
     },
 };
 
@@ -88,6 +88,9 @@ impl Observer for MetricsObserver {
         self.running.fetch_add(1, Relaxed);
         gauge!(RUNNING, vec![self.queue()]).increment(1.0);
         histogram!(WAIT, vec![self.queue()]).record(event.waited);
+        if let (Some(latency), 1) = (event.since_push, event.job.attempt()) {
+            histogram!(LATENCY, vec![self.queue()]).record(latency);
+        }
     }
 
     fn ended(&self, event: &Ended<'_>) {

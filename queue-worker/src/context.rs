@@ -11,6 +11,7 @@ use std::{
 
 use relq_core::{
     Bytes, Delivery, Headers, JobId, Priority, QueueName, Receipt, batch::BatchId,
+    environment::Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -168,6 +169,28 @@ impl JobContext {
     /// The batch of which the job is a piece. `None` for a job without a batch.
     pub fn batch(&self) -> Option<&BatchId> {
         self.0.delivery.batch.as_ref()
+    }
+
+    /// When the job was pushed, by the store's clock (R27). It is the same in each attempt.
+    /// `None` if the producer did not record it: another client, or a version of relq that
+    /// did not have it yet.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use relq_worker::{Failure, JobContext};
+    ///
+    /// /// Sends a code that is valid for ten minutes, or nothing.
+    /// async fn send_code(job: JobContext) -> Result<(), Failure> {
+    ///     let pushed = job.enqueued_at().map(SystemTime::from);
+    ///     let age = pushed.and_then(|pushed| pushed.elapsed().ok());
+    ///     if age.is_some_and(|age| age > Duration::from_secs(600)) {
+    ///         return Err(Failure::discard("the code is not valid any more"));
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn enqueued_at(&self) -> Option<Timestamp> {
+        self.0.delivery.enqueued_at
     }
 
     /// The priority of the job.

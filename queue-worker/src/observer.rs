@@ -137,6 +137,11 @@ pub struct Started<'a> {
     /// The time between the reply to the job's claim and the start. It is long if
     /// handlers block the threads of the runtime.
     pub waited: Duration,
+    /// The time between the push of the job and the start: it includes the job's delay,
+    /// and its earlier attempts. The time of the push is by the store's clock (R27) and
+    /// the start by the worker's, so it is wrong by as much as they differ. `None` for a
+    /// job without a time of its push.
+    pub since_push: Option<Duration>,
 }
 
 /// The result of a claimed job is known.

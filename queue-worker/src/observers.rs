@@ -86,7 +86,9 @@ impl Observers {
             return None;
         }
         let waited = job.timing().started_at(environment.clock().elapsed());
-        self.tell(|observer| observer.started(&Started { job, waited }));
+        let since_push =
+            job.enqueued_at().map(|at| environment.clock().now().since(at));
+        self.tell(|observer| observer.started(&Started { job, waited, since_push }));
         Some(RunningAttempt { job, environment })
     }
 

@@ -138,7 +138,8 @@ on_every_backend! {
         it_ends_when_the_queue_is_paused,
         it_stops_when_asked;
     observer:
-        life_of_a_job_is_told_in_order;
+        life_of_a_job_is_told_in_order,
+        time_of_the_push_is_told;
     queues:
         queues_share_slots_within_their_limits,
         shutdown_gives_back_the_jobs_of_all_queues,

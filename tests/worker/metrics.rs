@@ -12,7 +12,7 @@ use std::{
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use relq::{
     ClaimRequest, NewJob, QueueName, WorkerId,
-    metrics::{DURATION_BUCKETS, MetricsObserver},
+    metrics::{DURATION_BUCKETS, MetricsObserver, record_stats},
     worker::{Failure, JobContext, KIND_HEADER},
 };
 
@@ -112,6 +112,8 @@ pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
     worker.until(|summary| (summary.lost, summary.done) == (1, 2)).await;
     fixture.until(|stats| stats.dead == 1).await;
     worker.stop().await;
+    fixture.push("waiting").await;
+    record_stats(&queue_name(), &fixture.stats().await);
 
     let page = RECORDER.render();
     assert_eq!(emitted(&page), documented(), "{page}");
@@ -127,6 +129,10 @@ pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
         r#"relq_jobs_ended_total{queue="work",outcome="done"} 1"#,
         r#"relq_job_duration_seconds_count{queue="work",kind="resize"} 2"#,
         r#"relq_job_wait_seconds_count{queue="work"} 3"#,
+        // The first attempt of the contended job was given back, so it is not counted.
+        r#"relq_job_latency_seconds_count{queue="work"} 2"#,
+        r#"relq_jobs_ready{queue="work"} 1"#,
+        r#"relq_jobs_dead{queue="work"} 1"#,
     ];
     for line in expected {
         assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");

@@ -12,6 +12,7 @@ use std::{
 use relq::{
     ClaimRequest, NewJob, WorkerId,
     error::Operation,
+    operator::{JobState, PeekRequest},
     outcome::{Recovered, Released},
     worker::{
         Failure, JobContext, Summary,
@@ -24,6 +25,7 @@ use relq::{
 use tokio::sync::Notify;
 
 use crate::{
+    clocks::PartingClock,
     faulty::{Fault, Faulty},
     fixture::{Fixture, LIMIT, Running, eventually, worker_on},
 };
@@ -221,6 +223,48 @@ impl Observer for Details {
         let payload = payload(event.job);
         self.0.lock().unwrap().push(format!("{payload}: {outcome}, {is_right}"));
     }
+}
+
+/// An observer that records how long ago each started job was pushed.
+#[derive(Clone, Default)]
+struct Ages(Arc<Mutex<Vec<Option<Duration>>>>);
+
+impl Observer for Ages {
+    fn started(&self, event: &Started<'_>) {
+        self.0.lock().unwrap().push(event.since_push);
+    }
+}
+
+/// R27: a handler sees when its job was pushed, in each attempt, and the start is told
+/// with the time since then by the worker's clock.
+pub(crate) async fn time_of_the_push_is_told(fixture: Fixture) {
+    fixture.push("job").await;
+    let all = PeekRequest::new(JobState::Ready, 1.try_into().unwrap());
+    let pushed = fixture.queue.peek(&all).await.unwrap().jobs[0].enqueued_at;
+    let (ages, seen) = (Ages::default(), Arc::new(Mutex::new(Vec::new())));
+    let clock = PartingClock::default();
+    clock.step_wall(HOUR);
+
+    let worker = fixture.worker().environment(clock.environment());
+    let worker = Running::start(worker.observe(ages.clone()), {
+        let seen = Arc::clone(&seen);
+        move |job: JobContext| {
+            seen.lock().unwrap().push(job.enqueued_at());
+            let is_last = job.is_redelivery();
+            let again = Failure::retry_after(Duration::ZERO, "again");
+            async move { if is_last { Ok(()) } else { Err(again) } }
+        }
+    });
+    worker.until(|summary| summary.done == 1).await;
+    worker.stop().await;
+
+    assert!(pushed.is_some());
+    assert_eq!(*seen.lock().unwrap(), [pushed, pushed]);
+    let ages = ages.0.lock().unwrap().clone();
+    // The backends that ask a server for the time may be wrong by a fraction of a second.
+    let expected = HOUR - Duration::from_secs(5)..HOUR + LIMIT;
+    assert!(ages.iter().flatten().all(|age| expected.contains(age)), "{ages:?}");
+    assert_eq!(ages.iter().flatten().count(), 2, "{ages:?}");
 }
 
 /// The end of a job is told with how long its handler ran and with its error.

@@ -184,9 +184,11 @@ impl JobCommand {
         // RELQ variables that this worker inherited, because it runs in a command
         // itself, are replaced or removed: they describe another job.
         let batch = job.batch().map(|batch| batch.as_str().into());
+        let enqueued_at = job.enqueued_at().map(|at| at.unix_ms().to_string().into());
         let own = self.environment.variables().iter().cloned();
         let queue = job.queue().map(|name| (QUEUE, Some(name.as_str().into())));
-        for (name, value) in own.chain(queue).chain([("RELQ_BATCH", batch)]) {
+        let optional = [("RELQ_BATCH", batch), ("RELQ_ENQUEUED_AT_MS", enqueued_at)];
+        for (name, value) in own.chain(queue).chain(optional) {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),

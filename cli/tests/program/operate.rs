@@ -1,11 +1,22 @@
 //! The commands of an operator: stats, peek, cancel, pause, recover, audit and others.
 
+use std::time::SystemTime;
+
 use serde_json::json;
 
 use crate::{
     on_each_store,
     relq::{Store, wait_until},
 };
+
+/// How much a time of the store may differ from that of the test. A client on Redis
+/// takes the server's time when it opens a connection.
+const CLOCK_TOLERANCE_MS: i64 = 5000;
+
+fn now_ms() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    i64::try_from(since_1970.as_millis()).unwrap()
+}
 
 /// Pushes a job and lets its only attempt fail. Returns the id of the dead job.
 fn bury(store: &Store, payload: &str) -> String {
@@ -30,7 +41,35 @@ on_each_store! {
         assert!((3_500_000..=3_600_000).contains(&due), "{due}");
 
         let text = store.relq("stats").ok();
-        assert!(text.starts_with("queue      default\nready      2\n"), "{text}");
+        assert!(text.starts_with("queue      default\nready      2 (oldest for "), "{text}");
+    }
+
+    /// R27: the age counts from the push.
+    fn stats_tell_the_age_of_the_oldest_ready_job(store) {
+        store.push("first --delay 1h");
+        assert_eq!(store.relq("stats --json").json()["oldest_ready_age_ms"], json!(null));
+        assert!(store.relq("stats").ok().contains("ready      0\n"));
+        store.push("second");
+        let age = || {
+            store.relq("stats --json").json()["oldest_ready_age_ms"].as_u64().unwrap()
+        };
+        let before = age();
+        assert!(before < 60_000, "{before}");
+        wait_until("it is older", || age() > before);
+    }
+
+    /// R27: in each state.
+    fn a_job_is_shown_with_the_time_of_its_push(store) {
+        let before = now_ms();
+        bury(store, "dead");
+        store.push("ready");
+        store.push("scheduled --delay 1h");
+        let expected = before - CLOCK_TOLERANCE_MS..=now_ms() + CLOCK_TOLERANCE_MS;
+        for line in ["peek", "peek --state scheduled", "dead list"] {
+            let job = &store.relq(&format!("{line} --json")).json()[0];
+            let pushed = job["enqueued_at_ms"].as_i64().unwrap();
+            assert!(expected.contains(&pushed), "{line}: {pushed} is not in {expected:?}");
+        }
     }
 
     /// The output shows which worker holds a job, by host and pid, and since when.
@@ -272,5 +311,6 @@ fn stats_by_part_have_the_figures_of_each() {
     for (line, (name, ready)) in lines.zip(&counts) {
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(words[..2], [*name, &ready.to_string()], "{text}");
+        assert_eq!(words[3] == "ms", *ready > 0, "the age of the oldest: {text}");
     }
 }

@@ -20,6 +20,16 @@ on_each_store! {
         assert_eq!(store.count("letters", "finished"), 1);
     }
 
+    /// R27: the time is that of the job, not of a job in whose command relq runs.
+    fn the_command_gets_the_time_of_the_push(store) {
+        store.push("job");
+        let pushed = store.relq("peek --json").json()[0]["enqueued_at_ms"].to_string();
+        let command = ["work", "--until-empty", "--exec", "sh", "-c",
+            "echo $RELQ_ENQUEUED_AT_MS"];
+        let out = store.relq_with(&command).env("RELQ_ENQUEUED_AT_MS", "1").ok();
+        assert_eq!(out, format!("{pushed}\n"));
+    }
+
     fn the_command_gets_the_headers_as_json(store) {
         store.push("-q plain job");
         store.push("-q full --header tenant=acme --header trace=a=b job");

@@ -60,6 +60,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "(job.attempt() - 1).to_string()",
     },
     Mutant {
+        name: "the time of the push is in seconds",
+        promise: "work::sqlite::the_command_gets_the_time_of_the_push: left: ",
+        file: "cli/src/work/command.rs",
+        old: "at.unix_ms().to_string()",
+        new: "(at.unix_ms() / 1000).to_string()",
+    },
+    Mutant {
         name: "the command inherits the batch of another job",
         promise: "batch::sqlite::a_plain_job_is_of_no_batch: left: ",
         file: "cli/src/work/command.rs",

@@ -11,6 +11,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "self.print(answer)",
     },
     Mutant {
+        name: "the age of the oldest ready job is the time until the next is due",
+        promise: "operate::sqlite::stats_tell_the_age_of_the_oldest_ready_job: left: ",
+        file: "cli/src/stats.rs",
+        old: "stats.oldest_ready_age.map(|age| age.as_millis())",
+        new: "stats.next_due_in.map(|age| age.as_millis())",
+    },
+    Mutant {
         name: "purge asks for no confirmation",
         promise: "operate::sqlite::purge_asks_for_a_yes: left: Some(0)",
         file: "cli/src/purge.rs",
