@@ -151,7 +151,7 @@ fn table(state: JobState, jobs: &[JobView], width: usize) -> Table<5> {
     let time = match state {
         JobState::Scheduled => "DUE",
         JobState::Leased | JobState::Dead => "SINCE",
-        JobState::Ready => "",
+        JobState::Ready => "PUSHED",
     };
     let mut table = Table::new(["ID", "ATTEMPT", "PRIORITY", time, "PAYLOAD"]);
     for job in jobs {
@@ -160,7 +160,7 @@ fn table(state: JobState, jobs: &[JobView], width: usize) -> Table<5> {
             printable(id),
             format!("{}/{}", job.attempt, job.max_attempts),
             job.priority.to_string(),
-            view::state_time(&job.detail).map(view::time).unwrap_or_default(),
+            view::state_time(job).map(view::time).unwrap_or_default(),
             printable::payload(&job.payload, width),
         ];
         table.row(cells, view::note(job));

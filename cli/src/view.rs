@@ -124,11 +124,11 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
     }
 }
 
-/// When a scheduled job is due, or since when a job is leased or dead. `None` for a
-/// ready job.
-pub(crate) fn state_time(detail: &StateDetail) -> Option<Timestamp> {
-    match detail {
-        StateDetail::Ready => None,
+/// When a ready job was pushed, when a scheduled job is due, or since when a job is leased
+/// or dead. `None` for a ready job without a time of its push.
+pub(crate) fn state_time(job: &JobView) -> Option<Timestamp> {
+    match &job.detail {
+        StateDetail::Ready => job.enqueued_at,
         StateDetail::Scheduled { due } => Some(*due),
         StateDetail::Leased { since, .. } | StateDetail::Dead { since, .. } => {
             Some(*since)

@@ -70,6 +70,8 @@ on_each_store! {
             let pushed = job["enqueued_at_ms"].as_i64().unwrap();
             assert!(expected.contains(&pushed), "{line}: {pushed} is not in {expected:?}");
         }
+        let text = store.relq("peek").ok();
+        assert!(text.contains("PRIORITY  PUSHED") && text.contains("5         20"), "{text}");
     }
 
     /// The output shows which worker holds a job, by host and pid, and since when.
@@ -204,8 +206,11 @@ on_each_store! {
         store.relq_with(&["cancel", &ids[0], &ids[1], &ids[2]]).ok();
         store.push("g h i j");
         let text = store.relq("stats").ok();
+        let (before, age) = text.split_once(" (oldest for ").unwrap();
+        let (age, after) = age.split_once(" ms)\n").unwrap();
+        assert!(age.parse::<u64>().is_ok(), "{text}");
         assert_eq!(
-            text,
+            format!("{before}\n{after}"),
             "queue      default\nready      4\nscheduled  0\nleased     0\ndead       1\n\
              finished   2\ndiscarded  0\ncancelled  3\n",
         );
