@@ -11,8 +11,8 @@ use crate::{
     scripts::Store,
 };
 
-/// How many pending entries one command reads. A page's range of ids can contain more
-/// of them than the page has entries: those whose entry was deleted meanwhile.
+/// How many pending entries one command reads: more than a page has entries, because
+/// XPENDING also lists pending ids whose stream entry was deleted.
 const PENDING_PAGE: usize = 2000;
 
 /// An entry as it was read from a stream.

@@ -55,6 +55,7 @@ enum Command {
     Push(push::Args),
     Work(work::Args),
     Stats(stats::Args),
+    #[command(visible_alias = "list")]
     Peek(peek::Args),
     Dead(dead::Args),
     Cancel(cancel::Args),

@@ -28,6 +28,7 @@ enum Action {
     /// List dead jobs with the reason and their last error
     List(Listing),
     /// Make dead jobs ready again, with no attempt counted
+    #[command(visible_alias = "retry")]
     Redrive(DeadArgs),
     /// Remove dead jobs for good
     Purge(DeadArgs),

@@ -78,7 +78,7 @@ use queues::{OpenQueues, ServedQueue, ServingOrder};
 #[command(override_usage = USAGE, after_help = EXEC_HELP)]
 pub(crate) struct Args {
     /// The command, with its arguments up to the next relq flag
-    #[arg(long, value_name = "CMD", num_args = 0.., required = true)]
+    #[arg(long, value_name = "CMD", num_args = 0.., required_unless_present = "more")]
     exec: Vec<OsString>,
 
     /// How many commands run at once
@@ -126,19 +126,21 @@ pub(crate) struct Args {
     pass_credentials: bool,
 
     /// Words after two dashes, which all belong to the command, also those that look
-    /// like flags
-    #[arg(last = true, value_name = "ARG")]
+    /// like flags. Without --exec they are the whole command
+    #[arg(last = true, value_name = "CMD")]
     more: Vec<OsString>,
 }
 
-const USAGE: &str = "relq work [OPTIONS] --exec <CMD> [ARG]... [OPTIONS] [-- <ARG>...]";
+const USAGE: &str = "\
+relq work [OPTIONS] -- <CMD> [ARG]...
+       relq work [OPTIONS] --exec <CMD> [ARG]... [OPTIONS] [-- <ARG>...]";
 
 const EXEC_HELP: &str = "\
-The words after --exec are the command's, up to the next word that begins with two
-dashes, or -q. To hand it words of that kind, put them after `--`, at the very end:
+All words after `--` are the command's. The words after --exec are, up to the next word
+that begins with two dashes, or -q, so that options of relq may follow:
+  relq work --concurrency 8 -- curl -fsS --data @- http://localhost/in
+  relq work --concurrency 8 --until-empty -- sh -c 'cat; echo'
   relq work --exec sh -c 'cat; echo' --concurrency 8 --until-empty
-  relq work --exec sh -c 'curl -fsS -d @- http://localhost/in' --concurrency 8
-  relq work --concurrency 8 --exec grep -- --count -q hello
 
 With --until-empty the exit code is 0 when all jobs are done, 3 when jobs died during the
 run, whichever worker buried them, and 4 when jobs are left: they wait for another try or

@@ -147,8 +147,8 @@ pub struct Delivery {
     pub priority: Priority,
     /// The job's headers, as the producer set them.
     pub headers: Headers,
-    /// When the job was pushed, by the store's clock (R27). `None` if the producer did
-    /// not record it: another client, or a version of relq that did not have it yet.
+    /// When the job was pushed, by the store's clock (R27). `None` if the producer does
+    /// not record this time, as other clients and early versions of relq do not.
     pub enqueued_at: Option<Timestamp>,
     /// The batch that the job is a piece of, or `None`.
     pub batch: Option<BatchId>,

@@ -102,8 +102,8 @@ pub struct JobView {
     /// When the job is buried if it is still not delivered; `None` for a job that does
     /// not expire.
     pub expires_at: Option<Timestamp>,
-    /// When the job was pushed, by the store's clock (R27). `None` if the producer did
-    /// not record it: another client, or a version of relq that did not have it yet.
+    /// When the job was pushed, by the store's clock (R27). `None` if the producer does
+    /// not record this time, as other clients and early versions of relq do not.
     pub enqueued_at: Option<Timestamp>,
     /// The job's headers, as the producer set them.
     pub headers: Headers,

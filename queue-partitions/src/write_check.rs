@@ -44,7 +44,8 @@ impl WriteCheck {
         Self::new(self.check.clone())
     }
 
-    /// Makes the check due: a call of a part has failed.
+    /// Requires the check again before the next write, because a call to a part, or the
+    /// check itself, has failed.
     pub(crate) fn set_due(&self) {
         self.is_due.store(true, Ordering::Release);
     }

@@ -37,8 +37,8 @@ end
 -- that needs no payload copies only these.
 local LONGEST_HEAD = 540
 
--- Returns the first 8 bytes of an entry, with another count of deliveries. The bytes
--- behind them stay as they are.
+-- Returns the first 8 bytes of an entry, with its count of deliveries replaced. The
+-- caller appends the rest of the entry.
 local function start_with_attempt(entry, attempt)
   return entry:sub(1, 6) .. struct.pack('>H', attempt)
 end

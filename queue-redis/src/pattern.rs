@@ -241,9 +241,9 @@ pub trait Pattern: Sized + Send + Sync + 'static {
         false
     }
 
-    /// Does the work that the end of jobs requires. It is called after the calls that
-    /// end the jobs were sent. If it fails, the next [`recover`](Self::recover) does
-    /// it.
+    /// Does the work that becomes due when jobs end. The calls that end the jobs were
+    /// sent before, but their replies may be missing. If this work fails, the next
+    /// [`recover`](Self::recover) does it.
     async fn follow_up(&self, _operation: Operation) {}
 
     /// The queue as a [`BatchQueue`]; `None` unless the pattern is a [`BatchPattern`].

@@ -5,7 +5,7 @@
 //! measures how much time has passed. So a client whose time of day is wrong by hours
 //! records the right time (R18). The estimate is wrong by at most the time that the
 //! opening took, by the drift of the two clocks, and, until the next connection, by a
-//! change of the server's clock.
+//! change of the server's clock and by the time for which this machine was suspended.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},

@@ -172,8 +172,8 @@ impl JobContext {
     }
 
     /// When the job was pushed, by the store's clock (R27). It is the same in each attempt.
-    /// `None` if the producer did not record it: another client, or a version of relq that
-    /// did not have it yet.
+    /// `None` if the producer does not record this time, as other clients and early
+    /// versions of relq do not.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};

@@ -85,8 +85,9 @@ impl<H: Handler> Slots<H> {
         self.pool.as_ref()
     }
 
-    /// Returns how many jobs may be claimed now: all that the queue wants, or as many as
-    /// the pool grants it. `demand` says what the queue wants; the slots add what runs.
+    /// Returns how many jobs may be claimed now: without a pool, as many as `demand`
+    /// wants; with a pool, as many as it grants beyond the waiting leased jobs, which
+    /// start first. The pool receives `demand` with the current counts of these slots.
     pub(crate) fn reserve(&mut self, demand: Demand) -> usize {
         let Some(pool) = &self.pool else { return demand.wanted };
         let mut granted = pool.report(Demand {

@@ -167,7 +167,8 @@ mod connections_of_several_queues {
     }
 }
 
-// What an observer receives of these does not depend on the backend.
+// What observers and metrics report in these tests does not depend on the backend, so
+// the tests run on SQLite only.
 mod events {
     on_a_backend! {
         sqlite: observer:

@@ -92,8 +92,8 @@ fn contended() -> impl relq::worker::Handler {
     }
 }
 
-/// Each documented metric is emitted with its type and its labels, no other is, and the
-/// numbers are those of the jobs.
+/// Exactly the documented metrics are emitted, with the documented types and labels,
+/// and their values match the outcomes of the jobs.
 pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
     LazyLock::force(&RECORDER);
     leave_jobs_of_a_dead_worker(&fixture).await;

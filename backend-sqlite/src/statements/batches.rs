@@ -138,8 +138,8 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Reads ready pieces of the next batch. It reads at most as many as the batch has
-    /// free slots, and stops at the first piece that `wanted` refuses.
+    /// Reads ready pieces of the batch that the next claim serves: at most `most`, and
+    /// no more than its free slots. Stops before the first piece that is not wanted.
     pub(crate) fn next_pieces(
         &self,
         most: usize,

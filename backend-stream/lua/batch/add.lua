@@ -3,7 +3,7 @@
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] id of the batch
--- ARGV[2] call token, or empty
+-- ARGV[2] push token, or empty
 -- ARGV[3] how long tokens are remembered (ms)
 -- ARGV[4...] for each piece: id, entry, '1' if the client made the id else '0'
 --

@@ -32,7 +32,7 @@ local function drop_leased(keys, lease)
   if batch then piece_left(keys, batch, job_of(lease), outcome or 'dropped') end
 end
 
--- A job whose entry was deleted is buried here, and its lease counts as lost.
+-- Finds a leased job. If its stream entry was deleted, buries it and reports a lost lease.
 local function find_leased(keys, lease)
   local end_ms = redis.call('ZSCORE', keys.leased, lease)
   if not end_ms then return nil end

@@ -143,8 +143,8 @@ on_each_store! {
         assert_eq!(redriven, json!({"moved": 1, "duplicates": 0}));
         assert_eq!(store.relq("dead list --json").json()[0]["id"], second);
         assert_eq!(store.relq("peek --json").json()[0]["attempt"], 0);
-        assert_eq!(store.relq("dead redrive --all").ok(), "1 ready again\n");
-        assert_eq!(store.count("default", "ready"), 2);
+        assert_eq!(store.relq("dead retry --all").ok(), "1 ready again\n");
+        assert_eq!(store.relq("list --json").json().as_array().map(Vec::len), Some(2));
     }
 
     fn an_id_that_is_given_twice_counts_once(store) {

@@ -50,6 +50,8 @@ on_each_store! {
             "work --concurrency 8 --until-empty --exec cat",
             "work --concurrency 8 --until-empty --exec cat -- -u",
             "work --until-empty --exec -- cat -u",
+            "work --until-empty -- cat",
+            "work --concurrency 8 --until-empty -- cat -u",
             "work --exec cat -u --until-empty --queue default",
         ] {
             store.push("payload");

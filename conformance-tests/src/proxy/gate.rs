@@ -50,8 +50,8 @@ impl Gate {
         false
     }
 
-    /// Completes once the reply to the held command of that number may be sent to its
-    /// client.
+    /// Completes when the reply to the held command with the number `command` may be
+    /// sent to its client: at once if the gate is open.
     pub(crate) async fn passes(&self, command: u64) {
         let waits = {
             let mut state = self.state();

@@ -1,4 +1,4 @@
-//! Injects faults at steps on their way to the server.
+//! Injects a fault at a step, which is a command on its way to the server.
 
 use bytes::Bytes;
 use tokio::sync::oneshot;

@@ -24,8 +24,8 @@ const PAGE: u8 = 100;
 /// The pushes so far, for actors that name their jobs or repeat them.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Pushes {
-    /// The jobs that were stored, in the order of their pushes. A job that was a
-    /// duplicate has no id.
+    /// The id of each job of the successful pushes, in the order of the pushes. `None`
+    /// for a job that was a duplicate.
     pub(crate) ids: Vec<Option<JobId>>,
     /// The calls with a token, by its number.
     calls: BTreeMap<u8, Vec<NewJob>>,

@@ -223,8 +223,8 @@ fn panics_of(actors: &Actors) -> impl Iterator<Item = String> + use<> {
     panics.map(|panic| format!("{}: {panic}", Check::Panic))
 }
 
-/// Makes the calls of the victim and, at the same time, those of the other actors. Then
-/// closes the victim's connections.
+/// Makes the victim's calls while the other actors make theirs. Closes the victim's
+/// connections as soon as the victim's calls have ended.
 async fn have_acted(
     actors: &Actors,
     scenario: &'static Scenario,

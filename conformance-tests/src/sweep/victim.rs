@@ -79,7 +79,8 @@ pub(crate) struct Part {
     pub(crate) receipts: Vec<Receipt>,
     /// The ids of the jobs that the setup pushed, in the order of their pushes.
     pub(crate) jobs: Vec<JobId>,
-    /// The jobs that the victim has run. Empty unless the victim is a whole worker.
+    /// The jobs that the victim has run. Empty if the victim is not a worker but only
+    /// makes single calls.
     pub(crate) ran: Ran,
 }
 

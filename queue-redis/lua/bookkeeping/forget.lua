@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Forget a page of ids, call tokens and cancelled leases whose retention has expired.
+-- Forget a page of ids, push tokens and cancelled leases whose retention has expired.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] maximum number of each to forget

@@ -2,7 +2,7 @@
 -- Store jobs that use an option, or the jobs of a call with a push token.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] call token, or empty
+-- ARGV[1] push token, or empty
 -- ARGV[2] how long tokens are remembered (ms)
 -- ARGV[3...] for each job: id, entry, delay (ms), expiry (ms from now, 0 for none),
 --            priority, unique key or empty, 'keep' or 'reschedule', '1' if the

@@ -252,8 +252,8 @@ async fn two_jobs_of_an_id_are_apart(store: &Store) {
         let told = actor.offer(NewJob::new("again").unique(key("k"))).await;
         actor.cancel(told.job()).await.expect("answered");
 
-        // Some backends refuse the push with the token as a duplicate by id. Then
-        // `offer` stored a job, and the cancel removed it.
+        // Some backends refuse "by token" as a duplicate, because its id is in use.
+        // Then `k` is free, so `offer` stores "again", and the cancel removes it.
         let stored = answer.iter().any(|one| matches!(one, Pushed::Stored(_)));
         assert_eq!(held.len(), 1 + usize::from(stored));
         let left = listed(&actor.list(JobState::Scheduled, 10).await);

@@ -1,4 +1,4 @@
-//! Pushes repeated with the same call token.
+//! Repeated calls of push with the same push token.
 
 use std::time::Duration;
 

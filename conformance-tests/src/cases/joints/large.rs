@@ -89,8 +89,8 @@ async fn large_jobs_keep_their_order_in_every_call(store: &Store) {
 }
 
 case!(large_jobs_are_recovered_in_their_order: R9 R13 => JobLease);
-/// The leases of large jobs expire, or large jobs fall due, and only a few fit into one
-/// step. All of them become ready and keep their order.
+/// The leases of large jobs expire, or delayed large jobs fall due, and one step of a
+/// recovery has room for only a few. All of them become ready and keep their order.
 async fn large_jobs_are_recovered_in_their_order(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let wanted = numbers(large());

@@ -104,7 +104,7 @@ pub(super) const RETURNED: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
-        name: "a call token is not looked for",
+        name: "a push token is not looked for",
         patches: &[patch(
             "push",
             "if forget_at and tonumber(forget_at) > now_ms then\n",

@@ -72,9 +72,8 @@ fn a_late_worker_ends_the_job_of_another() {
     assert!(failure.contains("b claim 1 l0"), "{failure}");
 }
 
-/// The form of the pattern in this package keeps the rules of the contract. The test
-/// tries every order of the commands in these scenes, with a worker's death at any
-/// command.
+/// The repaired pattern of this package keeps the rules of the contract. The test tries
+/// both scenes with every order of the commands and a worker's death at any command.
 #[test]
 fn the_repaired_form_keeps_the_rules() {
     let subject: Arc<dyn Subject> = Arc::new(TimerBuckets);

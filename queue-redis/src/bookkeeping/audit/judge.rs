@@ -282,8 +282,8 @@ mod tests {
         Record::of_pair(name.as_bytes(), source, value.as_bytes())
     }
 
-    /// R23: a queue with jobs of every state, and the records of these jobs, has no
-    /// problem.
+    /// R23: an audit reports no problem if the queue has jobs of every state and each
+    /// record belongs to one of these jobs.
     #[test]
     fn a_queue_in_order_has_no_problem() {
         let records = [
