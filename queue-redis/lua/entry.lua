@@ -66,13 +66,28 @@ local function with_time(entry, job, which, now_ms)
     .. entry:sub(7) .. time
 end
 
+-- The time of the push in an id that relq made (ms), or nil: see timed_id.rs.
+local function time_of_id(id)
+  local digits = id:match('^([0-9a-v]+)%-') or ''
+  if #digits ~= 17 then return nil end
+  local ms = 0
+  for i = 1, 9 do ms = ms * 32 + tonumber(digits:sub(i, i), 32) end
+  return ms
+end
+
 -- Returns how long the job of an entry has been waiting (ms), counted from when it became
 -- ready at the back of the queue. Returns -1 if the entry does not say, or is nil.
 local function ready_age(entry, now_ms)
   local job = read_entry(entry or '')
-  if not job or job.times == 0 or #entry < 18 then return -1 end
+  if not job then return -1 end
+  local since_ms
+  if job.times > 0 then
+    since_ms = #entry >= 18 and struct.unpack('>I6', entry, #entry - 5)
+  elseif job.flags % 2 == 0 and bit.band(job.flags, 32) == 0 then
+    since_ms = time_of_id(job.id)
+  end
   -- The producer's estimate of the server's time may be a little ahead.
-  return math.max(0, now_ms - struct.unpack('>I6', entry, #entry - 5))
+  return since_ms and math.max(0, now_ms - since_ms) or -1
 end
 
 -- Returns the entry with another id, which relq generated and need not remember.

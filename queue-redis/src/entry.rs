@@ -19,7 +19,9 @@
 //!          6      when it became ready again, ms since 1970   (32)
 //! ```
 //!
-//! The times are at the end, where a script that only moves jobs need not look for them.
+//! The id of most jobs says when they were pushed ([`timed_id`](crate::timed_id)), and then
+//! the entry need not. The times are at the end, where a script that only moves jobs need
+//! not look for them.
 //! Numbers are unsigned and big-endian. An element that does not begin with the mark is
 //! a bare payload that another client pushed (R20). The step that leases it adds a
 //! header with the flag `bare`.
@@ -31,6 +33,8 @@ use relq_core::{
     Headers, JobId, NewJob, Priority, batch::BatchId, environment::Timestamp,
     limits::DEFAULT_MAX_ATTEMPTS, unique::UniqueKey,
 };
+
+use crate::timed_id;
 
 /// The first bytes of every entry. The last of them is the version of the layout.
 pub const MARK: [u8; 4] = [0xF5, b'R', b'Q', 1];
@@ -147,6 +151,10 @@ impl Entry {
         let enqueued_at = (times & ENQUEUE_TIME != 0)
             .then(|| take_end(&mut rest, TIME).map(short_time))
             .transpose()?;
+        let enqueued_at = match flags & (INDEXED | BARE) {
+            0 => enqueued_at.or_else(|| timed_id::time_of(&id)),
+            _ => enqueued_at,
+        };
         Ok(Self {
             id,
             is_indexed: has(INDEXED),
@@ -220,6 +228,7 @@ fn encode_in(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED + 64 + job.payload.len());
     let flags = flags_of(job) | if batch.is_some() { PIECE } else { 0 };
+    let now = now.filter(|now| job.id.is_some() || timed_id::time_of(id) != Some(*now));
     let times = if now.is_some() { ENQUEUE_TIME } else { 0 };
     put_fixed(&mut out, flags, times | job.priority.level(), 0, job.max_attempts);
     put_short(&mut out, id.as_str());
@@ -390,6 +399,8 @@ fn text(bytes: Bytes) -> Result<String, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use relq_core::environment::OsRandomness;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_123);
@@ -463,10 +474,14 @@ mod tests {
 
     #[test]
     fn a_plain_job_costs_little_more_than_its_payload() {
-        let id = JobId::new("0123456789abcdef-0").unwrap();
+        let id = timed_id::token(NOW, &OsRandomness).job_id(0);
 
         let element = encode(&NewJob::new(vec![b'x'; 256]), &id, Some(NOW));
 
-        assert!(element.len() <= 256 + 35, "{}", element.len());
+        assert_eq!(
+            Entry::decode(&element.clone().into()).unwrap().enqueued_at,
+            Some(NOW)
+        );
+        assert!(element.len() <= 256 + 30, "{}", element.len());
     }
 }

@@ -35,6 +35,7 @@ mod server_clock;
 mod server_info;
 mod socket;
 #[cfg(feature = "tls")]
+mod timed_id;
 mod tls;
 mod topology;
 mod url_option;

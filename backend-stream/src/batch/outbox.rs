@@ -90,7 +90,8 @@ async fn forward_one(
     };
     let conn = store.conn.for_queue(operation, queue.clone()).await?;
     let there = Store::new(conn, queue);
-    there.bookkeeping.push(&[job], vec![id], None).await?;
+    let now = there.conn.server_time();
+    there.bookkeeping.push(&[job], vec![id], None, now).await?;
     let mut cmd = command("SREM");
     cmd.arg(store.keys.outbox()).arg(&letter.batch[..]);
     store.conn.call(operation, &cmd).await.map(drop)

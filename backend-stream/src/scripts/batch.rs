@@ -95,14 +95,14 @@ impl Store {
         pieces: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Added, Error> {
-        let ids = self.bookkeeping.ids_for(pieces, token);
+        let now = self.conn.server_time();
+        let ids = self.bookkeeping.ids_for(pieces, token, now);
         let mut call = self
             .bookkeeping
             .call(&BATCH_SCRIPTS.add)
             .arg(batch.as_str())
             .arg(token.map_or("", PushToken::as_str))
             .arg(Bookkeeping::memory_ms());
-        let now = self.conn.server_time();
         for (piece, id) in pieces.iter().zip(&ids) {
             call.push_arg(id.as_str());
             call.push_arg(entry::encode_piece(piece, id, batch, now));

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use relq_core::{
     Error, JobId, NewJob, Priority, PushToken, ReliableQueue,
+    environment::Timestamp,
     error::Operation,
     limits::DEDUPLICATION_WINDOW,
     outcome::{DuplicateOf, Pushed},
@@ -16,6 +17,7 @@ use crate::{
     Reply, code_of,
     entry::{self, millis},
     error::unreadable,
+    timed_id,
 };
 
 /// A pattern that can store new jobs.
@@ -50,16 +52,16 @@ pub async fn push(
         return Ok(Vec::new());
     }
     let bookkeeping = on.bookkeeping_for(&[]);
-    let ids = bookkeeping.ids_for(jobs, token);
+    let now = bookkeeping.conn.server_time();
+    let ids = bookkeeping.ids_for(jobs, token, now);
     if token.is_none() && jobs.iter().all(is_plain) {
-        let now = bookkeeping.conn.server_time();
         let encode = |(job, id)| entry::encode(job, id, now);
         let entries = jobs.iter().zip(&ids).map(encode).collect();
         if on.append(&ids, entries).await? {
             return Ok(ids.into_iter().map(Pushed::Stored).collect());
         }
     }
-    on.bookkeeping_for(&ids).push(jobs, ids, token).await
+    on.bookkeeping_for(&ids).push(jobs, ids, token, now).await
 }
 
 /// Whether the pattern's own producer command can store the job: the job uses no
@@ -73,11 +75,19 @@ fn is_plain(job: &NewJob) -> bool {
 }
 
 impl Bookkeeping {
-    /// Returns an id for each job of a push: the id that the client chose, or else a
-    /// new one.
-    pub fn ids_for(&self, jobs: &[NewJob], token: Option<&PushToken>) -> Vec<JobId> {
-        let random = || PushToken::random(self.conn.environment().random());
-        let token = token.cloned().unwrap_or_else(random);
+    /// Returns an id for each job of a push at `now`: the id that the client chose, or
+    /// else a new one.
+    pub fn ids_for(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+        now: Option<Timestamp>,
+    ) -> Vec<JobId> {
+        let random = self.conn.environment().random();
+        let token = token.cloned().unwrap_or_else(|| match now {
+            Some(now) => timed_id::token(now, random),
+            None => PushToken::random(random),
+        });
         let id = |(at, job): (usize, &NewJob)| {
             job.id.clone().unwrap_or_else(|| token.job_id(at))
         };
@@ -85,6 +95,7 @@ impl Bookkeeping {
     }
 
     /// Stores jobs that use options, or the jobs of a call with a token, by the script.
+    /// They are pushed at `now`, by an estimate of the server's clock.
     ///
     /// # Errors
     /// The errors of [`Conn::call`](crate::Conn::call); [`Error::Invalid`] when the
@@ -94,12 +105,12 @@ impl Bookkeeping {
         jobs: &[NewJob],
         ids: Vec<JobId>,
         token: Option<&PushToken>,
+        now: Option<Timestamp>,
     ) -> Result<Vec<Pushed>, Error> {
         let mut call = self
             .call(&self.scripts.push)
             .arg(token.map_or("", PushToken::as_str))
             .arg(millis(DEDUPLICATION_WINDOW));
-        let now = self.conn.server_time();
         for (job, id) in jobs.iter().zip(&ids) {
             let key = job.unique.as_ref().map_or("", |unique| unique.key.as_str());
             let reschedules = job

@@ -8,11 +8,7 @@ use crate::mutant::{
 pub(super) const TIMES: &[Mutant] = &[
     Mutant {
         name: "a job that becomes ready again forgets when it was pushed",
-        patches: &[patch(
-            "promote",
-            "if job.times >= which then",
-            "if job.times > 0 then",
-        )],
+        patches: &[patch("promote", "(job.times + which)", "(job.times + 1)")],
         caught_by: &[
             Case(
                 "times::the_time_of_the_push_never_changes",
