@@ -13,8 +13,8 @@
 
 use std::fmt;
 
-/// The format of the keys that this version of relq writes. Format 1 has no times at the
-/// end of entries.
+/// The format of the keys that this version of relq writes. In format 1 no entry ends with
+/// times, and no id says when its job was pushed.
 pub(crate) const FORMAT: u32 = 2;
 
 /// The first word of every marker.
