@@ -34,8 +34,8 @@ mod script;
 mod server_clock;
 mod server_info;
 mod socket;
-#[cfg(feature = "tls")]
 mod timed_id;
+#[cfg(feature = "tls")]
 mod tls;
 mod topology;
 mod url_option;
