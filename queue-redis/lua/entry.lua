@@ -82,7 +82,7 @@ local function ready_age(entry, now_ms)
   if not job then return -1 end
   local since_ms
   if job.times > 0 then
-    since_ms = #entry >= 18 and struct.unpack('>I6', entry, #entry - 5)
+    since_ms = struct.unpack('>I6', entry, #entry - 5)
   elseif job.flags % 2 == 0 and bit.band(job.flags, 32) == 0 then
     since_ms = time_of_id(job.id)
   end

@@ -172,14 +172,18 @@ pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
     tried.into_iter().map(|one| one.into_inner().unwrap()).collect()
 }
 
-/// Runs a case on a backend with this change. Returns whether the case fails.
+/// Runs a case on a backend with this change. Returns whether the case fails because of
+/// the change.
 fn catches(case: &str, change: &Change) -> bool {
     let fitted = Arc::default();
     let subject = Changed { change: change.clone(), fitted: Arc::clone(&fitted) };
     let judged = judge_case_within(LIMIT, subject, Profile::Redis, case);
     let is_fitted = fitted.lock().unwrap().as_ref().is_some_and(Fitted::get);
-    assert!(is_fitted, "{} fits no script: {judged:?}", change.name);
-    judged.is_err()
+    if !is_fitted {
+        // The case did not send the script this time, so it says nothing of the change.
+        println!("{case} did not send the script of {}: {judged:?}", change.name);
+    }
+    is_fitted && judged.is_err()
 }
 
 fn in_parallel(count: usize, work: impl Fn(usize) + Sync) {
