@@ -93,11 +93,6 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ("bookkeeping/promote: without `check_keys(keys)`", ANOTHER_TYPE),
     ("bookkeeping/promote: without `check_job(keys, jobs[count])`", NO_KEYS_OF_ITS_OWN),
     (
-        "bookkeeping/promote: without `count_job(step, entries[count])`",
-        "of use for large entries, which no case puts there: the server fault \
-         `bounds::no_request_is_long_over_large_jobs` does",
-    ),
-    (
         "bookkeeping/promote: without `redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])`",
         UNREADABLE,
     ),
