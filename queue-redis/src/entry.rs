@@ -19,9 +19,9 @@
 //!          6      when it became ready again, ms since 1970   (32)
 //! ```
 //!
-//! The id of most jobs says when they were pushed ([`timed_id`](crate::timed_id)), and then
-//! the entry need not. The times are at the end, where a script that only moves jobs need
-//! not look for them.
+//! The id of most jobs says when they were pushed (`timed_id.rs`), and then the entry need
+//! not. The times are at the end, where a script that only moves jobs need not look for
+//! them.
 //! Numbers are unsigned and big-endian. An element that does not begin with the mark is
 //! a bare payload that another client pushed (R20). The step that leases it adds a
 //! header with the flag `bare`.
