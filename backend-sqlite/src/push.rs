@@ -25,9 +25,6 @@ use crate::store::{Store, WINDOW, ms};
 /// many push calls and this many cancelled leases.
 pub(crate) const SWEPT_AT_ONCE: u32 = 100;
 
-/// How many digits of a generated token encode the time in milliseconds. A digit has
-/// five bits, so nine digits last for a thousand years.
-const TIME_DIGITS: u32 = 9;
 /// How many digits of a generated token are random. A digit has five bits, so twelve
 /// digits are sixty random bits: two calls in one millisecond get different tokens.
 const RANDOM_DIGITS: usize = 12;
@@ -250,12 +247,5 @@ pub(crate) fn find_live_holder(
 /// Generates a token for a call without one. It begins with the time, so that the ids
 /// that are derived from it are next to each other at the end of their index.
 fn ordered_token(store: &Store<'_>) -> PushToken {
-    const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
-    let ms = store.now_ms().max(0).unsigned_abs();
-    let time: String = (0..TIME_DIGITS)
-        .rev()
-        .map(|place| char::from(DIGITS[(ms >> (5 * place) & 31) as usize]))
-        .collect();
-    PushToken::new(time + &store.random.text(RANDOM_DIGITS))
-        .expect("letters and digits, and few")
+    PushToken::ordered(store.now, RANDOM_DIGITS, store.random)
 }

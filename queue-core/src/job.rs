@@ -4,7 +4,7 @@ use std::{fmt, num::NonZeroU16, str::FromStr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use crate::environment::Randomness;
+use crate::environment::{Randomness, Timestamp};
 use crate::limits::DEFAULT_MAX_ATTEMPTS;
 use crate::name::{InvalidName, check_text, checked_text};
 use crate::unique::{OnDuplicate, Unique, UniqueKey};
@@ -36,6 +36,23 @@ impl PushToken {
     /// Creates a token from 80 random bits, so that no other call has it.
     pub fn random(randomness: &dyn Randomness) -> Self {
         Self(randomness.text(16).into())
+    }
+
+    /// Creates a token that begins with the time `now` in nine digits of `0-9a-v`, and
+    /// ends with `random_digits` random ones, of five bits each. As text, the tokens and
+    /// the ids of later calls are greater. Two calls in the same millisecond may get the
+    /// same token, if there are few random digits.
+    pub fn ordered(
+        now: Timestamp,
+        random_digits: usize,
+        randomness: &dyn Randomness,
+    ) -> Self {
+        let ms = now.unix_ms().max(0).unsigned_abs();
+        let digit = |place: u32| {
+            char::from_digit((ms >> (5 * place) & 31) as u32, 32).expect("five bits")
+        };
+        let time: String = (0..9).rev().map(digit).collect();
+        Self((time + &randomness.text(random_digits)).into())
     }
 
     /// The id of the job at `index` in the call that carries this token.

@@ -133,29 +133,17 @@ impl Entry {
         let expires_at =
             has(EXPIRES).then(|| time_of(&mut rest)).transpose()?.flatten();
         let lease = has(LEASE).then(|| u64_of(&mut rest)).transpose()?;
-        let unique = has(UNIQUE).then(|| short_text(&mut rest)).transpose()?;
-        let unique = unique
-            .map(UniqueKey::new)
-            .transpose()
-            .map_err(|_| Malformed("the unique key is not allowed"))?;
-        let batch = has(PIECE).then(|| short_text(&mut rest)).transpose()?;
-        let batch = batch
-            .map(BatchId::new)
-            .transpose()
-            .map_err(|_| Malformed("the batch's id is not allowed"))?;
+        let unique = has(UNIQUE).then(|| unique_key_of(&mut rest)).transpose()?;
+        let batch = has(PIECE).then(|| batch_of(&mut rest)).transpose()?;
         let headers =
             if has(HEADERS) { headers_of(&mut rest)? } else { Headers::default() };
-        if times & READY_TIME != 0 {
-            take_end(&mut rest, TIME)?;
-        }
-        let enqueued_at = (times & ENQUEUE_TIME != 0)
-            .then(|| take_end(&mut rest, TIME).map(short_time))
-            .transpose()?;
-        let enqueued_at = match flags & (INDEXED | BARE) {
-            0 => enqueued_at.or_else(|| timed_id::time_of(&id)),
-            _ => enqueued_at,
+        let recorded = take_times(&mut rest, times)?;
+        let in_its_id = || {
+            let is_made_here = !has(INDEXED) && !has(BARE);
+            timed_id::time_of(&id).filter(|_| is_made_here)
         };
         Ok(Self {
+            enqueued_at: recorded.or_else(in_its_id),
             id,
             is_indexed: has(INDEXED),
             is_bare: has(BARE),
@@ -164,7 +152,6 @@ impl Entry {
             max_attempts,
             expires_at,
             lease: lease.map(Duration::from_millis),
-            enqueued_at,
             unique,
             batch,
             headers,
@@ -203,8 +190,8 @@ impl Fixed {
     }
 }
 
-/// Encodes a job that is pushed at `now` as an entry; without a `now` its time is not
-/// recorded. Its time of expiry is written as zero, and the push script replaces it:
+/// Encodes a job that is pushed at `now` as an entry. Without a `now` the entry does not
+/// record the time, because the id says it or because it is not known. Its time of expiry is written as zero, and the push script replaces it:
 /// `now` is an estimate of the server's time, and only the server knows the exact one.
 pub fn encode(job: &NewJob, id: &JobId, now: Option<Timestamp>) -> Vec<u8> {
     encode_in(job, id, None, now)
@@ -228,7 +215,6 @@ fn encode_in(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED + 64 + job.payload.len());
     let flags = flags_of(job) | if batch.is_some() { PIECE } else { 0 };
-    let now = now.filter(|now| job.id.is_some() || timed_id::time_of(id) != Some(*now));
     let times = if now.is_some() { ENQUEUE_TIME } else { 0 };
     put_fixed(&mut out, flags, times | job.priority.level(), 0, job.max_attempts);
     put_short(&mut out, id.as_str());
@@ -349,6 +335,27 @@ fn take(rest: &mut Bytes, length: usize) -> Result<Bytes, Malformed> {
         return Err(Malformed("it is cut short"));
     }
     Ok(rest.split_to(length))
+}
+
+fn unique_key_of(rest: &mut Bytes) -> Result<UniqueKey, Malformed> {
+    let key = short_text(rest)?;
+    UniqueKey::new(key).map_err(|_| Malformed("the unique key is not allowed"))
+}
+
+fn batch_of(rest: &mut Bytes) -> Result<BatchId, Malformed> {
+    let id = short_text(rest)?;
+    BatchId::new(id).map_err(|_| Malformed("the batch's id is not allowed"))
+}
+
+/// Takes the times off the end of an entry. Returns when the job was pushed, if the entry
+/// says so.
+fn take_times(rest: &mut Bytes, times: u8) -> Result<Option<Timestamp>, Malformed> {
+    if times & READY_TIME != 0 {
+        take_end(rest, TIME)?;
+    }
+    (times & ENQUEUE_TIME != 0)
+        .then(|| take_end(rest, TIME).map(short_time))
+        .transpose()
 }
 
 fn take_end(rest: &mut Bytes, length: usize) -> Result<Bytes, Malformed> {
@@ -476,7 +483,7 @@ mod tests {
     fn a_plain_job_costs_little_more_than_its_payload() {
         let id = timed_id::token(NOW, &OsRandomness).job_id(0);
 
-        let element = encode(&NewJob::new(vec![b'x'; 256]), &id, Some(NOW));
+        let element = encode(&NewJob::new(vec![b'x'; 256]), &id, None);
 
         assert_eq!(
             Entry::decode(&element.clone().into()).unwrap().enqueued_at,

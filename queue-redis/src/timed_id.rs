@@ -8,39 +8,41 @@
 //!  '-- 9 digits: the time of the push, ms since 1970
 //! ```
 //!
-//! Two calls get the same id only if they are made in the same millisecond and draw the
-//! same 40 random bits. Even then no job is lost (R4). The ids of a call with a push
-//! token begin with the token, and earlier versions drew 16 random digits: such ids have
-//! no time.
+//! Two calls get the same ids only if they are made in the same millisecond and draw the
+//! same 40 random bits. So only jobs without options have such ids: no push refuses them
+//! as duplicates, and no job is lost when two ready jobs have the same id (R4). The ids of
+//! other calls have 80 random bits, or begin with the push token.
 
 use relq_core::{
     JobId, PushToken,
     environment::{Randomness, Timestamp},
 };
 
-const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 const TIME_DIGITS: usize = 9;
 const RANDOM_DIGITS: usize = 8;
 
 /// Makes a token for the jobs of a call at `now`, from which their ids are derived.
 pub(crate) fn token(now: Timestamp, random: &dyn Randomness) -> PushToken {
-    let ms = now.unix_ms().max(0).unsigned_abs();
-    let digit = |place: usize| char::from(DIGITS[(ms >> (5 * place) & 31) as usize]);
-    let time: String = (0..TIME_DIGITS).rev().map(digit).collect();
-    PushToken::new(time + &random.text(RANDOM_DIGITS)).expect("few letters and digits")
+    PushToken::ordered(now, RANDOM_DIGITS, random)
 }
 
 /// The time in an id that relq made; `None` if the id has none.
 pub(crate) fn time_of(id: &JobId) -> Option<Timestamp> {
-    let (token, _) = id.as_str().split_once('-')?;
-    if token.len() != TIME_DIGITS + RANDOM_DIGITS {
-        return None;
+    let id = id.as_str().as_bytes();
+    let (token, rest) = id.split_at_checked(TIME_DIGITS + RANDOM_DIGITS)?;
+    let (time, random) = token.split_at(TIME_DIGITS);
+    let is_made = rest.first() == Some(&b'-')
+        && random.iter().all(|digit| value_of(*digit).is_some());
+    let ms = time.iter().try_fold(0, |ms, digit| Some(ms << 5 | value_of(*digit)?));
+    ms.filter(|_| is_made).map(Timestamp::from_unix_ms)
+}
+
+fn value_of(digit: u8) -> Option<i64> {
+    match digit {
+        b'0'..=b'9' => Some(i64::from(digit - b'0')),
+        b'a'..=b'v' => Some(i64::from(digit - b'a') + 10),
+        _ => None,
     }
-    let digit = |byte: u8| DIGITS.iter().position(|digit| *digit == byte);
-    let digits: Option<Vec<usize>> = token.bytes().map(digit).collect();
-    let time = digits?.into_iter().take(TIME_DIGITS);
-    let ms = time.fold(0, |ms: i64, digit| ms << 5 | i64::try_from(digit).unwrap_or(0));
-    Some(Timestamp::from_unix_ms(ms))
 }
 
 #[cfg(test)]
@@ -63,9 +65,15 @@ mod tests {
 
     #[test]
     fn other_ids_have_no_time() {
-        for id in
-            ["mine", "0123456789abcdef-0", "0123456789abcdefw-0", "q1234567890-bare-1"]
-        {
+        for id in [
+            "mine",
+            "0123456789abcdef-0",
+            "0123456789abcdefw-0",
+            "w123456789abcdef0-0",
+            "0123456789abcdef01-0",
+            "0123456789abcdef0",
+            "q1234567890-bare-1",
+        ] {
             assert_eq!(time_of(&JobId::new(id).unwrap()), None, "{id}");
         }
     }

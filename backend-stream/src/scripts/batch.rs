@@ -96,7 +96,7 @@ impl Store {
         token: Option<&PushToken>,
     ) -> Result<Added, Error> {
         let now = self.conn.server_time();
-        let ids = self.bookkeeping.ids_for(pieces, token, now);
+        let ids = self.bookkeeping.ids_for(pieces, token, None);
         let mut call = self
             .bookkeeping
             .call(&BATCH_SCRIPTS.add)

@@ -53,9 +53,11 @@ pub async fn push(
     }
     let bookkeeping = on.bookkeeping_for(&[]);
     let now = bookkeeping.conn.server_time();
-    let ids = bookkeeping.ids_for(jobs, token, now);
-    if token.is_none() && jobs.iter().all(is_plain) {
-        let encode = |(job, id)| entry::encode(job, id, now);
+    let are_plain = token.is_none() && jobs.iter().all(is_plain);
+    let ids = bookkeeping.ids_for(jobs, token, now.filter(|_| are_plain));
+    if are_plain {
+        // Their ids say when they were pushed.
+        let encode = |(job, id)| entry::encode(job, id, None);
         let entries = jobs.iter().zip(&ids).map(encode).collect();
         if on.append(&ids, entries).await? {
             return Ok(ids.into_iter().map(Pushed::Stored).collect());
@@ -75,16 +77,16 @@ fn is_plain(job: &NewJob) -> bool {
 }
 
 impl Bookkeeping {
-    /// Returns an id for each job of a push at `now`: the id that the client chose, or
-    /// else a new one.
+    /// Returns an id for each job of a push: the id that the client chose, or else a new
+    /// one. For plain jobs that are pushed at `plain_at` it says so, and is less random.
     pub fn ids_for(
         &self,
         jobs: &[NewJob],
         token: Option<&PushToken>,
-        now: Option<Timestamp>,
+        plain_at: Option<Timestamp>,
     ) -> Vec<JobId> {
         let random = self.conn.environment().random();
-        let token = token.cloned().unwrap_or_else(|| match now {
+        let token = token.cloned().unwrap_or_else(|| match plain_at {
             Some(now) => timed_id::token(now, random),
             None => PushToken::random(random),
         });
