@@ -66,7 +66,7 @@ impl History {
     ) -> usize {
         let call = RecordedCall {
             is_lost: true,
-            began_at: now.saturating_sub(self.start),
+            began_at: Some(now.saturating_sub(self.start)),
             ..RecordedCall::alone(operation, payloads, Vec::new())
         };
         let began = self.next_moment();

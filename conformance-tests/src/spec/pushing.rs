@@ -375,12 +375,13 @@ impl Reference {
         possible_states: Vec<PossibleState>,
     ) {
         let (spec, call, now) = (spec.clone(), self.step, self.now);
+        let began = self.call_began.unwrap_or(now);
         self.jobs.push(Job {
             spec,
             id,
             batch,
             cancelled: None,
-            pushed: Some((now, now)),
+            pushed: Some((began, now)),
             call,
             possible_states,
             runs: 0,

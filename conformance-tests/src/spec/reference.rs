@@ -77,6 +77,8 @@ pub(crate) struct Call {
 #[derive(Debug, Clone)]
 pub(crate) struct Reference {
     pub(crate) now: Ms,
+    /// When the current call began, if that was before `now`.
+    pub(crate) call_began: Option<Ms>,
     /// The number of the current operation, by which events are ordered.
     pub(crate) step: u32,
     pub(crate) jobs: Vec<Job>,
@@ -101,6 +103,7 @@ impl Reference {
     pub(crate) fn new(class: Class, steps: Steps) -> Self {
         Self {
             now: 0,
+            call_began: None,
             step: 0,
             jobs: Vec::new(),
             started: None,

@@ -97,8 +97,9 @@ pub(crate) struct RecordedCall {
     pub(crate) is_lost: bool,
     /// Whether a connection of the actor broke during the operation.
     pub(crate) is_hit: bool,
-    /// The time of the clock when the operation began.
-    pub(crate) began_at: Duration,
+    /// The time of the clock when the operation began. `None` if it began and ended at
+    /// the same time.
+    pub(crate) began_at: Option<Duration>,
 }
 
 impl RecordedCall {
@@ -108,8 +109,8 @@ impl RecordedCall {
         payloads: usize,
         replies: Vec<Reply>,
     ) -> Self {
-        let began_at = Duration::ZERO;
-        Self { operation, payloads, replies, is_lost: false, is_hit: false, began_at }
+        let (is_lost, is_hit, began_at) = (false, false, None);
+        Self { operation, payloads, replies, is_lost, is_hit, began_at }
     }
 
     /// If the operation is a claim that waited and found nothing: the earliest time at
@@ -118,7 +119,8 @@ impl RecordedCall {
         let Act::Claim { wait, .. } = self.operation.act else { return None };
         match self.replies.first() {
             Some(Reply::Claimed(Ok(none))) if none.is_empty() && wait > 0 => {
-                Some((self.began_at + draft::wait(wait)).saturating_sub(can.lateness))
+                let began_at = self.began_at.unwrap_or_default();
+                Some((began_at + draft::wait(wait)).saturating_sub(can.lateness))
             }
             _ => None,
         }
@@ -196,7 +198,9 @@ impl Judge {
                 "R6: a claim found nothing before the end of its wait".to_owned()
             );
         }
+        self.runner.reference.call_began = call.began_at.map(ms);
         self.runner.act(&call.operation).await?;
+        self.runner.reference.call_began = None;
         self.runner.actors.next_is_lost = false;
         self.runner.actors.next_is_hit = false;
         self.runner.reference.conclude()?;
