@@ -409,8 +409,22 @@ async fn a_newer_marker_is_left_alone() {
     assert_eq!(marker(&server), "relq 3 zset");
 }
 
-/// The marker of an empty queue can be removed. A queue with jobs, or one that another
-/// backend owns, keeps its marker.
+/// A writer that is refused does not raise the format of the marker before.
+#[tokio::test]
+async fn a_refused_writer_raises_no_format() {
+    let server = Server::start();
+    let queue = open(&server, ("keyspace", "")).await;
+    server.command(&[b"SET", b"{q}:marker", b"relq 1 keyspace"]);
+    server.command(&[b"SET", b"relq:database", b"another queue"]);
+
+    let refused = queue.push(&[NewJob::new("job")], None).await.unwrap_err();
+
+    assert!(refused.full_message().contains("another queue"), "{refused:?}");
+    assert_eq!(marker(&server), "relq 1 keyspace", "nothing was changed");
+}
+
+/// The marker of an empty queue can be removed, also if it has an earlier format. A queue
+/// with jobs, or one that another backend owns, keeps its marker.
 #[tokio::test]
 async fn the_marker_of_an_empty_queue_is_removed() {
     for way in WAYS {
@@ -425,6 +439,8 @@ async fn the_marker_of_an_empty_queue_is_removed() {
         let other = if way.0 == "zset" { ("stream", "") } else { ("zset", "") };
         let others = url(&server, other);
         assert!(!relq::redis::unmark(&others, &name).await.unwrap(), "{way:?}: owned");
+        let earlier = marker(&server).replacen("relq 2 ", "relq 1 ", 1);
+        server.command(&[b"SET", b"{q}:marker", earlier.as_bytes()]);
         assert!(relq::redis::unmark(&own, &name).await.unwrap(), "{way:?}: empty");
 
         assert_eq!(keys(&server), Vec::<String>::new(), "{way:?}");

@@ -91,6 +91,8 @@ impl State {
                         stats.next_due_in.map_or(due_in, |next| next.min(due_in));
                     stats.scheduled += 1;
                     stats.next_due_in = Some(next);
+                    let age = (*due <= now).then(|| now.since(*due));
+                    stats.oldest_ready_age = stats.oldest_ready_age.max(age);
                 }
             }
         }

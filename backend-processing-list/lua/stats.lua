@@ -26,12 +26,12 @@ for i = 1, lists do
 end
 
 -- A job without a lease end is overdue if its session has ended. Only the elements show
--- which list holds such jobs, and they are not read here because they contain the
+-- which list holds such jobs, and they are not all read here because they contain the
 -- payloads. So if live sessions have such jobs too, the count is an upper bound.
 local without_end = math.max(0, leased - redis.call('ZCARD', keys.leased))
 local overdue = redis.call('ZCOUNT', keys.leased, '-inf', now_ms)
   + math.min(without_end, of_ended)
-local oldest_ms = -1
+local oldest_ms = due_age(keys, now_ms)
 for _, list in ipairs({handed, keys.ready}) do
   oldest_ms = math.max(oldest_ms, ready_age(redis.call('LINDEX', list, -1), now_ms))
 end

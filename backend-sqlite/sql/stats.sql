@@ -2,8 +2,8 @@
 --
 -- ?1 queue  ?2 now (ms)
 -- Returns ready, scheduled, leased, overdue, dead, finished, discarded, cancelled,
--- paused, when the next scheduled job is due (ms, or null), and since when the oldest
--- ready job has been ready (ms, or null).
+-- paused, when the next scheduled job is due (ms, or null), and since when the oldest job
+-- has been ready, or due and not made ready (ms, or null).
 --
 -- Of each priority only the job with the first turn is read. Pieces of batches are left
 -- out, because their batch may hold them back.
@@ -16,9 +16,12 @@ SELECT
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'dead'),
   finished, discarded, cancelled, paused,
   (SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'scheduled'),
-  (SELECT min((SELECT coalesce(ready_at, enqueued_at) FROM jobs
-               WHERE queue = ?1 AND state = 'ready' AND batch IS NULL
-                 AND -priority = -level
-               ORDER BY turn LIMIT 1))
-   FROM (SELECT 0 AS level UNION ALL VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9)))
+  (SELECT min(since) FROM (
+     SELECT (SELECT coalesce(ready_at, enqueued_at) FROM jobs
+             WHERE queue = ?1 AND state = 'ready' AND batch IS NULL
+               AND -priority = -level
+             ORDER BY turn LIMIT 1) AS since
+     FROM (SELECT 0 AS level UNION ALL VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9))
+     UNION ALL
+     SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'scheduled' AND at <= ?2))
 FROM queues WHERE queue = ?1

@@ -19,7 +19,7 @@ for _, id in ipairs(redis.call('ZRANGE', batch_key(keys, 'running'), 0, -1)) do
 end
 -- Of each stream only the next returned entry and the next entry that was never delivered
 -- are read. Pieces of batches are left out, because their batch may hold them back.
-local oldest_ms = -1
+local oldest_ms = due_age(keys, now_ms)
 local function look(found)
   if not found then return end
   oldest_ms = math.max(oldest_ms, ready_age(entry_of(found[1], found[2]), now_ms))

@@ -12,16 +12,18 @@ local keys = bind_keys()
 local handed = KEYS[#KEYS]
 local now_ms = server_ms()
 
--- Of each priority only the job that will be served first is read.
-local oldest_ms = -1
+-- Of each priority only the job that will be served first is read. If these jobs are
+-- large, those of the most urgent priorities are left out, which wait the least.
+local oldest_ms, step = due_age(keys, now_ms), new_step(12)
 local function look(entry)
   oldest_ms = math.max(oldest_ms, ready_age(entry, now_ms))
+  count_job(step, entry)
 end
 
 for _, list in ipairs({handed, keys.ready}) do look(redis.call('LRANGE', list, -1, -1)[1]) end
 if redis.call('EXISTS', keys.ranked) == 1 then
   for priority = 0, 9 do
-    local id = first_ranked(keys.ranked, priority)[1]
+    local id = has_room(step) and first_ranked(keys.ranked, priority)[1]
     if id then look(redis.call('HGET', keys.jobs, id)) end
   end
 end

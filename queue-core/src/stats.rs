@@ -29,8 +29,8 @@ pub struct Stats {
     /// `None` when no job is scheduled.
     pub next_due_in: Option<Duration>,
     /// How long the oldest ready job has been waiting for a worker, counted from when it
-    /// became ready (R27). `None` if no job is ready, if its producer did not record a
-    /// time, or if the backend does not support
+    /// became ready, or was due (R27). `None` if no job waits for a worker, if the time
+    /// when it was pushed is not known, or if the backend does not support
     /// [`Capability::ReadyAge`](crate::capabilities::Capability::ReadyAge).
     pub oldest_ready_age: Option<Duration>,
 }

@@ -9,10 +9,11 @@ local function read_entry(entry)
     struct.unpack('>BBHHB', entry, 5)
   local at, times = 12 + id_bytes, math.floor(priority / 16)
   priority = priority % 16
-  if flags >= 128 or times > 3 or priority > 9 or max_attempts == 0 or id_bytes == 0 then return nil end
-  if #entry < at - 1 then return nil end
+  if flags >= 128 or times > 3 or priority > 9 then return nil end
+  if max_attempts == 0 or id_bytes == 0 or #entry < at - 1 then return nil end
   local job = {
-    flags = flags, times = times, priority = priority, attempt = attempt, max_attempts = max_attempts,
+    flags = flags, times = times, priority = priority,
+    attempt = attempt, max_attempts = max_attempts,
     id = entry:sub(12, at - 1), is_indexed = flags % 2 == 1,
   }
   if bit.band(flags, 4) ~= 0 then

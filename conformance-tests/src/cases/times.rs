@@ -53,7 +53,7 @@ pub(crate) fn assert_oldest(stats: &Stats, wanted: Duration) {
     );
 }
 
-/// The store's time.
+/// The time by the store's clock.
 pub(crate) fn now(store: &Store) -> Timestamp {
     store.environment().clock().now()
 }
@@ -144,7 +144,7 @@ async fn a_scheduled_job_has_the_time_of_its_push(store: &Store) {
 }
 
 case!(jobs_with_every_option_have_a_time: R27 R2);
-/// Whatever options a job has, it arrives unchanged and with its time.
+/// A job with every option arrives unchanged and with its time.
 async fn jobs_with_every_option_have_a_time(store: &Store) {
     let actor = store.actor("worker").await;
     let class = actor.class();
@@ -272,6 +272,23 @@ async fn a_delayed_job_counts_from_its_promotion(store: &Store) {
         assert!(held.enqueued_at.is_some(), "R27: {left} jobs were left");
         actor.finish(&held).await;
     }
+}
+
+case!(a_due_job_counts_although_nobody_makes_it_ready: R14 R27 => ReadyAge Delay);
+/// If no worker runs, delayed and retried jobs stay scheduled. From when they are due they
+/// count as waiting.
+async fn a_due_job_counts_although_nobody_makes_it_ready(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(HELD)).await;
+    assert_eq!(actor.figures().await.oldest_ready_age, None, "it is not due");
+
+    store.advance(HELD + 10 * TOLERANCE).await;
+
+    assert_oldest(&actor.figures().await, 10 * TOLERANCE);
+    actor.store_one(NewJob::new("later").delay(HELD)).await;
+    assert_oldest(&actor.figures().await, 10 * TOLERANCE);
 }
 
 case!(a_job_that_comes_back_keeps_its_age: R9 R24 R27 => ReadyAge JobLease);

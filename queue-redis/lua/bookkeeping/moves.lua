@@ -82,6 +82,13 @@ local function next_in_ms(set, now_ms)
   return first and math.max(0, math.floor(first) - now_ms) or -1
 end
 
+-- How long ago the earliest scheduled job was due (ms), or -1 if none is due. No worker has
+-- made it ready since then.
+local function due_age(keys, now_ms)
+  local first = redis.call('ZRANGE', keys.later, 0, 0, 'WITHSCORES')[2]
+  return first and math.max(-1, now_ms - math.floor(first)) or -1
+end
+
 -- Reads one of the totals, such as the number of finished jobs. Fails if another client
 -- has overwritten it with text that is not a number.
 local function total_of(name, text)

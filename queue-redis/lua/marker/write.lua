@@ -21,16 +21,17 @@ local function raised(stored, own)
   return 'relq ' .. own_format .. ' ' .. backend .. options
 end
 
-local values, is_other = {}, false
+local values, is_others = {}, false
 for i = 1, count do
   values[i] = redis.call('GET', KEYS[i]) or ARGV[i + 1]
-  if i == 1 and raised(values[1], ARGV[2]) ~= values[1] then
-    values[1] = raised(values[1], ARGV[2])
-    redis.call('SET', KEYS[1], values[1])
-  end
-  is_other = is_other or values[i] ~= ARGV[i + 1]
+  is_others = is_others or i > 1 and values[i] ~= ARGV[i + 1]
 end
-if is_other then return values end
+local marker = raised(values[1], ARGV[2])
+if marker ~= values[1] and not is_others then
+  redis.call('SET', KEYS[1], marker)
+  values[1] = marker
+end
+if is_others or values[1] ~= ARGV[2] then return values end
 local is_marked = redis.call('EXISTS', KEYS[1]) == 1
 if not is_marked and word == 'first' and redis.call('EXISTS', unpack(KEYS, 2)) > 0 then
   return false

@@ -63,6 +63,19 @@ pub(super) const TIMES: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "a job that is due has no age until it is made ready",
+        patches: &[patch(
+            "stats",
+            "oldest_ms, step = due_age(keys, now_ms),",
+            "oldest_ms, step = -1,",
+        )],
+        caught_by: &[Case(
+            "times::a_due_job_counts_although_nobody_makes_it_ready",
+            "R27: no age of the oldest",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "the age of the newest ready job",
         patches: &[patch(
             "stats",
