@@ -8,16 +8,32 @@ use crate::mutant::{
 pub(super) const TIMES: &[Mutant] = &[
     Mutant {
         name: "a job that becomes ready again forgets when it was pushed",
-        patches: &[patch("promote", "(job.times + which)", "(job.times + 1)")],
+        patches: &[patch(
+            "promote",
+            "(job.times + which)",
+            "(job.times > 0 and job.times + which or 1)",
+        )],
         caught_by: &[
             Case(
                 "times::the_time_of_the_push_never_changes",
                 "R27: of a delivery before",
             ),
-            Case("times::a_scheduled_job_has_the_time_of_its_push", "left: "),
             Model("R27: it was pushed"),
             Orders(
                 "p push j; a claim 1 l0 | a settle 0P1 | - advance 3 | b claim 1 l0",
+                "R27: it was pushed",
+            ),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "the time when a delayed job becomes ready replaces that of its push",
+        patches: &[patch("promote", "job.times >= which", "job.times > 0")],
+        caught_by: &[
+            Case("times::a_scheduled_job_has_the_time_of_its_push", "left: "),
+            Model("R27: it was pushed"),
+            Orders(
+                "p push j,jd1 | - advance 2 | r recover 5 | b claim 2 l0",
                 "R27: it was pushed",
             ),
         ],
