@@ -417,3 +417,22 @@ async fn a_deep_page_takes_no_long_command() {
         assert_eq!(shortest, 0, "every page of {state:?} jobs took a long command");
     }
 }
+
+/// Stats read the first job of each priority, for the age of the oldest (R27). They stop
+/// where these jobs are as large as a step of the server may be.
+#[tokio::test]
+async fn stats_read_few_large_jobs() {
+    const LARGE: usize = 700 * 1024;
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for priority in (0..=9).filter_map(Priority::new) {
+        let job = NewJob::new(vec![b'x'; LARGE]).priority(priority);
+        queue.push_one(job).await.unwrap();
+    }
+    let before = calls(&server, "hget");
+
+    let stats = queue.stats().await.unwrap();
+
+    assert!(stats.oldest_ready_age.is_some(), "{stats:?}");
+    assert!(calls(&server, "hget") - before <= 2, "it reads {stats:?} as a whole");
+}

@@ -112,6 +112,16 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ("zset/recover: without `check_keys(keys)`", ANOTHER_TYPE),
     ("zset/recover: `==` for `~=` in `elseif entry ~= '' then`", DAMAGED),
     ("zset/recover: without `append(keys, {entry})`", DAMAGED),
+    (
+        "marker/write: `==` for `~=` in `is_others = is_others or i > 1 and values[i] ~= ARGV[i + 1]`",
+        "zset has one key that names its owner, keyspace two: relq's \
+         `a_refused_writer_raises_no_format` tries it there",
+    ),
+    (
+        "zset/stats: without `count_job(step, entry)`",
+        "bounds what one script reads, which no case measures: relq-zset's \
+         `stats_read_few_large_jobs` does",
+    ),
 ];
 
 const REFUSED: &str = "judges what is refused before a script runs: `MUTANTS.md`";
