@@ -38,6 +38,10 @@ pub enum Capability {
     ///
     /// [`ReliableQueue::batch_queue`]: crate::ReliableQueue::batch_queue
     Batches,
+    /// The backend has schedules (R28), through [`ReliableQueue::schedule_queue`].
+    ///
+    /// [`ReliableQueue::schedule_queue`]: crate::ReliableQueue::schedule_queue
+    Schedules,
 }
 
 /// The order in which ready jobs of one priority are delivered (R13).

@@ -60,6 +60,18 @@ pub enum Operation {
     AlterBatch,
     /// A call of [`BatchQueue::wait_batch`](crate::batch::BatchQueue::wait_batch).
     WaitBatch,
+    /// A call of
+    /// [`ScheduleQueue::put_schedule`](crate::schedule::ScheduleQueue::put_schedule).
+    PutSchedule,
+    /// A call of
+    /// [`ScheduleQueue::remove_schedule`](crate::schedule::ScheduleQueue::remove_schedule).
+    RemoveSchedule,
+    /// A call of
+    /// [`ScheduleQueue::schedules`](crate::schedule::ScheduleQueue::schedules).
+    ReadSchedules,
+    /// A call of
+    /// [`ScheduleQueue::push_tick`](crate::schedule::ScheduleQueue::push_tick).
+    PushTick,
 }
 
 impl Operation {
@@ -97,6 +109,10 @@ impl Operation {
             Self::CancelBatch => "cancel batch",
             Self::AlterBatch => "alter batch",
             Self::WaitBatch => "wait for batch",
+            Self::PutSchedule => "put schedule",
+            Self::RemoveSchedule => "remove schedule",
+            Self::ReadSchedules => "read schedules",
+            Self::PushTick => "push tick",
         }
     }
 }

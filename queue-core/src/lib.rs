@@ -35,6 +35,7 @@ pub mod operator;
 pub mod outcome;
 mod queue;
 mod queue_error;
+pub mod schedule;
 mod settlement;
 mod stats;
 pub mod unique;

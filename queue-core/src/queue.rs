@@ -17,6 +17,7 @@ use crate::{
     environment::{Clock as _, SystemClock},
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    schedule::ScheduleQueue,
 };
 
 /// A queue that loses no job: a claimed job is leased, and it comes back if it is not
@@ -124,6 +125,12 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// Returns this queue as a [`BatchQueue`]. Returns `None` if the backend does not
     /// support [`Capability::Batches`](crate::capabilities::Capability::Batches).
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        None
+    }
+
+    /// Returns this queue as a [`ScheduleQueue`]. Returns `None` if the backend does not
+    /// support [`Capability::Schedules`](crate::capabilities::Capability::Schedules).
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
         None
     }
 }
