@@ -104,9 +104,15 @@ impl Bookkeeping {
                 found.push(self.schedule(&name, &stored)?);
             }
         }
-        let clock = self.conn.environment().clock();
-        let now = self.conn.server_time().unwrap_or_else(|| clock.now());
-        Ok(Schedules::new(now, found))
+        Ok(Schedules::new(self.read_time(read).await?, found))
+    }
+
+    /// Reads the server's clock. The estimate of the connection would not follow when
+    /// that clock is set.
+    async fn read_time(&self, operation: Operation) -> Result<Timestamp, Error> {
+        let mut parts = self.conn.call(operation, &command("TIME")).await?.parts()?;
+        let (seconds, micros) = (parts.part().number()?, parts.part().number()?);
+        Ok(Timestamp::from_unix_ms(seconds.saturating_mul(1000) + micros / 1000))
     }
 
     fn schedule(&self, name: &Bytes, stored: &Bytes) -> Result<Schedule, Error> {
