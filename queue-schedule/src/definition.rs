@@ -18,9 +18,7 @@ use std::time::Duration;
 use relq_core::environment::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Cron, Every, InvalidSpec, ScheduleSpec, Times, UnreadableDefinition,
-};
+use crate::{Cron, Every, InvalidSpec, ScheduleSpec, Times, UnreadableDefinition};
 use job::JobFields;
 
 const VERSION: u64 = 1;
@@ -73,7 +71,8 @@ pub(crate) fn write(spec: &ScheduleSpec) -> Vec<u8> {
 pub(crate) fn read(definition: &[u8]) -> Result<ScheduleSpec, UnreadableDefinition> {
     let format =
         |error: serde_json::Error| UnreadableDefinition::Format(error.to_string());
-    let VersionField { version } = serde_json::from_slice(definition).map_err(format)?;
+    let VersionField { version } =
+        serde_json::from_slice(definition).map_err(format)?;
     if version != VERSION {
         return Err(UnreadableDefinition::Version(version));
     }

@@ -23,7 +23,7 @@ use relq_core::{
     schedule::{Schedule, ScheduleQueue, Tick, Ticked},
 };
 
-use crate::{SchedulerProgress, ScheduleSpec, known::Known};
+use crate::{ScheduleSpec, SchedulerProgress, known::Known};
 
 /// How long to wait before the schedules are read again after one was changed during a
 /// look.

@@ -201,9 +201,9 @@ impl Running {
                     log_stored(&name, stored);
                     return Ok(());
                 }
-                Err(
-                    source @ (Error::Invalid { .. } | Error::Unsupported { .. }),
-                ) => return Err(SchedulerError::Refused { name, source }),
+                Err(source @ (Error::Invalid { .. } | Error::Unsupported { .. })) => {
+                    return Err(SchedulerError::Refused { name, source });
+                }
                 Err(error) => self.failed(&error),
             };
             self.looks.environment.clock().sleep(pause).await;

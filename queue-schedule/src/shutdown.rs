@@ -18,7 +18,10 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    pub(crate) fn stop_on(&mut self, request: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn stop_on(
+        &mut self,
+        request: impl Future<Output = ()> + Send + 'static,
+    ) {
         self.stop.push(Box::pin(request));
     }
 

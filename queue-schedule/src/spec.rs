@@ -121,11 +121,13 @@ impl ScheduleSpec {
         name: &ScheduleName,
     ) -> Result<ScheduleStored, Error> {
         let capabilities = queue.capabilities();
-        let schedules: &dyn ScheduleQueue = queue.schedule_queue().ok_or_else(|| {
-            let (backend, operation) = (capabilities.backend, Operation::PutSchedule);
-            let at = ErrorContext { backend, operation };
-            Error::Unsupported { at, option: "a schedule" }
-        })?;
+        let schedules: &dyn ScheduleQueue =
+            queue.schedule_queue().ok_or_else(|| {
+                let (backend, operation) =
+                    (capabilities.backend, Operation::PutSchedule);
+                let at = ErrorContext { backend, operation };
+                Error::Unsupported { at, option: "a schedule" }
+            })?;
         // Refuse the job now, and not at the first tick in the middle of the night.
         capabilities.check_tick(&self.job_of_tick(name, Timestamp::from_unix_ms(0)))?;
         schedules.put_schedule(name, &self.to_definition()).await

@@ -14,9 +14,8 @@ fn at(time: &str) -> Timestamp {
 /// The local times of the ticks after `after` and before `until`.
 fn ticks(cron: &Cron, after: &str, until: &str) -> Vec<String> {
     let until = at(until);
-    let ticks = std::iter::successors(cron.next_after(at(after)), |at| {
-        cron.next_after(*at)
-    });
+    let ticks =
+        std::iter::successors(cron.next_after(at(after)), |at| cron.next_after(*at));
     ticks.take_while(|at| *at < until).map(|at| cron.local_time(at)).collect()
 }
 
@@ -174,8 +173,18 @@ fn an_expression_that_never_ticks_is_refused() {
 #[test]
 fn an_expression_that_cannot_be_read_is_refused() {
     let bad = [
-        "", "0", "0 3 * *", "60 3 * * *", "0 24 * * *", "0 3 0 * *", "0 3 * 13 *",
-        "0 3 * * 8", "a b c d e", "*/0 * * * *", "0 0 3 * * * 2027", "@reboot",
+        "",
+        "0",
+        "0 3 * *",
+        "60 3 * * *",
+        "0 24 * * *",
+        "0 3 0 * *",
+        "0 3 * 13 *",
+        "0 3 * * 8",
+        "a b c d e",
+        "*/0 * * * *",
+        "0 0 3 * * * 2027",
+        "@reboot",
         "0 3 * * *; true",
     ];
     for expression in bad {

@@ -84,7 +84,8 @@ impl JobFields {
         match (self.unique, self.on_duplicate) {
             (None, None) => Ok(job),
             (Some(key), Some(duplicate)) => {
-                let key = UniqueKey::new(key).map_err(|error| bad(error.to_string()))?;
+                let key =
+                    UniqueKey::new(key).map_err(|error| bad(error.to_string()))?;
                 Ok(job.unique_or(key, duplicate.into()))
             }
             _ => Err(bad("unique and on_duplicate belong together".into())),

@@ -69,9 +69,10 @@ fn a_newer_version_is_refused_by_its_number() {
 
 #[test]
 fn an_unknown_field_is_refused_by_its_name() {
-    for (old, new) in
-        [(r#""zone""#, r#""until_ms":5,"zone""#), (r#""payload""#, r#""id":"x","payload""#)]
-    {
+    for (old, new) in [
+        (r#""zone""#, r#""until_ms":5,"zone""#),
+        (r#""payload""#, r#""id":"x","payload""#),
+    ] {
         let definition = text(&daily("a")).replace(old, new);
         let error = error(&definition).to_string();
         assert!(error.contains("unknown field"), "{error}");

@@ -36,8 +36,9 @@ fn times() -> impl Strategy<Value = Times> {
 
 fn spec() -> impl Strategy<Value = ScheduleSpec> {
     let missed = prop_oneof![Just(Missed::Skip), Just(Missed::Last), Just(Missed::All)];
-    (times(), missed)
-        .prop_map(|(times, missed)| ScheduleSpec::new(times, "job").unwrap().missed(missed))
+    (times(), missed).prop_map(|(times, missed)| {
+        ScheduleSpec::new(times, "job").unwrap().missed(missed)
+    })
 }
 
 /// The last tick, and the time of the look: up to a minute, an hour or ten days later.
