@@ -42,6 +42,7 @@ macro_rules! page {
                 all(
                     feature = "json",
                     feature = "push-in",
+                    feature = "schedule",
                     feature = "sqlite-unbundled",
                     feature = "testing",
                     feature = "tower"
@@ -61,6 +62,7 @@ page!(layers, "guide/layers.md");
 page!(retry, "guide/retry.md");
 page!(unique, "guide/unique.md");
 page!(schedule, "guide/schedule.md");
+page!(cron, "guide/cron.md");
 page!(batches, "guide/batches.md");
 page!(observe, "guide/observe.md");
 page!(test, "guide/test.md");

@@ -19,7 +19,7 @@
 //! moments they are is decided here, because `croner` treats an expression with several
 //! hours, such as `0 2,14 * * *`, as one that says how often.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use croner::parser::{CronParser, Year};
 use jiff::{
@@ -56,7 +56,7 @@ use crate::InvalidSpec;
 #[derive(Clone)]
 pub struct Cron {
     expression: String,
-    parsed: croner::Cron,
+    parsed: Arc<croner::Cron>,
     zone: TimeZone,
     zone_name: String,
 }
@@ -79,7 +79,8 @@ impl Cron {
         if parsed.find_next_occurrence(&start, true).is_err() {
             return Err(InvalidSpec::NeverTicks(expression));
         }
-        Ok(Self { expression, parsed, zone: TimeZone::UTC, zone_name: "UTC".into() })
+        let (parsed, zone) = (Arc::new(parsed), TimeZone::UTC);
+        Ok(Self { expression, parsed, zone, zone_name: "UTC".to_owned() })
     }
 
     /// Reads the expression as local times of a zone of the IANA database, such as

@@ -39,7 +39,7 @@ impl Every {
         if interval > MAX_DURATION {
             return Err(InvalidSpec::Interval("is longer than a hundred years"));
         }
-        if interval.subsec_nanos() % 1_000_000 != 0 {
+        if !interval.subsec_nanos().is_multiple_of(1_000_000) {
             return Err(InvalidSpec::Interval("is not in whole milliseconds"));
         }
         Ok(Self { interval, anchor: Timestamp::from_unix_ms(0) })

@@ -6,6 +6,7 @@
 mod audit_memory;
 mod bad_input;
 mod batch;
+mod cron;
 mod demo;
 mod missing_store;
 mod operate;

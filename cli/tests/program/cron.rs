@@ -1,0 +1,193 @@
+//! `relq cron`: schedules that are stored, listed, run and removed.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    on_each_store,
+    relq::{Store, wait_until},
+};
+
+/// Stores a schedule, and returns the output.
+fn add(store: &Store, arguments: &[&str]) -> String {
+    store.relq_with(&[&["cron", "add"], arguments].concat()).ok()
+}
+
+fn list(store: &Store) -> Value {
+    store.relq("cron list --json").json()
+}
+
+fn ready(store: &Store) -> u64 {
+    store.count("default", "ready")
+}
+
+/// The moments of the ticks whose jobs are ready, in the order of their pushes.
+fn ticks(store: &Store) -> Vec<String> {
+    let jobs = store.relq("peek --json --limit 100").json();
+    let tick =
+        |job: &Value| job["headers"]["relq-scheduled-for"].as_str().unwrap().to_owned();
+    jobs.as_array().unwrap().iter().map(tick).collect()
+}
+
+on_each_store! {
+    fn a_schedule_is_stored_once_and_replaced(store) {
+        let nightly = ["nightly", "0 3 * * *", "--zone", "Europe/Berlin", "report"];
+        let out = add(store, &nightly);
+        assert!(out.starts_with("nightly created, next tick 2"), "{out}");
+        assert!(out.contains("T03:00:00+0"), "{out}");
+        assert!(add(store, &nightly).starts_with("nightly unchanged"));
+
+        let out = add(store, &["nightly", "--every", "1h", "report", "--json"]);
+
+        let out: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((&out["name"], &out["stored"]), (&json!("nightly"), &json!("replaced")));
+        assert_eq!(out["next_tick_ms"].as_i64().unwrap() % 3_600_000, 0);
+        assert_eq!(list(store).as_array().unwrap().len(), 1);
+    }
+
+    fn the_list_has_the_times_and_the_ticks_of_each_schedule(store) {
+        add(store, &["poll", "--every", "5m", "--missed", "skip", "poll"]);
+        add(store, &["a-report", "0 3 * * *", "--priority", "9", "--header", "kind=r", "x"]);
+
+        let out = store.relq("cron list").ok();
+        let lines: Vec<_> = out.lines().collect();
+        assert!(lines[0].starts_with("NAME      TIMES          MISSED  LAST TICK"), "{out}");
+        assert!(lines[1].starts_with("a-report  0 3 * * * UTC  last    2"), "{out}");
+        assert!(lines[2].starts_with("poll      every 300s     skip    2"), "{out}");
+
+        let json = list(store);
+        assert_eq!(json[0]["name"], "a-report");
+        assert_eq!(json[0]["error"], Value::Null);
+        assert_eq!(json[0]["next_tick_ms"].as_i64().unwrap() % 86_400_000, 3 * 3_600_000);
+        let job = json!({
+            "payload": "x",
+            "priority": 9,
+            "max_attempts": 25,
+            "headers": [["kind", "r"]],
+        });
+        assert_eq!(json[0]["definition"]["job"], job);
+        assert_eq!(json[1]["definition"]["every_ms"], 300_000);
+    }
+
+    fn the_next_ticks_are_printed(store) {
+        add(store, &["nightly", "30 2 * * *", "--zone", "America/New_York", "report"]);
+        add(store, &["poll", "--every", "1h", "poll"]);
+
+        let out = store.relq("cron next nightly --count 400").ok();
+        assert_eq!(out.lines().count(), 400);
+        // The clocks go forward once in this time: 02:30 is skipped that day.
+        let moved = |line: &&str| line.ends_with("T03:00:00-04:00");
+        assert!(out.lines().filter(moved).count() >= 1, "{out}");
+        let ticks = |line: &&str| line.contains("T02:30:00-0");
+        assert!(out.lines().filter(ticks).count() >= 398, "{out}");
+
+        let json = store.relq("cron next poll --json").json();
+        let json = json.as_array().unwrap();
+        assert_eq!(json.len(), 5);
+        let tick = |place: usize| json[place]["tick_ms"].as_i64().unwrap();
+        assert_eq!(tick(4) - tick(0), 4 * 3_600_000);
+        assert_eq!(json[0]["local"], Value::Null);
+    }
+
+    fn a_removed_schedule_is_gone(store) {
+        add(store, &["poll", "--every", "5m", "poll"]);
+        assert_eq!(store.relq("cron remove poll").ok(), "poll removed\n");
+        assert_eq!(list(store), json!([]));
+        for command in ["cron remove poll", "cron next poll"] {
+            let error = store.relq(command).fails(1);
+            assert!(error.contains("there is no schedule poll"), "{error}");
+        }
+    }
+
+    /// R28: two schedulers push each tick once, and end at a signal.
+    fn two_schedulers_push_each_tick_once(store) {
+        add(store, &["poll", "--every", "1s", "--missed", "all", "poll"]);
+        let mut running = [
+            store.relq("cron run --look-every 500ms").start(),
+            store.relq("cron run").start(),
+        ];
+        wait_until("five ticks are pushed", || ready(store) >= 5);
+        for scheduler in &mut running {
+            scheduler.signal(Signal::TERM);
+            let ended = scheduler.end_by_itself();
+            assert_eq!(ended.code, Some(0), "{}", ended.err);
+            assert!(ended.err.contains("ticks pushed"), "{}", ended.err);
+        }
+
+        let ticks = ticks(store);
+        let seconds = |tick: &String| {
+            let (minute, second) = (&tick[14..16], &tick[17..19]);
+            minute.parse::<u32>().unwrap() * 60 + second.parse::<u32>().unwrap()
+        };
+        for pair in ticks.windows(2) {
+            assert_eq!((seconds(&pair[0]) + 1) % 3600, seconds(&pair[1]), "{ticks:?}");
+        }
+    }
+
+    fn a_worker_pushes_the_jobs_of_schedules_and_runs_them(store) {
+        add(store, &["poll", "--every", "1s", "poll"]);
+        let command = ["work", "--schedules", "--concurrency", "1", "--"];
+        let echo = ["sh", "-c", "echo \"$RELQ_HEADERS\" >>ran"];
+        let mut worker = store.relq_with(&[&command[..], &echo[..]].concat()).start();
+
+        wait_until("two ticks have run", || {
+            let ran = std::fs::read_to_string(store.file("ran")).unwrap_or_default();
+            ran.lines().count() >= 2
+        });
+        worker.signal(Signal::TERM);
+        assert_eq!(worker.end_by_itself().code, Some(0));
+
+        let ran = std::fs::read_to_string(store.file("ran")).unwrap();
+        assert!(ran.contains(r#""relq-schedule":"poll""#), "{ran}");
+    }
+}
+
+#[test]
+fn what_is_no_schedule_is_refused() {
+    let store = Store::sqlite();
+    for (arguments, why) in [
+        (&["a", "0 3 * *", "x"][..], "cannot be read"),
+        (&["a", "0 0 30 2 *", "x"], "never ticks"),
+        (&["a", "0 3 * * *", "x", "--zone", "Europe/Atlantis"], "no time zone"),
+        (&["a", "x"], "in quotes"),
+        (&["a", "0 3 * * *", "x", "--every", "5m"], "no cron expression"),
+        (&["a", "x", "--every", "5m", "--zone", "UTC"], "cannot be used with"),
+        (&["a", "x", "--every", "10ms"], "shorter than a second"),
+        (&["a b", "0 3 * * *", "x"], "the schedule name"),
+        (&["a", "0 3 * * *", "x", "--missed", "some"], "skip, last, all"),
+        (&["a", "0", "3", "*", "*", "*", "x"], "unexpected argument"),
+    ] {
+        let error = store.relq_with(&[&["cron", "add"], arguments].concat()).fails(2);
+        assert!(error.contains(why), "{arguments:?}: {error}");
+    }
+    assert!(!store.file("test.db").exists());
+}
+
+#[test]
+fn a_store_that_lacks_schedules_is_refused_by_name() {
+    let store = Store::on_tcp("keyspace");
+    let lines = [
+        "cron add poll --every 5m poll",
+        "cron list",
+        "cron next poll",
+        "cron remove poll",
+        "cron run",
+        "work --schedules -- true",
+    ];
+    for line in lines {
+        let error = store.relq(line).fails(2);
+        assert!(
+            error.contains("the backend keyspace has no schedules"),
+            "{line}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_command_on_a_missing_file_creates_none() {
+    let store = Store::sqlite();
+    for line in ["cron list", "cron next a", "cron remove a"] {
+        store.relq(line).fails(1);
+    }
+    assert!(!store.file("test.db").exists());
+}
