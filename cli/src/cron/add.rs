@@ -102,7 +102,7 @@ impl Args {
         let (times, payload) = match (self.every, <[_; 2]>::try_from(words)) {
             (None, Ok([expression, payload])) => (self.cron(&expression)?, payload),
             (Some(every), Err(mut words)) => {
-                let every = Every::new(every).map_err(usage)?;
+                let every = Every::new(every).map_err(|error| usage(&error))?;
                 (every.into(), words.pop().unwrap_or_default())
             }
             (None, Err(_)) => {
@@ -120,17 +120,20 @@ impl Args {
             }
         };
         let job = self.options.job(Bytes::from(payload.into_vec()));
-        Ok(ScheduleSpec::new(times, job).map_err(usage)?.missed(self.missed))
+        Ok(ScheduleSpec::new(times, job)
+            .map_err(|error| usage(&error))?
+            .missed(self.missed))
     }
 
     fn cron(&self, expression: &OsStr) -> CommandResult<Times> {
-        let cron = Cron::new(&expression.to_string_lossy()).map_err(usage)?;
+        let cron =
+            Cron::new(&expression.to_string_lossy()).map_err(|error| usage(&error))?;
         let zone = self.zone.as_deref().unwrap_or("UTC");
-        Ok(cron.zone(zone).map_err(usage)?.into())
+        Ok(cron.zone(zone).map_err(|error| usage(&error))?.into())
     }
 }
 
-fn usage(error: InvalidSpec) -> Failure {
+fn usage(error: &InvalidSpec) -> Failure {
     Failure::Usage(error.to_string())
 }
 
