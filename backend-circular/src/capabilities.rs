@@ -1,5 +1,7 @@
 //! The capabilities of this backend: the supported options and the declared limits.
 
+use std::borrow::Cow;
+
 use relq_core::{
     Priority,
     capabilities::{
@@ -16,15 +18,16 @@ const URGENT: Priority =
 
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "circular",
-    supported: &[
+    supported: Cow::Borrowed(&[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
         Capability::Priority,
         Capability::Unique,
         Capability::Expiry,
+        Capability::Schedules,
         Capability::BlockingWait,
-    ],
+    ]),
     priorities: Priority::NORMAL..=URGENT,
     lateness: wait::RECHECK,
     order: Order::Rotating,

@@ -1,5 +1,7 @@
 //! The capabilities of this backend: the supported options and the declared limits.
 
+use std::borrow::Cow;
+
 use relq_core::{
     Priority,
     capabilities::{
@@ -11,14 +13,14 @@ use crate::wait;
 
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "keyspace",
-    supported: &[
+    supported: Cow::Borrowed(&[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
         Capability::Unique,
         Capability::Expiry,
         Capability::BlockingWait,
-    ],
+    ]),
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: wait::RECHECK,
     order: Order::Unordered,

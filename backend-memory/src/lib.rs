@@ -8,6 +8,7 @@
 
 mod operator;
 mod queue;
+mod schedules;
 mod state;
 
 pub use queue::{MemoryQueue, MemoryStore};

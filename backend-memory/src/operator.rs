@@ -44,7 +44,8 @@ impl Operator for MemoryQueue {
             let removed = state.jobs.len() as u64;
             // The numbers continue, so that old receipts stay invalid (R7).
             let (is_paused, last_number) = (state.is_paused, state.last_number);
-            *state = State { is_paused, last_number, ..State::default() };
+            let schedules = std::mem::take(&mut state.schedules);
+            *state = State { schedules, is_paused, last_number, ..State::default() };
             removed
         }))
     }

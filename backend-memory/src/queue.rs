@@ -1,6 +1,7 @@
 //! The calls of producers and workers on a queue in memory.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt,
     num::NonZeroU32,
@@ -18,6 +19,7 @@ use relq_core::{
     environment::{Environment, Timestamp},
     error::{ErrorContext, Operation},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
+    schedule::ScheduleQueue,
 };
 
 use crate::state::State;
@@ -26,17 +28,18 @@ use crate::state::State;
 const POLL: Duration = Duration::from_millis(20);
 
 /// The options and limits of this backend.
-const CAPABILITIES: Capabilities = Capabilities {
+pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     backend: "memory",
-    supported: &[
+    supported: Cow::Borrowed(&[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
         Capability::Priority,
         Capability::Unique,
         Capability::Expiry,
+        Capability::Schedules,
         Capability::ReadyAge,
-    ],
+    ]),
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: POLL,
     order: Order::Fifo,
@@ -79,7 +82,7 @@ impl MemoryQueue {
         step(queues.entry(self.name.clone()).or_default(), now)
     }
 
-    fn new_id(&self) -> JobId {
+    pub(crate) fn new_id(&self) -> JobId {
         JobId::new(self.environment.random().text(20)).expect("20 plain characters")
     }
 }
@@ -157,6 +160,10 @@ impl ReliableQueue for MemoryQueue {
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         Ok(self.step(|state, now| state.recover(page, now)))
+    }
+
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        Some(self)
     }
 
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {

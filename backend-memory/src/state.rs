@@ -9,6 +9,7 @@ use relq_core::{
     environment::Timestamp,
     limits::DEDUPLICATION_WINDOW,
     outcome::{DuplicateOf, Extended, Pushed, Recovered, Settled},
+    schedule::{Schedule, ScheduleName},
     unique::{OnDuplicate, Unique, UniqueKey},
 };
 
@@ -27,6 +28,8 @@ pub(crate) struct State {
     pub(crate) ended_ids: BTreeMap<JobId, Timestamp>,
     /// The results of push calls with a token, and until when they are remembered (R4).
     pub(crate) push_calls: BTreeMap<PushToken, (Vec<Pushed>, Timestamp)>,
+    /// The schedules by name (R28).
+    pub(crate) schedules: BTreeMap<ScheduleName, Schedule>,
     pub(crate) is_paused: bool,
     pub(crate) finished: u64,
     pub(crate) discarded: u64,

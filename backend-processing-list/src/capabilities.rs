@@ -1,6 +1,6 @@
 //! The capabilities of this backend: the supported options and the declared limits.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use relq_core::{
     Priority,
@@ -19,15 +19,16 @@ pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
 const PER_WORKER: Capabilities = Capabilities {
     backend: BACKEND,
-    supported: &[
+    supported: Cow::Borrowed(&[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
         Capability::Unique,
         Capability::Expiry,
+        Capability::Schedules,
         Capability::BlockingWait,
         Capability::ReadyAge,
-    ],
+    ]),
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: RECHECK,
     order: Order::Fifo,

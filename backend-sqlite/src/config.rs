@@ -1,6 +1,6 @@
 //! The configuration: where the jobs are stored, and how.
 
-use std::{path::PathBuf, time::Duration};
+use std::{borrow::Cow, path::PathBuf, time::Duration};
 
 use relq_core::{
     Priority,
@@ -200,7 +200,7 @@ impl SqliteConfig {
     pub(crate) fn capabilities(&self) -> Capabilities {
         Capabilities {
             backend: BACKEND,
-            supported: &[
+            supported: Cow::Borrowed(&[
                 Capability::ClientIds,
                 Capability::PushTokens,
                 Capability::Delay,
@@ -210,7 +210,8 @@ impl SqliteConfig {
                 Capability::BlockingWait,
                 Capability::ReadyAge,
                 Capability::Batches,
-            ],
+                Capability::Schedules,
+            ]),
             priorities: Priority::LOWEST..=Priority::HIGHEST,
             lateness: self.poll_interval,
             order: Order::Fifo,

@@ -20,6 +20,7 @@ use relq_core::{
     environment::Environment,
     error::Operation,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    schedule::ScheduleQueue,
 };
 use tokio::sync::watch;
 
@@ -316,6 +317,10 @@ impl ReliableQueue for SqliteQueue {
     }
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        Some(self)
+    }
+
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
         Some(self)
     }
 }

@@ -5,6 +5,7 @@ mod batches;
 mod ending;
 mod operating;
 mod pushing;
+mod schedules;
 #[cfg(test)]
 mod tests;
 mod working;

@@ -1,5 +1,7 @@
 //! The capabilities of this backend: the supported options and the declared limits.
 
+use std::borrow::Cow;
+
 use relq_core::{
     Priority,
     capabilities::{
@@ -19,17 +21,18 @@ const URGENT: Priority =
 
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "stream",
-    supported: &[
+    supported: Cow::Borrowed(&[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
         Capability::Priority,
         Capability::Unique,
         Capability::Expiry,
+        Capability::Schedules,
         Capability::BlockingWait,
         Capability::ReadyAge,
         Capability::Batches,
-    ],
+    ]),
     priorities: PATIENT..=URGENT,
     lateness: wait::RECHECK,
     order: Order::Fifo,

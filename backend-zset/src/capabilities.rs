@@ -1,5 +1,7 @@
 //! The capabilities of this backend: the supported options and the declared limits.
 
+use std::borrow::Cow;
+
 use relq_core::{
     Priority,
     capabilities::{
@@ -11,16 +13,17 @@ use crate::wait;
 
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "zset",
-    supported: &[
+    supported: Cow::Borrowed(&[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
         Capability::Priority,
         Capability::Unique,
         Capability::Expiry,
+        Capability::Schedules,
         Capability::BlockingWait,
         Capability::ReadyAge,
-    ],
+    ]),
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: wait::RECHECK,
     order: Order::Fifo,

@@ -1,7 +1,7 @@
 //! The options that a backend supports, and the checks that refuse requests which use
 //! other options or exceed the backend's limits.
 
-use std::{num::NonZeroU32, ops::RangeInclusive, time::Duration};
+use std::{borrow::Cow, num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
 use crate::{
     ClaimRequest, Error, NewJob, Priority,
@@ -155,7 +155,7 @@ pub struct Capabilities {
     /// The name of the backend, as it stands in a queue's URL.
     pub backend: &'static str,
     /// The options that the backend supports.
-    pub supported: &'static [Capability],
+    pub supported: Cow<'static, [Capability]>,
     /// The priorities that the backend distinguishes.
     pub priorities: RangeInclusive<Priority>,
     /// How long after its due time a delayed job may become ready, at most, while a

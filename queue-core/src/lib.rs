@@ -4,7 +4,8 @@
 //! This crate depends on no store and on no async runtime. A backend implements
 //! [`ReliableQueue`] and [`Operator`]; applications call them through
 //! [`ReliableQueueExt`] and the worker crate. A backend that has batches implements
-//! [`BatchQueue`], too.
+//! [`BatchQueue`], too, and one that has schedules
+//! [`ScheduleQueue`](schedule::ScheduleQueue).
 //!
 //! ```text
 //!  push            claim            settle: Done, Discard
@@ -52,6 +53,7 @@ use crate::{
     environment::Environment,
     error::Effect,
     outcome::{DuplicateOf, Extended, Pushed},
+    schedule::ScheduleQueue,
     unique::{OnDuplicate, UniqueKey},
 };
 

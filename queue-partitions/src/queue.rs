@@ -1,6 +1,6 @@
 //! The queue's type, and its calls for producers and workers.
 
-use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -12,6 +12,7 @@ use relq_core::{
     environment::Environment,
     error::{Effect, ErrorContext, Operation},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    schedule::ScheduleQueue,
 };
 
 use crate::{
@@ -66,9 +67,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
                 "all parts of a queue have the same options",
             ));
         }
-        let order = if parts.len() > 1 { Order::ByPart } else { own.order };
+        let has_parts = parts.len() > 1;
         Ok(Self {
-            capabilities: Capabilities { order, ..own },
+            capabilities: if has_parts { of_parts(own) } else { own },
             part_of: PartOf::new(fnv1a, parts.len()),
             turn: random_turn(parts.len(), &environment),
             reaper_turn: random_turn(parts.len(), &environment),
@@ -310,6 +311,11 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for Partitioned<Q> {
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         self.capabilities.supports(Capability::Batches).then_some(self)
     }
+
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        let only = self.parts.first().filter(|_| self.parts.len() == 1);
+        only.and_then(|part| part.schedule_queue())
+    }
 }
 
 impl<Q: ReliableQueue + ?Sized> fmt::Display for Partitioned<Q> {
@@ -322,6 +328,16 @@ impl<Q: ReliableQueue + ?Sized> fmt::Debug for Partitioned<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Partitioned({self})")
     }
+}
+
+/// The options and properties of a queue of several parts, each of which has `own`.
+///
+/// It has no schedules: the job of a tick and the schedule would have to be in one part,
+/// but the part of a job follows from its id or unique key.
+fn of_parts(own: Capabilities) -> Capabilities {
+    let mut supported = own.supported.into_owned();
+    supported.retain(|option| *option != Capability::Schedules);
+    Capabilities { order: Order::ByPart, supported: Cow::Owned(supported), ..own }
 }
 
 fn random_turn(parts: usize, environment: &Environment) -> FairTurn {

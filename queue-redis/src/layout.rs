@@ -40,6 +40,7 @@ const BOOKKEEPING: &[Part] = &[
     ("totals", Hash),
     ("paused", Text),
     (WAKE, List),
+    ("schedules", Hash),
 ];
 
 /// The keys of one backend, without those of the bookkeeping.

@@ -376,8 +376,11 @@ impl Owner {
 
 /// Whether a call of `operation` changes the queue.
 pub(crate) fn is_write(operation: Operation) -> bool {
-    use Operation::{Audit, Connect, Peek, ReadBatch, Stats, WaitBatch};
-    !matches!(operation, Connect | Stats | Peek | Audit | ReadBatch | WaitBatch)
+    use Operation::{Audit, Connect, Peek, ReadBatch, ReadSchedules, Stats, WaitBatch};
+    !matches!(
+        operation,
+        Connect | Stats | Peek | Audit | ReadBatch | ReadSchedules | WaitBatch
+    )
 }
 
 /// The error for a queue that this backend must not use.

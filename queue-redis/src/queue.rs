@@ -4,6 +4,7 @@
 mod batch;
 mod claim;
 mod operator;
+mod schedules;
 mod settle;
 mod wait;
 
@@ -14,9 +15,10 @@ use relq_core::{
     ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, Queue, QueueName, Receipt,
     ReliableQueue, Settlement, WorkerId,
     batch::BatchQueue,
-    capabilities::Capabilities,
+    capabilities::{Capabilities, Capability},
     error::Operation,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    schedule::ScheduleQueue,
 };
 
 use self::wait::Notifications;
@@ -152,6 +154,10 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         P::batch_queue(self)
+    }
+
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        P::capabilities().supports(Capability::Schedules).then_some(self as _)
     }
 
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {

@@ -2,7 +2,7 @@
 //! They are defined only here: the test cases, the fault sweeps and the reference model
 //! all use these functions.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use relq_core::{
     NewJob, Priority,
@@ -180,14 +180,14 @@ pub(crate) fn everything() -> Capabilities {
 
     Capabilities {
         backend: "declared",
-        supported: &[
+        supported: Cow::Borrowed(&[
             Capability::ClientIds,
             Capability::PushTokens,
             Capability::Delay,
             Capability::Priority,
             Capability::Unique,
             Capability::Expiry,
-        ],
+        ]),
         priorities: Priority::LOWEST..=Priority::HIGHEST,
         lateness: Duration::ZERO,
         order: Order::Fifo,
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_not_claimed_is_left_out() {
         let class = declared(|can| {
-            can.supported = &[Capability::Unique];
+            can.supported = Cow::Borrowed(&[Capability::Unique]);
             can.priorities = Priority::NORMAL..=Priority::NORMAL;
             can.lease_scope = LeaseScope::Worker;
         });

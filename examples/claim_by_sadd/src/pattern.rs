@@ -1,7 +1,7 @@
 //! The pattern of this backend: a list contains the ids of ready jobs, and a hash names
 //! the worker that has claimed an id.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -31,12 +31,12 @@ use crate::{audit, lease, lease::Lease, peek, scripts, scripts::Store};
 /// body.
 static CAPABILITIES: Capabilities = Capabilities {
     backend: "claim-by-sadd",
-    supported: &[
+    supported: Cow::Borrowed(&[
         Capability::ClientIds,
         Capability::Delay,
         Capability::Unique,
         Capability::Expiry,
-    ],
+    ]),
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: Duration::from_secs(1),
     order: Order::Fifo,

@@ -1,7 +1,7 @@
 //! The pattern of this backend: a list contains the ready jobs, and for each minute a
 //! set contains the leases that the reaper checks in that minute.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -28,13 +28,13 @@ use crate::{audit, cancel, lease, lease::Lease, peek, scripts, scripts::Store};
 
 static CAPABILITIES: Capabilities = Capabilities {
     backend: "timer-buckets",
-    supported: &[
+    supported: Cow::Borrowed(&[
         Capability::ClientIds,
         Capability::PushTokens,
         Capability::Delay,
         Capability::Unique,
         Capability::Expiry,
-    ],
+    ]),
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: Duration::from_secs(1),
     order: Order::Fifo,

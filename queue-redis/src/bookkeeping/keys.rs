@@ -14,6 +14,8 @@
 //!  totals     HASH    finished, discarded, cancelled
 //!  paused     STRING  exists while claims are paused
 //!  wake       LIST    at most one token, for the notifiers
+//!
+//!  schedules  HASH    name -> last tick (ms, 6 bytes), definition
 //! ```
 //!
 //! A score of `later` and `dead` is a time and a position. Its whole part is the time
@@ -23,7 +25,8 @@
 //! last step, and their order among each other is undefined. A queue that an earlier
 //! version wrote has whole scores, which mean the same.
 //!
-//! The bookkeeping's scripts get all of them in this order, and then the pattern's own.
+//! The bookkeeping's scripts get all of them but `schedules` in this order, and then the
+//! pattern's own.
 
 use crate::KeyPrefix;
 
@@ -43,6 +46,7 @@ pub struct BookkeepingKeys {
     pub totals: String,
     pub paused: String,
     pub wake: String,
+    pub schedules: String,
 }
 
 impl BookkeepingKeys {
@@ -61,10 +65,11 @@ impl BookkeepingKeys {
             totals: prefix.part("totals"),
             paused: prefix.part("paused"),
             wake: prefix.part("wake"),
+            schedules: prefix.part("schedules"),
         }
     }
 
-    /// All twelve names, in the order in which scripts receive them.
+    /// The twelve names that all of the bookkeeping's scripts receive, in this order.
     pub fn all(&self) -> [&str; 12] {
         [
             &self.later,

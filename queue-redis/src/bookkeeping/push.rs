@@ -14,7 +14,7 @@ use relq_core::{
 
 use super::Bookkeeping;
 use crate::{
-    Reply, code_of,
+    Call, Reply, code_of,
     entry::{self, millis},
     error::unreadable,
     timed_id,
@@ -113,34 +113,18 @@ impl Bookkeeping {
             .call(&self.scripts.push)
             .arg(token.map_or("", PushToken::as_str))
             .arg(millis(DEDUPLICATION_WINDOW));
-        for (job, id) in jobs.iter().zip(&ids) {
-            let key = job.unique.as_ref().map_or("", |unique| unique.key.as_str());
-            let reschedules = job
-                .unique
-                .as_ref()
-                .is_some_and(|unique| unique.on_duplicate == OnDuplicate::Reschedule);
-            // An expiry of zero is sent as 1 ms, because 0 means no expiry in the
-            // script.
-            let expires_in = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
-            call.push_arg(id.as_str());
-            call.push_arg(entry::encode(job, id, now));
-            call.push_arg(millis(job.delay));
-            call.push_arg(expires_in);
-            call.push_arg(job.priority.level());
-            call.push_arg(key);
-            call.push_arg(if reschedules { "reschedule" } else { "keep" });
-            call.push_arg(u8::from(job.id.is_some()));
-        }
+        add_jobs(&mut call, jobs, &ids, now);
         let answer = call.run(&self.conn, Operation::Push).await;
         let duplicates = answer.map_err(token_of_another_call)?.list()?;
-        self.pushed(ids, duplicates)
+        self.pushed(Operation::Push, ids, duplicates)
     }
 
     /// Reads the result for each job from the reply of the push script. The reply has
     /// three values for each duplicate: its position, the kind, and the id of the
     /// existing job.
-    fn pushed(
+    pub(super) fn pushed(
         &self,
+        operation: Operation,
         ids: Vec<JobId>,
         duplicates: Vec<Reply>,
     ) -> Result<Vec<Pushed>, Error> {
@@ -151,18 +135,49 @@ impl Bookkeeping {
         {
             let at = usize::try_from(at.count()?).unwrap_or(usize::MAX);
             if let Some(answer) = pushed.get_mut(at) {
-                *answer = self.duplicate(by, existing)?;
+                *answer = self.duplicate(operation, by, existing)?;
             }
         }
         Ok(pushed)
     }
 
-    fn duplicate(&self, by: Reply, existing: Reply) -> Result<Pushed, Error> {
+    fn duplicate(
+        &self,
+        operation: Operation,
+        by: Reply,
+        existing: Reply,
+    ) -> Result<Pushed, Error> {
         let by =
             if by.text()? == "id" { DuplicateOf::Id } else { DuplicateOf::UniqueKey };
         let existing = JobId::new(existing.text()?)
-            .map_err(|error| unreadable(self.conn.at(Operation::Push), error))?;
+            .map_err(|error| unreadable(self.conn.at(operation), error))?;
         Ok(Pushed::Duplicate { existing, by })
+    }
+}
+
+/// Adds the fields of each job to a call of a script that pushes: see `pushing.lua`.
+pub(super) fn add_jobs(
+    call: &mut Call<'_>,
+    jobs: &[NewJob],
+    ids: &[JobId],
+    now: Option<Timestamp>,
+) {
+    for (job, id) in jobs.iter().zip(ids) {
+        let key = job.unique.as_ref().map_or("", |unique| unique.key.as_str());
+        let reschedules = job
+            .unique
+            .as_ref()
+            .is_some_and(|unique| unique.on_duplicate == OnDuplicate::Reschedule);
+        // An expiry of zero is sent as 1 ms, because 0 means no expiry in the script.
+        let expires_in = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
+        call.push_arg(id.as_str());
+        call.push_arg(entry::encode(job, id, now));
+        call.push_arg(millis(job.delay));
+        call.push_arg(expires_in);
+        call.push_arg(job.priority.level());
+        call.push_arg(key);
+        call.push_arg(if reschedules { "reschedule" } else { "keep" });
+        call.push_arg(u8::from(job.id.is_some()));
     }
 }
 

@@ -69,6 +69,17 @@ impl Bookkeeping {
         self.scan_matching(Operation::Audit, scanned, key, "*")
     }
 
+    /// Prepares to read all of a hash or a sorted set page by page, for an operation.
+    /// Sends nothing.
+    pub(super) fn scan_pages_for<'a>(
+        &'a self,
+        operation: Operation,
+        scanned: Scanned,
+        key: &'a str,
+    ) -> ScanPages<'a> {
+        self.scan_matching(operation, scanned, key, "*")
+    }
+
     /// Prepares to read the fields or members whose names match a glob pattern, page by
     /// page. Sends nothing.
     fn scan_matching<'a>(

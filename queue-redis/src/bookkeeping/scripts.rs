@@ -6,7 +6,8 @@ crate::scripts! {
     /// The bookkeeping's scripts, built for one pattern. A backend has one instance for
     /// all its queues.
     pub struct BookkeepingScripts in "../../lua/bookkeeping/";
-    cancel, extend, fail, forget, give_back, promote, purge_dead, push, redrive, resume,
+    cancel, extend, fail, forget, give_back, promote, purge_dead, push, push_tick,
+    put_schedule, redrive, resume,
 }
 
 /// Defines the scripts of a pattern from a folder, whose path is relative to the
@@ -53,5 +54,6 @@ pub fn library(pattern: impl IntoIterator<Item = LibraryFile>) -> Vec<LibraryFil
         vec![file("entry", entry::LUA), file("side_records", side_records)];
     library.extend(pattern);
     library.push(file("moves", moves));
+    library.push(file("pushing", include_str!("../../lua/bookkeeping/pushing.lua")));
     library
 }

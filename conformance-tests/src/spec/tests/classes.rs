@@ -1,6 +1,6 @@
 //! Tests that the reference model checks exactly what each class promises, and no more.
 
-use std::num::NonZeroU32;
+use std::{borrow::Cow, num::NonZeroU32};
 
 use relq_core::{
     Delivery, JobId, NewJob, Priority, Receipt, Stats,
@@ -324,7 +324,7 @@ fn a_claim_prolongs_nothing() {
 /// Makes a model of a backend whose waiting claims the server serves, with one job.
 fn with_waiting(scope: LeaseScope) -> Runner {
     Runner::with(&["a"], |can| {
-        can.supported = &[Capability::BlockingWait];
+        can.supported = Cow::Borrowed(&[Capability::BlockingWait]);
         can.lease_scope = scope;
     })
 }

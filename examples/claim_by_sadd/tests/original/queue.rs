@@ -18,6 +18,7 @@
 //! its own.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt, io,
     num::NonZeroU32,
@@ -44,7 +45,7 @@ const LIST: &str = "Q";
 
 static CAPABILITIES: Capabilities = Capabilities {
     backend: BACKEND,
-    supported: &[],
+    supported: Cow::Borrowed(&[]),
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: Duration::from_secs(1),
     order: Order::Unordered,

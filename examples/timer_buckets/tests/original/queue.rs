@@ -16,6 +16,7 @@
 //! scenes have three seconds.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt, io,
     num::NonZeroU32,
@@ -48,7 +49,7 @@ const SCENE: i64 = 99;
 
 static CAPABILITIES: Capabilities = Capabilities {
     backend: BACKEND,
-    supported: &[],
+    supported: Cow::Borrowed(&[]),
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: Duration::from_secs(1),
     order: Order::Unordered,

@@ -1,0 +1,77 @@
+//! The schedules of a queue in memory (R28).
+
+use async_trait::async_trait;
+use relq_core::{
+    Bytes, Error, JobId, NewJob,
+    environment::Timestamp,
+    schedule::{
+        Schedule, ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked,
+    },
+};
+
+use crate::{
+    queue::{CAPABILITIES, MemoryQueue},
+    state::State,
+};
+
+#[async_trait]
+impl ScheduleQueue for MemoryQueue {
+    async fn put_schedule(
+        &self,
+        name: &ScheduleName,
+        definition: &[u8],
+    ) -> Result<ScheduleStored, Error> {
+        CAPABILITIES.check_schedule(definition)?;
+        let definition = Bytes::copy_from_slice(definition);
+        Ok(self.step(|state, now| {
+            let found = state.schedules.get(name);
+            if found.is_some_and(|found| found.definition == definition) {
+                return ScheduleStored::Unchanged;
+            }
+            let new = Schedule::new(name.clone(), definition, now);
+            match state.schedules.insert(name.clone(), new) {
+                Some(_) => ScheduleStored::Replaced,
+                None => ScheduleStored::Created,
+            }
+        }))
+    }
+
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool, Error> {
+        Ok(self.step(|state, _| state.schedules.remove(name).is_some()))
+    }
+
+    async fn schedules(&self) -> Result<Schedules, Error> {
+        Ok(self.step(|state, now| {
+            Schedules::new(now, state.schedules.values().cloned().collect())
+        }))
+    }
+
+    async fn push_tick(&self, tick: &Tick, job: NewJob) -> Result<Ticked, Error> {
+        CAPABILITIES.check_tick(&job)?;
+        let id = job.id.clone().unwrap_or_else(|| self.new_id());
+        Ok(self.step(|state, now| state.push_tick(tick, (id, job), now)))
+    }
+}
+
+impl State {
+    fn push_tick(
+        &mut self,
+        tick: &Tick,
+        job: (JobId, NewJob),
+        now: Timestamp,
+    ) -> Ticked {
+        let found = self.schedules.get_mut(&tick.name);
+        let Some(schedule) = found.filter(|it| it.definition == tick.definition) else {
+            return Ticked::Changed;
+        };
+        if tick.at <= schedule.last_tick {
+            return Ticked::NotLater;
+        }
+        if tick.at > now {
+            return Ticked::NotDue(tick.at.since(now));
+        }
+        schedule.last_tick = tick.at;
+        let pushed = self.push([job], None, now).pop();
+        Ticked::Pushed(pushed.expect("a result for each job"))
+    }
+}

@@ -1,0 +1,146 @@
+-- Storing new jobs, for the scripts that push. Needs all other library files.
+--
+-- Such a script has eight arguments for each job: id, entry, delay (ms), expiry (ms from
+-- now, 0 for none), priority, unique key or empty, 'keep' or 'reschedule', '1' if the
+-- client made the id else '0'.
+local PUSH_FIELDS = 8
+
+-- Fails before the first write if a key that a push writes has another type.
+local function check_push(keys)
+  check_ready(keys)
+  redis.call('LLEN', keys.wake)
+  for _, key in ipairs({keys.later, keys.ids, keys.calls}) do redis.call('ZCARD', key) end
+  for _, key in ipairs({keys.unique, keys.answers, keys.jobs}) do redis.call('HLEN', key) end
+end
+
+-- A push stores all of its jobs in one step (R5). One command for each key reads the side
+-- records of all jobs, and one command writes them: a command for each job takes longer.
+
+-- Returns a table with the value that the command returns for each member.
+local function read_all(command, key, members)
+  local found = {}
+  if #members == 0 then return found end
+  for i, value in ipairs(redis.call(command, key, unpack(members))) do
+    found[members[i]] = value
+  end
+  return found
+end
+
+local function write_all(command, key, values)
+  if #values > 0 then redis.call(command, key, unpack(values)) end
+end
+
+local function add_pair(list, first, second)
+  local length = #list
+  list[length + 1], list[length + 2] = first, second
+end
+
+-- Begins a push of the jobs from ARGV[first] on. `chosen` has the ids that clients chose;
+-- `ids`, `unique`, `kept` and `due` have pairs of values for the commands, and `plain` the
+-- entries to append, all not written yet. `is_kept` has the ids of all jobs that this push
+-- schedules.
+local function begin_push(keys, first, now_ms)
+  local chosen, unique_keys = {}, {}
+  for at = first, #ARGV, PUSH_FIELDS do
+    if ARGV[at + 7] == '1' then chosen[#chosen + 1] = ARGV[at] end
+    if ARGV[at + 5] ~= '' then unique_keys[#unique_keys + 1] = ARGV[at + 5] end
+  end
+  return {
+    now_ms = now_ms, chosen = chosen,
+    forget_ids_at = read_all('ZMSCORE', keys.ids, chosen),
+    is_ready = ready_among(keys, chosen),
+    holders = read_all('HMGET', keys.unique, unique_keys),
+    has_kept = redis.call('HLEN', keys.jobs) > 0,
+    ids = {}, unique = {}, kept = {}, due = {}, plain = {}, duplicates = {}, is_kept = {},
+  }
+end
+
+local function write_side_records(keys, new)
+  write_all('HSET', keys.jobs, new.kept)
+  write_all('ZADD', keys.later, new.due)
+  write_all('ZADD', keys.ids, new.ids)
+  write_all('HSET', keys.unique, new.unique)
+  new.ids, new.unique, new.kept, new.due = {}, {}, {}, {}
+end
+
+local function set_due_time(keys, new, id, delay_ms)
+  local now_ms = new.now_ms
+  -- The holder may be a job of this call.
+  write_side_records(keys, new)
+  if not redis.call('ZSCORE', keys.later, id) then return end
+  redis.call('ZADD', keys.later, behind_equals(keys.later, now_ms + delay_ms), id)
+  notify(keys)
+end
+
+-- Returns 'id' or 'unique' and the id of the job of which this one is a duplicate, or nil.
+local function existing_job(keys, new, job)
+  local now_ms, is_kept = new.now_ms, new.is_kept
+  if job.is_indexed then
+    local forget_at = new.forget_ids_at[job.id]
+    if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end
+    if new.is_ready[job.id] then return 'id', job.id end
+  end
+  -- This also applies to an id that relq generated, because a client may have chosen
+  -- the same one. After this check the id is free.
+  if is_kept[job.id] or new.has_kept and redis.call('HEXISTS', keys.jobs, job.id) == 1 then
+    return 'id', job.id
+  end
+  local holder = job.unique_key ~= '' and id_of_holder(new.holders[job.unique_key], now_ms)
+  if not holder then return nil end
+  if job.on_duplicate == 'reschedule' then set_due_time(keys, new, holder, job.delay_ms) end
+  return 'unique', holder
+end
+
+local function add_new_job(keys, new, job, entry)
+  local now_ms = new.now_ms
+  local expires_at = 0
+  if job.expires_in_ms > 0 then
+    expires_at = math.ceil(now_ms + job.expires_in_ms)
+    entry = with_expiry(entry, job.id, expires_at)
+  end
+  if job.is_indexed then
+    add_pair(new.ids, '+inf', job.id)
+    new.forget_ids_at[job.id] = math.huge
+  end
+  if job.unique_key ~= '' then
+    local holder = unique_holder(job.id, expires_at)
+    new.holders[job.unique_key] = holder
+    add_pair(new.unique, job.unique_key, holder)
+  end
+  if job.delay_ms > 0 then
+    new.is_kept[job.id] = true
+    add_pair(new.kept, job.id, entry)
+    add_pair(new.due, due_score(keys, now_ms + job.delay_ms), job.id)
+  elseif job.priority == NORMAL then
+    new.plain[#new.plain + 1] = entry
+  else
+    -- A pattern with priorities needs no side record here, and may store the entry in
+    -- `jobs`.
+    make_ready(keys, job, entry, 'back')
+    new.has_kept = true
+  end
+end
+
+-- Stores the jobs from ARGV[first] on. Returns three values for each duplicate, {position
+-- from 0, 'id' or 'unique', id of the job that exists, ...}, and how many ids clients chose.
+local function push_jobs(keys, first, now_ms)
+  local new = begin_push(keys, first, now_ms)
+  for at = first, #ARGV, PUSH_FIELDS do
+    local job = {
+      id = ARGV[at], delay_ms = tonumber(ARGV[at + 2]), expires_in_ms = tonumber(ARGV[at + 3]),
+      priority = tonumber(ARGV[at + 4]), unique_key = ARGV[at + 5],
+      on_duplicate = ARGV[at + 6], is_indexed = ARGV[at + 7] == '1',
+      has_free_id = true,
+    }
+    local by, existing = existing_job(keys, new, job)
+    if by then
+      new.duplicates[#new.duplicates + 1] = (at - first) / PUSH_FIELDS
+      add_pair(new.duplicates, by, existing)
+    else
+      add_new_job(keys, new, job, ARGV[at + 1])
+    end
+  end
+  write_side_records(keys, new)
+  if #new.plain > 0 then append(keys, new.plain) end
+  return new.duplicates, #new.chosen
+end
