@@ -68,6 +68,10 @@
 //!   their calls in the random sequences, and every step of these calls. The job that a
 //!   completion pushes shows that each batch completed once. `conformance soak-batches`
 //!   kills workers and the server while two batches of unequal size and priority run.
+//! - **Schedules**, for a backend that supports them: the cases of the topic `schedules`,
+//!   their calls in the random sequences, every step of these calls, and every order of
+//!   the commands of two schedulers. A tick and its job are stored together or not at
+//!   all, and no tick pushes its job twice.
 //! - **Real time** (the module `bare` of a backend's tests): some cases run again on a
 //!   server without a proxy.
 //!

@@ -32,6 +32,8 @@ mod overrides;
 mod races;
 #[path = "mutants/refused.rs"]
 mod refused;
+#[path = "mutants/schedules.rs"]
+mod schedules;
 #[path = "mutants/stream.rs"]
 mod stream;
 #[path = "mutants/table.rs"]

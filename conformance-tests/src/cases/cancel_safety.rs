@@ -16,7 +16,7 @@ use crate::{
 
 /// Returns the delays after which a case drops a call. They range from the call's first
 /// poll until well after its reply.
-fn moments() -> impl Iterator<Item = Duration> {
+pub(super) fn moments() -> impl Iterator<Item = Duration> {
     (0..60).map(|step| Duration::from_micros(step * 25))
 }
 

@@ -5,7 +5,9 @@ use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
     ClaimRequest, Error, JobId, NewJob, Queue,
+    environment::Timestamp,
     operator::{JobState, PeekRequest, Selection},
+    schedule::{ScheduleName, ScheduleQueue, Tick},
 };
 
 use crate::{
@@ -342,11 +344,14 @@ async fn look(queue: &dyn Queue) {
     if let Some(batches) = queue.batch_queue() {
         batches.list_batches(None, many(10)).await.expect("answered");
     }
+    if let Some(scheduler) = queue.schedule_queue() {
+        scheduler.schedules().await.expect("answered");
+    }
 }
 
 /// The number of kinds of writing calls. The function [`write`] makes the one with a
 /// given number.
-const WRITES: usize = 10;
+const WRITES: usize = 13;
 
 /// Makes one of the calls that write, chosen by `number`, which is less than [`WRITES`].
 /// Returns the error if the call is refused.
@@ -362,10 +367,31 @@ async fn write(actor: &Actor, number: usize) -> Result<(), Error> {
         6 => actor.resume().await,
         7 => actor.redrive(&Selection::All).await.map(drop),
         8 => actor.purge().await.map(drop),
-        _ => {
+        9 => {
             let nobody = JobId::new("nobody").expect("the id is valid");
             actor.cancel(&nobody).await.map(drop)
         }
+        number => match actor.schedule_queue() {
+            Some(scheduler) => write_schedule(scheduler, number).await,
+            None => actor.push(&[NewJob::new("written")], None).await.map(drop),
+        },
+    }
+}
+
+/// Makes one of the calls that change schedules.
+async fn write_schedule(
+    scheduler: &dyn ScheduleQueue,
+    number: usize,
+) -> Result<(), Error> {
+    let name = ScheduleName::new("written").expect("the name is valid");
+    match number {
+        10 => scheduler.put_schedule(&name, b"hourly").await.map(drop),
+        11 => {
+            let at = Timestamp::from_unix_ms(1);
+            let tick = Tick { name, definition: "hourly".into(), at };
+            scheduler.push_tick(&tick, NewJob::new("written")).await.map(drop)
+        }
+        _ => scheduler.remove_schedule(&name).await.map(drop),
     }
 }
 

@@ -223,6 +223,30 @@ pub(super) const SCENES: &[SceneText] = &[
         needs: &[Capability::Batches],
     },
     SceneText {
+        name: "two_schedulers_at_one_tick",
+        lines: "p put 1 d1; - advance 3 | \
+                p tick 1 d1 s5 j | \
+                o tick 1 d1 s5 j; o tick 1 d1 s4 j | \
+                a claim 2 l0; a settle 0D",
+        needs: &[Capability::Schedules],
+    },
+    SceneText {
+        name: "a_tick_against_a_replacement",
+        lines: "p put 1 d1; - advance 3 | \
+                p tick 1 d1 s5 j | \
+                o put 1 d2; o tick 1 d2 s6 j | \
+                - advance 2",
+        needs: &[Capability::Schedules],
+    },
+    SceneText {
+        name: "a_tick_against_a_removal",
+        lines: "p put 1 d1; - advance 3 | \
+                p tick 1 d1 s5 j | \
+                o remove-schedule 1; o put 1 d1 | \
+                r tick 1 d1 s4 jk1",
+        needs: &[Capability::Schedules],
+    },
+    SceneText {
         name: "two_workers_share_two_jobs",
         lines: "p push j,j | \
                 a claim 1 l0; a settle 0D | \
@@ -291,9 +315,12 @@ impl Scene {
             }
         }
         let mut scene = Self { name: name.to_owned(), setup, programs, needs: &[] };
-        if !scene.batches().is_empty() {
-            scene.needs = &[Capability::Batches];
-        }
+        scene.needs = match (scene.batches().is_empty(), scene.has_schedules()) {
+            (true, false) => &[],
+            (true, true) => &[Capability::Schedules],
+            (false, false) => &[Capability::Batches],
+            (false, true) => &[Capability::Batches, Capability::Schedules],
+        };
         Ok(scene)
     }
 
@@ -306,6 +333,20 @@ impl Scene {
     pub(super) fn waiters(&self) -> impl Iterator<Item = Who> {
         let waiters = self.programs.iter().filter(|(_, calls)| calls.iter().any(waits));
         waiters.map(|(who, _)| *who)
+    }
+
+    /// Whether the scene has calls on schedules.
+    fn has_schedules(&self) -> bool {
+        let mut calls = self.programs.values().flatten().chain(&self.setup);
+        calls.any(|one| {
+            matches!(
+                one.act,
+                Act::PutSchedule { .. }
+                    | Act::RemoveSchedule { .. }
+                    | Act::Tick { .. }
+                    | Act::ListSchedules
+            )
+        })
     }
 
     /// The numbers of the batches that the scene creates.

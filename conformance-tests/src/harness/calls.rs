@@ -6,6 +6,7 @@ use relq_core::{
     Delivery, Disposition, Error, JobId, NewJob, Settlement,
     batch::{BatchId, BatchQueue, Change, NewBatch},
     operator::{JobState, PeekRequest, Selection},
+    schedule::{ScheduleName, ScheduleQueue, Tick},
 };
 
 use super::{actor::Actor, checks::dead, times::HELD};
@@ -19,11 +20,13 @@ pub(crate) struct Known {
     held: Delivery,
     ready: JobId,
     batch: BatchId,
+    tick: Option<Tick>,
 }
 
 impl Known {
-    /// Stores what the calls need: a job that `actor` holds, a dead job, a ready job,
-    /// and, if the backend has batches, an open batch with one piece.
+    /// Stores what the calls need: a job that `actor` holds, a dead job, a ready job, if
+    /// the backend has batches, an open batch with one piece, and if it has schedules,
+    /// one that was stored a moment ago.
     pub(crate) async fn prepare(actor: &Actor) -> Self {
         actor.store(["held", "buried"]).await;
         let mut taken = actor.take(2).await;
@@ -35,12 +38,27 @@ impl Known {
             batches.create(&NewBatch::new(batch.clone())).await.expect("answered");
             batches.add(&batch, &["piece".into()], None).await.expect("answered");
         }
-        Self { held: held.expect("two jobs"), ready, batch }
+        let tick = match actor.schedule_queue() {
+            Some(scheduler) => Some(scheduled(scheduler).await),
+            None => None,
+        };
+        Self { held: held.expect("two jobs"), ready, batch, tick }
     }
 
     fn done(&self) -> [Settlement; 1] {
         [Settlement::new(self.held.receipt.clone(), Disposition::Done)]
     }
+}
+
+/// Stores a schedule, and returns its next tick, which is due in a millisecond.
+async fn scheduled(scheduler: &dyn ScheduleQueue) -> Tick {
+    let name = ScheduleName::new("known").expect("a valid name");
+    scheduler.remove_schedule(&name).await.expect("answered");
+    scheduler.put_schedule(&name, b"definition").await.expect("answered");
+    let found = scheduler.schedules().await.expect("answered");
+    let stored = found.schedules.iter().find(|schedule| schedule.name == name);
+    let stored = stored.expect("it was stored");
+    Tick::of(stored, stored.last_tick.plus(Duration::from_millis(1)))
 }
 
 /// Returns one future for each call of the queue traits, with the name of the call. The
@@ -54,6 +72,9 @@ pub(crate) fn calls<'a>(
     calls.extend(of_operators(actor, known));
     if let Some(batches) = actor.batch_queue() {
         calls.extend(of_batches(batches, &known.batch));
+    }
+    if let (Some(scheduler), Some(tick)) = (actor.schedule_queue(), &known.tick) {
+        calls.extend(of_schedulers(scheduler, tick));
     }
     calls
 }
@@ -128,5 +149,17 @@ fn of_batches<'a>(
         ("wait_batch", call(batches.wait_batch(open, Duration::ZERO))),
         ("seal", call(batches.seal(open))),
         ("cancel_batch", call(batches.cancel_batch(open))),
+    ]
+}
+
+fn of_schedulers<'a>(
+    scheduler: &'a dyn ScheduleQueue,
+    tick: &'a Tick,
+) -> Vec<(&'static str, Call<'a>)> {
+    vec![
+        ("push_tick", call(scheduler.push_tick(tick, "ticked".into()))),
+        ("schedules", call(scheduler.schedules())),
+        ("put_schedule", call(scheduler.put_schedule(&tick.name, b"another"))),
+        ("remove_schedule", call(scheduler.remove_schedule(&tick.name))),
     ]
 }

@@ -10,6 +10,7 @@ use relq_core::{
     capabilities::Capabilities,
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
 use super::call_log::CallLog;
@@ -100,6 +101,10 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for LoggedQueue<Q> {
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         self.queue.batch_queue().map(|_| self as &dyn BatchQueue)
+    }
+
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        self.queue.schedule_queue().map(|_| self as &dyn ScheduleQueue)
     }
 }
 
@@ -210,6 +215,40 @@ impl<Q: ReliableQueue + ?Sized> BatchQueue for LoggedQueue<Q> {
     ) -> Result<Option<BatchStatus>, Error> {
         let what = format!("waits up to {timeout:?} for batch {batch}");
         self.note(what, self.batches().wait_batch(batch, timeout)).await
+    }
+}
+
+impl<Q: ReliableQueue + ?Sized> LoggedQueue<Q> {
+    fn scheduler(&self) -> &dyn ScheduleQueue {
+        let scheduler = self.queue.schedule_queue();
+        scheduler.expect("the queue has schedules, since it was asked")
+    }
+}
+
+#[async_trait]
+impl<Q: ReliableQueue + ?Sized> ScheduleQueue for LoggedQueue<Q> {
+    async fn put_schedule(
+        &self,
+        name: &ScheduleName,
+        definition: &[u8],
+    ) -> Result<ScheduleStored, Error> {
+        let what = format!("stores schedule {name} of {} bytes", definition.len());
+        self.note(what, self.scheduler().put_schedule(name, definition)).await
+    }
+
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool, Error> {
+        let what = format!("removes schedule {name}");
+        self.note(what, self.scheduler().remove_schedule(name)).await
+    }
+
+    async fn schedules(&self) -> Result<Schedules, Error> {
+        self.note("lists the schedules".to_owned(), self.scheduler().schedules()).await
+    }
+
+    async fn push_tick(&self, tick: &Tick, job: NewJob) -> Result<Ticked, Error> {
+        let jobs = pushed(std::slice::from_ref(&job));
+        let what = format!("pushes {jobs} at {:?} of schedule {}", tick.at, tick.name);
+        self.note(what, self.scheduler().push_tick(tick, job)).await
     }
 }
 

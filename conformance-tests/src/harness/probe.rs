@@ -76,7 +76,8 @@ pub(crate) async fn instead(store: &Store, need: Need) {
         Need::Option(Capability::Priority) if is_by_part(store).await => {
             comes_once(store).await;
         }
-        Need::Option(Capability::Batches) => has_none(store).await,
+        Need::Option(Capability::Batches) => has_no_batches(store).await,
+        Need::Option(Capability::Schedules) => has_no_schedules(store).await,
         Need::Option(Capability::ReadyAge) => tells_no_age(store).await,
         _ => is_refused(store, need).await,
     }
@@ -112,10 +113,17 @@ async fn comes_once(store: &Store) {
 }
 
 /// If the backend does not support batches, `batch_queue` returns `None`.
-async fn has_none(store: &Store) {
+async fn has_no_batches(store: &Store) {
     let actor = store.actor("prober").await;
 
     assert!(actor.batch_queue().is_none(), "batches that are not supported");
+}
+
+/// If the backend does not support schedules, `schedule_queue` returns `None`.
+async fn has_no_schedules(store: &Store) {
+    let actor = store.actor("prober").await;
+
+    assert!(actor.schedule_queue().is_none(), "schedules that are not supported");
 }
 
 /// R27: a backend that does not know the age of the oldest ready job tells none.

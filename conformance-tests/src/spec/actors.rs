@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 use relq_core::{
     Error, Queue, QueueName,
     capabilities::Capabilities,
-    environment::{Clock, Environment},
+    environment::{Clock, Environment, Timestamp},
     error::Effect,
 };
 use tempfile::TempDir;
@@ -176,10 +176,15 @@ impl Actors {
     }
 
     /// The milliseconds from the clock's start to the time `at`.
-    pub(crate) fn since_start(&self, at: relq_core::environment::Timestamp) -> u64 {
+    pub(crate) fn since_start(&self, at: Timestamp) -> u64 {
         let elapsed = i64::try_from(self.clock.elapsed().as_millis());
         let start = self.clock.now().unix_ms() - elapsed.unwrap_or(i64::MAX);
         at.unix_ms().saturating_sub(start).unsigned_abs()
+    }
+
+    /// The time so many milliseconds after the clock's start.
+    pub(crate) fn time_at(&self, since_start: u64) -> Timestamp {
+        VirtualClock::new().now().plus(Duration::from_millis(since_start))
     }
 
     /// Lets an actor make one call, while the given fault hits one of its steps.

@@ -6,14 +6,16 @@ use relq_core::{
     ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, Queue, Receipt,
     Settlement, WorkerId,
     batch::{Added, BatchQueue, Change},
+    environment::Timestamp,
     operator::{PeekRequest, Selection},
     outcome::Pushed,
+    schedule::{ScheduleQueue, Tick, Ticked},
 };
 
 use super::{
     class::Class,
     draft,
-    operation::{Act, BatchWord, DraftSettlement, Operation, Who},
+    operation::{Act, BatchWord, DraftSettlement, Operation, TickTime, Who},
     reference::Reference,
     tape::{Reply, WORKERS, returned},
 };
@@ -32,7 +34,7 @@ pub(crate) struct Pushes {
 }
 
 impl Pushes {
-    /// Keeps the ids of the jobs that a push stored.
+    /// Keeps the ids of the jobs that a push or a tick stored.
     pub(crate) fn remember(&mut self, replies: &[Reply]) {
         let id = |one: &Pushed| match one {
             Pushed::Stored(id) => Some(id.clone()),
@@ -43,6 +45,9 @@ impl Pushes {
                 reply
             {
                 self.ids.extend(pushed.iter().map(id));
+            }
+            if let Reply::Ticked(Ok(Ticked::Pushed(pushed))) = reply {
+                self.ids.push(id(pushed));
             }
         }
     }
@@ -56,6 +61,8 @@ pub(crate) struct Caller {
     who: Option<Who>,
     /// The receipts of all its claims, the newest last.
     pub(crate) receipts: Vec<Receipt>,
+    /// When the scene began, by the store's clock. The ticks of schedules count from it.
+    pub(crate) scene_began: Timestamp,
 }
 
 impl Caller {
@@ -67,7 +74,8 @@ impl Caller {
     /// An actor that claims under that worker id.
     pub(crate) fn of_worker(worker: WorkerId, queue: Arc<dyn Queue>) -> Self {
         let class = Class::of(queue.capabilities());
-        Self { queue, class, worker, who: None, receipts: Vec::new() }
+        let scene_began = Timestamp::from_unix_ms(0);
+        Self { queue, class, worker, who: None, receipts: Vec::new(), scene_began }
     }
 
     /// Makes the calls of an operation. `payloads` jobs come before its own.
@@ -171,6 +179,10 @@ impl Caller {
                 let listed = batches(&*queue).list_batches(None, count(PAGE)).await;
                 Reply::Listed(returned(listed))
             }
+            Act::PutSchedule { .. }
+            | Act::RemoveSchedule { .. }
+            | Act::Tick { .. }
+            | Act::ListSchedules => self.schedule(act, payloads).await,
             other => panic!("no actor makes the call `{other}`"),
         }]
     }
@@ -200,6 +212,38 @@ impl Caller {
                 batches.alter(&id, &change).await
             }
         }))
+    }
+
+    /// Makes a call on schedules.
+    async fn schedule(&self, act: &Act, payloads: usize) -> Reply {
+        let scheduler = scheduler(&*self.queue);
+        match act {
+            Act::PutSchedule { schedule, definition } => {
+                let name = draft::schedule(*schedule);
+                let text = draft::definition(*definition);
+                Reply::ScheduleStored(returned(
+                    scheduler.put_schedule(&name, &text).await,
+                ))
+            }
+            Act::RemoveSchedule { schedule } => {
+                let name = draft::schedule(*schedule);
+                Reply::ScheduleRemoved(returned(scheduler.remove_schedule(&name).await))
+            }
+            Act::Tick { schedule, definition, at: TickTime::Since(seconds), job } => {
+                let at = Duration::from_secs(u64::from(*seconds));
+                let tick = Tick {
+                    name: draft::schedule(*schedule),
+                    definition: draft::definition(*definition),
+                    at: self.scene_began.plus(at),
+                };
+                let job = draft::job(job, format!("job {}", payloads + 1), &self.class);
+                Reply::Ticked(returned(scheduler.push_tick(&tick, job).await))
+            }
+            Act::ListSchedules => {
+                Reply::Schedules(returned(scheduler.schedules().await))
+            }
+            other => panic!("no actor of a scene makes the call `{other}`"),
+        }
     }
 
     fn hold(&mut self, deliveries: &[Delivery]) {
@@ -232,6 +276,10 @@ fn token_of(number: u8) -> Option<PushToken> {
 
 fn batches(queue: &dyn Queue) -> &dyn BatchQueue {
     queue.batch_queue().expect("only a backend with batches gets calls on them")
+}
+
+fn scheduler(queue: &dyn Queue) -> &dyn ScheduleQueue {
+    queue.schedule_queue().expect("only a backend with schedules gets calls on them")
 }
 
 fn recent(pushes: &Pushes, back: u8) -> Option<JobId> {

@@ -120,6 +120,11 @@ impl Class {
         self.can.supports(Capability::Batches)
     }
 
+    /// Whether the backend has schedules.
+    pub(crate) fn has_schedules(&self) -> bool {
+        self.can.supports(Capability::Schedules)
+    }
+
     pub(crate) fn most_urgent(&self) -> Priority {
         *self.can.priorities.end()
     }

@@ -5,9 +5,11 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use relq_core::{
     Disposition, JobId, NewJob, QueueName,
     batch::{BatchPriority, NewBatch, OnComplete},
+    schedule::ScheduleName,
     unique::{OnDuplicate, UniqueKey},
 };
 
@@ -171,6 +173,15 @@ pub(crate) fn new_batch(number: u8, draft: BatchDraft, last: NewJob) -> NewBatch
 /// The queue to which some batches push their completion jobs.
 pub(crate) fn elsewhere() -> QueueName {
     QueueName::new("elsewhere").expect("a valid name")
+}
+
+pub(crate) fn schedule(number: u8) -> ScheduleName {
+    ScheduleName::new(format!("schedule-{number}")).expect("a valid name")
+}
+
+/// The definition of a schedule.
+pub(crate) fn definition(number: u8) -> Bytes {
+    format!("definition {number}").into()
 }
 
 fn key(number: u8) -> UniqueKey {

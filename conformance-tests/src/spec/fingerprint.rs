@@ -13,6 +13,7 @@ use super::{
     ready_order::{LAST, ReadyPosition},
     reference::{Job, Reference},
     runner::Runner,
+    scheduling::PossibleSchedule,
 };
 
 impl Runner {
@@ -31,7 +32,9 @@ impl Runner {
             .collect();
         let Reference { now, jobs, observed: leases, calls, batches, .. } = &reference;
         let Reference { paused, links, started, .. } = &reference;
+        let Reference { schedules, lost_ticks, .. } = &reference;
         let of_reference = (now, jobs, leases, calls, batches, paused, links, started);
+        let of_reference = (of_reference, schedules, lost_ticks);
         format!("{of_reference:?} {observed:?} {:?} {:?}", self.runs, self.late)
     }
 }
@@ -49,11 +52,15 @@ fn rank(numbers: Vec<&mut u32>) {
 impl Reference {
     /// All numbers of operations that the model keeps.
     fn operations(&mut self) -> Vec<&mut u32> {
-        let Self { jobs, calls, batches, .. } = self;
+        let Self { jobs, calls, batches, schedules, lost_ticks, .. } = self;
         let of_jobs = jobs.iter_mut().flat_map(Job::operations);
         let of_calls = calls.values_mut().map(|call| &mut call.call);
         let of_batches = batches.values_mut().map(|batch| &mut batch.born);
-        of_jobs.chain(of_calls).chain(of_batches).collect()
+        let of_schedules = schedules.values_mut().flatten();
+        let of_schedules = of_schedules.flat_map(PossibleSchedule::operations);
+        let of_ticks = lost_ticks.iter_mut().map(|lost| &mut lost.call);
+        let of_ticks = of_schedules.chain(of_ticks);
+        of_jobs.chain(of_calls).chain(of_batches).chain(of_ticks).collect()
     }
 
     /// Sorts the receipts by their content. Returns the new index of each receipt.

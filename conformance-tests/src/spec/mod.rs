@@ -26,6 +26,11 @@
 //! the states of its pieces when it completes, and reads every status after each
 //! operation (`batching.rs`, `batch_checks.rs`).
 //!
+//! **Schedules.** Where a backend has schedules, sequences also store, replace and remove
+//! them and push their ticks. The reference keeps the possible states of each schedule,
+//! and reads all of them after each operation (`scheduling.rs`). The job of a tick whose
+//! reply was lost is stored if and only if the tick is recorded.
+//!
 //! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
 //! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`
 //! are error replies of the server. An embedded store has no proxy and runs without
@@ -68,12 +73,13 @@ mod operating;
 pub(crate) mod operation;
 mod pinned;
 mod possible_state;
-mod pushing;
+pub(crate) mod pushing;
 pub(crate) mod ready_order;
 pub(crate) mod reference;
 mod returning;
 mod run;
 mod runner;
+pub(crate) mod scheduling;
 pub(crate) mod sequence;
 mod settling;
 mod stats;
@@ -93,6 +99,6 @@ pub(crate) const CROSSED: &str = "every_pair_of_options_goes_by_the_rules";
 /// its sequences do not contain.
 pub(crate) const RULES: &[&str] = &[
     "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
-    "R15", "R16", "R17", "R21", "R22", "R23", "R24", "R26", "R27", "B1", "B2", "B3",
-    "B4", "B5", "B6", "B7", "B8", "B9", "B10",
+    "R15", "R16", "R17", "R21", "R22", "R23", "R24", "R26", "R27", "R28", "B1", "B2",
+    "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10",
 ];

@@ -93,7 +93,31 @@ pub(crate) enum Act {
     Audit,
     /// Lists the batches.
     ListBatches,
+    PutSchedule {
+        schedule: u8,
+        definition: u8,
+    },
+    RemoveSchedule {
+        schedule: u8,
+    },
+    Tick {
+        schedule: u8,
+        definition: u8,
+        at: TickTime,
+        job: Draft,
+    },
+    /// Lists the schedules.
+    ListSchedules,
     Release,
+}
+
+/// The moment of a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TickTime {
+    /// So many seconds after the beginning of the scene.
+    Since(u8),
+    /// So many seconds after the last whole second before the call.
+    Now(i8),
 }
 
 /// One number for each option of a job, in the order of [`Draft::LETTERS`]. Zero stands
@@ -173,8 +197,8 @@ impl Operation {
     fn payloads(&self) -> usize {
         match &self.act {
             Act::Push { jobs, .. } | Act::Add { jobs, .. } => jobs.len(),
-            // The job that the completion of the batch pushes.
-            Act::CreateBatch { .. } => 1,
+            // The completion of the batch pushes a job.
+            Act::CreateBatch { .. } | Act::Tick { .. } => 1,
             _ => 0,
         }
     }
@@ -192,6 +216,19 @@ pub(crate) fn payloads_before(
         before
     });
     counts.collect()
+}
+
+impl TickTime {
+    /// The milliseconds from the beginning of the scene to the tick of a call at `now`.
+    pub(crate) fn since_start(self, now: u64) -> u64 {
+        const SECOND: u64 = 1000;
+        match self {
+            Self::Since(seconds) => u64::from(seconds) * SECOND,
+            Self::Now(seconds) => {
+                (now / SECOND).saturating_add_signed(seconds.into()) * SECOND
+            }
+        }
+    }
 }
 
 impl DispositionKind {

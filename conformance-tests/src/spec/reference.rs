@@ -9,6 +9,7 @@ use super::{
     batching::Batch,
     possible_state::{End, JobLocation, Lease, Ms, PossibleState},
     pushing::PushCall,
+    scheduling::{LostTick, PossibleSchedule},
     sequence::Steps,
 };
 use crate::spec::{
@@ -88,6 +89,9 @@ pub(crate) struct Reference {
     pub(crate) observed: Vec<ObservedLease>,
     pub(crate) calls: BTreeMap<u8, Call>,
     pub(crate) batches: BTreeMap<u8, Batch>,
+    /// The possible states of each schedule that a call has named.
+    pub(crate) schedules: BTreeMap<u8, Vec<PossibleSchedule>>,
+    pub(crate) lost_ticks: Vec<LostTick>,
     /// The possible answers to the question whether claims are paused: both values if
     /// the answer is not known.
     pub(crate) paused: Vec<bool>,
@@ -110,6 +114,8 @@ impl Reference {
             observed: Vec::new(),
             calls: BTreeMap::new(),
             batches: BTreeMap::new(),
+            schedules: BTreeMap::new(),
+            lost_ticks: Vec::new(),
             paused: vec![false],
             class,
             steps,
@@ -209,6 +215,7 @@ impl Reference {
         self.all_or_none()?;
         self.settled_together()?;
         self.one_holder()?;
+        self.ticks_are_whole()?;
         self.step += 1;
         Ok(())
     }

@@ -12,7 +12,7 @@ use super::{
     pinned::{PINNED, Pinned},
     runner::{RunCounts, Verbosity, run_sequence},
     sequence::{Sequence, Steps},
-    strategy::{Batches, Faults, sequences},
+    strategy::{Batches, Faults, Options, Schedules, sequences},
 };
 use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
 
@@ -154,16 +154,25 @@ impl ModelRun {
         })
     }
 
-    /// Whether the backend has batches, by the capabilities that it declares.
-    fn batches(&self) -> Result<Batches, String> {
+    /// Which options the backend has, by the capabilities that it declares.
+    fn options(&self) -> Result<Options, String> {
         let queue = QueueName::new("model-0").map_err(|error| error.to_string())?;
         let subject = Arc::clone(&self.subject);
         let setting = async {
             let actors = Actors::set(&self.site, subject, queue, Steps::Usual);
             let actors = actors.await?;
-            let has_batches = actors.capabilities().supports(Capability::Batches);
+            let can = actors.capabilities();
+            let has_batches = can.supports(Capability::Batches);
+            let has_schedules = can.supports(Capability::Schedules);
             actors.take_down();
-            Ok(if has_batches { Batches::Some } else { Batches::None })
+            Ok(Options {
+                batches: if has_batches { Batches::Some } else { Batches::None },
+                schedules: if has_schedules {
+                    Schedules::Some
+                } else {
+                    Schedules::None
+                },
+            })
         };
         let asked = self.panics.on_this_thread(setting);
         asked.map_err(|error| format!("no runtime: {error}"))?
@@ -175,7 +184,7 @@ impl ModelRun {
             Site::Embedded(_) => Faults::None,
         };
         let mut runner = TestRunner::new(config());
-        let judged = runner.run(&sequences(faults, self.batches()?), |sequence| {
+        let judged = runner.run(&sequences(faults, self.options()?), |sequence| {
             self.run_sequence(&sequence, Verbosity::Nothing)
                 .map_err(TestCaseError::fail)
         });
@@ -264,8 +273,9 @@ mod tests {
     #[test]
     fn a_sequence_is_read_as_it_was_told() {
         let mut runner = TestRunner::new(config());
+        let all = Options { batches: Batches::Some, schedules: Schedules::Some };
 
-        let read = runner.run(&sequences(Faults::Some, Batches::Some), |sequence| {
+        let read = runner.run(&sequences(Faults::Some, all), |sequence| {
             let observed = sequence.to_string();
             if observed.parse() == Ok(sequence) {
                 return Ok(());

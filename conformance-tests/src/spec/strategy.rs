@@ -5,7 +5,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use super::{
     operation::{
         Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, How,
-        InjectedFault, Operation, STATES, Who,
+        InjectedFault, Operation, STATES, TickTime, Who,
     },
     sequence::{Sequence, Steps},
 };
@@ -30,33 +30,51 @@ pub(crate) enum Batches {
     Some,
 }
 
-/// Draws sequences without faults and, if the backend supports faults, also with
-/// faults.
-pub(crate) fn sequences(faults: Faults, batches: Batches) -> BoxedStrategy<Sequence> {
-    let steps = prop_oneof![Just(Steps::Usual), Just(Steps::OfOneJob)];
-    let sequence = |(steps, operations)| Sequence { steps, operations };
-    (steps, operations(faults, batches)).prop_map(sequence).boxed()
+/// Whether a backend has schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Schedules {
+    None,
+    Some,
 }
 
-fn operations(faults: Faults, batches: Batches) -> BoxedStrategy<Vec<Operation>> {
-    let calm = vec(operation(batches, Just(None).boxed()), 1..=LONGEST).boxed();
+/// The options of a backend that have operations of their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) batches: Batches,
+    pub(crate) schedules: Schedules,
+}
+
+/// Draws sequences without faults and, if the backend supports faults, also with
+/// faults.
+pub(crate) fn sequences(faults: Faults, options: Options) -> BoxedStrategy<Sequence> {
+    let steps = prop_oneof![Just(Steps::Usual), Just(Steps::OfOneJob)];
+    let sequence = |(steps, operations)| Sequence { steps, operations };
+    (steps, operations(faults, options)).prop_map(sequence).boxed()
+}
+
+fn operations(faults: Faults, options: Options) -> BoxedStrategy<Vec<Operation>> {
+    let calm = vec(operation(options, Just(None).boxed()), 1..=LONGEST).boxed();
     match faults {
         Faults::None => calm,
         Faults::Some => {
             let faulty =
-                operation(batches, option::weighted(FAULT_SHARE, fault()).boxed());
+                operation(options, option::weighted(FAULT_SHARE, fault()).boxed());
             prop_oneof![1 => calm, 3 => vec(faulty, 1..=LONGEST)].boxed()
         }
     }
 }
 
 fn operation(
-    batches: Batches,
+    options: Options,
     fault: BoxedStrategy<Option<InjectedFault>>,
 ) -> BoxedStrategy<Operation> {
-    let act = match batches {
+    let act = match options.batches {
         Batches::None => act().boxed(),
         Batches::Some => prop_oneof![3 => act(), 2 => on_batch()].boxed(),
+    };
+    let act = match options.schedules {
+        Schedules::None => act,
+        Schedules::Some => prop_oneof![7 => act, 1 => on_schedule()].boxed(),
     };
     (act, fault)
         .prop_map(|((who, act), fault)| {
@@ -114,6 +132,24 @@ fn on_batch() -> impl Strategy<Value = (Who, Act)> {
         6 => (1..=3u8, vec(draft(), 1..=3), 0..=1u8)
             .prop_map(|(batch, jobs, token)| Act::Add { batch, jobs, token }),
         4 => (1..=3u8, word).prop_map(|(batch, word)| Act::Batch { batch, word }),
+    ]
+    .prop_map(|act| (Who::Producer, act))
+}
+
+/// Draws calls on schedules. Most name the same schedule and definition, so that ticks are
+/// often pushed.
+fn on_schedule() -> impl Strategy<Value = (Who, Act)> {
+    let schedule = || prop_oneof![4 => Just(1u8), 1 => Just(2u8)];
+    let definition = || prop_oneof![4 => Just(1u8), 1 => Just(2u8)];
+    let at = (-1..=1i8).prop_map(TickTime::Now);
+    prop_oneof![
+        3 => (schedule(), definition())
+            .prop_map(|(schedule, definition)| Act::PutSchedule { schedule, definition }),
+        1 => schedule().prop_map(|schedule| Act::RemoveSchedule { schedule }),
+        8 => (schedule(), definition(), at, draft()).prop_map(
+            |(schedule, definition, at, job)| Act::Tick { schedule, definition, at, job }
+        ),
+        1 => Just(Act::ListSchedules),
     ]
     .prop_map(|act| (Who::Producer, act))
 }

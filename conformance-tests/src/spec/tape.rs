@@ -22,6 +22,7 @@ use relq_core::{
     error::{self, Effect, ErrorContext},
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
+    schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
 use super::{
@@ -56,6 +57,10 @@ pub(crate) enum Reply {
     Status(Returned<Option<BatchStatus>>),
     Listed(Returned<Vec<BatchStatus>>),
     Peeked(Returned<Page>),
+    ScheduleStored(Returned<ScheduleStored>),
+    ScheduleRemoved(Returned<bool>),
+    Schedules(Returned<Schedules>),
+    Ticked(Returned<Ticked>),
 }
 
 impl Reply {
@@ -78,7 +83,11 @@ impl Reply {
             | Self::Added(Err(error))
             | Self::Status(Err(error))
             | Self::Listed(Err(error))
-            | Self::Peeked(Err(error)) => Some(error),
+            | Self::Peeked(Err(error))
+            | Self::ScheduleStored(Err(error))
+            | Self::ScheduleRemoved(Err(error))
+            | Self::Schedules(Err(error))
+            | Self::Ticked(Err(error)) => Some(error),
             _ => None,
         }
     }
@@ -127,7 +136,7 @@ impl RecordedCall {
     }
 }
 
-/// The stats, the audit and the batches, read while no call was running.
+/// The stats, the audit, the batches and the schedules, read while no call was running.
 #[derive(Debug, Clone)]
 pub(crate) struct Look {
     replies: Vec<Reply>,
@@ -135,7 +144,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Reads the stats, the audit, and the batches of these numbers.
+    /// Reads the stats, the audit, the schedules, and the batches of these numbers.
     pub(crate) async fn at(queue: &dyn Queue, numbers: &BTreeSet<u8>) -> Self {
         let (mut replies, mut statuses) = (Vec::new(), Vec::new());
         if let Some(batches) = queue.batch_queue() {
@@ -147,6 +156,9 @@ impl Look {
                 let status = returned(batches.batch(&id).await);
                 statuses.push((id, status));
             }
+        }
+        if let Some(scheduler) = queue.schedule_queue() {
+            replies.push(Reply::Schedules(returned(scheduler.schedules().await)));
         }
         replies.push(Reply::Stats(returned(queue.stats().await)));
         replies.push(Reply::Audit(returned(queue.audit().await)));
@@ -211,6 +223,12 @@ impl Judge {
     /// `horizon`: see [`Reference::drained`].
     pub(crate) fn drained(&self, horizon: Duration) -> Vec<(Bytes, BTreeSet<FoundAt>)> {
         self.runner.reference.drained(ms(horizon))
+    }
+
+    /// Returns, for each schedule, the states in which it may be, as text. `None` stands
+    /// for no schedule.
+    pub(crate) fn schedules(&self) -> Vec<Vec<Option<String>>> {
+        self.runner.reference.schedules_told()
     }
 
     /// Judges the stats and the audit, which were read while no call was running.
@@ -366,6 +384,11 @@ impl ReliableQueue for Replies {
         has_batches.then_some(self as &dyn BatchQueue)
     }
 
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        let has_schedules = self.can.supports(Capability::Schedules);
+        has_schedules.then_some(self as &dyn ScheduleQueue)
+    }
+
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         Err(not_recorded("a record is not opened twice".to_owned()))
     }
@@ -424,6 +447,29 @@ impl BatchQueue for Replies {
         _: Duration,
     ) -> Result<Option<BatchStatus>, Error> {
         recorded!(self, Status)
+    }
+}
+
+#[async_trait]
+impl ScheduleQueue for Replies {
+    async fn put_schedule(
+        &self,
+        _: &ScheduleName,
+        _: &[u8],
+    ) -> Result<ScheduleStored, Error> {
+        recorded!(self, ScheduleStored)
+    }
+
+    async fn remove_schedule(&self, _: &ScheduleName) -> Result<bool, Error> {
+        recorded!(self, ScheduleRemoved)
+    }
+
+    async fn schedules(&self) -> Result<Schedules, Error> {
+        recorded!(self, Schedules)
+    }
+
+    async fn push_tick(&self, _: &Tick, _: NewJob) -> Result<Ticked, Error> {
+        recorded!(self, Ticked)
     }
 }
 

@@ -280,6 +280,7 @@ async fn judged(
     for payload in scene.part.ran.payloads() {
         found.promise.add(payload, End::Ran);
     }
+    found.count_schedules(scene.part.scene_began);
     scene.promise.bearing(injected.is_some()).judge(&found, known)
 }
 

@@ -73,7 +73,7 @@ pub(crate) async fn bring_back(actors: &Survivors) -> Result<(), String> {
     audited
 }
 
-/// Finishes all jobs that are left, and returns them.
+/// Finishes all jobs that are left, and returns them and the schedules.
 pub(crate) async fn settle_up(
     actors: &Survivors,
     stale: &[Receipt],
@@ -87,6 +87,9 @@ pub(crate) async fn settle_up(
         said("recover", actors.healthy.recover(page).await)?;
         drain(actors, elsewhere, &[], &mut found).await?;
         batches_ended(&actors.healthy, &mut found).await?;
+    }
+    if let Some(scheduler) = actors.healthy.schedule_queue() {
+        found.schedules = said("list", scheduler.schedules().await)?.schedules;
     }
     for dead in dead(actors).await? {
         found.promise.add(dead, End::Dead);

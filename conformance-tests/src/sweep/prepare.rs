@@ -3,7 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use relq_core::{WorkerId, outcome::Pushed};
+use relq_core::{
+    WorkerId,
+    environment::{Clock as _, Timestamp},
+    outcome::Pushed,
+    schedule::Ticked,
+};
 
 use super::{
     actors::{PAST_ALL, Survivors},
@@ -34,6 +39,7 @@ struct Setup<'a> {
     callers: BTreeMap<Who, Caller>,
     pushes: Pushes,
     judge: Judge,
+    scene_began: Timestamp,
 }
 
 impl Scenario {
@@ -48,9 +54,12 @@ impl Scenario {
         victim: &WorkerId,
     ) -> Result<Scene, String> {
         let queue = || actors.healthy.queue.clone();
-        let own = Caller::of_worker(victim.clone(), queue());
+        let scene_began = actors.clock.now();
+        let mut own = Caller::of_worker(victim.clone(), queue());
+        own.scene_began = scene_began;
         let mut setup = Setup {
             actors,
+            scene_began,
             callers: [(Who::WorkerA, own)].into(),
             pushes: Pushes::default(),
             judge: Judge::new(actors.healthy.capabilities()),
@@ -65,6 +74,7 @@ impl Scenario {
             worker: victim.clone(),
             receipts: receipts.unwrap_or_default(),
             jobs: setup.pushes.ids.into_iter().flatten().collect(),
+            scene_began,
             ran: Ran::default(),
         };
         Ok(Scene { part, promise })
@@ -74,6 +84,7 @@ impl Scenario {
     /// the reference model knows what they may have changed.
     async fn promise(&self, judge: &mut Judge) -> Result<Promise, String> {
         let before = judge.drained(PAST_ALL);
+        let schedules = judge.schedules();
         let (mut undone, mut done) = <(StoreContents, StoreContents)>::default();
         if let Calls::Lines(_) = self.calls {
             for (operation, payloads) in self.operations() {
@@ -92,6 +103,15 @@ impl Scenario {
             let if_done = only(changed).ok_or_else(unsure)?;
             undone.add_found(payload.clone(), if_undone);
             done.add_found(payload, if_done);
+        }
+        for (at, after) in judge.schedules().into_iter().enumerate() {
+            let before = schedules.get(at).cloned().unwrap_or_else(|| vec![None]);
+            let unsure =
+                || format!("the model does not know which of {before:?} is so");
+            let [if_undone] = &before[..] else { return Err(unsure()) };
+            let changed = after.iter().find(|it| *it != if_undone);
+            undone.add_schedule(if_undone.as_ref());
+            done.add_schedule(changed.unwrap_or(if_undone).as_ref());
         }
         if let Calls::WaitingClaims { .. } = self.calls {
             undone.add(PUSHED.into(), End::Delivered);
@@ -113,6 +133,7 @@ impl Setup<'_> {
                 let who = operation.who;
                 let caller = self.callers.entry(who);
                 let caller = caller.or_insert_with(|| Caller::new(who, queue()));
+                caller.scene_began = self.scene_began;
                 caller.act(operation, payloads, &mut self.pushes).await
             }
         };
@@ -137,6 +158,9 @@ fn is_complete(operation: &Operation, replies: &[Reply]) -> bool {
         }
         (Reply::Pushed(Ok(pushed)), _) => {
             pushed.iter().all(|one| matches!(one, Pushed::Stored(_)))
+        }
+        (Reply::Ticked(Ok(ticked)), _) => {
+            matches!(ticked, Ticked::Pushed(Pushed::Stored(_)))
         }
         _ => true,
     })

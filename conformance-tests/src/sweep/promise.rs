@@ -7,9 +7,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use relq_core::{environment::Timestamp, schedule::Schedule};
 
 use super::Check;
-use crate::spec::drained::FoundAt;
+use crate::spec::{drained::FoundAt, pushing::ms, scheduling::tell};
 
 /// Where a job was found at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +34,14 @@ impl StoreContents {
             FoundAt::Claim => self.add(payload, End::Delivered),
             FoundAt::DeadLetters => self.add(payload, End::Dead),
             FoundAt::Nowhere => {}
+        }
+    }
+
+    /// Adds a stored schedule, as text. It counts like a delivered job, so the checks that
+    /// find a lost or repeated job also find a lost schedule or a wrong last tick.
+    pub(crate) fn add_schedule(&mut self, text: Option<&String>) {
+        if let Some(text) = text {
+            self.add(Bytes::from(text.clone()), End::Delivered);
         }
     }
 
@@ -71,6 +80,8 @@ impl fmt::Debug for StoreContents {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) promise: StoreContents,
+    /// The schedules of the queue.
+    pub(crate) schedules: Vec<Schedule>,
     /// The number of jobs that exist but could not be claimed.
     pub(crate) left_behind: u64,
     /// The failed checks so far, each with the check's name.
@@ -78,6 +89,16 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Adds the schedules to what must be as promised. Their times count from the
+    /// beginning of the setup.
+    pub(crate) fn count_schedules(&mut self, scene_began: Timestamp) {
+        for Schedule { name, definition, last_tick, .. } in self.schedules.drain(..) {
+            let last = ms(last_tick.since(scene_began));
+            let text = tell(name.as_str(), &definition, Some(last));
+            self.promise.add_schedule(Some(&text));
+        }
+    }
+
     pub(crate) fn is_wrong(&mut self, check: Check, how: &str) {
         self.wrong.push(format!("{check}: {how}"));
     }

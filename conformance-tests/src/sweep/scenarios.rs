@@ -163,6 +163,9 @@ const BATCH_TOKENS: &[Need] =
     &[Need::Option(Capability::Batches), Need::Option(Capability::PushTokens)];
 const BATCH_IDS: &[Need] =
     &[Need::Option(Capability::Batches), Need::Option(Capability::ClientIds)];
+const SCHEDULES: &[Need] = &[Need::Option(Capability::Schedules)];
+const SCHEDULED_KEYS: &[Need] =
+    &[Need::Option(Capability::Schedules), Need::Option(Capability::Unique)];
 const TOKENS: &[Need] = &[Need::Option(Capability::PushTokens)];
 const DELAYS: &[Need] = &[Need::Option(Capability::Delay)];
 const PRIORITIES: &[Need] = &[Need::Option(Capability::Priority)];
@@ -304,6 +307,35 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(purge_a_batch,
         "p create 1 p0s0; p add 1 j,j,j; p seal 1; a claim 1 l1" => "o purge",
         needs: BATCHES, atomicity: Atomicity::EachByItself),
+    scenario!(put_a_schedule, "" => "p put 1 d1",
+        needs: SCHEDULES, again: Again::ByAnyone),
+    scenario!(first_put_of_a_schedule, "" => "p put 1 d1",
+        needs: SCHEDULES, again: Again::ByAnyone, is_new: true),
+    scenario!(replace_a_schedule,
+        "p put 1 d1; p put 2 d1; - advance 3; p tick 1 d1 s2 j" => "p put 1 d2",
+        needs: SCHEDULES, again: Again::ByAnyone),
+    scenario!(keep_a_schedule,
+        "p put 1 d1; - advance 3; p tick 1 d1 s2 j; - advance 3" => "p put 1 d1",
+        needs: SCHEDULES, again: Again::ByAnyone),
+    scenario!(remove_a_schedule,
+        "p put 1 d1; p put 2 d1; - advance 3; p tick 1 d1 s2 j"
+        => "p remove-schedule 1", needs: SCHEDULES, again: Again::ByAnyone),
+    scenario!(push_a_tick, "p put 1 d1; p put 2 d1; - advance 3" => "p tick 1 d1 s5 j",
+        needs: SCHEDULES, again: Again::ByAnyone),
+    scenario!(push_a_tick_after_another,
+        "p put 1 d1; - advance 3; p tick 1 d1 s2 j" => "p tick 1 d1 s4 j",
+        needs: SCHEDULES),
+    scenario!(push_a_tick_with_options, "p put 1 d1; - advance 3"
+        => "p tick 1 d1 s5 jd2p2h1k1i1o1", needs: SCHEDULES, again: Again::ByAnyone),
+    scenario!(push_a_tick_that_expires, "p put 1 d1; - advance 3"
+        => "p tick 1 d1 s5 jp1e1h1k1", needs: SCHEDULES, again: Again::ByAnyone),
+    scenario!(push_a_tick_that_is_a_duplicate, "p push jk1; p put 1 d1; - advance 3"
+        => "p tick 1 d1 s5 jk1", needs: SCHEDULED_KEYS),
+    scenario!(push_a_tick_in_vain,
+        "p put 1 d1; - advance 3; p tick 1 d1 s4 j"
+        => "p tick 1 d1 s3 j; p tick 1 d1 s200 j; p tick 1 d2 s5 j", needs: SCHEDULES),
+    scenario!(look_at_schedules, "p put 1 d1; p put 2 d2" => "p schedules",
+        needs: SCHEDULES),
     scenario!(work, "p push j,j,j" => Calls::Worker(|victim| Box::pin(work(victim))),
         atomicity: Atomicity::AtLeastOnce { at_most: 1 }),
     scenario!(stop_at_work,

@@ -9,7 +9,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, Queue, QueueName, Receipt, WorkerId};
+use relq_core::{
+    Error, JobId, Queue, QueueName, Receipt, WorkerId, environment::Timestamp,
+};
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep},
@@ -54,9 +56,10 @@ impl Victim {
         self,
         operations: Vec<(Operation, usize)>,
     ) -> Result<(), Error> {
-        let Part { worker, receipts, jobs, .. } = self.part;
+        let Part { worker, receipts, jobs, scene_began, .. } = self.part;
         let mut caller = Caller::of_worker(worker, self.queue);
         caller.receipts = receipts;
+        caller.scene_began = scene_began;
         let mut pushes = Pushes::default();
         pushes.ids = jobs.into_iter().map(Some).collect();
         for (operation, payloads) in operations {
@@ -71,7 +74,7 @@ impl Victim {
 }
 
 /// What a victim needs besides its queue and its clock: its worker id, its receipts, the
-/// ids of the jobs, and a record of those that it runs.
+/// ids of the jobs, when the setup began, and a record of the jobs that it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) worker: WorkerId,
@@ -79,6 +82,8 @@ pub(crate) struct Part {
     pub(crate) receipts: Vec<Receipt>,
     /// The ids of the jobs that the setup pushed, in the order of their pushes.
     pub(crate) jobs: Vec<JobId>,
+    /// When the setup began, by the store's clock.
+    pub(crate) scene_began: Timestamp,
     /// The jobs that the victim has run. Empty if the victim is not a worker but only
     /// makes single calls.
     pub(crate) ran: Ran,

@@ -28,6 +28,8 @@ mod owner;
 mod postponed;
 #[path = "list/returned.rs"]
 mod returned;
+#[path = "list/schedules.rs"]
+mod schedules;
 #[path = "list/sequences.rs"]
 mod sequences;
 #[path = "list/suite.rs"]
@@ -46,6 +48,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         returned::RETURNED,
         postponed::POSTPONED,
         times::TIMES,
+        schedules::SCHEDULES,
         joints::JOINTS,
         company::COMPANY,
         crossed::CROSSED,

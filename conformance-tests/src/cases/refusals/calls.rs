@@ -19,7 +19,7 @@ use crate::{
 /// a call. No call sends as many.
 const ALWAYS: u32 = 100;
 
-/// Describes the stats and all jobs of the queue as text, so that a case can compare
+/// Describes the stats, all jobs and all schedules of the queue as text, so that a case can compare
 /// the queue before and after a call.
 async fn described(actor: &Actor) -> String {
     let mut all = format!("{:#?}", actor.figures().await);
@@ -29,6 +29,10 @@ async fn described(actor: &Actor) -> String {
         for job in actor.list(state, 100).await {
             write!(all, "\n{state:?}: {job:?}").expect("a string takes all");
         }
+    }
+    if let Some(scheduler) = actor.schedule_queue() {
+        let found = scheduler.schedules().await.expect("answered").schedules;
+        write!(all, "\n{found:?}").expect("a string takes all");
     }
     all
 }

@@ -251,6 +251,7 @@ impl World {
                 | Act::Repeat { .. }
                 | Act::Add { .. }
                 | Act::CreateBatch { .. }
+                | Act::Tick { .. }
         );
         !(stores && state.sent.contains(&who))
     }

@@ -117,6 +117,8 @@ impl Opened {
 
     /// Makes the calls of the setup, one after the other.
     async fn set_up(&mut self, scene: &Scene) {
+        let scene_began = self.store.clock().now();
+        self.callers.values_mut().for_each(|caller| caller.scene_began = scene_began);
         let (payloads, _) = scene.payloads_before();
         for (operation, payloads) in scene.setup.iter().zip(payloads) {
             let replies = match operation.time() {

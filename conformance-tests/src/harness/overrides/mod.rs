@@ -22,6 +22,7 @@
 //! [`judge_case`](crate::judge_case) returns a case's result for that subject.
 
 mod batches;
+mod schedules;
 
 use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
@@ -34,6 +35,7 @@ use relq_core::{
     environment::Environment,
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
 /// The calls of a queue that a mutant replaces. A call whose method is not implemented
@@ -152,6 +154,31 @@ pub trait Override: Send + Sync {
         timeout: Duration,
     ) -> Result<Option<BatchStatus>, Error> {
         right.batches().wait_batch(batch, timeout).await
+    }
+
+    /// Replaces [`ScheduleQueue::put_schedule`].
+    async fn put_schedule(
+        &self,
+        right: &Right,
+        name: &ScheduleName,
+        definition: &[u8],
+    ) -> Result<ScheduleStored, Error> {
+        right.scheduler().put_schedule(name, definition).await
+    }
+
+    /// Replaces [`ScheduleQueue::schedules`].
+    async fn schedules(&self, right: &Right) -> Result<Schedules, Error> {
+        right.scheduler().schedules().await
+    }
+
+    /// Replaces [`ScheduleQueue::push_tick`].
+    async fn push_tick(
+        &self,
+        right: &Right,
+        tick: &Tick,
+        job: NewJob,
+    ) -> Result<Ticked, Error> {
+        right.scheduler().push_tick(tick, job).await
     }
 
     /// Replaces [`Operator::stats`].
@@ -277,6 +304,10 @@ impl ReliableQueue for OverriddenQueue {
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
         self.right.batch_queue().map(|_| self as &dyn BatchQueue)
+    }
+
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        self.right.schedule_queue().map(|_| self as &dyn ScheduleQueue)
     }
 }
 

@@ -13,6 +13,9 @@
 //!  p create 1 p0s0e     its completion job goes to another queue
 //!  p seal 1             also: cancel-batch 1, alter 1 p0s1; batch 1 and wait-batch 1
 //!                       read a batch, and batches lists all
+//!  p put 1 d2           schedule 1 with definition 2; also: remove-schedule 1
+//!  p tick 1 d2 s5 jk1   its tick 5 s after the beginning; s+0, s+1 and s-1 count from
+//!                       the last whole second; schedules lists all
 //!  o peek dead          also: scheduled, ready, leased; stats; audit
 //! ```
 
@@ -22,7 +25,7 @@ use relq_core::operator::JobState;
 
 use super::{
     Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, How,
-    InjectedFault, Operation, STATES, Who,
+    InjectedFault, Operation, STATES, TickTime, Who,
 };
 
 const ACTORS: [(Who, &str); 6] = [
@@ -45,7 +48,7 @@ const FAULTS: [(How, &str); 7] = [
 ];
 
 /// The operations that are one word.
-static WORDS: [(Act, &str); 11] = [
+static WORDS: [(Act, &str); 12] = [
     (Act::ReleaseWorker, "release-worker"),
     (Act::CancelUnknown, "cancel-unknown"),
     (Act::Pause, "pause"),
@@ -56,6 +59,7 @@ static WORDS: [(Act, &str); 11] = [
     (Act::Stats, "stats"),
     (Act::Audit, "audit"),
     (Act::ListBatches, "batches"),
+    (Act::ListSchedules, "schedules"),
     (Act::Release, "release"),
 ];
 
@@ -117,6 +121,15 @@ impl fmt::Display for Act {
             Self::Batch { batch, word } => {
                 write!(f, "{} {batch}", name_in(&BATCH_WORDS, *word))
             }
+            Self::PutSchedule { schedule, definition } => {
+                write!(f, "put {schedule} d{definition}")
+            }
+            Self::RemoveSchedule { schedule } => {
+                write!(f, "remove-schedule {schedule}")
+            }
+            Self::Tick { schedule, definition, at, job } => {
+                write!(f, "tick {schedule} d{definition} {at} {job}")
+            }
             Self::Peek(state) => write!(f, "peek {}", state.as_str()),
             word => {
                 let known = WORDS.iter().find(|(known, _)| known == word);
@@ -149,6 +162,15 @@ impl fmt::Display for BatchDraft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let elsewhere = if self.is_told_elsewhere { "e" } else { "" };
         write!(f, "p{}s{}{elsewhere}", self.priority, self.slots)
+    }
+}
+
+impl fmt::Display for TickTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Since(seconds) => write!(f, "s{seconds}"),
+            Self::Now(seconds) => write!(f, "s{seconds:+}"),
+        }
     }
 }
 
@@ -230,6 +252,19 @@ fn act(words: &[&str]) -> Option<Act> {
         ["cancel", job] => Act::Cancel { job: job.parse().ok()? },
         ["redrive-one", job] => Act::RedriveOne { job: job.parse().ok()? },
         ["peek", state] => Act::Peek(peeked_state(state)?),
+        ["put", schedule, definition] => Act::PutSchedule {
+            schedule: schedule.parse().ok()?,
+            definition: marked(definition, "d")?,
+        },
+        ["remove-schedule", schedule] => {
+            Act::RemoveSchedule { schedule: schedule.parse().ok()? }
+        }
+        ["tick", schedule, definition, at, job] => Act::Tick {
+            schedule: schedule.parse().ok()?,
+            definition: marked(definition, "d")?,
+            at: tick_time(at)?,
+            job: draft(job)?,
+        },
         words => return batch_act(words),
     })
 }
@@ -277,6 +312,14 @@ fn optional(words: &[&str], mark: &str) -> Option<u8> {
 
 fn marked(word: &str, mark: &str) -> Option<u8> {
     word.strip_prefix(mark)?.parse().ok()
+}
+
+fn tick_time(word: &str) -> Option<TickTime> {
+    let seconds = word.strip_prefix('s')?;
+    match seconds.starts_with(['+', '-']) {
+        true => seconds.parse().ok().map(TickTime::Now),
+        false => seconds.parse().ok().map(TickTime::Since),
+    }
 }
 
 fn draft(text: &str) -> Option<Draft> {

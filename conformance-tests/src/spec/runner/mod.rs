@@ -3,6 +3,7 @@
 mod batches;
 mod end;
 mod operator;
+mod schedules;
 mod worker;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -19,6 +20,7 @@ use super::{
     operation::{Act, InjectedFault, Operation, Who},
     pushing::{PushCall, ms},
     reference::{CheckResult, Knowledge, Reference, WINDOW},
+    scheduling::TickOf,
     sequence::{Sequence, Steps},
     settling::SentSettlement,
     tape::WORKERS,
@@ -46,6 +48,11 @@ pub(super) enum CallEffect {
     PurgeDead,
     Purge,
     Steer(bool),
+    PutSchedule(u8, u8),
+    RemoveSchedule(u8),
+    Tick(TickOf, PushCall),
+    /// A tick that was delayed, with the number of its call in the reference.
+    LateTick(TickOf, u32),
 }
 
 /// The state of one running sequence.
@@ -162,6 +169,10 @@ impl Runner {
             Act::Batch { batch, word } => {
                 self.batch(who, fault, (*batch, *word)).await?;
             }
+            Act::PutSchedule { .. }
+            | Act::RemoveSchedule { .. }
+            | Act::Tick { .. }
+            | Act::ListSchedules => self.schedule(who, fault, act).await?,
             Act::Repeat { token } => self.repeat(who, fault, *token).await?,
             Act::Claim { max, lease, wait } => {
                 self.claim(who, fault, (*max, *lease, *wait)).await?;
@@ -293,6 +304,13 @@ impl Runner {
                     CallEffect::LatePush(self.reference.push_is_late(call))
                 }
                 CallEffect::Push(..) => CallEffect::LatePush(self.reference.step),
+                CallEffect::Tick(tick, push) => {
+                    let call = match observed_answer {
+                        Observed::Late => self.reference.tick_is_late(*tick, push),
+                        _ => self.reference.lost_tick_is_late(),
+                    };
+                    CallEffect::LateTick(*tick, call)
+                }
                 other => other.clone(),
             };
             self.late.push(late);
@@ -324,6 +342,14 @@ impl Runner {
             CallEffect::PurgeDead => reference.maybe_dead_purged(),
             CallEffect::Purge => reference.maybe_purged(),
             CallEffect::Steer(pauses) => reference.steered(*pauses, Knowledge::Maybe),
+            CallEffect::PutSchedule(number, definition) => {
+                reference.maybe_put(*number, *definition);
+            }
+            CallEffect::RemoveSchedule(number) => reference.maybe_removed(*number),
+            CallEffect::Tick(tick, push) => reference.maybe_ticked(*tick, push),
+            CallEffect::LateTick(tick, call) => {
+                reference.maybe_ticked_late(*tick, *call);
+            }
         }
     }
 

@@ -78,7 +78,9 @@ async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     let place = (folder, &clock);
     let ran = Ran::telling(|payload| say(&format!("ran {}", hex(payload))));
     let Order { receipts, jobs, .. } = order;
-    let part = Part { worker: victim(), receipts, jobs, ran };
+    // The parent prepared the store on a new clock of its own.
+    let scene_began = VirtualClock::new().now();
+    let part = Part { worker: victim(), receipts, jobs, scene_began, ran };
     let acted = act(subject, &SCENARIOS[order.scenario], place, part, watch);
     let asleep = async {
         clock.asleep(1).await;

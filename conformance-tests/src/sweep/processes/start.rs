@@ -123,6 +123,7 @@ impl Start {
         (ran, known, fault_of_victim): (Vec<Bytes>, Knowledge, VictimFault),
     ) -> Result<StoreContents, String> {
         ran.into_iter().for_each(|one| found.promise.add(one, End::Ran));
+        found.count_schedules(self.part.scene_began);
         let promise = self.promise.bearing(fault_of_victim == VictimFault::Some);
         promise.judge(&found, known).map(|()| found.promise)
     }
