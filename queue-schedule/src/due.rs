@@ -58,6 +58,7 @@ impl FromStr for Missed {
 
 /// The ticks of a schedule to push now.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Due {
     /// The moments, in order, at most [`MAX_TICKS`] of them. Each is later than the last
     /// tick, and not later than now.

@@ -8,6 +8,7 @@ use crate::{Cron, Every};
 
 /// The moments at which a schedule ticks.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Times {
     /// The local times that match a cron expression.
     Cron(Cron),

@@ -78,7 +78,7 @@ async fn a_job_has_the_options_of_its_schedule_and_the_headers_of_its_tick() {
     world.put("poll-a", &spec).await;
     world.start_many(1).await;
 
-    world.advance(seconds(59)).await;
+    world.advance(seconds(54)).await;
 
     let ask = PeekRequest::new(JobState::Scheduled, 10.try_into().unwrap());
     let jobs = relq_core::Operator::peek(&world.queue.inner, &ask).await.unwrap().jobs;
