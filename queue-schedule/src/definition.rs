@@ -9,7 +9,9 @@
 //! ```
 //!
 //! A scheduler that ignored a field would push another job, or at another time, than the
-//! field's author meant. So unknown fields are refused.
+//! field's author meant. So unknown fields are refused. A later version of the form has a
+//! higher number, and is written only for a schedule that needs it: older schedulers then
+//! run the others as before.
 
 mod job;
 
