@@ -93,6 +93,16 @@ pub mod otel {
     pub use relq_otel::*;
 }
 
+/// Schedules: jobs that are pushed at the times of a cron expression or in fixed intervals,
+/// each tick once. With the feature `schedule` it has the scheduler and the definitions of
+/// `relq-schedule` besides the trait of the backends.
+#[cfg(feature = "schedule")]
+#[cfg_attr(docsrs, doc(cfg(feature = "schedule")))]
+pub mod schedule {
+    #[doc(inline)]
+    pub use relq_schedule::*;
+}
+
 /// One queue that consists of several queues, its parts, as `?partitions=3` in a URL on
 /// Redis opens it.
 #[cfg(feature = "redis")]

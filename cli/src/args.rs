@@ -6,7 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
 use crate::{
-    audit, batch, cancel, dead, demo,
+    audit, batch, cancel, cron, dead, demo,
     failure::{CommandResult, Failure, end},
     pause, peek, purge, push, recover, stats,
     target::{self, Target},
@@ -64,6 +64,7 @@ enum Command {
     Recover(recover::Args),
     Purge(purge::Args),
     Batch(batch::Args),
+    Cron(cron::Args),
     Audit(audit::Args),
     #[cfg(feature = "redis")]
     Queues(queues::Args),
@@ -116,6 +117,7 @@ impl Command {
             Self::Recover(args) => args.run(target).await,
             Self::Purge(args) => args.run(target).await,
             Self::Batch(args) => Box::pin(args.run(target)).await,
+            Self::Cron(args) => Box::pin(args.run(target)).await,
             Self::Audit(args) => args.run(target).await,
             #[cfg(feature = "redis")]
             Self::Queues(args) => args.run(target).await,

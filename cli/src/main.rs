@@ -4,8 +4,10 @@ mod args;
 mod audit;
 mod batch;
 mod cancel;
+mod cron;
 mod dead;
 mod demo;
+mod job_options;
 #[cfg(feature = "redis")]
 mod marker;
 mod pause;

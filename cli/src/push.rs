@@ -7,22 +7,17 @@ mod lines;
 mod progress;
 mod sender;
 
-use std::{
-    ffi::OsString, num::NonZeroU16, os::unix::ffi::OsStringExt, path::PathBuf,
-    time::Duration,
-};
+use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
-use relq::{
-    Bytes, JobId, NewJob, Priority, error::Effect, outcome::Pushed, unique::UniqueKey,
-};
+use relq::{Bytes, JobId, NewJob, error::Effect, outcome::Pushed, unique::UniqueKey};
 use sha2::{Digest, Sha256};
 
 use crate::{
     failure::{CommandResult, Failure, explain},
     interrupts::Interrupts,
+    job_options::JobOptions,
     output::Format,
     target::Target,
-    values::{header, positive_duration, priority},
 };
 use ids::Ids;
 use lines::{Limits, Lines};
@@ -53,37 +48,12 @@ pub(crate) struct Args {
     #[arg(long)]
     null: bool,
 
-    /// Make the jobs ready only after this time, such as 5s
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    delay: Option<Duration>,
-
-    /// Bury jobs that are not delivered within this time, such as 1h
-    #[arg(long, value_parser = positive_duration, value_name = "DURATION")]
-    expires_in: Option<Duration>,
-
-    /// The priority, from 0 to 9; a larger one is served sooner [default: 5]
-    #[arg(long, value_parser = priority, value_name = "N")]
-    priority: Option<Priority>,
-
-    /// A key that only one unfinished job may hold
-    #[arg(long, value_name = "KEY", conflicts_with = "unique_payload")]
-    unique: Option<UniqueKey>,
+    #[command(flatten)]
+    options: JobOptions,
 
     /// Use the SHA-256 of each payload as the job's unique key, as --unique does
-    #[arg(long)]
+    #[arg(long, conflicts_with = "unique")]
     unique_payload: bool,
-
-    /// Deliveries before a job is buried [default: 25]
-    #[arg(long, value_name = "N")]
-    max_attempts: Option<NonZeroU16>,
-
-    /// The lease length of these jobs, instead of the worker's
-    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
-    lease: Option<Duration>,
-
-    /// A header of these jobs; may be given several times
-    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
-    headers: Vec<(String, String)>,
 
     /// An id of your own for one job: pushing it again stores no second job
     #[arg(long, conflicts_with_all = ["file", "unique_payload"])]
@@ -165,19 +135,9 @@ impl Args {
     }
 
     fn job(&self, payload: Bytes) -> CommandResult<NewJob> {
-        let key = if self.unique_payload {
-            Some(payload_key(&payload)?)
-        } else {
-            self.unique.clone()
-        };
-        let mut job = NewJob::new(payload)
-            .delay(self.delay.unwrap_or_default())
-            .priority(self.priority.unwrap_or_default());
+        let key = self.unique_payload.then(|| payload_key(&payload)).transpose()?;
+        let mut job = self.options.job(payload);
         job.id.clone_from(&self.id);
-        job.expires_in = self.expires_in;
-        job.lease = self.lease;
-        job.headers = self.headers.iter().cloned().collect();
-        job.max_attempts = self.max_attempts.unwrap_or(job.max_attempts);
         Ok(match key {
             Some(key) => job.unique(key),
             None => job,

@@ -10,6 +10,7 @@ mod outcome;
 mod payload;
 mod program;
 mod queues;
+mod schedules;
 mod stderr_tail;
 mod whole_lines;
 
@@ -35,6 +36,7 @@ use guards::Guards;
 use outcome::DeadBefore;
 use program::Program;
 use queues::{OpenQueues, ServedQueue, ServingOrder};
+use schedules::Schedulers;
 
 /// Run a command on each job
 ///
@@ -95,6 +97,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "serve")]
     strict: bool,
 
+    /// Push the jobs of the schedules of these queues, too, as `relq cron run` does
+    #[arg(long, conflicts_with = "until_empty")]
+    schedules: bool,
+
     /// Begin each line of output with the id of its job and a tab
     #[arg(long)]
     tag: bool,
@@ -150,6 +156,8 @@ impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let program = self.program()?;
         let queues = self.open(target).await?;
+        let _schedulers =
+            self.schedules.then(|| Schedulers::start(queues.all())).transpose()?;
         let interrupts = Interrupts::listen()?;
         let cannot_start = CannotStart::default();
         let command = Arc::new(self.command(program, target, cannot_start.clone())?);

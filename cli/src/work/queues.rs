@@ -68,6 +68,11 @@ impl OpenQueues {
         })
     }
 
+    /// Each queue with all of its calls.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<dyn Queue>> + Clone {
+        self.queues.iter().map(|(_, queue)| queue)
+    }
+
     /// The operator's calls of each queue.
     pub(super) fn operators(&self) -> Vec<Arc<dyn Operator>> {
         self.queues.iter().map(|(_, queue)| Arc::clone(queue) as _).collect()

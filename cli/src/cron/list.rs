@@ -1,0 +1,102 @@
+//! `relq cron list`: prints the schedules of a queue.
+
+use relq::{
+    environment::Timestamp,
+    schedule::{Schedule, ScheduleSpec, UnreadableDefinition},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::stored::{next_tick, schedules_of};
+use crate::{
+    failure::{CommandResult, unless_closed},
+    output::{Format, JsonArray, Output},
+    printable::printable,
+    table::{Table, line_width},
+    target::Target,
+    view::time,
+};
+
+/// List the schedules of the queue, in the order of their names
+///
+/// LAST TICK is the last tick that was pushed or, before the first, when the schedule was
+/// stored. NEXT TICK is the first one after it; a scheduler pushes it when it is due. Both
+/// are in UTC.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(super) async fn run(self, target: &Target) -> CommandResult {
+        let queue = target.open_existing().await?;
+        let found = schedules_of(&*queue)?.schedules().await?;
+        unless_closed(if self.format.json {
+            print_json(&found.schedules)
+        } else {
+            print_table(&found.schedules)
+        })
+    }
+}
+
+fn print_table(schedules: &[Schedule]) -> CommandResult {
+    let mut table = Table::new(["NAME", "TIMES", "MISSED", "LAST TICK", "NEXT TICK"]);
+    for schedule in schedules {
+        let spec = ScheduleSpec::from_definition(&schedule.definition);
+        let note = spec.as_ref().err().map(|error| printable(&error.to_string()));
+        table.row(cells(schedule, &spec), note);
+    }
+    let mut out = Output::new();
+    out.text(&table.render(line_width()))?;
+    out.flush()
+}
+
+fn cells(
+    schedule: &Schedule,
+    spec: &Result<ScheduleSpec, UnreadableDefinition>,
+) -> [String; 5] {
+    let (name, last) = (schedule.name.to_string(), time(schedule.last_tick));
+    match spec {
+        Ok(spec) => [
+            name,
+            printable(&spec.times().to_string()),
+            spec.missed_ticks().to_string(),
+            last,
+            next_tick(schedule, spec).map_or_else(|| "never".to_owned(), time),
+        ],
+        Err(_) => [name, "?".to_owned(), "?".to_owned(), last, "?".to_owned()],
+    }
+}
+
+fn print_json(schedules: &[Schedule]) -> CommandResult {
+    let mut array = JsonArray::begin()?;
+    schedules.iter().try_for_each(|schedule| array.item(&Row::of(schedule)))?;
+    array.end()
+}
+
+/// A schedule as JSON. `definition` is as it is stored, and null if it is not JSON;
+/// `error` says why it cannot be read. Times are milliseconds since 1970.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    last_tick_ms: i64,
+    next_tick_ms: Option<i64>,
+    error: Option<String>,
+    definition: Value,
+}
+
+impl<'a> Row<'a> {
+    fn of(schedule: &'a Schedule) -> Self {
+        let spec = ScheduleSpec::from_definition(&schedule.definition);
+        let next = spec.as_ref().ok().and_then(|spec| next_tick(schedule, spec));
+        Self {
+            name: schedule.name.as_str(),
+            last_tick_ms: schedule.last_tick.unix_ms(),
+            next_tick_ms: next.map(Timestamp::unix_ms),
+            error: spec.err().map(|error| error.to_string()),
+            definition: serde_json::from_slice(&schedule.definition)
+                .unwrap_or_default(),
+        }
+    }
+}

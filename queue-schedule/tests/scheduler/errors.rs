@@ -1,0 +1,148 @@
+//! A store that fails, a clock that is wrong, and settings that are refused.
+
+use std::sync::Arc;
+
+use relq_core::NewJob;
+use relq_schedule::{Every, Missed, ScheduleSpec, SchedulerError};
+use tokio::sync::oneshot;
+
+use crate::{
+    meddled::Meddling,
+    world::{World, every, hours, name, seconds, ticks},
+};
+
+const START: &str = "2027-01-01T00:00:05Z";
+
+#[tokio::test]
+async fn a_store_that_cannot_be_read_is_tried_until_it_works() {
+    let mut world = World::starting(START);
+    let spec = every(seconds(20), Missed::Skip);
+    world.put("poll", &spec).await;
+    *world.queue.failing_reads.lock().unwrap() = 8;
+    world.start_many(1).await;
+
+    world.advance(seconds(120)).await;
+
+    let expected = ticks(&spec, START, "2027-01-01T00:02:05Z");
+    assert_eq!(world.pushed("poll").await, expected);
+    assert_eq!(world.summary().failed_calls, 7);
+}
+
+#[tokio::test]
+async fn a_push_that_failed_is_made_again() {
+    let mut world = World::starting(START);
+    let spec = every(seconds(60), Missed::Skip);
+    world.put("poll", &spec).await;
+    world.start_many(1).await;
+    (0..3).for_each(|_| world.queue.meddle(Meddling::Fail));
+
+    world.advance(seconds(120)).await;
+
+    let expected = ticks(&spec, START, "2027-01-01T00:02:05Z");
+    assert_eq!(world.pushed("poll").await, expected);
+    let summary = world.summary();
+    assert_eq!((summary.pushed, summary.failed_calls), (2, 3));
+}
+
+/// R28: the call may be repeated after an error whose effect is unknown.
+#[tokio::test]
+async fn a_push_whose_reply_is_lost_is_not_doubled() {
+    let mut world = World::starting(START);
+    let spec = every(seconds(60), Missed::All);
+    world.put("poll", &spec).await;
+    world.start_many(2).await;
+    (0..3).for_each(|_| world.queue.meddle(Meddling::LoseReply));
+
+    world.advance(seconds(240)).await;
+
+    let expected = ticks(&spec, START, "2027-01-01T00:04:05Z");
+    assert_eq!(world.pushed("poll").await, expected);
+}
+
+#[tokio::test]
+async fn a_job_that_the_store_refuses_does_not_hold_up_other_schedules() {
+    let mut world = World::starting(START);
+    let refused = NewJob::new("refused");
+    let refused = ScheduleSpec::new(Every::new(seconds(10)).unwrap(), refused).unwrap();
+    world.put("a-refused", &refused).await;
+    let poll = every(seconds(10), Missed::Skip);
+    world.put("poll", &poll).await;
+    world.start_many(2).await;
+
+    world.advance(seconds(300)).await;
+
+    let expected = ticks(&poll, START, "2027-01-01T00:05:05Z");
+    assert_eq!(world.pushed("poll").await, expected);
+    assert!(world.summary().failed_calls > 0);
+}
+
+/// By the store's clock the tick is due later than the scheduler thought.
+#[tokio::test]
+async fn a_tick_that_is_not_due_is_pushed_when_it_is() {
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(60), Missed::Skip)).await;
+    world.start_many(1).await;
+    world.queue.meddle(Meddling::NotDue(seconds(2)));
+
+    world.advance(seconds(60)).await;
+
+    let jobs = world.jobs().await;
+    assert_eq!(jobs.len(), 1);
+    let late = jobs[0].enqueued_at.unwrap();
+    assert_eq!(late.since(crate::world::at("2027-01-01T00:01:00Z")), seconds(2));
+}
+
+#[tokio::test]
+async fn a_scheduler_stops_when_it_is_asked_to() {
+    let world = World::starting(START);
+    world.put("poll", &every(seconds(60), Missed::Skip)).await;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let scheduler = world.scheduler().stop_on(async move { drop(stopped.await) });
+    let running = tokio::spawn(scheduler.run());
+    world.advance(seconds(1)).await;
+
+    drop(stop);
+
+    let summary = tokio::time::timeout(seconds(60), running).await.unwrap().unwrap();
+    assert_eq!(summary.unwrap().pushed, 0);
+}
+
+#[tokio::test]
+async fn a_queue_without_schedules_is_refused_by_name() {
+    let mut world = World::starting(START);
+    Arc::get_mut(&mut world.queue).unwrap().has_schedules = false;
+    let error = world.scheduler().run().await.unwrap_err();
+    assert_eq!(error.to_string(), "the backend memory has no schedules");
+
+    let spec = every(seconds(60), Missed::Skip);
+    let error = spec.put(&*world.queue, &name("poll")).await.unwrap_err();
+    let message = "memory put schedule: a schedule is not an option of this backend";
+    assert_eq!(error.to_string(), message);
+}
+
+#[tokio::test]
+async fn a_look_interval_that_loses_ticks_is_refused() {
+    let world = World::starting(START);
+    for interval in [seconds(0), seconds(61), hours(1)] {
+        let ended = world.scheduler().look_every(interval).run().await;
+        assert!(matches!(ended, Err(SchedulerError::LookEvery)));
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_that_the_backend_cannot_store_ends_the_scheduler() {
+    let world = World::starting(START);
+    let job = NewJob::new("x".repeat(relq_schedule::MAX_DEFINITION));
+    let spec = ScheduleSpec::new(Every::new(seconds(60)).unwrap(), job).unwrap();
+    let ended = world.scheduler().schedule(name("large"), spec).run().await;
+    assert!(matches!(ended, Err(SchedulerError::Refused { .. })));
+}
+
+/// Its second tick would be a duplicate of the first.
+#[test]
+fn a_job_with_an_id_is_refused() {
+    let id = relq_core::JobId::new("one").unwrap();
+    let job = NewJob::new("a").id(id);
+    let error = ScheduleSpec::new(Every::new(seconds(60)).unwrap(), job).unwrap_err();
+    assert!(error.to_string().contains("must not have an id"), "{error}");
+}

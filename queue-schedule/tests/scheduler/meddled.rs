@@ -1,0 +1,183 @@
+//! A queue in memory between whose calls other clients run, and whose calls fail when a
+//! test asks for it.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    num::NonZeroU32,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use relq_core::{
+    ClaimRequest, Delivery, Error, NewJob, PushToken, Receipt, ReliableQueue,
+    Settlement, WorkerId,
+    capabilities::Capabilities,
+    error::{ErrorContext, Operation},
+    outcome::{Extended, Pushed, Recovered, Released, Settled},
+};
+use relq_memory::MemoryQueue;
+use relq_schedule::{
+    ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked,
+};
+
+/// What happens to the next push of a tick.
+#[derive(Debug)]
+pub(crate) enum Meddling {
+    /// The store does not do it.
+    Fail,
+    /// The store does it, and its reply is lost.
+    LoseReply,
+    /// Another client stores this definition first.
+    Change(Vec<u8>),
+    /// Another client removes the schedule first.
+    Remove,
+    /// The store's clock was ahead when the schedules were read.
+    NotDue(Duration),
+}
+
+#[derive(Debug)]
+pub(crate) struct Meddled {
+    pub(crate) inner: MemoryQueue,
+    pub(crate) has_schedules: bool,
+    pub(crate) failing_reads: Mutex<u32>,
+    pub(crate) pushes: Mutex<VecDeque<Meddling>>,
+}
+
+impl Meddled {
+    pub(crate) fn new(inner: MemoryQueue) -> Self {
+        Self {
+            inner,
+            has_schedules: true,
+            failing_reads: Mutex::default(),
+            pushes: Mutex::default(),
+        }
+    }
+
+    /// Meddles with the next push of a tick.
+    pub(crate) fn meddle(&self, meddling: Meddling) {
+        self.pushes.lock().unwrap().push_back(meddling);
+    }
+
+    fn unavailable(operation: Operation) -> Error {
+        let at = ErrorContext { backend: "memory", operation };
+        Error::Unavailable { at, source: "the test wants it".into() }
+    }
+}
+
+#[async_trait]
+impl ScheduleQueue for Meddled {
+    async fn put_schedule(
+        &self,
+        name: &ScheduleName,
+        definition: &[u8],
+    ) -> Result<ScheduleStored, Error> {
+        tokio::task::yield_now().await;
+        self.inner.put_schedule(name, definition).await
+    }
+
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool, Error> {
+        self.inner.remove_schedule(name).await
+    }
+
+    async fn schedules(&self) -> Result<Schedules, Error> {
+        tokio::task::yield_now().await;
+        let is_failing = {
+            let mut failing = self.failing_reads.lock().unwrap();
+            *failing = failing.saturating_sub(1);
+            *failing > 0
+        };
+        if is_failing {
+            return Err(Self::unavailable(Operation::ReadSchedules));
+        }
+        let schedules = self.inner.schedules().await;
+        tokio::task::yield_now().await;
+        schedules
+    }
+
+    async fn push_tick(&self, tick: &Tick, job: NewJob) -> Result<Ticked, Error> {
+        tokio::task::yield_now().await;
+        if &job.payload[..] == b"refused" {
+            let at = ErrorContext { backend: "memory", operation: Operation::PushTick };
+            return Err(Error::Invalid { at, reason: "the test wants it".into() });
+        }
+        let meddling = self.pushes.lock().unwrap().pop_front();
+        match meddling {
+            None => {}
+            Some(Meddling::Fail) => {
+                return Err(Self::unavailable(Operation::PushTick));
+            }
+            Some(Meddling::LoseReply) => {
+                self.inner.push_tick(tick, job).await?;
+                let at =
+                    ErrorContext { backend: "memory", operation: Operation::PushTick };
+                return Err(Error::Interrupted { at, source: "lost".into() });
+            }
+            Some(Meddling::Change(definition)) => {
+                self.inner.put_schedule(&tick.name, &definition).await?;
+            }
+            Some(Meddling::Remove) => {
+                self.inner.remove_schedule(&tick.name).await?;
+            }
+            Some(Meddling::NotDue(wait)) => return Ok(Ticked::NotDue(wait)),
+        }
+        let ticked = self.inner.push_tick(tick, job).await;
+        tokio::task::yield_now().await;
+        ticked
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for Meddled {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        self.inner.push(jobs, token).await
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        self.inner.claim(ask).await
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        self.inner.settle(done).await
+    }
+
+    async fn extend(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        self.inner.extend(worker, held, lease).await
+    }
+
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        self.inner.release_worker(worker).await
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        self.inner.recover(page).await
+    }
+
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        self.inner.open_another().await
+    }
+
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        self.has_schedules.then_some(self as _)
+    }
+}
+
+impl fmt::Display for Meddled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

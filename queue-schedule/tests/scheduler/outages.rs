@@ -1,0 +1,95 @@
+//! What becomes of ticks that were missed while no scheduler ran.
+
+use relq_schedule::{MAX_TICKS, Missed};
+
+use crate::world::{World, cron, every, hours, seconds, ticks};
+
+const START: &str = "2027-01-01T00:10:00Z";
+
+/// The ticks that two schedulers push in the hour after an outage.
+async fn pushed_after_an_outage(missed: Missed) -> Vec<String> {
+    let mut world = World::starting(START);
+    world.put("hourly", &every(hours(1), missed)).await;
+    world.start_many(2).await;
+    world.advance(hours(1)).await;
+    world.stop_all().await;
+    world.advance(hours(4)).await;
+
+    world.start_many(2).await;
+    world.advance(hours(1)).await;
+
+    world.pushed("hourly").await
+}
+
+#[tokio::test]
+async fn missed_ticks_are_skipped() {
+    let pushed = pushed_after_an_outage(Missed::Skip).await;
+    assert_eq!(pushed, ["2027-01-01T01:00:00Z", "2027-01-01T06:00:00Z"]);
+}
+
+#[tokio::test]
+async fn the_last_missed_tick_is_pushed() {
+    let pushed = pushed_after_an_outage(Missed::Last).await;
+    assert_eq!(
+        pushed,
+        ["2027-01-01T01:00:00Z", "2027-01-01T05:00:00Z", "2027-01-01T06:00:00Z"]
+    );
+}
+
+#[tokio::test]
+async fn all_missed_ticks_are_pushed_in_order() {
+    let pushed = pushed_after_an_outage(Missed::All).await;
+    let hourly = every(hours(1), Missed::All);
+    assert_eq!(pushed, ticks(&hourly, START, "2027-01-01T06:10:00Z"));
+    assert_eq!(pushed.len(), 6);
+}
+
+/// Each look pushes a page of them, so that the other schedules are served.
+#[tokio::test]
+async fn thousands_of_missed_ticks_do_not_hold_up_other_schedules() {
+    let mut world = World::starting(START);
+    let often = every(seconds(1), Missed::All);
+    world.put("often", &often).await;
+    world.put("z-hourly", &every(hours(1), Missed::Last)).await;
+    world.advance(hours(1)).await;
+
+    world.start_many(3).await;
+    world.advance(seconds(1)).await;
+
+    let pushed = world.pushed("often").await;
+    assert_eq!(pushed, ticks(&often, START, "2027-01-01T01:10:01Z"));
+    assert_eq!(pushed.len(), 3601);
+    let jobs = world.jobs().await;
+    let place = jobs.iter().position(|job| &job.payload[..] == b"every 3600s");
+    assert!(place.unwrap() <= 3 * MAX_TICKS, "{place:?}");
+}
+
+/// A short outage loses nothing: a tick is missed only after a minute.
+#[tokio::test]
+async fn late_ticks_of_a_short_outage_are_pushed_by_every_policy() {
+    for missed in [Missed::Skip, Missed::Last, Missed::All] {
+        let mut world = World::starting(START);
+        let often = every(seconds(10), missed);
+        world.put("often", &often).await;
+        world.start_many(1).await;
+        world.stop_all().await;
+        world.advance(seconds(60)).await;
+
+        world.start_many(2).await;
+
+        let expected = ticks(&often, START, "2027-01-01T00:11:00Z");
+        assert_eq!(world.pushed("often").await, expected, "{missed}");
+    }
+}
+
+/// After an outage of a year one job makes up for all, and a scheduler finds it at once.
+#[tokio::test]
+async fn an_outage_of_a_year_costs_one_job() {
+    let mut world = World::starting(START);
+    world.put("each-minute", &cron("* 2 * * *", "Europe/Berlin")).await;
+    world.advance(hours(24 * 365)).await;
+
+    world.start_many(2).await;
+
+    assert_eq!(world.pushed("each-minute").await, ["2027-12-31T01:59:00Z"]);
+}
