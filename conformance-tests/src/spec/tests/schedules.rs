@@ -10,6 +10,7 @@ use relq_core::{
 use super::{
     class::declared,
     draft,
+    possible_state::PossibleState,
     pushing::PushCall,
     reference::Reference,
     scheduling::{TickOf, push_of},
@@ -48,7 +49,7 @@ fn listed(last_tick: i64) -> Schedules {
 }
 
 fn job_may_be_absent(model: &Reference) -> Vec<bool> {
-    model.jobs[0].possible_states.iter().map(|it| it.is_absent()).collect()
+    model.jobs[0].possible_states.iter().map(PossibleState::is_absent).collect()
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn a_job_without_its_tick_breaks_the_rule() {
 #[test]
 fn a_tick_without_its_job_breaks_the_rule() {
     let mut model = model_of_a_lost_tick();
-    model.keep(0, "it is not listed", |possible| possible.is_absent()).unwrap();
+    model.keep(0, "it is not listed", PossibleState::is_absent).unwrap();
     model.conclude().unwrap();
 
     assert!(model.schedules_seen(&listed(3000)).is_err());
