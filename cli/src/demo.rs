@@ -6,6 +6,7 @@ mod own_queue;
 mod queues;
 mod record;
 mod report;
+mod schedules;
 mod show;
 mod worker;
 mod worker_processes;
@@ -27,12 +28,14 @@ use crate::{
     output::Format,
     push::Sender,
     target::Target,
+    values::positive_duration,
 };
 use batches::Batches;
 use judge::Judgement;
 use own_queue::LOOK_EVERY;
 use queues::DemoQueues;
 use report::Report;
+use schedules::ScheduleDemo;
 use show::Show;
 pub(crate) use worker::Args as WorkerArgs;
 use worker_processes::WorkerProcesses;
@@ -67,6 +70,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "1", conflicts_with = "batches")]
     queues: NonZeroU8,
 
+    /// Let schedules push the jobs, ten a second, from schedulers that run in the workers'
+    /// processes. Each tick must be pushed once
+    #[arg(long, conflicts_with_all = ["jobs", "queues", "batches"])]
+    schedules: bool,
+
+    /// How long to kill the processes of --schedules
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration,
+        requires = "schedules", default_value = "30s")]
+    lasts: Duration,
+
     /// Make the jobs the pieces of two batches: a large one, and a small one that is
     /// submitted after it and more urgent. Each must complete once
     #[arg(long)]
@@ -84,20 +97,46 @@ impl Args {
         let url = choose_url(target, folder.path())?;
         let interrupts = Interrupts::listen()?;
         let demo = Demo::open(&self, url, interrupts.clone()).await?;
-        let report = tokio::select! {
-            report = Box::pin(demo.play(&self, folder.path())) => report,
-            () = interrupts.first() => Err(Failure::Failed("stopped by a signal".into())),
+        let is_clean = if self.schedules {
+            let schedules = demo.schedules(&self);
+            let playing = schedules.play(folder.path());
+            let report = until_signal(playing, &interrupts).await;
+            let removed = schedules.remove().await;
+            demo.clean_up().await?;
+            removed?;
+            let report = report?;
+            self.format.show(&report)?;
+            report.is_clean()
+        } else {
+            let playing = demo.play(&self, folder.path());
+            let report = until_signal(playing, &interrupts).await;
+            demo.clean_up().await?;
+            let report = report?;
+            self.format.show(&report)?;
+            report.is_clean()
         };
-        let cleaned = demo.clean_up().await;
-        let report = report?;
-        cleaned?;
-        self.format.show(&report)?;
-        if report.is_clean() {
+        if is_clean {
             return Ok(());
         }
         let folder = folder.keep();
         say(&format!("the workers' records are kept in {}", folder.display()));
         Err(Failure::Reported)
+    }
+}
+
+/// The time from one kill of a worker to the next.
+fn until_next_kill(environment: &Environment) -> Duration {
+    let (least, most) = KILL_EVERY;
+    least + (most - least).mul_f64(environment.random().fraction())
+}
+
+async fn until_signal<T>(
+    playing: impl Future<Output = CommandResult<T>>,
+    interrupts: &Interrupts,
+) -> CommandResult<T> {
+    tokio::select! {
+        report = Box::pin(playing) => report,
+        () = interrupts.first() => Err(Failure::Failed("stopped by a signal".into())),
     }
 }
 
@@ -149,8 +188,12 @@ impl Demo {
         let clock = self.environment.clock();
         let began = clock.elapsed();
         let size = usize::from(args.workers.get());
-        let mut worker_processes =
-            WorkerProcesses::start(size, &self.url, self.queues.names(), folder)?;
+        let mut worker_processes = WorkerProcesses::start(
+            (size, false),
+            &self.url,
+            self.queues.names(),
+            folder,
+        )?;
         self.kill_until_empty(&mut worker_processes, &show).await?;
         let took = clock.elapsed() - began;
         let evidence = worker_processes.dismiss().await?;
@@ -162,6 +205,16 @@ impl Demo {
         self.compare_with_queue(&mut judgement).await?;
         show.end();
         Ok(Report::new(self.jobs, took, judgement, batches))
+    }
+
+    fn schedules(&self, args: &Args) -> ScheduleDemo<'_> {
+        ScheduleDemo {
+            url: &self.url,
+            queues: &self.queues,
+            workers: args.workers.get().into(),
+            lasts: args.lasts,
+            environment: &self.environment,
+        }
     }
 
     async fn push(&self) -> CommandResult {
@@ -195,7 +248,7 @@ impl Demo {
         show: &Show,
     ) -> CommandResult {
         let clock = self.environment.clock();
-        let mut kill_at = clock.elapsed() + self.until_next_kill();
+        let mut kill_at = clock.elapsed() + until_next_kill(&self.environment);
         let mut progress = Progress { finished: 0, at: clock.elapsed() };
         let mut is_away = false;
         loop {
@@ -211,7 +264,7 @@ impl Demo {
             }
             if now >= kill_at && stats.ready > 0 {
                 worker_processes.kill_one(&self.environment).await?;
-                kill_at = now + self.until_next_kill();
+                kill_at = now + until_next_kill(&self.environment);
             }
         }
     }
@@ -236,11 +289,6 @@ impl Demo {
                 Ok(None)
             }
         }
-    }
-
-    fn until_next_kill(&self) -> Duration {
-        let (least, most) = KILL_EVERY;
-        least + (most - least).mul_f64(self.environment.random().fraction())
     }
 
     /// Compares the queues' statistics with the workers' records. If they disagree,

@@ -36,7 +36,7 @@ use guards::Guards;
 use outcome::DeadBefore;
 use program::Program;
 use queues::{OpenQueues, ServedQueue, ServingOrder};
-use schedules::Schedulers;
+pub(crate) use schedules::Schedulers;
 
 /// Run a command on each job
 ///

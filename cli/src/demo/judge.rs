@@ -35,6 +35,11 @@ struct Runs {
     ends: u32,
 }
 
+/// How many workers were killed.
+pub(super) fn kills_of(evidence: &[Evidence]) -> u64 {
+    evidence.iter().filter(|worker| worker.was_killed).count() as u64
+}
+
 /// Reads the records of all workers and counts finished, lost and repeated jobs. The
 /// demo numbered its jobs from 0; `pushed` is how many there were.
 pub(super) fn judge(pushed: u64, evidence: &[Evidence]) -> Judgement {

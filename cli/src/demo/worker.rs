@@ -13,13 +13,18 @@ use std::{
 use relq::{
     QueueName,
     environment::Environment,
+    schedule::scheduled_for,
     worker::{Failure as JobFailure, JobContext, Queues, Worker, WorkerQueue},
 };
 
-use super::record::{Kind, Recorder};
+use super::{
+    record::{Kind, Recorder},
+    schedules::number_of,
+};
 use crate::{
     failure::{CommandResult, Failure},
     target::Target,
+    work::Schedulers,
 };
 
 /// The lease of a demo worker: short, so that a killed worker's jobs are recovered
@@ -45,12 +50,22 @@ pub(crate) struct Args {
     /// A queue to serve; repeat it for each queue
     #[arg(long, value_name = "NAME", required = true)]
     serve: Vec<QueueName>,
+
+    /// Run a scheduler, too; the jobs are numbered by their ticks
+    #[arg(long)]
+    schedules: bool,
 }
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         end_with_the_demo();
         let worker = worker_on(&self.serve, target).await?;
+        let _schedulers = if self.schedules {
+            let queue = target.open_named(&self.serve[0]).await?;
+            Some(Schedulers::start(std::iter::once(&queue))?)
+        } else {
+            None
+        };
         let recorder = Recorder::create(&self.records).map_err(|error| {
             Failure::Failed(format!("{:?} cannot be made: {error}", self.records))
         })?;
@@ -89,7 +104,10 @@ async fn work(
     recorder: &Recorder,
     environment: &Environment,
 ) -> Result<(), JobFailure> {
-    let number = std::str::from_utf8(job.payload())?.parse()?;
+    let number = match scheduled_for(job.headers()) {
+        Some(tick) => number_of(tick),
+        None => std::str::from_utf8(job.payload())?.parse()?,
+    };
     recorder.write(Kind::Start, number)?;
     let (least, most) = JOB_TAKES;
     let takes = least + (most - least).mul_f64(environment.random().fraction());

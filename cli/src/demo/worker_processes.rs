@@ -18,6 +18,8 @@ pub(super) struct WorkerProcesses {
     program: PathBuf,
     url: String,
     queues: Vec<QueueName>,
+    /// Whether each process also runs a scheduler.
+    schedules: bool,
     folder: PathBuf,
     living: Vec<Worker>,
     evidence: Vec<Evidence>,
@@ -31,9 +33,10 @@ struct Worker {
 }
 
 impl WorkerProcesses {
-    /// Starts `size` workers on these queues, which write their records to files in `folder`.
+    /// Starts `size` workers on these queues, which write their records to files in
+    /// `folder`. With `schedules` each process also runs a scheduler.
     pub(super) fn start<'a>(
-        size: usize,
+        (size, schedules): (usize, bool),
         url: &str,
         queues: impl Iterator<Item = &'a QueueName>,
         folder: &Path,
@@ -43,6 +46,7 @@ impl WorkerProcesses {
             program,
             url: url.to_owned(),
             queues: queues.cloned().collect(),
+            schedules,
             folder: folder.to_owned(),
             living: Vec::with_capacity(size),
             evidence: Vec::new(),
@@ -106,6 +110,7 @@ impl WorkerProcesses {
         let process = Command::new(&self.program)
             .args(["demo-worker", "--records"])
             .arg(&records)
+            .args(self.schedules.then_some("--schedules"))
             .args(self.queues.iter().flat_map(|name| ["--serve", name.as_str()]))
             // The URL is not an argument, because all users of the machine can read
             // arguments.

@@ -9,13 +9,13 @@ use crate::{cron::schedules_of, failure::CommandResult, message::say};
 
 /// The running schedulers, one for each queue of the worker. Dropping this value ends
 /// them; a tick that is being pushed is pushed or not.
-pub(super) struct Schedulers {
+pub(crate) struct Schedulers {
     _running: JoinSet<()>,
 }
 
 impl Schedulers {
     /// Starts a scheduler for each queue. Fails if one of them has no schedules.
-    pub(super) fn start<'a>(
+    pub(crate) fn start<'a>(
         queues: impl Iterator<Item = &'a Arc<dyn Queue>> + Clone,
     ) -> CommandResult<Self> {
         for queue in queues.clone() {
