@@ -5,10 +5,10 @@
 //! cargo run --example quickstart -- redis://127.0.0.1/0    # Redis
 //! ```
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use relq::{
-    NewJob, QueueName, ReliableQueueExt,
+    NewJob, Queue, QueueName, ReliableQueueExt,
     worker::{Failure, JobContext, Worker},
 };
 
@@ -16,7 +16,12 @@ use relq::{
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).unwrap_or("sqlite:relq.db".into());
     let queue = relq::connect(&url, &QueueName::new("greetings")?).await?;
+    println!("{} done", greet_all(queue).await?);
+    Ok(())
+}
 
+/// Pushes the jobs and runs them. Returns how many are done.
+pub(crate) async fn greet_all(queue: Arc<dyn Queue>) -> Result<u64, Box<dyn Error>> {
     for name in ["anna", "ben", "zoë"] {
         queue.push_one(NewJob::new(name)).await?;
     }
@@ -27,8 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .handle_signals()
         .run_until_empty(queue, Duration::MAX, greet)
         .await?;
-    println!("{} done", summary.done);
-    Ok(())
+    Ok(summary.done)
 }
 
 /// Handles one job. The worker acknowledges the job if this returns `Ok`, and retries

@@ -1,24 +1,40 @@
-//! Runs jobs of an application type, with retries. It shows a mail server that is busy
-//! at first, an address that is never valid, and a payload that cannot be decoded.
+//! Runs jobs of one kind, with retries. It shows a mail server that is busy at first, an
+//! address that is never valid, and a payload that cannot be decoded.
 //!
 //! ```sh
 //! cargo run --features json,sqlite --example typed_jobs
 //! cargo run --features json,sqlite --example typed_jobs -- redis://127.0.0.1/0
 //! ```
 
-use std::{error::Error, num::NonZeroU16, time::Duration};
+use std::{error::Error, num::NonZeroU16, sync::Arc, time::Duration};
 
 use relq::{
     NewJob, Queue, QueueName, ReliableQueueExt,
     operator::{JobState, PeekRequest},
-    worker::{Failure, JobContext, RetryPolicy, Worker, json, json_job},
+    worker::{
+        Enqueue, Failure, Job, JobContext, KIND_HEADER, RetryPolicy, Router, Summary,
+        Worker,
+    },
 };
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
-struct Email {
+struct SendEmail {
     to: String,
     subject: String,
+}
+
+impl Job for SendEmail {
+    const KIND: &'static str = "send-email";
+
+    fn timeout() -> Option<Duration> {
+        Some(Duration::from_secs(10)) // of each attempt
+    }
+
+    fn retry_policy() -> Option<RetryPolicy> {
+        RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60))
+            .ok()
+    }
 }
 
 #[tokio::main]
@@ -27,30 +43,29 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let queue = relq::connect(&url, &QueueName::new("emails")?).await?;
     push_some(&*queue).await?;
 
-    let retry =
-        RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60))?;
-    let summary = Worker::new(queue.clone())
-        .timeout(Duration::from_secs(10))
-        .retry(retry)
-        .handle_signals()
-        .run_until_empty(queue.clone(), Duration::MAX, json(send))
-        .await?;
-    println!("{summary:?}");
+    println!("{:?}", run_all(&queue).await?);
     print_dead(&*queue).await
 }
 
-async fn push_some(queue: &dyn Queue) -> Result<(), Box<dyn Error>> {
-    let email = |to: &str| Email { to: to.into(), subject: "welcome".into() };
-    queue.push_one(json_job(&email("anna@example.org"))?).await?;
-    queue.push_one(json_job(&email("nowhere"))?).await?;
-    let unreadable = NewJob::new("{\"to\":7}").max_attempts(NonZeroU16::MIN);
-    queue.push_one(unreadable).await?;
+pub(crate) async fn push_some(queue: &dyn Queue) -> Result<(), Box<dyn Error>> {
+    let email = |to: &str| SendEmail { to: to.into(), subject: "welcome".into() };
+    queue.enqueue(&email("anna@example.org")).await?;
+    queue.enqueue(&email("nowhere")).await?;
+    // A job of another program, whose payload does not fit the type.
+    let unfit = NewJob::new("{\"to\":7}").header(KIND_HEADER, SendEmail::KIND);
+    queue.push_one(unfit.max_attempts(NonZeroU16::MIN)).await?;
     Ok(())
+}
+
+pub(crate) async fn run_all(queue: &Arc<dyn Queue>) -> Result<Summary, Box<dyn Error>> {
+    let worker = Worker::new(queue.clone()).handle_signals();
+    let router = Router::new().job(send);
+    Ok(worker.run_until_empty(queue.clone(), Duration::MAX, router).await?)
 }
 
 /// Sends an email. The worker retries after any error, unless it is a `Failure` that
 /// says otherwise.
-async fn send(email: Email, job: JobContext) -> Result<(), Failure> {
+async fn send(email: SendEmail, job: JobContext) -> Result<(), Failure> {
     if !email.to.contains('@') {
         return Err(Failure::dead(format!("{:?} is no address", email.to)));
     }

@@ -11,7 +11,7 @@
 //! `post-webhook` for each hook of this event. So each hook has retries of its own, and a
 //! hook that is down does not hold up the others. A receiver that is down or busy gets the
 //! request again later, and a receiver that refuses it makes the job a dead letter, which
-//! `relq redrive` sends again.
+//! `relq dead redrive -q events --all` sends again.
 //!
 //! A receiver may get a request twice: its header `webhook-id` is the same then.
 

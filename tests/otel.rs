@@ -2,7 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 use opentelemetry::{
     Context,
@@ -23,6 +31,9 @@ use relq::{
 use serde::{Deserialize, Serialize};
 use tracing::{Instrument, subscriber::DefaultGuard};
 use tracing_subscriber::layer::SubscriberExt;
+
+/// The time limit of an attempt. Only a handler that never ends reaches it.
+const LIMIT: Duration = Duration::from_millis(100);
 
 const README: &str = include_str!("../queue-otel/README.md");
 
@@ -77,6 +88,7 @@ async fn work(
     let prompt = Duration::from_millis(1);
     Worker::new(queue.clone())
         .observe(OtelObserver::new(name))
+        .timeout(LIMIT)
         .retry(RetryPolicy::exponential(prompt, prompt).unwrap())
         .run_until_empty(queue.clone(), Duration::MAX, handler)
         .await
@@ -320,18 +332,20 @@ async fn attributes_are_those_that_are_documented() {
 #[tokio::test]
 async fn failed_attempt_has_the_status_of_an_error() {
     let traced = Traced::new().await;
-    for name in ["failure", "panic", "postponed"] {
+    for name in ["failure", "panic", "time-out", "postponed"] {
         traced.send(NewJob::new(name)).await;
     }
-    let turns = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let postponed = Arc::new(AtomicBool::new(false));
     traced
         .work(move |job: JobContext| {
-            let turn = turns.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let postponed = Arc::clone(&postponed);
             async move {
                 match &job.payload()[..] {
-                    _ if turn >= 3 => Ok(()),
+                    _ if job.is_redelivery() => Ok(()),
                     b"failure" => Err(Failure::retry("no connection")),
                     b"panic" => panic!("oh no"),
+                    b"time-out" => pending().await,
+                    _ if postponed.swap(true, SeqCst) => Ok(()),
                     _ => Err(Failure::postpone(Duration::from_millis(1), "later")),
                 }
             }
@@ -341,10 +355,12 @@ async fn failed_attempt_has_the_status_of_an_error() {
     let statuses: Vec<_> =
         traced.spans("process emails").into_iter().map(|span| span.status).collect();
     let count = |status: &Status| statuses.iter().filter(|is| *is == status).count();
-    assert_eq!(statuses.len(), 6, "{statuses:?}");
-    assert_eq!(count(&Status::error("no connection")), 1, "{statuses:?}");
-    assert_eq!(count(&Status::error("the handler panicked: oh no")), 1, "{statuses:?}");
-    assert_eq!(count(&Status::Unset), 4, "{statuses:?}");
+    assert_eq!(statuses.len(), 8, "{statuses:?}");
+    let timed_out = "the handler took longer than its limit of 100ms";
+    for error in ["no connection", "the handler panicked: oh no", timed_out] {
+        assert_eq!(count(&Status::error(error)), 1, "{error}: {statuses:?}");
+    }
+    assert_eq!(count(&Status::Unset), 5, "{statuses:?}");
 }
 
 /// Without a layer that exports spans, jobs are pushed and run as usual.

@@ -33,7 +33,7 @@ pub(crate) fn describe() {
     let counters = [
         (CLAIMED, "Jobs that a claim of this worker returned."),
         (ENDED, "Claimed jobs whose result is known, by outcome."),
-        (BURIED, "Jobs that became dead letters."),
+        (BURIED, "Jobs that failed for good, without those that expired."),
         (RECOVERED, "Jobs of dead workers that this worker made ready again."),
         (LEASES_LOST, "Leases that were lost while the worker held the job."),
         (CALLS_FAILED, "Calls to the store that failed."),

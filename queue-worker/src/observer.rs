@@ -82,6 +82,10 @@ pub trait Observer: Send + Sync + 'static {
     /// Called for each job that this worker buries, directly after
     /// [`ended`](Self::ended). A job of a dead worker is buried by a recovery:
     /// [`recovered`](Self::recovered) has the number of such jobs.
+    ///
+    /// Not called for a job that has expired (R17) or that cannot be read (R3). The store
+    /// buries these inside of a call, mostly a claim, whose reply does not report them:
+    /// watch [`Stats::dead`](relq_core::Stats::dead).
     fn buried(&self, _event: &Buried<'_>) {}
 
     /// Called when a heartbeat finds that a lease is lost or may be, often while the
@@ -91,8 +95,9 @@ pub trait Observer: Send + Sync + 'static {
     fn lease_lost(&self, _event: &LeaseLost<'_>) {}
 
     /// Called when a recovery has changed the state of jobs: of jobs whose worker died,
-    /// or of scheduled jobs that are due. All workers of a queue recover jobs, and each
-    /// job is told to the observers of one of them (R12).
+    /// or of scheduled jobs that are due. Often only [`Recovered::promoted`] is not zero.
+    /// All workers of a queue recover jobs, and each job is told to the observers of one
+    /// of them (R12).
     fn recovered(&self, _event: &Recovered) {}
 
     /// Called when the worker was released at the end of its shutdown. `event.jobs` is

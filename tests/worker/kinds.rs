@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::fixture::{Fixture, Running};
 
 #[derive(Serialize, Deserialize)]
-struct SendEmail {
+pub(crate) struct SendEmail {
     to: String,
 }
 
@@ -32,7 +32,7 @@ impl Job for SendEmail {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Resize {
+pub(crate) struct Resize {
     width: u32,
 }
 
@@ -44,36 +44,39 @@ impl Job for Resize {
     }
 }
 
-fn email(to: &str) -> SendEmail {
+pub(crate) fn email(to: &str) -> SendEmail {
     SendEmail { to: to.to_owned() }
 }
 
-fn once(payload: &'static str, kind: &str) -> NewJob {
+pub(crate) fn once(payload: &'static str, kind: &str) -> NewJob {
     NewJob::new(payload).header(KIND_HEADER, kind).max_attempts(NonZeroU16::MIN)
 }
 
 /// What the handlers of a test have run.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    fn add(&self, line: impl Into<String>) {
+    pub(crate) fn add(&self, line: impl Into<String>) {
         self.0.lock().unwrap().push(line.into());
     }
 
-    fn sorted(&self) -> Vec<String> {
+    pub(crate) fn sorted(&self) -> Vec<String> {
         let mut lines = self.0.lock().unwrap().clone();
         lines.sort();
         lines
     }
 }
 
-async fn log_email(email: SendEmail, State(log): State<Log>) -> Result<(), Failure> {
+pub(crate) async fn log_email(
+    email: SendEmail,
+    State(log): State<Log>,
+) -> Result<(), Failure> {
     log.add(format!("email to {}", email.to));
     Ok(())
 }
 
-async fn log_resize(
+pub(crate) async fn log_resize(
     resize: Resize,
     job: JobContext,
     State(log): State<Log>,
@@ -381,76 +384,6 @@ async fn pause_has_a_default_delay() {
     assert!(due_in > DEFAULT_PAUSED_DELAY / 2, "{due_in:?}");
     assert!(due_in <= DEFAULT_PAUSED_DELAY, "{due_in:?}");
     assert_eq!(router.paused_kinds().list(), ["send-email"]);
-}
-
-/// R26: a router can leave jobs of unknown kinds to workers that know them. No attempt
-/// is counted, also not the last one.
-#[tokio::test]
-async fn unknown_kind_can_wait_for_a_worker_that_knows_it() {
-    let fixture = Fixture::sqlite().await;
-    fixture.push(once("{\"width\":7}", "resize")).await;
-
-    let log = Log::default();
-    let old = Router::new().job(log_email).with_state(log.clone());
-    let old = fixture.start(old.postpone_unknown(Duration::from_millis(5)));
-    old.until(|summary| summary.postponed > 3).await;
-    let new = fixture.start(Router::new().job(log_resize).with_state(log.clone()));
-    new.until(|summary| summary.done == 1).await;
-
-    assert_eq!(old.stop().await.retried, 0);
-    assert_eq!(new.stop().await.dead, 0);
-    assert_eq!(log.sorted(), ["resize to 7, attempt 1"]);
-}
-
-/// The type of `send-email` in the next version of the application.
-#[derive(Serialize, Deserialize)]
-struct NextSendEmail {
-    #[serde(alias = "to")]
-    recipient: String,
-    #[serde(default)]
-    copies: Vec<String>,
-}
-
-impl Job for NextSendEmail {
-    const KIND: &'static str = "send-email";
-}
-
-/// The same work with fields that the old ones cannot become.
-#[derive(Serialize, Deserialize)]
-struct SendEmailToUser {
-    user: u64,
-}
-
-impl Job for SendEmailToUser {
-    const KIND: &'static str = "send-email-to-user";
-}
-
-/// Jobs that an older version pushed run after a field was renamed, after one was
-/// added, and beside a new kind that replaces theirs.
-#[tokio::test]
-async fn next_version_runs_the_jobs_of_the_last_one() {
-    let fixture = Fixture::sqlite().await;
-    fixture.queue.enqueue(&email("anna")).await.unwrap();
-    let copies = vec!["eve".to_owned()];
-    let next = NextSendEmail { recipient: "ben".to_owned(), copies };
-    fixture.queue.enqueue(&next).await.unwrap();
-    fixture.queue.enqueue(&SendEmailToUser { user: 7 }).await.unwrap();
-
-    let log = Log::default();
-    let router = Router::new()
-        .job(async |email: NextSendEmail, State(log): State<Log>| {
-            log.add(format!("{} {:?}", email.recipient, email.copies));
-            Ok::<_, Failure>(())
-        })
-        .job(async |email: SendEmailToUser, State(log): State<Log>| {
-            log.add(format!("user {}", email.user));
-            Ok::<_, Failure>(())
-        });
-    let worker = fixture.start(router.with_state(log.clone()));
-    worker.until(|summary| summary.done == 3).await;
-
-    worker.stop().await;
-    assert_eq!(log.sorted(), ["anna []", "ben [\"eve\"]", "user 7"]);
 }
 
 /// A kind with two handlers is an error of the program, which is found at its start.

@@ -21,6 +21,7 @@ mod shutdown;
 mod slots;
 mod tower;
 mod until_empty;
+mod versions;
 
 /// Defines a test for each of the given functions, on one backend.
 macro_rules! on_a_backend {

@@ -2,8 +2,9 @@
 //! errors are the results of attempts.
 
 use std::{
-    future::pending,
+    future::{pending, poll_fn},
     num::NonZeroU32,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -15,8 +16,8 @@ use std::{
 use relq::{
     NewJob, Queue, ReliableQueueExt, Stats,
     worker::{
-        Failure, Handler, HandlerService, Job, JobContext, Queues, RetryPolicy, Router,
-        SharedService, Worker, WorkerError, layered, service,
+        Failure, Handler, HandlerService, Job, JobContext, KIND_HEADER, Queues,
+        RetryPolicy, Router, SharedService, Worker, WorkerError, layered, service,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ use tower::{
 
 use crate::{
     fixture::{Fixture, LIMIT, Running, eventually},
+    kinds::Log,
     queues::{push_many, served as served_as, worker_on_several},
 };
 
@@ -205,17 +207,38 @@ pub(crate) async fn job_that_a_limit_admits_is_not_shed(fixture: Fixture) {
     assert_eq!(worker.stop().await.postponed, 0);
 }
 
-/// A layer may turn a panic into a failure of its own choice.
+/// The service of a layer that turns a panic into a failure of its own choice.
+fn catching(
+    inner: HandlerService<impl Handler>,
+) -> impl Service<JobContext, Response = (), Error = BoxError, Future: Send> + Clone + Send
+{
+    service_fn(move |job| {
+        let mut attempt = inner.clone().call(job);
+        poll_fn(move |context| {
+            let poll = AssertUnwindSafe(|| attempt.as_mut().poll(context));
+            let caught = |_| Poll::Ready(Err(Failure::dead("caught").into_error()));
+            catch_unwind(poll).unwrap_or_else(caught)
+        })
+    })
+}
+
+/// A layer of the application's own sees each attempt and its result, also that of a layer
+/// inside of it that catches panics. tower has neither a trace layer nor one for panics.
 pub(crate) async fn caught_panic_is_a_failure_of_the_layer(fixture: Fixture) {
-    fixture.push("job").await;
+    fixture.push(NewJob::new("job").header(KIND_HEADER, "hopeless")).await;
     let handler = async |_: JobContext| -> Result<(), Failure> { panic!("oh no") };
+    let log = Log::default();
+    let trace = log.clone();
 
     let worker = fixture.start(layered(handler, |inner| {
-        service_fn(move |job| {
-            let response = tokio::spawn(inner.clone().call(job));
-            async {
-                let caught = |_| Failure::dead("caught").into_error();
-                response.await.map_err(caught).flatten()
+        let inner = catching(inner);
+        service_fn(move |job: JobContext| {
+            let (trace, kind) = (trace.clone(), job.kind().map(ToOwned::to_owned));
+            let attempt = inner.clone().call(job);
+            async move {
+                let result = attempt.await;
+                trace.add(format!("{kind:?}: {result:?}"));
+                result
             }
         })
     }));
@@ -223,6 +246,9 @@ pub(crate) async fn caught_panic_is_a_failure_of_the_layer(fixture: Fixture) {
     worker.stop().await;
 
     assert_eq!(fixture.dead().await[0].last_error.as_deref(), Some("caught"));
+    let traced = log.sorted();
+    assert_eq!(traced.len(), 1, "{traced:?}");
+    assert!(traced[0].starts_with("Some(\"hopeless\"): Err"), "{traced:?}");
 }
 
 #[derive(Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //! They are defined only here: the test cases, the fault sweeps and the reference model
 //! all use these functions.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use relq_core::{
     NewJob, Priority,
@@ -174,7 +174,7 @@ pub(crate) fn declared(change: impl FnOnce(&mut Capabilities)) -> Class {
 /// The capabilities of a backend that supports every option.
 #[cfg(test)]
 pub(crate) fn everything() -> Capabilities {
-    use std::num::NonZeroU32;
+    use std::{borrow::Cow, num::NonZeroU32};
 
     use relq_core::capabilities::Limits;
 
@@ -204,6 +204,8 @@ pub(crate) fn everything() -> Capabilities {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use relq_core::{JobId, unique::UniqueKey};
 
     use super::*;

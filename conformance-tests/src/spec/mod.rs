@@ -79,6 +79,9 @@ pub(crate) mod reference;
 mod returning;
 mod run;
 mod runner;
+#[cfg(test)]
+#[path = "tests/schedules.rs"]
+mod schedules;
 pub(crate) mod scheduling;
 pub(crate) mod sequence;
 mod settling;

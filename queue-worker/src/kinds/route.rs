@@ -11,10 +11,18 @@ use crate::{Failure, Handler, Job, JobContext, JobHandler, RetryPolicy};
 pub(super) type Attempt<'a> =
     Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
 
+/// The payload of a job does not fit the type of its kind. The text says why.
+pub(super) struct Undecodable(pub(super) String);
+
 /// One handler of a router. The router calls it with the job and with the state `S` of the
 /// application.
 pub(super) trait Route<S>: Send + Sync {
-    fn handle<'a>(&'a self, job: JobContext, state: &'a S) -> Attempt<'a>;
+    /// Decodes the payload, and returns the call of the handler.
+    fn handle<'a>(
+        &'a self,
+        job: JobContext,
+        state: &'a S,
+    ) -> Result<Attempt<'a>, Undecodable>;
 
     fn ready_for(
         &self,
@@ -42,11 +50,13 @@ impl<H, Arguments> KindRoute<H, Arguments> {
 impl<S: Sync, Arguments, H: JobHandler<Arguments, S>> Route<S>
     for KindRoute<H, Arguments>
 {
-    fn handle<'a>(&'a self, job: JobContext, state: &'a S) -> Attempt<'a> {
-        Box::pin(async move {
-            let value = decode(&job)?;
-            self.handler.handle(value, &job, state).await
-        })
+    fn handle<'a>(
+        &'a self,
+        job: JobContext,
+        state: &'a S,
+    ) -> Result<Attempt<'a>, Undecodable> {
+        let value = decode(&job)?;
+        Ok(Box::pin(async move { self.handler.handle(value, &job, state).await }))
     }
 
     fn ready_for(
@@ -66,10 +76,10 @@ impl<S: Sync, Arguments, H: JobHandler<Arguments, S>> Route<S>
     }
 }
 
-fn decode<T: Job>(job: &JobContext) -> Result<T, Failure> {
+fn decode<T: Job>(job: &JobContext) -> Result<T, Undecodable> {
     serde_json::from_slice(job.payload()).map_err(|error| {
         let kind = T::KIND;
-        Failure::retry(format!("the payload does not fit the kind {kind:?}: {error}"))
+        Undecodable(format!("the payload does not fit the kind {kind:?}: {error}"))
     })
 }
 
@@ -77,8 +87,12 @@ fn decode<T: Job>(job: &JobContext) -> Result<T, Failure> {
 pub(super) struct RawRoute<H>(pub(super) H);
 
 impl<S, H: Handler> Route<S> for RawRoute<H> {
-    fn handle<'a>(&'a self, job: JobContext, _state: &'a S) -> Attempt<'a> {
-        Box::pin(self.0.handle(job))
+    fn handle<'a>(
+        &'a self,
+        job: JobContext,
+        _state: &'a S,
+    ) -> Result<Attempt<'a>, Undecodable> {
+        Ok(Box::pin(self.0.handle(job)))
     }
 
     fn ready_for(
@@ -105,7 +119,11 @@ pub(super) struct StatefulRoute<S> {
 }
 
 impl<S: Send + Sync> Route<()> for StatefulRoute<S> {
-    fn handle<'a>(&'a self, job: JobContext, _state: &'a ()) -> Attempt<'a> {
+    fn handle<'a>(
+        &'a self,
+        job: JobContext,
+        _state: &'a (),
+    ) -> Result<Attempt<'a>, Undecodable> {
         self.route.handle(job, &self.state)
     }
 

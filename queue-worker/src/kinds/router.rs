@@ -7,7 +7,7 @@ use crate::{
     PausedKinds, RetryPolicy,
     kinds::{
         name::assert_valid,
-        route::{KindRoute, RawRoute, Route, StatefulRoute},
+        route::{KindRoute, RawRoute, Route, StatefulRoute, Undecodable},
     },
 };
 
@@ -62,6 +62,8 @@ use crate::{
 /// A job whose kind has no handler here, and a payload that its type cannot be decoded
 /// from, are failed attempts: a worker of a newer version may be able to run the job.
 /// After its last attempt the job is a dead letter, with its bytes and the reason (R3).
+/// [`postpone_unknown`](Self::postpone_unknown) and
+/// [`postpone_undecodable`](Self::postpone_undecodable) let such jobs wait instead.
 ///
 /// Clones are cheap and share the handlers and the [paused kinds](Self::paused_kinds), so
 /// that several workers of a process can run one router.
@@ -77,6 +79,7 @@ struct Postponing {
     paused: PausedKinds,
     paused_delay: Duration,
     unknown_delay: Option<Duration>,
+    undecodable_delay: Option<Duration>,
 }
 
 impl<S: Send + Sync + 'static> Router<S> {
@@ -86,6 +89,7 @@ impl<S: Send + Sync + 'static> Router<S> {
             paused: PausedKinds::default(),
             paused_delay: DEFAULT_PAUSED_DELAY,
             unknown_delay: None,
+            undecodable_delay: None,
         };
         Self { kinds: BTreeMap::new(), raw: None, postponing }
     }
@@ -128,10 +132,24 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// this setting they are failed attempts.
     ///
     /// A job of a kind that no worker knows is then never buried: it is claimed and
-    /// postponed without end, unless it has an expiry.
+    /// postponed without end, unless it has an expiry. Each time costs the store a claim
+    /// and a settlement.
     #[must_use]
     pub fn postpone_unknown(mut self, delay: Duration) -> Self {
         self.postponing.unknown_delay = Some(delay);
+        self
+    }
+
+    /// Postpones jobs whose payload does not fit the type of their kind for `delay`,
+    /// without counting an attempt (R26), so that they wait for a worker of a version
+    /// that decodes them. Without this setting they are failed attempts.
+    ///
+    /// A payload that no version decodes, such as invalid JSON of another producer, is
+    /// then never buried: its job is claimed and postponed without end, unless it has an
+    /// expiry. Each time costs the store a claim and a settlement.
+    #[must_use]
+    pub fn postpone_undecodable(mut self, delay: Duration) -> Self {
+        self.postponing.undecodable_delay = Some(delay);
         self
     }
 
@@ -197,10 +215,19 @@ impl<S: Send + Sync + 'static> Router<S> {
         let reason = format!(
             "the kind {kind:?} has no handler in this worker; its kinds are: {kinds}"
         );
-        match self.postponing.unknown_delay {
-            Some(delay) => Failure::postpone(delay, reason),
-            None => Failure::retry(reason),
-        }
+        postponed_or_retried(self.postponing.unknown_delay, reason)
+    }
+
+    fn undecodable(&self, Undecodable(reason): Undecodable) -> Failure {
+        postponed_or_retried(self.postponing.undecodable_delay, reason)
+    }
+}
+
+/// The failure of a job that a worker of another version may be able to run.
+fn postponed_or_retried(delay: Option<Duration>, reason: String) -> Failure {
+    match delay {
+        Some(delay) => Failure::postpone(delay, reason),
+        None => Failure::retry(reason),
     }
 }
 
@@ -209,9 +236,12 @@ impl Handler for Router {
         if let Some(failure) = self.paused(&job) {
             return Err(failure);
         }
-        match self.route(&job) {
-            Some(route) => route.handle(job, &()).await,
-            None => Err(self.without_handler(&job)),
+        let Some(route) = self.route(&job) else {
+            return Err(self.without_handler(&job));
+        };
+        match route.handle(job, &()) {
+            Ok(attempt) => attempt.await,
+            Err(undecodable) => Err(self.undecodable(undecodable)),
         }
     }
 

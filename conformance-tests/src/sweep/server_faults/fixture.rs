@@ -14,6 +14,7 @@ use relq_core::{
     capabilities::Capability,
     environment::Environment,
     operator::{JobState, PeekRequest},
+    schedule::Schedule,
     unique::UniqueKey,
 };
 use relq_worker::{
@@ -160,12 +161,13 @@ pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
     held
 }
 
-/// The state of each job and the status of each batch of a queue.
+/// The state of each job, the status of each batch and the schedules of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Places {
     /// The payload of each job, with the job's state and attempt.
     pub(super) jobs: BTreeMap<String, (JobState, u32)>,
     pub(super) batches: BTreeMap<BatchId, BatchStatus>,
+    pub(super) schedules: Vec<Schedule>,
 }
 
 /// Reads the state of each job. Panics if a job is in two states or the audit reports a
@@ -175,13 +177,18 @@ pub(super) async fn places(queue: &dyn Queue) -> Places {
     assert_eq!(audit.problems, [""; 0]);
     let jobs = jobs(queue).await;
     assert_eq!(audit.jobs, jobs.len() as u64);
-    Places { jobs, batches: batches(queue).await }
+    Places { jobs, batches: batches(queue).await, schedules: schedules(queue).await }
 }
 
 async fn batches(queue: &dyn Queue) -> BTreeMap<BatchId, BatchStatus> {
     let Some(batches) = queue.batch_queue() else { return BTreeMap::new() };
     let found = batches.list_batches(None, many(100)).await.expect("listed");
     found.into_iter().map(|status| (status.id.clone(), status)).collect()
+}
+
+async fn schedules(queue: &dyn Queue) -> Vec<Schedule> {
+    let Some(scheduler) = queue.schedule_queue() else { return Vec::new() };
+    scheduler.schedules().await.expect("listed").schedules
 }
 
 async fn jobs(queue: &dyn Queue) -> BTreeMap<String, (JobState, u32)> {

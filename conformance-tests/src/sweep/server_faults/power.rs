@@ -53,6 +53,11 @@ fn judge(marks: &[Mark], cut: usize, found: &Places, after: &Recorded) {
         let legal = [old.jobs.get(name), new.jobs.get(name)];
         assert!(legal.contains(&is), "{context}: {name} is {is:?}, not {legal:?}");
     }
+    let legal = [&old.schedules, &new.schedules];
+    assert!(
+        legal.contains(&&found.schedules),
+        "R28: {context}: {found:?}, not {legal:?}"
+    );
     for id in names(&found.batches, &old.batches, &new.batches) {
         let is = found.batches.get(id);
         let between = (old.batches.get(id), new.batches.get(id));
