@@ -72,6 +72,7 @@ impl Cron {
         let parser = CronParser::builder().year(Year::Disallowed).build();
         let parsed = parser.parse(&expression).map_err(|error| {
             let (expression, reason) = (expression.clone(), error.to_string());
+            let reason = reason.trim_end_matches('.').to_owned();
             InvalidSpec::Expression { expression, reason }
         })?;
         // The search ends in the year 5000: no calendar of fewer years lacks a day.

@@ -72,7 +72,12 @@ impl Every {
 
 impl fmt::Display for Every {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "every {:?}", self.interval)
+        // In the largest unit that divides it.
+        let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
+        let ms = self.interval_ms();
+        let fitting = units.into_iter().find(|(_, unit)| ms.is_multiple_of(*unit));
+        let (unit, length) = fitting.unwrap_or(("ms", 1));
+        write!(f, "every {}{unit}", ms / length)
     }
 }
 
@@ -95,6 +100,20 @@ mod tests {
         assert_eq!(next(3, 0), 3);
         assert_eq!(next(3, 3), 10_003);
         assert_eq!(next(50_003, 0), 3);
+    }
+
+    #[test]
+    fn an_interval_is_told_in_its_largest_unit() {
+        for (ms, told) in [
+            (172_800_000, "every 2d"),
+            (129_600_000, "every 36h"),
+            (5_400_000, "every 90m"),
+            (90_000, "every 90s"),
+            (1_500, "every 1500ms"),
+        ] {
+            let every = Every::new(Duration::from_millis(ms)).unwrap();
+            assert_eq!(every.to_string(), told);
+        }
     }
 
     #[test]

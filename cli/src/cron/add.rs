@@ -47,7 +47,7 @@ pub(super) struct Args {
 
     /// The cron expression, as one word, and the payload of the jobs; with --every only
     /// the payload
-    #[arg(value_name = "EXPRESSION> <PAYLOAD", required = true, num_args = 1..=2)]
+    #[arg(value_name = "EXPRESSION> <PAYLOAD", required = true)]
     words: Vec<OsString>,
 
     /// The time zone of the expression [default: UTC]
@@ -75,7 +75,7 @@ relq cron add [OPTIONS] <NAME> <EXPRESSION> <PAYLOAD>
        relq cron add [OPTIONS] --every <DURATION> <NAME> <PAYLOAD>";
 
 impl Args {
-    pub(super) async fn run(mut self, target: &Target) -> CommandResult {
+    pub(super) async fn run(self, target: &Target) -> CommandResult {
         let spec = self.spec()?;
         let queue = target.open().await?;
         let schedules = schedules_of(&*queue)?;
@@ -97,32 +97,29 @@ impl Args {
         })
     }
 
-    fn spec(&mut self) -> CommandResult<ScheduleSpec> {
-        let words = std::mem::take(&mut self.words);
-        let (times, payload) = match (self.every, <[_; 2]>::try_from(words)) {
-            (None, Ok([expression, payload])) => (self.cron(&expression)?, payload),
-            (Some(every), Err(mut words)) => {
-                let every = Every::new(every).map_err(|error| usage(&error))?;
-                (every.into(), words.pop().unwrap_or_default())
+    fn spec(&self) -> CommandResult<ScheduleSpec> {
+        let (times, payload) = match (self.every, &*self.words) {
+            (None, [expression, payload]) => (self.cron(expression)?, payload),
+            (Some(every), [payload]) => {
+                (Every::new(every).map_err(|error| usage(&error))?.into(), payload)
             }
-            (None, Err(_)) => {
+            (None, _) => {
                 return Err(Failure::Usage(
-                    "give the cron expression as one word in quotes, and the payload \
-                     after it, or give --every"
+                    "give the cron expression as one word in quotes, and one payload \
+                     after it; or give --every and one payload"
                         .to_owned(),
                 ));
             }
-            (Some(_), Ok(_)) => {
+            (Some(_), _) => {
                 return Err(Failure::Usage(
-                    "with --every there is no cron expression: give the payload alone"
+                    "with --every there is no cron expression: give one payload alone"
                         .to_owned(),
                 ));
             }
         };
-        let job = self.options.job(Bytes::from(payload.into_vec()));
-        Ok(ScheduleSpec::new(times, job)
-            .map_err(|error| usage(&error))?
-            .missed(self.missed))
+        let job = self.options.job(Bytes::from(payload.clone().into_vec()));
+        let spec = ScheduleSpec::new(times, job).map_err(|error| usage(&error))?;
+        Ok(spec.missed(self.missed))
     }
 
     fn cron(&self, expression: &OsStr) -> CommandResult<Times> {

@@ -53,7 +53,7 @@ on_each_store! {
         let lines: Vec<_> = out.lines().collect();
         assert!(lines[0].starts_with("NAME      TIMES          MISSED  LAST TICK"), "{out}");
         assert!(lines[1].starts_with("a-report  0 3 * * * UTC  last    2"), "{out}");
-        assert!(lines[2].starts_with("poll      every 300s     skip    2"), "{out}");
+        assert!(lines[2].starts_with("poll      every 5m       skip    2"), "{out}");
 
         let json = list(store);
         assert_eq!(json[0]["name"], "a-report");
@@ -151,11 +151,12 @@ fn what_is_no_schedule_is_refused() {
         (&["a", "0 3 * * *", "x", "--zone", "Europe/Atlantis"], "no time zone"),
         (&["a", "x"], "in quotes"),
         (&["a", "0 3 * * *", "x", "--every", "5m"], "no cron expression"),
+        (&["a", "x", "y", "z", "--every", "5m"], "no cron expression"),
         (&["a", "x", "--every", "5m", "--zone", "UTC"], "cannot be used with"),
         (&["a", "x", "--every", "10ms"], "shorter than a second"),
         (&["a b", "0 3 * * *", "x"], "the schedule name"),
         (&["a", "0 3 * * *", "x", "--missed", "some"], "skip, last, all"),
-        (&["a", "0", "3", "*", "*", "*", "x"], "unexpected argument"),
+        (&["a", "0", "3", "*", "*", "*", "x"], "in quotes"),
     ] {
         let error = store.relq_with(&[&["cron", "add"], arguments].concat()).fails(2);
         assert!(error.contains(why), "{arguments:?}: {error}");
