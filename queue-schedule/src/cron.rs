@@ -149,10 +149,8 @@ impl Cron {
     /// ticks after a later one, so the first that ticks after `after` is the next.
     fn next_local_time(&self, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let mut local = self.zone.to_datetime(after);
-        let mut is_included = true;
         loop {
-            local = self.parsed.find_next_occurrence(&local, is_included).ok()?;
-            is_included = false;
+            local = self.parsed.find_next_occurrence(&local, false).ok()?;
             let next = self.moment_of(local)?;
             if next > after {
                 return Some(next);

@@ -109,6 +109,21 @@ fn how_often_means_time_that_passes() {
     assert_eq!(spring("@hourly"), spring("0 * * * *"));
 }
 
+/// Each second hour of the wall clock: in the gap there is none, and two are called 02:00.
+#[test]
+fn how_often_is_told_by_the_wall_clock() {
+    assert_eq!(spring("0 */2 * * *"), ["2027-03-28T04:00:00+02:00"]);
+    assert_eq!(
+        autumn("0 */2 * * *"),
+        ["2027-10-31T02:00:00+02:00", "2027-10-31T02:00:00+01:00"]
+    );
+    let lord_howe = cron("10 * * * *", "Australia/Lord_Howe");
+    assert_eq!(
+        ticks(&lord_howe, "2027-10-03T01:00:00+10:30", "2027-10-03T03:30:00+11:00"),
+        ["2027-10-03T01:10:00+10:30", "2027-10-03T03:10:00+11:00"]
+    );
+}
+
 #[test]
 fn new_york_changes_its_clocks_on_other_days() {
     let nightly = cron("30 2 * * *", "America/New_York");

@@ -128,9 +128,20 @@ proptest! {
 /// A clock that was set back, or one at its limits, neither hangs nor panics.
 #[test]
 fn extreme_times_end() {
-    let limits = [i64::MIN, i64::MIN + 1, -3, -2, 0, 1, 1_798_761_600_000, i64::MAX];
+    let limits = [
+        i64::MIN,
+        i64::MIN + 1,
+        -200_000_001,
+        -3,
+        -2,
+        0,
+        1,
+        1_798_761_600_000,
+        i64::MAX,
+    ];
     for times in [
         Times::from(Every::new(Duration::from_secs(1)).unwrap()),
+        Times::from(Every::new(Duration::from_secs(86_400)).unwrap()),
         Times::from(Cron::new("0 0 1 * *").unwrap()),
         Times::from(Cron::new("* * * * *").unwrap().zone("Europe/Berlin").unwrap()),
     ] {
@@ -145,6 +156,17 @@ fn extreme_times_end() {
             }
         }
     }
+}
+
+#[test]
+fn a_tick_is_missed_when_it_is_more_than_a_minute_old() {
+    let every = Every::new(Duration::from_secs(3600)).unwrap();
+    let spec = ScheduleSpec::new(every, "job").unwrap().missed(Missed::Skip);
+    let tick = Timestamp::from_unix_ms(YEAR_2027.start);
+    let last = Timestamp::from_unix_ms(YEAR_2027.start - 1);
+    assert_eq!(spec.due(last, tick.plus(MISSED_AFTER)).ticks, [tick]);
+    let later = tick.plus(MISSED_AFTER + Duration::from_millis(1));
+    assert_eq!(spec.due(last, later).ticks, []);
 }
 
 #[test]

@@ -40,6 +40,24 @@ async fn a_tick_of_an_old_definition_is_not_pushed() {
     assert_eq!(world.pushed("poll").await, ["2027-01-01T01:00:00Z"]);
 }
 
+/// The scheduler that meets the change reads the schedules again at once.
+#[tokio::test]
+async fn a_change_that_a_push_meets_is_known_at_once() {
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(60), Missed::All)).await;
+    world.start_many(1).await;
+    let new = every(seconds(2), Missed::Skip);
+    world.queue.meddle(Meddling::Change(new.to_definition()));
+
+    world.advance(seconds(75)).await;
+
+    let expected = ticks(&new, "2027-01-01T00:01:00Z", "2027-01-01T00:01:20Z");
+    assert_eq!(world.pushed("poll").await, expected);
+    for job in world.jobs().await {
+        assert_eq!(job.enqueued_at, relq_schedule::scheduled_for(&job.headers));
+    }
+}
+
 #[tokio::test]
 async fn a_removed_schedule_ticks_no_more() {
     let mut world = World::starting(START);
