@@ -78,7 +78,7 @@ impl ScheduleSpec {
     /// use relq_schedule::{Every, Missed, ScheduleSpec};
     ///
     /// let hourly = ScheduleSpec::new(Every::new(Duration::from_secs(3600))?, "poll")?;
-    /// let hour = |n| Timestamp::from_unix_ms(n * 3_600_000);
+    /// let hour = |n: i64| Timestamp::from_unix_ms(n * 3_600_000);
     /// let now = hour(5).plus(Duration::from_secs(600));
     ///
     /// let due = |missed| hourly.clone().missed(missed).due(hour(2), now);
