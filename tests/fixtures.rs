@@ -31,6 +31,7 @@ use relq::{
     capabilities::Capability,
     operator::{JobState, PeekRequest, Selection},
     outcome::{Pushed, Settled},
+    schedule::ScheduleName,
     unique::UniqueKey,
 };
 use relq_conformance::server::Server;
@@ -41,10 +42,14 @@ const REDIS: [&str; 2] = ["redis-1", "redis-2"];
 
 /// The formats of the SQLite file, the newest last. The tests of the migrations in
 /// `relq-sqlite` test the older formats.
-const SQLITE: [&str; 2] = ["sqlite-3", "sqlite-4"];
+const SQLITE: [&str; 3] = ["sqlite-3", "sqlite-4", "sqlite-5"];
 
 /// The formats without the time of a push (R27).
 const UNTIMED: [&str; 2] = ["redis-1", "sqlite-3"];
+
+/// The formats whose fixtures have no schedule (R28). On Redis, schedules are a key of
+/// their own, which changes no format.
+const UNSCHEDULED: [&str; 4] = ["redis-1", "redis-2", "sqlite-3", "sqlite-4"];
 
 /// Each backend on Redis in each of its modes: the scheme of its URL, the option of its
 /// URL, and the file name of its fixture.
@@ -89,6 +94,10 @@ fn piece_batch(name: &str) -> BatchId {
     BatchId::new(name).unwrap()
 }
 
+fn nightly() -> ScheduleName {
+    ScheduleName::new("nightly").unwrap()
+}
+
 /// Fills a queue: at least one job is in each state afterwards, and there is one record
 /// of each kind that does not expire.
 async fn fill(queue: &dyn Queue) {
@@ -119,6 +128,9 @@ async fn fill(queue: &dyn Queue) {
             .map(|level| NewJob::new(format!("of priority {level}")).priority(level)),
     );
     queue.push(&jobs, None).await.unwrap();
+    if let Some(schedules) = queue.schedule_queue() {
+        schedules.put_schedule(&nightly(), b"a definition").await.unwrap();
+    }
     if can.supports(Capability::Batches) {
         let batches = queue.batch_queue().unwrap();
         let end = OnComplete::new("the end of the batch".into());
@@ -198,6 +210,14 @@ async fn is_read(queue: &dyn Queue, format: &str, what: &str) {
         assert!(sealed.state.is_completed(), "{what}: {sealed:?}");
         let open = batches.batch(&piece_batch("open")).await.unwrap().unwrap();
         assert_eq!(open.state, BatchState::Open, "{what}: {open:?}");
+    }
+    if let Some(schedules) = queue.schedule_queue() {
+        let found = schedules.schedules().await.unwrap().schedules;
+        let found: Vec<_> = found.iter().map(|it| (&it.name, &it.definition)).collect();
+        let (name, definition) = (nightly(), "a definition".into());
+        let wanted = vec![(&name, &definition)];
+        let is_there = !UNSCHEDULED.contains(&format);
+        assert_eq!(found, if is_there { wanted } else { Vec::new() }, "{what}");
     }
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0], "{what}");
 }

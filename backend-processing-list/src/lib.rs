@@ -13,6 +13,7 @@ mod moves;
 mod operator;
 mod peek;
 mod queue;
+mod schedules;
 mod scripts;
 mod session;
 mod settle;

@@ -21,6 +21,7 @@ use relq_core::{
     capabilities::Capabilities,
     error::Operation,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    schedule::ScheduleQueue,
 };
 use relq_redis::{
     Conn, PartialEffect, PushBatcher, Reply,
@@ -217,6 +218,10 @@ impl ReliableQueue for ProcessingListQueue {
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         let page = page.min(self.store.bookkeeping.max_jobs_per_slow_step()).get();
         self.store.bookkeeping.recover(page, self.recover_expired(page)).await
+    }
+
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        Some(self)
     }
 
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {

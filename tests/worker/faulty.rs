@@ -19,6 +19,7 @@ use relq::{
     capabilities::Capabilities,
     error::{ErrorContext, Operation},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    schedule::ScheduleQueue,
 };
 use tokio::sync::Notify;
 
@@ -249,6 +250,11 @@ impl ReliableQueue for Faulty {
 
     /// Returns `None`, because the calls for batches would bypass the faults.
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
+        None
+    }
+
+    /// Returns `None`, because the calls for schedules would bypass the faults.
+    fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
         None
     }
 }

@@ -18,6 +18,7 @@ use super::{
     own_queue::LOOK_EVERY,
     queues::DemoQueues,
     record::{self, Kind},
+    report::round,
     until_next_kill,
     worker_processes::WorkerProcesses,
 };
@@ -181,7 +182,7 @@ impl ScheduleReport {
             missing: missing as u64,
             doubled: finished.saturating_sub(ticks),
             kills: kills_of(evidence),
-            seconds,
+            seconds: round(seconds),
             problems,
         }
     }
@@ -213,7 +214,7 @@ mod tests {
         let records = folder.path().join("records");
         let recorder = Recorder::create(&records).unwrap();
         ticks.into_iter().for_each(|tick| recorder.write(Kind::End, tick).unwrap());
-        let at = |tick| Timestamp::from_unix_ms(tick * 100);
+        let at = |tick: i64| Timestamp::from_unix_ms(tick * 100);
         let evidence = [Evidence { records, was_killed: true }];
         ScheduleReport::of(&evidence, (at(10), at(100)), finished, 1.0)
     }

@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
 use relq_core::{
-    outcome::Pushed,
     schedule::{Schedules, Tick, Ticked},
     *,
 };
@@ -30,11 +29,13 @@ impl Override for TicksInTwoCalls {
         if !is_next {
             return right.scheduler().push_tick(tick, job).await;
         }
-        let payload = job.payload.clone();
+        let mut number = [0; 8];
+        right.environment.random().fill(&mut number);
+        let id = JobId::new(format!("tick-{}", u64::from_le_bytes(number)));
+        let job = job.id(id.expect("a valid id"));
+        let again = job.clone();
         let pushed = right.push(&[job], None).await?.remove(0);
-        let (Pushed::Stored(id) | Pushed::Duplicate { existing: id, .. }) = &pushed;
-        let marker = NewJob::new(payload).id(id.clone());
-        match right.scheduler().push_tick(tick, marker).await? {
+        match right.scheduler().push_tick(tick, again).await? {
             Ticked::Pushed(_) => Ok(Ticked::Pushed(pushed)),
             other => Ok(other),
         }

@@ -135,11 +135,11 @@ pub(super) const SCHEDULES: &[Mutant] = &[
         overrides: Some(|| Arc::new(TicksInTwoCalls)),
         is_racing: true,
         caught_by: &[
-            Case("schedules::schedulers_at_one_tick_push_it_once", "R28"),
+            Case("schedules::schedulers_at_one_tick_push_it_once", "too many (+)"),
             Act("push_a_tick", Check::DupBound),
             Orders(
                 "p put 1 d1; - advance 3 | p tick 1 d1 s5 j | o tick 1 d1 s5 j",
-                "R28",
+                "R23: ready jobs in the stats: 2",
             ),
         ],
         ..NARROW
