@@ -92,6 +92,23 @@ async fn a_tick_that_is_not_due_is_pushed_when_it_is() {
     assert_eq!(late.since(crate::world::at("2027-01-01T00:01:00Z")), seconds(2));
 }
 
+/// The time of the calls of a look passes for the next tick, too.
+#[tokio::test]
+async fn a_slow_call_does_not_delay_the_next_tick() {
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(20), Missed::Skip)).await;
+    world.start_many(1).await;
+    world.queue.meddle(Meddling::Slow(Arc::clone(&world.clock), seconds(15)));
+
+    world.advance(seconds(60)).await;
+
+    let pushed: Vec<_> =
+        world.jobs().await.iter().map(|job| job.enqueued_at.unwrap()).collect();
+    let times =
+        ["2027-01-01T00:00:35Z", "2027-01-01T00:00:40Z", "2027-01-01T00:01:00Z"];
+    assert_eq!(pushed, times.map(crate::world::at));
+}
+
 #[tokio::test]
 async fn a_scheduler_stops_when_it_is_asked_to() {
     let world = World::starting(START);

@@ -14,6 +14,7 @@ use relq_core::{
     ClaimRequest, Delivery, Error, NewJob, PushToken, Receipt, ReliableQueue,
     Settlement, WorkerId,
     capabilities::Capabilities,
+    environment::Clock,
     error::{ErrorContext, Operation},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
 };
@@ -21,6 +22,8 @@ use relq_memory::MemoryQueue;
 use relq_schedule::{
     ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked,
 };
+
+use crate::clock::VirtualClock;
 
 /// What happens to the next push of a tick.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub(crate) enum Meddling {
     Change(Vec<u8>),
     /// Another client removes the schedule first.
     Remove,
+    /// The call takes this time.
+    Slow(Arc<VirtualClock>, Duration),
     /// The store's clock was ahead when the schedules were read.
     NotDue(Duration),
 }
@@ -120,6 +125,7 @@ impl ScheduleQueue for Meddled {
             Some(Meddling::Remove) => {
                 self.inner.remove_schedule(&tick.name).await?;
             }
+            Some(Meddling::Slow(clock, time)) => clock.set(clock.elapsed() + time),
             Some(Meddling::NotDue(wait)) => return Ok(Ticked::NotDue(wait)),
         }
         let ticked = self.inner.push_tick(tick, job).await;
