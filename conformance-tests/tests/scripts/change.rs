@@ -60,13 +60,14 @@ const MARKER: &str = "marker/";
 const OF_NO_CALL: [&str; 3] = ["marker/change", "marker/remove", "marker/touch"];
 
 /// The library files, which are put before each script in this order.
-const LIBRARY: [&str; 6] = [
+const LIBRARY: [&str; 7] = [
     "queue-redis/entry",
     "bookkeeping/side_records",
     "zset/pattern",
     "zset/leasing",
     "zset/claiming",
     "bookkeeping/moves",
+    "bookkeeping/pushing",
 ];
 
 /// One small change of one script file.

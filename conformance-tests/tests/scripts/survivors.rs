@@ -30,8 +30,10 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
         "bookkeeping/moves: without `error({err = 'WRONGTYPE the total \"' .. name .. '\" is no number'})`",
         OVERWRITTEN,
     ),
-    ("bookkeeping/push: without `notify(keys)`", LATE),
-    ("bookkeeping/push: without `check_ready(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/push: without `check_push(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/push_tick: without `check_push(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/pushing: without `notify(keys)`", LATE),
+    ("bookkeeping/pushing: without `check_ready(keys)`", ANOTHER_TYPE),
     ("zset/claiming: without `redis.call('HDEL', held, fields[i])`", ANOTHER_TYPE),
     (
         "zset/finish_and_claim: `~=` for `==` in `if #reply == 3 then redis.call('ZCARD', leased) end`",
