@@ -21,8 +21,8 @@ const EXPIRED: &str = "expired before it was delivered";
 pub(crate) struct State {
     /// The jobs by their position in the queue.
     pub(crate) jobs: BTreeMap<u64, Job>,
-    /// Leases of cancelled jobs, until a heartbeat names them or for a while after they
-    /// would have expired.
+    /// Leases of cancelled jobs, until a while after they would have expired. A heartbeat
+    /// that names them may be repeated, so it does not end them.
     pub(crate) cancelled_leases: BTreeMap<u64, Timestamp>,
     /// Client-made ids of ended jobs, and until when they are remembered (R4).
     pub(crate) ended_ids: BTreeMap<JobId, Timestamp>,
@@ -337,7 +337,7 @@ impl State {
             return Extended::Until(until);
         }
         let number = receipt.token()[..].try_into().map(u64::from_be_bytes);
-        match number.ok().and_then(|number| self.cancelled_leases.remove(&number)) {
+        match number.ok().and_then(|number| self.cancelled_leases.get(&number)) {
             Some(_) => Extended::Cancelled,
             None => Extended::LeaseLost,
         }

@@ -81,4 +81,10 @@ pub(crate) const PINNED: &[Pinned] = &[
         line: "p create 1 p0s0; p add 1 jm1; a claim 1 l1; a settle 0B; p batch 1",
         found: "a piece that died was not counted as failed (a mutant)",
     },
+    Pinned {
+        line: "p push j,j; a claim 2 l1; o cancel 1; a extend 1 l1; a extend 1 l1",
+        found: "a second heartbeat for a cancelled job, as one is sent when the answer \
+                to the first is lost, was told that the lease was lost (relq-memory, \
+                before 0.1)",
+    },
 ];
