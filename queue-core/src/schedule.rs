@@ -111,8 +111,8 @@ pub struct Schedule {
     pub name: ScheduleName,
     /// What the schedulers read: when the schedule ticks, and which job it pushes.
     pub definition: Bytes,
-    /// The last tick whose job was pushed. If there is none, the time when the schedule
-    /// was stored or last changed.
+    /// The last tick that was recorded since the schedule was stored or last changed. If
+    /// there is none, the time of that.
     pub last_tick: Timestamp,
 }
 

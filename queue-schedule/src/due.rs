@@ -21,8 +21,8 @@ pub const MAX_TICKS: usize = 100;
 pub enum Missed {
     /// They are not pushed.
     Skip,
-    /// The last of them is pushed, unless a later tick is on time. So after an outage of
-    /// any length, one job makes up for all.
+    /// The last of them is pushed, unless a later tick is on time. So if a schedule ticks
+    /// once a minute or less often, one job makes up for an outage of any length.
     #[default]
     Last,
     /// All are pushed, in their order, each by a job of its own.

@@ -50,22 +50,31 @@ impl Looks {
     /// Pushes the ticks that are due. Returns how long until the next look.
     ///
     /// # Errors
-    /// The store failed. A job that it refuses is logged instead, and does not keep the
-    /// other schedules from ticking.
+    /// The store failed. A failure that may be of one schedule alone does not keep the
+    /// others from ticking: it is returned after their turns. A job that the store refuses
+    /// is logged instead.
     pub(crate) async fn look(&mut self) -> Result<Duration, Error> {
         let queue = Arc::clone(&self.queue);
         let schedules = schedules_of(&*queue)?;
         let found = schedules.schedules().await?;
         let time = StoreTime { read: found.now, read_at: self.elapsed() };
         self.known.keep_only(&found.schedules);
-        let mut pause = self.look_every;
+        let mut look_at = self.elapsed().saturating_add(self.look_every);
+        let mut failed = None;
         for schedule in &found.schedules {
-            if let Some(spec) = self.known.read(schedule) {
-                let next = self.push_due(schedules, schedule, &spec, time).await?;
-                pause = pause.min(next);
+            let Some(spec) = self.known.read(schedule) else { continue };
+            match self.push_due(schedules, schedule, &spec, time).await {
+                Ok(pause) => {
+                    look_at = look_at.min(self.elapsed().saturating_add(pause))
+                }
+                Err(error) if is_of_the_store(&error) => return Err(error),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Ok(pause)
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(look_at.saturating_sub(self.elapsed())),
+        }
     }
 
     /// Pushes the due ticks of one schedule. Returns how long until its next one.
@@ -120,6 +129,12 @@ fn schedules_of(queue: &dyn ReliableQueue) -> Result<&dyn ScheduleQueue, Error> 
         let at = ErrorContext { backend, operation: Operation::ReadSchedules };
         Error::Unsupported { at, option: "a schedule" }
     })
+}
+
+/// Whether the call for another schedule would fail in the same way.
+fn is_of_the_store(error: &Error) -> bool {
+    use Error::{NotReplicated, Unreadable, Unusable};
+    !matches!(error, NotReplicated { .. } | Unreadable { .. } | Unusable { .. })
 }
 
 /// Whether the store refuses this job and may accept others.

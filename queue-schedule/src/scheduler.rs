@@ -76,8 +76,8 @@ impl Scheduler {
     }
 
     /// Sets the longest time between two looks at the schedules; the default is 30
-    /// seconds. A schedule that another process stores is known after this time, at the
-    /// latest. Zero and more than [`MISSED_AFTER`] are refused, because its first ticks
+    /// seconds. A schedule that another process stores is known after this time and that
+    /// of a look, while the store works. Zero and more than [`MISSED_AFTER`] are refused, because its first ticks
     /// could be missed.
     #[must_use]
     pub fn look_every(mut self, interval: Duration) -> Self {

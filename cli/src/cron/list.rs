@@ -20,8 +20,8 @@ use crate::{
 /// List the schedules of the queue, in the order of their names
 ///
 /// LAST TICK is the last tick that was pushed or, before the first, when the schedule was
-/// stored. NEXT TICK is the first one after it; a scheduler pushes it when it is due. Both
-/// are in UTC.
+/// stored or changed. NEXT TICK is the first one after it; a scheduler pushes it when it is
+/// due, unless it was missed. Both are in UTC.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -78,7 +78,7 @@ impl Replication {
 }
 
 /// Whether a call of `operation` waits for replicas. A call waits if its caller relies
-/// on its result after a fail-over: a push, a settlement, or an operator's change.
+/// on its result after a fail-over: a push, a settlement, a tick, or an operator's change.
 /// Claims, heartbeats and recoveries do not wait. If a fail-over loses one of them, a
 /// job only runs once more.
 fn is_confirmed(operation: Operation) -> bool {

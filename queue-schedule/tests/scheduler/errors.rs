@@ -76,6 +76,25 @@ async fn a_job_that_the_store_refuses_does_not_hold_up_other_schedules() {
     assert!(world.summary().failed_calls > 0);
 }
 
+/// What the store has of one schedule's jobs may be damaged, for example the holder of
+/// their unique key.
+#[tokio::test]
+async fn an_error_of_one_schedule_does_not_hold_up_the_others() {
+    let mut world = World::starting(START);
+    let damaged = NewJob::new("damaged");
+    let damaged = ScheduleSpec::new(Every::new(seconds(10)).unwrap(), damaged).unwrap();
+    world.put("a-damaged", &damaged).await;
+    let poll = every(seconds(60), Missed::Skip);
+    world.put("poll", &poll).await;
+    world.start_many(1).await;
+
+    world.advance(seconds(300)).await;
+
+    let expected = ticks(&poll, START, "2027-01-01T00:05:05Z");
+    assert_eq!(world.pushed("poll").await, expected);
+    assert!(world.summary().failed_calls > 0);
+}
+
 /// By the store's clock the tick is due later than the scheduler thought.
 #[tokio::test]
 async fn a_tick_that_is_not_due_is_pushed_when_it_is() {
@@ -90,6 +109,27 @@ async fn a_tick_that_is_not_due_is_pushed_when_it_is() {
     assert_eq!(jobs.len(), 1);
     let late = jobs[0].enqueued_at.unwrap();
     assert_eq!(late.since(crate::world::at("2027-01-01T00:01:00Z")), seconds(2));
+}
+
+/// The calls for one schedule may take so long that the next tick of an earlier one is
+/// due meanwhile.
+#[tokio::test]
+async fn a_slow_call_does_not_delay_the_next_tick_of_another_schedule() {
+    let mut world = World::starting(START);
+    world.put("a-first", &every(seconds(20), Missed::Skip)).await;
+    world.put("b-slow", &every(seconds(15), Missed::Skip)).await;
+    world.start_many(1).await;
+    world.queue.meddle(Meddling::Slow(Arc::clone(&world.clock), seconds(4)));
+
+    world.advance(seconds(30)).await;
+
+    let pushed = world.pushed("a-first").await;
+    let first =
+        world.jobs().await.into_iter().find(|job| {
+            job.headers.get(relq_schedule::SCHEDULE_HEADER) == Some("a-first")
+        });
+    let late = first.unwrap().enqueued_at.unwrap();
+    assert_eq!((pushed.len(), late), (1, crate::world::at("2027-01-01T00:00:20Z")));
 }
 
 /// The time of the calls of a look passes for the next tick, too.

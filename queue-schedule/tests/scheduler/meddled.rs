@@ -107,6 +107,10 @@ impl ScheduleQueue for Meddled {
             let at = ErrorContext { backend: "memory", operation: Operation::PushTick };
             return Err(Error::Invalid { at, reason: "the test wants it".into() });
         }
+        if &job.payload[..] == b"damaged" {
+            let at = ErrorContext { backend: "memory", operation: Operation::PushTick };
+            return Err(Error::Unusable { at, source: "the test wants it".into() });
+        }
         let meddling = self.pushes.lock().unwrap().pop_front();
         match meddling {
             None => {}
