@@ -55,7 +55,7 @@ impl Pattern for Keyspace {
     }
 
     fn scripts() -> Vec<&'static Script> {
-        scripts::all_scripts().collect()
+        scripts::sent_scripts().collect()
     }
 
     fn new(conn: Conn, queue: QueueName, config: &KeyspaceConfig) -> Self {

@@ -6,7 +6,10 @@ mod worker;
 
 use bytes::Bytes;
 use relq_core::QueueName;
-use relq_redis::{Call, Conn, Script, bookkeeping::Bookkeeping};
+use relq_redis::{
+    Call, Conn, Script,
+    bookkeeping::{Bookkeeping, is_of_schedules},
+};
 
 use crate::keys::Keys;
 
@@ -21,7 +24,12 @@ relq_redis::pattern_scripts! {
 /// Returns the names of all scripts that a queue of this backend sends. They help to
 /// monitor the server and to test the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
-    all_scripts().map(Script::name)
+    sent_scripts().map(Script::name)
+}
+
+/// The scripts that a queue of this backend may send. It has no schedules (R28).
+pub(crate) fn sent_scripts() -> impl Iterator<Item = &'static Script> {
+    all_scripts().filter(|script| !is_of_schedules(script))
 }
 
 /// The keys of a queue, and a connection. Its methods call the scripts with both.

@@ -36,6 +36,7 @@ static CAPABILITIES: Capabilities = Capabilities {
         Capability::Delay,
         Capability::Unique,
         Capability::Expiry,
+        Capability::Schedules,
     ]),
     priorities: Priority::NORMAL..=Priority::NORMAL,
     lateness: Duration::from_secs(1),

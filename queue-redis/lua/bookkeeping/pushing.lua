@@ -6,11 +6,12 @@
 local PUSH_FIELDS = 8
 
 -- Fails before the first write if a key that a push writes has another type.
+-- `begin_push` reads the others.
 local function check_push(keys)
   check_ready(keys)
   redis.call('LLEN', keys.wake)
   for _, key in ipairs({keys.later, keys.ids, keys.calls}) do redis.call('ZCARD', key) end
-  for _, key in ipairs({keys.unique, keys.answers, keys.jobs}) do redis.call('HLEN', key) end
+  for _, key in ipairs({keys.unique, keys.answers}) do redis.call('HLEN', key) end
 end
 
 -- A push stores all of its jobs in one step (R5). One command for each key reads the side

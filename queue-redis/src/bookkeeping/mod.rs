@@ -62,6 +62,6 @@ pub use peek::{Look, page};
 pub use push::{Stores, push, token_of_another_call};
 pub use scan::{ScanPages, Scanned};
 pub use schedules::push_tick;
-pub use scripts::{BookkeepingScripts, library};
+pub use scripts::{BookkeepingScripts, is_of_schedules, library};
 pub use settle::{Ended, Finish, Settles, settle};
 pub use step::{Step, Steps};

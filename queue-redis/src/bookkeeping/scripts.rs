@@ -1,6 +1,6 @@
 //! The bookkeeping's scripts, built for one pattern.
 
-use crate::{LibraryFile, entry};
+use crate::{LibraryFile, Script, entry};
 
 crate::scripts! {
     /// The bookkeeping's scripts, built for one pattern. A backend has one instance for
@@ -8,6 +8,11 @@ crate::scripts! {
     pub struct BookkeepingScripts in "../../lua/bookkeeping/";
     cancel, extend, fail, forget, give_back, promote, purge_dead, push, push_tick,
     put_schedule, redrive, resume,
+}
+
+/// Whether only a queue with schedules sends this script of the bookkeeping (R28).
+pub fn is_of_schedules(script: &Script) -> bool {
+    ["push_tick", "put_schedule"].contains(&script.name())
 }
 
 /// Defines the scripts of a pattern from a folder, whose path is relative to the
