@@ -409,7 +409,7 @@ async fn a_newer_marker_is_left_alone() {
     assert_eq!(marker(&server), "relq 3 zset");
 }
 
-/// A writer that is refused does not raise the format of the marker before.
+/// A refused writer does not raise the format of the marker.
 #[tokio::test]
 async fn a_refused_writer_raises_no_format() {
     let server = Server::start();

@@ -3,8 +3,8 @@
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 --
--- Returns {unclaimed keys, leased, overdue, -1, then the bookkeeping's stats}. The age of
--- the oldest ready job is not known.
+-- Returns {unclaimed keys, leased, overdue, -1, then the bookkeeping's stats}. The -1 is
+-- in place of the age of the oldest ready job, which is not known.
 --
 -- Library: entry, pattern, moves
 local keys = bind_keys()

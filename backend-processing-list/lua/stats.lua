@@ -25,9 +25,9 @@ for i = 1, lists do
   if end_ms and tonumber(end_ms) <= now_ms then of_ended = of_ended + count end
 end
 
--- A job without a lease end is overdue if its session has ended. Only the elements show
--- which list holds such jobs, and they are not all read here because they contain the
--- payloads. So if live sessions have such jobs too, the count is an upper bound.
+-- A job without a lease end is overdue if its session has ended. To know which list holds
+-- such a job, all elements would have to be read, with their payloads. So the count is an
+-- upper bound if living sessions have such jobs, too.
 local without_end = math.max(0, leased - redis.call('ZCARD', keys.leased))
 local overdue = redis.call('ZCOUNT', keys.leased, '-inf', now_ms)
   + math.min(without_end, of_ended)

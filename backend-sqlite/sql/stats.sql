@@ -2,8 +2,9 @@
 --
 -- ?1 queue  ?2 now (ms)
 -- Returns ready, scheduled, leased, overdue, dead, finished, discarded, cancelled,
--- paused, when the next scheduled job is due (ms, or null), and since when the oldest job
--- has been ready, or due and not made ready (ms, or null).
+-- paused, when the next scheduled job is due (ms, or null), and since when the oldest
+-- waiting job has been waiting (ms, or null). A ready job waits since it became ready, and
+-- a scheduled job since it was due.
 --
 -- Of each priority only the job with the first turn is read. Pieces of batches are left
 -- out, because their batch may hold them back.

@@ -38,10 +38,10 @@ impl PushToken {
         Self(randomness.text(16).into())
     }
 
-    /// Creates a token that begins with the time `now` in nine digits of `0-9a-v`, and
-    /// ends with `random_digits` random ones, of five bits each. As text, the tokens and
-    /// the ids of later calls are greater. Two calls in the same millisecond may get the
-    /// same token, if there are few random digits.
+    /// Creates a token from the time `now`, in nine digits of `0-9a-v`, followed by
+    /// `random_digits` random digits, of five bits each. As text, it is greater than the
+    /// tokens of earlier milliseconds, and so are the ids that are derived from it. Two
+    /// calls in the same millisecond get the same token if they draw the same digits.
     pub fn ordered(
         now: Timestamp,
         random_digits: usize,

@@ -190,9 +190,12 @@ impl Fixed {
     }
 }
 
-/// Encodes a job that is pushed at `now` as an entry. Without a `now` the entry does not
-/// record the time, because the id says it or because it is not known. Its time of expiry is written as zero, and the push script replaces it:
-/// `now` is an estimate of the server's time, and only the server knows the exact one.
+/// Encodes a job as an entry. `now` is the time of the push, by an estimate of the
+/// server's clock. `None` leaves the time out of the entry, because the id contains it or
+/// because it is not known.
+///
+/// The time of expiry is written as zero. The push script replaces it, because only the
+/// server knows the exact time.
 pub fn encode(job: &NewJob, id: &JobId, now: Option<Timestamp>) -> Vec<u8> {
     encode_in(job, id, None, now)
 }
@@ -347,8 +350,8 @@ fn batch_of(rest: &mut Bytes) -> Result<BatchId, Malformed> {
     BatchId::new(id).map_err(|_| Malformed("the batch's id is not allowed"))
 }
 
-/// Takes the times off the end of an entry. Returns when the job was pushed, if the entry
-/// says so.
+/// Takes the recorded times off the end of an entry. Returns the time of the push if it is
+/// one of them.
 fn take_times(rest: &mut Bytes, times: u8) -> Result<Option<Timestamp>, Malformed> {
     if times & READY_TIME != 0 {
         take_end(rest, TIME)?;

@@ -9,9 +9,10 @@
 //! ```
 //!
 //! Two calls get the same ids only if they are made in the same millisecond and draw the
-//! same 40 random bits. So only jobs without options have such ids: no push refuses them
-//! as duplicates, and no job is lost when two ready jobs have the same id (R4). The ids of
-//! other calls have 80 random bits, or begin with the push token.
+//! same 40 random bits. So only plain jobs have such ids, because a plain push stores a
+//! job without looking for another one with its id. A push that looks for one would
+//! refuse the job as a duplicate (R4): its ids have 80 random bits, or begin with the push
+//! token.
 
 use relq_core::{
     JobId, PushToken,

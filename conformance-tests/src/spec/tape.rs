@@ -106,8 +106,8 @@ pub(crate) struct RecordedCall {
     pub(crate) is_lost: bool,
     /// Whether a connection of the actor broke during the operation.
     pub(crate) is_hit: bool,
-    /// The time of the clock when the operation began. `None` if it began and ended at
-    /// the same time.
+    /// The time of the clock when the operation began. `None` if no time passed until its
+    /// end.
     pub(crate) began_at: Option<Duration>,
 }
 

@@ -25,9 +25,9 @@ use crate::{
 const QUEUE: &str = "jobs";
 const VICTIM: &str = "victim";
 
-/// Lets the server scan each hash of a few jobs in one page. The number of pages of
-/// another hash depends on the order of its fields, which the server chooses at random, so
-/// runs of the same calls would send different numbers of commands.
+/// Makes the server return a hash of a few jobs in one page of a scan. Without this
+/// setting the number of pages depends on the order of the fields, which is random. Then
+/// two runs of the same calls would send different numbers of commands.
 const ONE_PAGE: [&str; 4] = ["CONFIG", "SET", "hash-max-listpack-value", "65536"];
 
 /// How many more times, at most, the suite tries all steps if the faults have missed

@@ -82,8 +82,8 @@ local function next_in_ms(set, now_ms)
   return first and math.max(0, math.floor(first) - now_ms) or -1
 end
 
--- How long ago the earliest scheduled job was due (ms), or -1 if none is due. No worker has
--- made it ready since then.
+-- How long ago the first scheduled job was due (ms), or -1 if none is due. A due job stays
+-- scheduled until a worker makes it ready.
 local function due_age(keys, now_ms)
   local first = redis.call('ZRANGE', keys.later, 0, 0, 'WITHSCORES')[2]
   return first and math.max(-1, now_ms - math.floor(first)) or -1

@@ -77,8 +77,9 @@ fn is_plain(job: &NewJob) -> bool {
 }
 
 impl Bookkeeping {
-    /// Returns an id for each job of a push: the id that the client chose, or else a new
-    /// one. For plain jobs that are pushed at `plain_at` it says so, and is less random.
+    /// Returns an id for each job of a push: the id that the client chose, or a new one.
+    /// If all jobs are plain, `plain_at` is the time of the push. The new ids contain it,
+    /// and have fewer random digits.
     pub fn ids_for(
         &self,
         jobs: &[NewJob],
