@@ -65,7 +65,7 @@ impl Looks {
             let Some(spec) = self.known.read(schedule) else { continue };
             match self.push_due(schedules, schedule, &spec, time).await {
                 Ok(pause) => {
-                    look_at = look_at.min(self.elapsed().saturating_add(pause))
+                    look_at = look_at.min(self.elapsed().saturating_add(pause));
                 }
                 Err(error) if is_of_the_store(&error) => return Err(error),
                 Err(error) => failed = failed.or(Some(error)),
