@@ -63,7 +63,7 @@ struct Backend {
 }
 
 /// Where a backend stores its jobs. This decides the form of its URLs.
-#[derive(PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum StoreKind {
     File,
     Redis,
@@ -272,18 +272,28 @@ pub(crate) async fn check_dropped_parts(
 }
 
 fn find_backend(url: &str) -> Result<(&'static Backend, Open), ConnectError> {
+    find_among(BACKENDS, cfg!(feature = "tls"), url)
+}
+
+/// Returns the backend that a URL names. Refuses a backend of `backends` that was not
+/// compiled in, and a connection with TLS unless `has_tls`.
+fn find_among<'a>(
+    backends: &'a [Backend],
+    has_tls: bool,
+    url: &str,
+) -> Result<(&'a Backend, Open), ConnectError> {
     let Some((scheme, _)) = url.split_once(':') else {
         return Err(unknown_scheme(url, None));
     };
     let (name, transport) = split(scheme);
     let store = if transport.is_some() { StoreKind::Redis } else { StoreKind::File };
-    let known = BACKENDS.iter().find(|it| it.name == name && it.store == store);
+    let known = backends.iter().find(|it| it.name == name && it.store == store);
     let Some(backend) = known else {
         return Err(unknown_scheme(url, Some(scheme)));
     };
     let open = backend.open.ok_or_else(|| not_compiled_in(scheme, backend.name))?;
     let is_tls = transport.is_some_and(|transport| transport.starts_with("rediss"));
-    if is_tls && cfg!(not(feature = "tls")) {
+    if is_tls && !has_tls {
         return Err(not_compiled_in(scheme, "tls"));
     }
     Ok((backend, open))
@@ -357,51 +367,43 @@ mod tests {
         }
     }
 
-    #[cfg(not(feature = "sqlite-unbundled"))]
-    #[test]
-    fn a_missing_sqlite_names_its_feature() {
-        assert!(refusal("sqlite:jobs.db").contains("--features sqlite"));
+    /// Every backend as it is when its feature is off.
+    fn none_compiled_in() -> Vec<Backend> {
+        let off = |backend: &Backend| Backend {
+            name: backend.name,
+            store: backend.store,
+            open: None,
+            #[cfg(feature = "redis")]
+            owner: None,
+        };
+        BACKENDS.iter().map(off).collect()
     }
 
-    #[cfg(not(feature = "zset"))]
     #[test]
-    fn a_missing_zset_names_its_feature() {
-        assert!(refusal("redis://host").contains("--features zset"));
-        assert!(refusal("zset+rediss://host").contains("--features zset"));
+    fn a_missing_backend_names_its_feature() {
+        let backends = none_compiled_in();
+        for (url, feature) in [
+            ("sqlite:jobs.db", "sqlite"),
+            ("redis://host", "zset"),
+            ("zset+rediss://host", "zset"),
+            ("circular+redis://host?finish=lrem", "circular"),
+            ("stream+redis://host", "stream"),
+            ("keyspace+redis://host?foreign=tolerate", "keyspace"),
+            ("processing-list+redis://host?mode=shared", "processing-list"),
+        ] {
+            let error = find_among(&backends, true, url).err().map(|it| it.to_string());
+            let words = format!("--features {feature}");
+            assert!(error.as_ref().is_some_and(|it| it.ends_with(&words)), "{error:?}");
+        }
     }
 
-    #[cfg(not(feature = "circular"))]
-    #[test]
-    fn a_missing_circular_names_its_feature() {
-        let refusal = refusal("circular+redis://host?finish=lrem");
-        assert!(refusal.contains("--features circular"), "{refusal}");
-    }
-
-    #[cfg(not(feature = "stream"))]
-    #[test]
-    fn a_missing_stream_names_its_feature() {
-        let refusal = refusal("stream+redis://host");
-        assert!(refusal.contains("--features stream"), "{refusal}");
-    }
-
-    #[cfg(not(feature = "keyspace"))]
-    #[test]
-    fn a_missing_keyspace_names_its_feature() {
-        let refusal = refusal("keyspace+redis://host?foreign=tolerate");
-        assert!(refusal.contains("--features keyspace"), "{refusal}");
-    }
-
-    #[cfg(not(feature = "processing-list"))]
-    #[test]
-    fn a_missing_processing_list_names_its_feature() {
-        let refusal = refusal("processing-list+redis://host?mode=shared");
-        assert!(refusal.contains("--features processing-list"), "{refusal}");
-    }
-
-    #[cfg(all(feature = "zset", not(feature = "tls")))]
+    #[cfg(feature = "zset")]
     #[test]
     fn a_missing_tls_names_its_feature() {
-        assert!(refusal("rediss://host").contains("--features tls"));
-        assert_eq!(refusal("redis://host"), "");
+        let refusal =
+            |url| find_among(BACKENDS, false, url).err().map(|it| it.to_string());
+        let error = refusal("rediss://host");
+        assert!(error.is_some_and(|it| it.contains("--features tls")), "rediss://host");
+        assert_eq!(refusal("redis://host"), None);
     }
 }
