@@ -1,9 +1,10 @@
-//! The conformance suite, run on queues of three parts on one server.
+//! The conformance suite, run on queues of several parts on one server.
 //!
-//! The cases and the sequences that combine options run on a queue that pushes to all
+//! The cases and the sequences that combine options run on a queue that pushes to three
 //! parts in turn. The tests of each step compare a call with one that is all or nothing,
 //! which a call for jobs of several parts is not (R21). They run on a queue that is being
-//! changed to one part: all jobs are in part 0, and every call still goes to all parts.
+//! changed from two parts to one: all jobs are in part 0, and every call still goes to
+//! both parts. With a third part they would take twice as long.
 //! The random sequences with faults do not run: a client that dies while it pauses the
 //! queue leaves some parts paused, and others that deliver.
 
@@ -15,16 +16,14 @@ use relq_partitions::PartitionedQueue;
 use relq_redis::{Partition, mark_if_new, pattern::PatternConfig as _};
 use relq_zset::ZsetConfig;
 
-/// The number of parts that workers claim from.
-const PARTS: u16 = 3;
-
 /// The length up to which a queue's name can be extended by the number of a part. A name
 /// has at most 200 bytes.
 const LONG: usize = 190;
 
-/// A queue of the zset backend in three parts, of which the first `PUSHED_TO` get jobs.
+/// A queue of the zset backend in `PARTS` parts, all of which workers claim from. The
+/// first `PUSHED_TO` get jobs.
 #[derive(Debug, Default)]
-struct Partitioned<const PUSHED_TO: u16>;
+struct Partitioned<const PARTS: u16, const PUSHED_TO: u16>;
 
 /// Assigns every id and every unique key to the last part. The suite pushes several of
 /// them by one call, which a hash would lead apart; `tests/parts.rs` tests the hash.
@@ -49,7 +48,7 @@ fn name(queue: &QueueName, number: u16) -> QueueName {
 }
 
 #[async_trait]
-impl<const PUSHED_TO: u16> Subject for Partitioned<PUSHED_TO> {
+impl<const PARTS: u16, const PUSHED_TO: u16> Subject for Partitioned<PARTS, PUSHED_TO> {
     async fn connect(
         &self,
         endpoint: &str,
@@ -90,7 +89,7 @@ impl<const PUSHED_TO: u16> Subject for Partitioned<PUSHED_TO> {
 }
 
 fn main() -> ExitCode {
-    Tests::without_faults::<Partitioned<PARTS>>(Profile::Redis)
-        .and(Tests::steps::<Partitioned<1>>(Profile::Redis))
+    Tests::without_faults::<Partitioned<3, 3>>(Profile::Redis)
+        .and(Tests::steps::<Partitioned<2, 1>>(Profile::Redis))
         .run()
 }
