@@ -248,7 +248,7 @@ impl<H: Handler> ClaimLoop<H> {
     fn may_settle(&self) -> bool {
         match self.calls.settling() {
             0 => true,
-            1 if self.settling.backoff.is_there() => false,
+            1 if self.settling.backoff.is_failing() => false,
             1 => self.is_shared() && self.settling.fresh() >= slots(self.share()),
             _ => false,
         }
@@ -306,7 +306,7 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     fn claimed(&mut self, deliveries: Vec<Delivery>, reserved: usize, sent: Sent) {
-        self.claiming.is_over();
+        self.claiming.succeeded();
         if self.phase == ClaimPhase::Untried {
             self.phase = ClaimPhase::Working;
         }

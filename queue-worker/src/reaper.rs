@@ -58,7 +58,7 @@ impl Reaper {
         loop {
             match self.queue.recover(PAGE).await {
                 Ok(recovered) => {
-                    self.backoff.is_over();
+                    self.backoff.succeeded();
                     self.observers.recovered(&recovered);
                     if recovered.requeued > 0 || recovered.buried > 0 {
                         tracing::info!("{}", words(&recovered));

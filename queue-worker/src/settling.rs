@@ -146,7 +146,7 @@ impl Settling {
         // The outage continues while settlements of a failed call wait for a
         // repetition.
         if self.failed.is_empty() {
-            self.backoff.is_over();
+            self.backoff.succeeded();
         }
         self.held.remove(&settle_call.jobs);
         let pairs = settle_call.jobs.iter().zip(&*settle_call.settlements).enumerate();

@@ -217,15 +217,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a success does not end the back-off",
         promise: "claims_at_once_when_idle",
         file: "claim_loop.rs",
-        old: "        self.claiming.is_over();\n        if self.phase",
+        old: "        self.claiming.succeeded();\n        if self.phase",
         new: "        self.claiming.works_in_part();\n        if self.phase",
     },
     Mutant {
         name: "a settlement that works ends the pause of another",
         promise: "backs_off_settlements",
         file: "settling.rs",
-        old: "        if self.failed.is_empty() {\n            self.backoff.is_over();",
-        new: "        if self.failed.len() < usize::MAX {\n            self.backoff.is_over();",
+        old: "        if self.failed.is_empty() {\n            self.backoff.succeeded();",
+        new: "        if self.failed.len() < usize::MAX {\n            self.backoff.succeeded();",
     },
     Mutant {
         name: "claims go on after the request to stop",
