@@ -400,8 +400,9 @@ fn no_other_lost_claim_leaves_a_job_without_a_lease() {
     }
 }
 
-/// R1, R9: a moved job is still leased until a recovery takes it back, and none may leave
-/// it behind when its session has certainly ended.
+/// R1, R9: a job that a lost claim had moved to its worker is delivered again only after
+/// a recovery. Once the worker's session has certainly ended, every recovery must make
+/// the job ready.
 #[test]
 fn a_moved_job_is_neither_delivered_nor_lost() {
     let mut delivered = with_waiting(LeaseScope::Worker);
