@@ -22,7 +22,7 @@ pub(crate) fn wrap(part: usize, mut delivery: Delivery) -> Delivery {
 }
 
 /// Returns the part of a receipt, and the receipt that this part made. `None` for a
-/// receipt that no part of a queue with so many `parts` has made.
+/// receipt that no part of a queue with this number of `parts` has made.
 pub(crate) fn unwrap(receipt: &Receipt, parts: usize) -> Option<(usize, Receipt)> {
     let token = receipt.token();
     let (prefix, _) = token.split_first_chunk::<PREFIX>()?;

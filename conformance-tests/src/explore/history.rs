@@ -1,6 +1,6 @@
 //! The calls of a run, and the search for an order in which they may have taken effect.
 //!
-//! Calls that overlap in time may have taken effect in either order. A run goes by the
+//! Calls that overlap in time may have taken effect in either order. A run keeps the
 //! rules if the reference accepts its calls in at least one order that keeps each call
 //! before those that began after it had ended: linearizability (Herlihy and Wing, 1990),
 //! found by the search of Wing and Gong (1993), which remembers the states that led to

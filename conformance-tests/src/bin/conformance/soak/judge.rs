@@ -438,7 +438,7 @@ mod tests {
         assert!(told.contains("1 repeated runs are more than 0"), "{told}");
     }
 
-    /// One worker, one fail-over, and writes that so many replicas confirm.
+    /// One worker, one fail-over, and writes that this many replicas confirm.
     fn a_fail_over(replicas: u32) -> Option<Exposure> {
         let faults = FaultCounts { kills: 1, ..FaultCounts::default() };
         Some(Exposure { faults, replicas, workers: 1 })
