@@ -27,7 +27,9 @@ pub(crate) async fn until_empty(
 ) -> Result<(), WorkerError> {
     loop {
         let pause = match look(queues, max_wait).await {
-            Ok(Look::Empty(first)) if are_still_empty(queues, &first, max_wait).await => {
+            Ok(Look::Empty(first))
+                if are_still_empty(queues, &first, max_wait).await =>
+            {
                 return Ok(());
             }
             Ok(Look::Empty(_)) => SHORTEST_PAUSE,

@@ -35,7 +35,9 @@ impl<H: Handler> ClaimLoop<H> {
     /// Whether the store fails, or does not reply in time. Then other queues of the
     /// worker use the slots.
     fn is_away(&self) -> bool {
-        self.claiming.is_failing() || self.cannot_settle() || self.calls.is_any_overdue()
+        self.claiming.is_failing()
+            || self.cannot_settle()
+            || self.calls.is_any_overdue()
     }
 
     /// How many jobs the queue would claim if there were enough free slots.
