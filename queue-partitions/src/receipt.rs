@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_receipt_leads_nowhere() {
+    fn an_invalid_receipt_has_no_part() {
         for token in [&b""[..], b"\x00"] {
             assert_eq!(unwrap(&receipt(token), 2), None);
         }

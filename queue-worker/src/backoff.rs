@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_help_is_hopeless_after_a_while_without_a_break() {
+    fn an_error_that_needs_help_is_hopeless_after_a_while_without_a_break() {
         let denied = || {
             let at = ErrorContext { backend: "zset", operation: Operation::Claim };
             Error::Denied { at, source: "refused".into() }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_retried_and_told_with_its_causes() {
+    fn an_error_is_retried_and_its_message_has_its_causes() {
         let at = relq_core::error::ErrorContext {
             backend: "zset",
             operation: relq_core::error::Operation::Push,

@@ -242,7 +242,7 @@ mod tests {
     /// The expiry of a lease is not reported while a call settles its job: the handler
     /// has ended, so the settlement's reply decides.
     #[test]
-    fn the_expiry_of_a_lease_that_is_being_settled_is_no_news() {
+    fn an_expiry_during_a_settlement_is_not_reported() {
         let held = Held::new(None, Duration::ZERO);
         let job = job("settling", LEASE, BEAT);
         held.add(std::slice::from_ref(&job), Duration::ZERO);
@@ -255,7 +255,7 @@ mod tests {
 
     /// A heartbeat's report about a job that was settled meanwhile changes nothing.
     #[test]
-    fn the_end_of_a_lease_that_was_let_go_is_no_news() {
+    fn a_report_about_a_settled_job_changes_nothing() {
         let held = Held::new(None, Duration::ZERO);
         let settled = job("settled", LEASE, LEASE);
         held.add(std::slice::from_ref(&settled), Duration::ZERO);
@@ -268,7 +268,7 @@ mod tests {
     /// A settlement ends a job, and a heartbeat reports the job as lost before the
     /// reply to the settlement arrives. The report changes nothing.
     #[test]
-    fn the_end_of_a_lease_that_is_being_settled_is_no_news() {
+    fn a_loss_reported_during_a_settlement_changes_nothing() {
         let held = Held::new(None, Duration::ZERO);
         let job = job("settling", LEASE, LEASE);
         held.add(std::slice::from_ref(&job), Duration::ZERO);

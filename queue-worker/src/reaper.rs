@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recovery_is_told_in_words() {
+    fn a_recovery_is_described_in_words() {
         let mut recovered = Recovered::default();
         (recovered.requeued, recovered.buried) = (1, 2);
         recovered.next_in = Some(Duration::from_millis(4021));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_the_client_and_the_words() {
+    fn a_line_names_the_client_and_the_words() {
         let line = r#"+1.2 [0 lua] "XGROUP" "CREATE" "q""#;
         let words = ["XGROUP", "CREATE"].map(str::to_owned).to_vec();
         assert_eq!(read(line), Some(("0 lua", words)));

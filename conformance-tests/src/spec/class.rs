@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_claimed_is_left_out() {
+    fn undeclared_options_are_left_out() {
         let class = declared(|can| {
             can.supported = Cow::Borrowed(&[Capability::Unique]);
             can.priorities = Priority::NORMAL..=Priority::NORMAL;

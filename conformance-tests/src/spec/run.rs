@@ -271,7 +271,7 @@ mod tests {
 
     /// A sequence that is written as text and parsed again is the same sequence.
     #[test]
-    fn a_sequence_is_read_as_it_was_told() {
+    fn a_sequence_is_read_as_it_was_printed() {
         let mut runner = TestRunner::new(config());
         let all = Options { batches: Batches::Some, schedules: Schedules::Some };
 

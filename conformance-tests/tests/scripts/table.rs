@@ -181,7 +181,7 @@ fn all_that_is_not_caught_has_a_reason() {
 /// The reason why a test case catches no change may refer to `MUTANTS.md`. Then that
 /// file must list the test case.
 #[test]
-fn what_catches_no_change_catches_something_else() {
+fn a_case_that_catches_no_change_catches_a_mutant() {
     let mutants = include_str!("../../MUTANTS.md");
 
     let idle: Vec<_> = OTHERS

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_whose_it_is_and_by_which_url() {
+    fn another_backend_is_refused_with_the_owner_and_its_url() {
         for (marker, url) in [
             ("relq 2 stream", "stream+redis://host:7000/3"),
             (
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_newer_is_named() {
+    fn a_newer_format_or_option_is_named() {
         for (marker, named) in [
             ("relq 3 zset", "format 3"),
             ("relq 2 zset tenants=4", "tenants=4"),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_of_another_number_of_parts_is_told_how_to_open_it() {
+    fn another_number_of_parts_is_refused_with_the_right_url() {
         for (marker, words) in [
             (
                 "relq 2 zset partitions=3",
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_marker_names_the_command_that_mends_it() {
+    fn a_damaged_marker_is_refused_with_the_command_that_repairs_it() {
         let why = why_not("zset", "nonsense\n").unwrap();
 
         let command = "relq marker set -q emails --url zset+redis://host:7000/3";

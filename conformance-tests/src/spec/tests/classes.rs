@@ -155,7 +155,7 @@ fn after_a_is_back(order: Order, next: &'static str) -> CheckResult {
 }
 
 #[test]
-fn what_comes_back_is_first_or_waits_its_turn() {
+fn a_returned_job_is_first_or_waits_its_turn() {
     assert!(after_a_is_back(Order::Fifo, "a").is_ok());
     assert!(after_a_is_back(Order::Fifo, "b").is_err());
     assert!(after_a_is_back(Order::Rotating, "b").is_ok());
@@ -164,7 +164,7 @@ fn what_comes_back_is_first_or_waits_its_turn() {
 }
 
 #[test]
-fn what_comes_back_to_a_ring_waits_for_one_turn_only() {
+fn a_job_returned_to_a_ring_waits_for_one_turn_only() {
     let mut runner = of(Order::Rotating);
     runner.claim(1, &["a"], 1).unwrap();
     runner.give_back(0);
@@ -238,7 +238,7 @@ fn half_named(scope: LeaseScope) -> Runner {
 }
 
 #[test]
-fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
+fn a_job_that_a_heartbeat_does_not_name_is_given_back_or_expires() {
     assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 1).is_ok());
     assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 2).is_err());
     assert!(half_named(LeaseScope::Job).claim(5, &["b", "c"], 1).is_err());
