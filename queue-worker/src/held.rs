@@ -47,7 +47,7 @@ impl Held {
         let mut groups = self.lock();
         let mut is_sooner = false;
         for job in jobs {
-            let due = sent.saturating_add(rhythm(job.lease()));
+            let due = sent.saturating_add(heartbeat_interval(job.lease()));
             let group = groups.entry(job.lease()).or_insert_with(|| {
                 is_sooner = true;
                 Group { jobs: HashMap::new(), next_beat: due }
@@ -104,7 +104,7 @@ impl Held {
             if group.jobs.is_empty() && self.always != Some(lease) {
                 return false;
             }
-            group.next_beat = now.saturating_add(rhythm(lease));
+            group.next_beat = now.saturating_add(heartbeat_interval(lease));
             beats.push(Beat { lease, jobs: group.jobs.values().cloned().collect() });
             true
         });
@@ -162,7 +162,7 @@ impl Held {
 }
 
 /// Returns the time between two heartbeats: a third of the length of the lease.
-fn rhythm(lease: Duration) -> Duration {
+fn heartbeat_interval(lease: Duration) -> Duration {
     (lease / 3).max(Duration::from_millis(1))
 }
 

@@ -371,7 +371,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a handler that does not stop runs on for ever",
         promise: "ends_a_handler_after_the_grace_time",
         file: "attempt.rs",
-        old: "            failure = self.patience(&job) => Ended::Answered(Err(failure)),\n",
+        old: "            failure = self.grace_time_over(&job) => Ended::Answered(Err(failure)),\n",
         new: "",
     },
     Mutant {
