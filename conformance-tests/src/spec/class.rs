@@ -11,8 +11,8 @@ use relq_core::{
 
 use crate::spec::ready_order::{Moment, Ready, ReadyPosition};
 
-/// What a backend declares about itself, with methods that say what it promises by
-/// that.
+/// The capabilities that a backend declares, with a method for each promise that follows
+/// from them.
 #[derive(Debug, Clone)]
 pub(crate) struct Class {
     can: Capabilities,

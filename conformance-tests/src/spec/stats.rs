@@ -124,7 +124,7 @@ impl Reference {
         enqueued_at: Option<Timestamp>,
     ) -> CheckResult {
         let Some(found) = enqueued_at else {
-            // That no job has a time is found by the cases.
+            // The test cases find a backend that returns no time for any job.
             if self.started.is_none() {
                 return Ok(());
             }

@@ -352,7 +352,8 @@ fn a_moved_job_counts_no_attempt() {
     assert!(runner.claim(1, &["a"], 2).is_err());
 }
 
-/// The same holds when the session ends later.
+/// R11: a recovery counts no attempt of a moved job either if the session of its worker
+/// ends only later.
 #[test]
 fn a_moved_job_may_wait_for_the_end_of_its_session() {
     let mut runner = with_waiting(LeaseScope::Worker);
