@@ -174,7 +174,7 @@ impl History {
             .collect()
     }
 
-    /// Searches an order that the reference accepts.
+    /// Searches for an order that the reference accepts.
     ///
     /// A recovery goes from job to job, so calls that overlap with it may take effect
     /// between two of its jobs. A claim that waits may hold a job before it returns, as
@@ -245,7 +245,7 @@ impl History {
             .filter(move |other| !is_before(one, other) && !is_before(other, one))
     }
 
-    /// Searches an order that the reference accepts, depth first. Two beginnings of an
+    /// Searches for an order that the reference accepts, depth first. Two beginnings of an
     /// order that consist of the same calls and leave the reference alike have the same
     /// continuations, so only the first of them is continued (Lowe, 2017).
     ///

@@ -55,7 +55,7 @@
 //! **Statements inside of a transaction** of an embedded store are independent of all
 //! that other actors do: they read what was committed when the transaction began, and no
 //! other connection sees what they write before the commit. The search runs them at once,
-//! and decides only about the begin and the end of each transaction. A death at such a
+//! and decides only about the beginning and the end of each transaction. A death at such a
 //! statement leaves what a death at the transaction's end leaves. A statement that would
 //! wait for the lock of another transaction cannot run before that one has ended, so no
 //! real time passes.
@@ -75,7 +75,7 @@
 //! run later, at any moment before the end. A connection of a living actor breaks before
 //! a command ran or after it.
 //!
-//! **The server's chance** is a decision of the search, as often in a run as
+//! **The random answers of the server** are decisions of the search, as often in a run as
 //! [`Faults::draws`] says. `RANDOMKEY`, `SRANDMEMBER`, `ZRANDMEMBER`, `SCAN` and
 //! `SSCAN` answer from a sorted list of the keys or members, also inside scripts.
 //! Without a decision they answer in its order, `RANDOMKEY` with one key after the

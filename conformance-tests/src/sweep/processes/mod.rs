@@ -14,7 +14,7 @@
 //!     [`sweep`](crate::sweep)
 //! ```
 //!
-//! A step is the unit that a backend reports: a statement, or the begin or end of a
+//! A step is the unit that a backend reports: a statement, or the beginning or end of a
 //! transaction. The backend's configuration takes a [`Watch`] and calls it before and
 //! after each step.
 //!
