@@ -53,7 +53,7 @@ pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report 
 /// whether a document is up to date.
 ///
 /// # Panics
-/// As for [`judge`].
+/// When [`judge`] panics.
 pub fn expected<S: Subject + Default>(profile: Profile) -> Report {
     let capabilities = capabilities::<S>(profile);
     let tasks = tasks::<S>(profile);
