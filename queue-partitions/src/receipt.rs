@@ -7,7 +7,7 @@ use relq_core::{Delivery, Receipt};
 /// The number of bytes before the part's own token.
 const PREFIX: usize = 2;
 
-/// The most parts that a receipt can tell apart.
+/// The largest number of parts that the two bytes of a receipt can name.
 pub(crate) const MOST_PARTS: usize = 1 << 16;
 
 /// Marks a delivery with the part that it came from.
