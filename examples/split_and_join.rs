@@ -67,7 +67,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let total = folder.path().join("total");
     let batch = submit(&url, split(&file, folder.path())?, &total).await?;
     let stop = CancellationToken::new();
-    let workers = hire(&url, &stop);
+    let workers = start_workers(&url, &stop);
     completed(&url, &batch).await?;
     // The completion of the batch has pushed the joining job, which may still run.
     while !total.exists() {
@@ -144,16 +144,16 @@ type Workers = tokio::task::JoinSet<Result<(), String>>;
 
 /// Starts the workers that count and one worker that joins. The counting workers could
 /// run on several machines that share a file system.
-fn hire(url: &str, stop: &CancellationToken) -> Workers {
+fn start_workers(url: &str, stop: &CancellationToken) -> Workers {
     let mut workers = Workers::new();
     for _ in 0..WORKERS {
-        workers.spawn(employ(url.to_owned(), "parts", json(count), stop.clone()));
+        workers.spawn(run_worker(url.to_owned(), "parts", json(count), stop.clone()));
     }
-    workers.spawn(employ(url.to_owned(), "joins", json(join), stop.clone()));
+    workers.spawn(run_worker(url.to_owned(), "joins", json(join), stop.clone()));
     workers
 }
 
-async fn employ(
+async fn run_worker(
     url: String,
     queue: &'static str,
     work: impl relq::worker::Handler,

@@ -138,10 +138,12 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 /// In `sqlite:PATH` the path is taken as it is, up to the first `?`; the URL accepts
 /// the option `?synchronous=normal`. Redis URLs have the form that the `redis` crate
 /// reads: `redis://[user][:password@]host[:port][/database]`,
-/// `unix:///path[?db=…&pass=…]`. Three backends accept an option: `circular+…` accepts
-/// `?finish=lrem`, `processing-list+…` accepts `?mode=shared`, and `keyspace+…` accepts
-/// `?foreign=tolerate`. All others accept `?partitions=3`, which makes one queue of three
-/// parts.
+/// `unix:///path[?db=…&pass=…]`. The name of the backend stands before them, as in
+/// `stream+redis://host`. Three backends have an option of their own: `circular+…`
+/// accepts `?finish=lrem`, `processing-list+…` accepts `?mode=shared`, and `keyspace+…`
+/// accepts `?foreign=tolerate`. All backends on Redis except `keyspace` accept
+/// `?partitions=3`, which makes one queue of three parts. `docs/urls.md` in the
+/// repository describes sentinels, clusters and all other options.
 ///
 /// ```
 /// use relq::{ConnectError, QueueName};
@@ -168,7 +170,7 @@ pub async fn connect(
 /// Does the same as [`connect`], with the clocks and the randomness of `environment`.
 ///
 /// # Errors
-/// As [`connect`].
+/// The errors of [`connect`].
 pub async fn connect_in(
     environment: Environment,
     url: &str,
@@ -197,7 +199,8 @@ pub async fn connect_in(
 /// ```
 ///
 /// # Errors
-/// As [`connect`]. A file that is missing or empty is [`Error::Unusable`].
+/// The errors of [`connect`], and [`Error::Unusable`] for a file that is missing or
+/// empty.
 ///
 /// [`Error::Unusable`]: relq_core::Error::Unusable
 pub async fn connect_existing(

@@ -31,8 +31,8 @@ use crate::{ConnectError, connect};
 /// names. Nothing is written.
 ///
 /// # Errors
-/// As [`connect`](crate::connect()), except that it is no error if another backend owns
-/// the queue.
+/// The errors of [`connect`](crate::connect()), except that it is no error if another
+/// backend owns the queue.
 pub async fn see(url: &str, queue: &QueueName) -> Result<Seen, ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
     Ok(relq_redis::see(config, &owner).await?)
@@ -45,7 +45,7 @@ pub async fn see(url: &str, queue: &QueueName) -> Result<Seen, ConnectError> {
 /// # Errors
 /// [`Error::Unusable`](relq_core::Error::Unusable) when leases or heartbeats of workers
 /// have not expired, when a part that is to be dropped has jobs, when the queue has keys
-/// that the backend does not know, or when a newer relq wrote it; and as
+/// that the backend does not know, or when a newer relq wrote it; and the errors of
 /// [`connect`](crate::connect()).
 pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
@@ -60,7 +60,7 @@ pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
 /// way.
 ///
 /// # Errors
-/// As [`connect`](crate::connect()).
+/// The errors of [`connect`](crate::connect()).
 pub async fn unmark(url: &str, queue: &QueueName) -> Result<bool, ConnectError> {
     for (config, owner) in connect::owners_of_parts(url, queue)? {
         relq_redis::unmark(config, &owner).await?;
@@ -74,7 +74,7 @@ pub async fn unmark(url: &str, queue: &QueueName) -> Result<bool, ConnectError> 
 /// least one page, and may be on several.
 ///
 /// # Errors
-/// As [`connect`](crate::connect()).
+/// The errors of [`connect`](crate::connect()).
 pub async fn queues(url: &str, cursor: u64) -> Result<QueuesPage, ConnectError> {
     let (config, _) = connect::owner(url, &any_queue())?;
     Ok(relq_redis::marked_queues(config, cursor).await?)

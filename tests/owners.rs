@@ -362,7 +362,7 @@ async fn the_right_marker_can_be_set_at_any_time() {
 
 /// A queue cannot be marked for a backend that does not know all of its keys.
 #[tokio::test]
-async fn a_queue_is_not_marked_as_what_it_is_not() {
+async fn a_queue_is_not_marked_for_a_backend_that_lacks_its_keys() {
     for owner in [WAYS[0], WAYS[1], WAYS[6]] {
         let server = Server::start();
         fill(&*open(&server, owner).await).await;

@@ -236,7 +236,7 @@ async fn a_job_that_the_test_holds_does_not_hold_up_the_drain() {
 
 /// R4, R16: code that uses ids, tokens and unique keys runs as on other backends.
 #[tokio::test]
-async fn duplicates_are_told_as_on_other_backends() {
+async fn duplicates_are_reported_as_on_other_backends() {
     let queue = TestQueue::new();
     let keyed = || NewJob::new("1").unique(UniqueKey::new("key").unwrap());
     let named = || NewJob::new("2").id(JobId::new("id").unwrap());

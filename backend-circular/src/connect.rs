@@ -12,7 +12,7 @@ use crate::{CircularConfig, CircularQueue};
 /// crate that uses it.
 ///
 /// # Errors
-/// As [`CircularQueue::connect`].
+/// The errors of [`CircularQueue::connect`].
 pub fn connect(config: CircularConfig, queue: QueueName) -> Connecting {
     Box::pin(
         async move { Ok(Arc::new(CircularQueue::connect(config, queue).await?) as _) },

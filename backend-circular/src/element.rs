@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_has_no_token_is_not_in_process() {
+    fn an_element_cut_short_or_without_a_token_is_not_in_process() {
         for length in 0..9 {
             assert_eq!(InProcess::read(&element().slice(..length)), None, "{length}");
         }

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_tells_who_holds_the_job_since_when() {
+    fn a_token_names_the_worker_and_the_time_of_the_claim() {
         let lease = Lease::parse(b"host:1:x/1500000/nonce-1p").unwrap();
 
         assert_eq!(lease.worker.as_str(), "host:1:x");

@@ -12,7 +12,7 @@ use crate::{KeyspaceConfig, KeyspaceQueue};
 /// crate that uses it.
 ///
 /// # Errors
-/// As [`KeyspaceQueue::connect`].
+/// The errors of [`KeyspaceQueue::connect`].
 pub fn connect(config: KeyspaceConfig, queue: QueueName) -> Connecting {
     Box::pin(
         async move { Ok(Arc::new(KeyspaceQueue::connect(config, queue).await?) as _) },

@@ -1,5 +1,5 @@
-//! Tests of what is special to this pattern. The conformance suite has the tests that
-//! all backends share.
+//! Tests of properties that only this pattern has. The conformance suite has the tests
+//! that all backends share.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "pattern/cost.rs"]

@@ -12,8 +12,9 @@ use relq_core::{
 };
 
 use crate::{
+    job::{Job, Lease, StoredState},
     queue::MemoryQueue,
-    state::{Job, Lease, State, StoredState},
+    state::State,
 };
 
 #[async_trait]

@@ -12,7 +12,7 @@ use crate::{ProcessingListConfig, ProcessingListQueue};
 /// each crate that uses it.
 ///
 /// # Errors
-/// As [`ProcessingListQueue::connect`].
+/// The errors of [`ProcessingListQueue::connect`].
 pub fn connect(config: ProcessingListConfig, queue: QueueName) -> Connecting {
     Box::pin(async move {
         Ok(Arc::new(ProcessingListQueue::connect(config, queue).await?) as _)

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stamp_is_never_a_panic() {
+    fn an_invalid_stamp_is_refused_without_a_panic() {
         let whole = element("w/abc/17/n-10001t");
         for length in 0..whole.len() - b"entry".len() {
             assert_eq!(Lease::parse(&whole.slice(..length)), None, "{length}");

@@ -99,7 +99,7 @@ impl WaitingPattern {
         } else if moving.is_none() {
             *moving = Some(Movers::begin(&self.movers, asked.clone()));
         }
-        let limit = limit.min(hint.due_in.unwrap_or(RECHECK)).min(patience(asked));
+        let limit = limit.min(hint.due_in.unwrap_or(RECHECK)).min(longest_sleep(asked));
         let pause = self.movers.sleep(limit);
         let signal = self.signals.listen();
         tokio::select! {
@@ -133,7 +133,7 @@ pub(crate) async fn wake_another(store: &Store) {
 
 /// The longest sleep before the claim looks for jobs again. A look registers its worker
 /// for the length of a lease, so the next look must come before that has passed.
-fn patience(asked: &Asked) -> Duration {
+fn longest_sleep(asked: &Asked) -> Duration {
     match asked.site {
         Site::Own(_) => RECHECK.min((asked.lease / 3).max(Duration::from_millis(1))),
         Site::Shared => RECHECK,

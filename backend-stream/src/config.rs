@@ -7,7 +7,8 @@ pub use relq_redis::{InvalidUrl, RedisConfig};
 
 use crate::capabilities::CAPABILITIES;
 
-/// The configuration of a queue: its Redis server, its clock and its randomness.
+/// The configuration of a queue: the server's address, the clock and the source of
+/// randomness.
 #[derive(Debug, Clone)]
 pub struct StreamConfig {
     pub(crate) redis: RedisConfig,

@@ -12,7 +12,7 @@ use crate::{StreamConfig, StreamQueue};
 /// crate that uses it.
 ///
 /// # Errors
-/// As [`StreamQueue::connect`].
+/// The errors of [`StreamQueue::connect`].
 pub fn connect(config: StreamConfig, queue: QueueName) -> Connecting {
     Box::pin(
         async move { Ok(Arc::new(StreamQueue::connect(config, queue).await?) as _) },

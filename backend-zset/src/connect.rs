@@ -12,7 +12,7 @@ use crate::{ZsetConfig, ZsetQueue};
 /// that uses it.
 ///
 /// # Errors
-/// As [`ZsetQueue::connect`].
+/// The errors of [`ZsetQueue::connect`].
 pub fn connect(config: ZsetConfig, queue: QueueName) -> Connecting {
     Box::pin(async move { Ok(Arc::new(ZsetQueue::connect(config, queue).await?) as _) })
 }

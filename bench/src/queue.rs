@@ -104,7 +104,7 @@ impl QueueContender {
         Ok(Sample { jobs: self.pushed, took, latencies, spent, exact })
     }
 
-    /// Prepares a push of so many jobs.
+    /// Prepares a push of this many jobs.
     pub(crate) fn begin(&mut self, jobs: u64) -> &mut Self {
         self.tally = Arc::new(Tally::new(jobs));
         self.pushed = jobs;

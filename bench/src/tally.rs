@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_nobody_pushed_is_noticed() {
+    fn a_job_that_was_not_pushed_is_noticed() {
         let tally = Tally::new(1);
         tally.handled(&tally.payload(0, 16));
         tally.handled(b"short");

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_id_tells_host_and_pid() {
+    fn the_worker_id_has_host_and_pid() {
         let worker = WorkerId::new("host.example:42:nonce").unwrap();
         assert_eq!(host_and_pid(&worker), Some(("host.example", 42)));
         assert_eq!(host_and_pid(&WorkerId::new("other").unwrap()), None);

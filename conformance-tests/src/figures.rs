@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_figures_are_read_again() {
         let measured = of_zset([1.25, 100.0]);
 
         let page = TABLE.written_into(PAGE, &measured);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_beyond_the_tolerance_is_told() {
+    fn a_difference_beyond_the_tolerance_is_reported() {
         let written = of_zset([2.0, 100.0]);
         let told = |measured| TABLE.differences(&measured, &written);
 

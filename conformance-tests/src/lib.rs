@@ -77,7 +77,7 @@
 //!
 //! # What is complete and what is bounded
 //!
-//! The test of every step with one fault (depth 1) is complete for its acts. It counts
+//! The test of every step with one fault is complete for its acts. It counts
 //! the steps of an act and injects a fault at each, so it covers a new command of a
 //! backend without a change. A script that no act reaches is a failure (COVERAGE), and
 //! so is a fault that did not fire (FAULT-FIRED). Acts that wait and whole workers do

@@ -26,6 +26,6 @@ impl Subject for WithOneMore {
 
 #[test]
 #[should_panic(expected = "no act reaches these scripts")]
-fn a_script_that_no_act_reaches_is_told() {
+fn a_script_that_no_act_reaches_is_reported() {
     sweep::reach::<WithOneMore>();
 }

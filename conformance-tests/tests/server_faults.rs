@@ -56,7 +56,7 @@ impl Override for PushesOneByOne {
 
 #[test]
 #[should_panic(expected = "R5, all or nothing")]
-fn a_power_cut_tells_a_push_in_parts() {
+fn a_power_cut_reveals_a_push_in_parts() {
     server_faults::run::<With<PushesOneByOne>>("power::every_aof_prefix");
 }
 
@@ -86,7 +86,7 @@ impl Override for AddsOneByOne {
 
 #[test]
 #[should_panic(expected = "R5, all or nothing")]
-fn a_power_cut_tells_pieces_that_were_added_one_by_one() {
+fn a_power_cut_reveals_pieces_that_were_added_one_by_one() {
     server_faults::run::<With<AddsOneByOne, Stream>>("power::every_aof_prefix");
 }
 
@@ -113,7 +113,7 @@ impl Override for SaysNothingWhenFull {
 
 #[test]
 #[should_panic(expected = "there is no room")]
-fn a_full_server_tells_a_push_into_nowhere() {
+fn a_full_server_reveals_a_push_that_stores_nothing() {
     let fault = "memory::a_full_server_is_drained_and_refuses_pushes";
     server_faults::run::<With<SaysNothingWhenFull>>(fault);
 }
@@ -159,7 +159,7 @@ impl Override for KnowsItsOwnReceiptsOnly {
 
 #[test]
 #[should_panic(expected = "LeaseLost")]
-fn a_promotion_tells_receipts_that_are_kept_in_memory() {
+fn a_promotion_reveals_receipts_that_are_kept_in_memory() {
     let fault = "replica::a_promoted_replica_goes_on";
     server_faults::run::<With<KnowsItsOwnReceiptsOnly>>(fault);
 }

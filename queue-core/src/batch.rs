@@ -62,10 +62,12 @@ pub trait BatchQueue: ReliableQueue {
     /// [`Created::Exists`] and changes nothing.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for too much metadata, for a retention that is too short or
-    /// too long, and for a completion job with an id or a unique key of its own, or for
-    /// a queue name that the store cannot use; [`Error::Unsupported`] for an option of
-    /// that job that is not supported. In both cases nothing was sent.
+    /// [`Error::Invalid`] for metadata above [`NewBatch::MAX_METADATA`], for a retention
+    /// under [`NewBatch::MIN_RETENTION`] or above
+    /// [`MAX_DURATION`](crate::limits::MAX_DURATION), for a completion job that breaks a
+    /// limit or has an id or a unique key of its own, and for a completion queue that
+    /// the store cannot use; [`Error::Unsupported`] for an option of that job that is
+    /// not supported. In both cases nothing was sent.
     async fn create(&self, batch: &NewBatch) -> Result<Created, Error>;
 
     /// Adds all of `pieces` to an open batch, or none (B1).
@@ -77,9 +79,9 @@ pub trait BatchQueue: ReliableQueue {
     ///
     /// # Errors
     /// The errors of [`ReliableQueue::push`], and [`Error::Invalid`] for a piece with a
-    /// delay, an expiry, a unique key or a priority of its own. The priority of the
-    /// batch applies to all of its pieces, and the batch ends only when all of its
-    /// pieces have ended.
+    /// delay, an expiry, a unique key or a priority of its own. A piece cannot have
+    /// these options: the priority of the batch applies to all of its pieces, and the
+    /// batch ends only when all of its pieces have ended.
     async fn add(
         &self,
         batch: &BatchId,

@@ -210,27 +210,30 @@ impl Capabilities {
     /// requests.
     ///
     /// # Errors
-    /// [`Error::Invalid`] or [`Error::Unsupported`], for the first job that is
-    /// refused.
+    /// For the first job that is refused: [`Error::Invalid`] if it breaks a limit,
+    /// [`Error::Unsupported`] if it uses an option that is not supported. Also
+    /// [`Error::Invalid`] for too many jobs or bytes in the call, and
+    /// [`Error::Unsupported`] for a token on a backend without them.
     pub fn check_push(&self, jobs: &[NewJob], has_token: bool) -> Result<(), Error> {
         self.check_batch(Operation::Push, jobs.len())?;
         self.check_token(Operation::Push, has_token)?;
         self.check_jobs(Operation::Push, jobs)
     }
 
-    /// Refuses a claim whose lease is not valid.
+    /// Refuses a claim whose lease or wait is not valid.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a lease of zero or one too long to add to a time.
+    /// [`Error::Invalid`] for a lease under a millisecond, and for a lease or wait above
+    /// [`MAX_DURATION`].
     pub fn check_claim(&self, ask: &ClaimRequest) -> Result<(), Error> {
         self.check_lease(Operation::Claim, ask.lease)?;
         self.check_duration(Operation::Claim, "the wait", ask.wait)
     }
 
-    /// Refuses a lease that is zero or too long to add to a time.
+    /// Refuses a lease that is too short or too long.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the lease is refused.
+    /// [`Error::Invalid`] for a lease under a millisecond or above [`MAX_DURATION`].
     pub fn check_lease(
         &self,
         operation: Operation,

@@ -5,7 +5,7 @@ use std::fmt;
 
 pub use crate::name::InvalidName;
 
-/// The cause of an error. It is an error of the store's client library, and may have
+/// The cause of an error, such as an error of the store's client library. It may have
 /// any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

@@ -58,8 +58,9 @@ pub trait ReliableQueueExt: ReliableQueue {
     /// Pushes any number of jobs, in as many calls as [`max_jobs_per_call`] and
     /// [`max_bytes_per_push`] require.
     ///
-    /// Each call is all or nothing, but the whole push is not. An error comes with the
-    /// number of jobs, from the start, that are certainly stored.
+    /// Each call stores all of its jobs or none, but the calls before a failed one have
+    /// stored theirs. An error therefore comes with a number: so many jobs, counted from
+    /// the first, are certainly stored.
     ///
     /// [`max_jobs_per_call`]: crate::capabilities::Limits::max_jobs_per_call
     /// [`max_bytes_per_push`]: crate::capabilities::Limits::max_bytes_per_push

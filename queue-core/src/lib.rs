@@ -14,7 +14,7 @@
 //!    |      | | give back,    | | settle: Dead, or out of
 //!    |      | | lease expired | | attempts
 //!    |      | +---------------+ +-----------------------> dead
-//!    v      | due             | settle: Retry                |
+//!    v      | due             | settle: Retry, Postpone      |
 //!  scheduled <----------------+                              |
 //!           ^ redrive                                        |
 //!           +------------------------------------------------+

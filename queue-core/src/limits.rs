@@ -10,8 +10,8 @@ use std::{
 /// values, which is enough for the arguments of 1000 jobs.
 pub const MAX_JOBS_PER_CALL: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
 
-/// The default number of attempts of a job, also for bare payloads. Sidekiq, asynq and
-/// River have the same default.
+/// The default number of attempts of a job, also for bare payloads. River has the same
+/// default; Sidekiq and asynq retry a job 25 times.
 pub const DEFAULT_MAX_ATTEMPTS: NonZeroU16 = NonZeroU16::new(25).expect("not zero");
 
 /// The longest delay, expiry, lease or wait: a hundred years. If it is added to the

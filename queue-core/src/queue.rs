@@ -26,6 +26,12 @@ use crate::{
 /// Many tasks may call all methods at the same time. No call waits for ever (R21). If a
 /// caller drops a future, the next call or [`recover`](Self::recover) repairs the
 /// queue's state (R22).
+///
+/// # Errors
+/// Every call that reaches the store may fail with an error of the store, such as
+/// [`Error::Unavailable`], [`Error::Interrupted`] or [`Error::Denied`]. The methods name
+/// only the errors of their arguments. The store is not asked in these cases, unless the
+/// method says so.
 #[async_trait]
 pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// Returns the options, properties and limits of this backend. They do not change.
@@ -48,11 +54,17 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error>;
 
-    /// Leases up to `ask.max` ready jobs to `ask.worker` (R6), waiting up to `ask.wait`
-    /// when nothing is ready. An empty list is not an error.
+    /// Leases up to `ask.max` ready jobs to `ask.worker` (R6), and waits up to
+    /// `ask.wait` when nothing is ready. It returns at most
+    /// [`max_jobs_per_call`](crate::capabilities::Limits::max_jobs_per_call) jobs, even
+    /// if `ask.max` is larger. An empty list is not an error.
     ///
     /// If the caller drops the future, jobs may stay leased until the lease expires or
     /// the worker is released.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a lease under a millisecond, and for a lease or wait above
+    /// [`MAX_DURATION`](crate::limits::MAX_DURATION).
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error>;
 
     /// Returns when a claim may find a job, or after `limit`. It leases nothing, and it
@@ -66,8 +78,8 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// wake a waiting claim overrides it.
     ///
     /// # Errors
-    /// The store cannot say whether a job is ready. A backend that reconnects by itself
-    /// need not return this error: the next claim does.
+    /// An error of the store, which then cannot say whether a job is ready. A backend
+    /// that reconnects by itself need not return this error: the next claim does.
     async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
         SystemClock.sleep(limit.min(self.capabilities().lateness)).await;
         Ok(())
@@ -78,10 +90,16 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     ///
     /// A call that failed can be made again with the same settlements: those that were
     /// applied the first time return `LeaseLost`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for more settlements than
+    /// [`max_jobs_per_call`](crate::capabilities::Limits::max_jobs_per_call).
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error>;
 
     /// Settles jobs and then claims others, in one round trip if the backend is able
-    /// to. The claim never waits: it ignores `ask.wait`.
+    /// to. The claim never waits: it ignores `ask.wait`. Each of the two may fail while
+    /// the other succeeds; the errors are those of [`settle`](Self::settle) and
+    /// [`claim`](Self::claim).
     async fn settle_and_claim(
         &self,
         done: &[Settlement],
@@ -99,6 +117,11 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// `held` lists all jobs that the worker knows it holds with leases of this length.
     /// Jobs that are leased to it without its knowledge, because the reply to a claim
     /// was lost, are not extended (R10).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a lease under a millisecond or above
+    /// [`MAX_DURATION`](crate::limits::MAX_DURATION), and for more receipts than
+    /// [`max_jobs_per_call`](crate::capabilities::Limits::max_jobs_per_call).
     async fn extend(
         &self,
         worker: &WorkerId,
@@ -137,6 +160,10 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
 
 /// The calls with which an operator inspects and controls a queue. Workers do not need
 /// them.
+///
+/// # Errors
+/// Every call may fail with an error of the store, such as [`Error::Unavailable`] or
+/// [`Error::Denied`]. The methods name only their other errors.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -184,6 +211,10 @@ pub trait Operator: Debug + Send + Sync {
     ///
     /// Each call reads one page, so jobs that move between two calls may be missing or
     /// appear twice.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a cursor that another backend returned, if this backend
+    /// notices it.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
 
     /// Makes dead jobs ready again, at the back of the queue and with no attempt
@@ -216,6 +247,9 @@ pub trait Operator: Debug + Send + Sync {
     /// Checks that each job is in exactly one state, and reports each job that is not
     /// (R23). It reads the whole queue, so it is meant for tests and repairs, not for a
     /// dashboard.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the audit needs a temporary file that cannot be written.
     async fn audit(&self) -> Result<Audit, Error>;
 }
 

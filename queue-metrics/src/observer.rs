@@ -43,10 +43,12 @@ pub struct MetricsObserver {
 }
 
 impl MetricsObserver {
-    /// An observer for a worker on the queue of this name, which is the label `queue`.
-    /// Install the recorder of the process before, because it receives the descriptions
-    /// of the metrics now, and the value zero of each counter that has no other labels
-    /// than its queue or operation.
+    /// An observer for a worker on the queue of this name. The name is the value of the
+    /// label `queue`.
+    ///
+    /// Install the recorder of the process before this call: it receives the descriptions
+    /// of the metrics now. It also receives a zero for each counter that has no label but
+    /// the queue and the operation, so that these counters exist before their first event.
     pub fn new(queue: &QueueName) -> Self {
         describe();
         let queue = SharedString::from_shared(queue.as_str().into());

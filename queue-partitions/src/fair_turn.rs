@@ -27,7 +27,7 @@ pub struct FairTurn {
 }
 
 impl FairTurn {
-    /// Creates the turns of so many `queues`, at least one, of which `first` has the
+    /// Creates the turns of this number of `queues`, at least one, of which `first` has the
     /// first turn. Programs that start at a random queue spread their first claims.
     pub fn starting_at(first: usize, queues: usize) -> Self {
         let queues = queues.max(1);

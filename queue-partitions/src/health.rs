@@ -36,7 +36,8 @@ enum State {
     /// The last call succeeded.
     #[default]
     Up,
-    /// So many calls failed since the last one that succeeded, fewer than [`FAILURES`].
+    /// The number of calls that failed since the last one that succeeded. It is below
+    /// [`FAILURES`].
     Failing(u32),
     /// At least [`FAILURES`] calls in a row failed.
     Down {

@@ -7,7 +7,7 @@ use relq_core::{Delivery, Receipt};
 /// The number of bytes before the part's own token.
 const PREFIX: usize = 2;
 
-/// The most parts that a receipt can tell apart.
+/// The largest number of parts that the two bytes of a receipt can name.
 pub(crate) const MOST_PARTS: usize = 1 << 16;
 
 /// Marks a delivery with the part that it came from.
@@ -22,7 +22,7 @@ pub(crate) fn wrap(part: usize, mut delivery: Delivery) -> Delivery {
 }
 
 /// Returns the part of a receipt, and the receipt that this part made. `None` for a
-/// receipt that no part of a queue with so many `parts` has made.
+/// receipt that no part of a queue with this number of `parts` has made.
 pub(crate) fn unwrap(receipt: &Receipt, parts: usize) -> Option<(usize, Receipt)> {
     let token = receipt.token();
     let (prefix, _) = token.split_first_chunk::<PREFIX>()?;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_receipt_leads_nowhere() {
+    fn an_invalid_receipt_has_no_part() {
         for token in [&b""[..], b"\x00"] {
             assert_eq!(unwrap(&receipt(token), 2), None);
         }

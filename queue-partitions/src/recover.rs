@@ -35,8 +35,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         Ok(by_part.into_iter().fold(Recovered::default(), add))
     }
 
-    /// Recovers part 0 and then all other parts at the same time. A part 0 that must not
-    /// be used any more is noticed before the others are changed (R25).
+    /// Recovers part 0 and then all other parts at the same time. Part 0 is first because
+    /// its recovery checks the marker of the whole queue: if the marker refuses this
+    /// client, the other parts are not changed (R25).
     async fn recover_at_once(
         &self,
         share: NonZeroU32,

@@ -6,9 +6,9 @@
 //!  else                                     the parts in turn, one call to one part
 //! ```
 //!
-//! An id must be known in the part to which the same id is pushed again (R4), and so
-//! must a unique key (R16). They decide before the token. A repeated call has the same
-//! jobs, so it has the same route.
+//! Only the part that stored a job knows its id and its unique key. So jobs with the same
+//! id (R4) or the same unique key (R16) must go to the same part, and both take precedence
+//! over the token. A repeated call has the same jobs, so it goes to the same part.
 
 use relq_core::{NewJob, PushToken, batch::BatchId};
 

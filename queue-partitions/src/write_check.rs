@@ -39,7 +39,7 @@ impl WriteCheck {
         Self { check, was_passed, is_due }
     }
 
-    /// The same check for another handle, which has to pass it by itself.
+    /// The same check for another handle, which must pass the check itself.
     pub(crate) fn another(&self) -> Self {
         Self::new(self.check.clone())
     }
@@ -78,7 +78,7 @@ impl WriteCheck {
         if is_outage && was_passed { Ok(()) } else { checked }
     }
 
-    /// Whether the error of a check leaves open if the check was done.
+    /// Whether it is unknown, after this error, whether the check was done.
     pub(crate) fn is_doubtful(error: &Error) -> bool {
         error.effect() != Effect::No
     }

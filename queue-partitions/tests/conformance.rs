@@ -27,7 +27,7 @@ struct Partitioned<const PARTS: u16, const PUSHED_TO: u16>;
 
 /// Assigns every id and every unique key to the last part. The suite pushes several of
 /// them by one call, which a hash would lead apart; `tests/parts.rs` tests the hash.
-fn together(_: &str) -> u64 {
+fn always_the_last_part(_: &str) -> u64 {
     2
 }
 
@@ -68,7 +68,8 @@ impl<const PARTS: u16, const PUSHED_TO: u16> Subject for Partitioned<PARTS, PUSH
             parts.push(relq_zset::connect(config, name(queue, number)).await?);
         }
         let whole = PartitionedQueue::new(parts, environment.clone())?;
-        let whole = whole.hash(together).push_to(PUSHED_TO.into())?.starting_at(0);
+        let whole =
+            whole.hash(always_the_last_part).push_to(PUSHED_TO.into())?.starting_at(0);
         let (redis, owner) = config.owner(queue.clone());
         Ok(Arc::new(whole.before_first_write(Arc::new(move || {
             let (redis, owner) = (redis.clone(), owner.clone());

@@ -21,7 +21,8 @@ use tokio::time::Instant;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A time after which a waiting claim would look again without a notification is 2 s.
+/// The time limit for a claim that a notification wakes. Without a notification, a waiting
+/// claim looks again only after 2 s.
 const WOKEN: Duration = Duration::from_millis(1500);
 
 fn name(part: usize) -> QueueName {

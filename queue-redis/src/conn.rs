@@ -18,19 +18,18 @@
 //! futures of tasks are boxed too, so that all tasks share the code that tokio has for
 //! a type of future.
 
+mod by_runtime;
 mod confirmed;
+mod failed;
 mod redirected;
 
 use std::{
     fmt, io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use futures_util::{
-    FutureExt as _,
-    future::{BoxFuture, Shared},
-};
+use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{Cmd, ErrorKind, RedisError, Value};
 use relq_core::{
     Error, QueueName,
@@ -39,8 +38,8 @@ use relq_core::{
 };
 use tokio::runtime::{self, Handle};
 
-pub(crate) use self::confirmed::Replication;
-use self::redirected::Request;
+use self::{by_runtime::State, redirected::Request};
+pub(crate) use self::{confirmed::Replication, failed::Failed};
 use crate::{
     Call, Owner, RedisConfig, Reply, Script, error, link::Link, opening::Opening,
     owner::is_write, server_info::ServerInfo, topology::until_settled, wrong_type,
@@ -64,54 +63,6 @@ struct Inner {
     confirmed: Option<Conn>,
     /// What each call on these connections waits for.
     replication: Option<Replication>,
-}
-
-/// The connection of one runtime: it is open, or a task is opening it.
-#[derive(Clone)]
-enum State {
-    Open(Link),
-    Connecting(Connecting),
-}
-
-/// An attempt to connect. All calls that wait for it get its result, so that a hundred
-/// calls to an unreachable server wait for one timeout, not for a hundred.
-type Connecting = Shared<BoxFuture<'static, Result<Link, RedisError>>>;
-
-/// Why a command has no reply: it was not sent, or its reply was lost.
-#[derive(Debug, Clone)]
-pub(crate) enum Failed {
-    /// The command was not sent, because connecting failed.
-    BeforeSend(RedisError),
-    AfterSend(RedisError),
-    /// The command took effect, but it is not known whether enough replicas have it.
-    /// The text says why.
-    Unconfirmed(String),
-}
-
-impl Failed {
-    /// Returns the failure of a command whose sending task ended before a reply
-    /// arrived: the command may have run.
-    pub(crate) fn unheard() -> Self {
-        let lost = io::Error::other("the task that sent the command ended");
-        Self::AfterSend(lost.into())
-    }
-
-    /// The error of the client library; `None` if the command took effect.
-    fn error(&self) -> Option<&RedisError> {
-        match self {
-            Self::BeforeSend(error) | Self::AfterSend(error) => Some(error),
-            Self::Unconfirmed(_) => None,
-        }
-    }
-
-    /// Converts this failure to the error that the caller gets.
-    pub(crate) fn at(self, at: ErrorContext) -> Error {
-        match self {
-            Self::BeforeSend(error) => error::before_send(at, error),
-            Self::AfterSend(error) => error::after_send(at, error),
-            Self::Unconfirmed(why) => Error::NotReplicated { at, source: why.into() },
-        }
-    }
 }
 
 impl Conn {
@@ -442,72 +393,6 @@ impl Conn {
         };
         writing.boxed()
     }
-}
-
-impl Inner {
-    /// The connection of the given runtime; `None` if it has none, or a closed one.
-    fn state(&self, runtime: runtime::Id) -> Option<State> {
-        let states = lock(&self.by_runtime);
-        let (_, state) = states.iter().find(|(id, _)| *id == runtime)?;
-        state.if_usable()
-    }
-
-    fn state_or_connect(self: &Arc<Self>, runtime: &Handle) -> State {
-        if let Some(state) = self.state(runtime.id()) {
-            return state;
-        }
-        let mut states = lock(&self.by_runtime);
-        // This also removes the connections of runtimes that have ended.
-        states.retain(|(_, state)| state.if_usable().is_some());
-        if let Some((_, state)) = states.iter().find(|(id, _)| *id == runtime.id()) {
-            return state.clone();
-        }
-        let connecting = self.connect(runtime.id());
-        // Connecting is a task of its own, so that it continues if its callers are
-        // dropped.
-        runtime.spawn(connecting.clone().map(drop).boxed());
-        let state = State::Connecting(connecting);
-        states.push((runtime.id(), state.clone()));
-        state
-    }
-
-    fn connect(self: &Arc<Self>, runtime: runtime::Id) -> Connecting {
-        let (config, owner) = (self.config.clone(), self.owner.clone());
-        let scripts = self.scripts.clone();
-        let inner = Arc::downgrade(self);
-        let attempt = async move {
-            let opening = Opening::of_calls(owner.as_ref(), &scripts);
-            let outcome = opening.open(&config).await;
-            Self::connected(&inner, runtime, outcome.as_ref().ok());
-            outcome
-        };
-        attempt.boxed().shared()
-    }
-
-    /// Stores the connection that was opened; `None` means that opening failed, so that
-    /// the next call tries again.
-    fn connected(inner: &Weak<Self>, runtime: runtime::Id, link: Option<&Link>) {
-        let Some(inner) = inner.upgrade() else { return };
-        let mut states = lock(&inner.by_runtime);
-        states.retain(|(id, _)| *id != runtime);
-        states.extend(link.map(|link| (runtime, State::Open(link.clone()))));
-    }
-}
-
-impl State {
-    fn if_usable(&self) -> Option<Self> {
-        let is_usable = match self {
-            Self::Open(link) => link.is_open(),
-            // The connecting task keeps a clone of this future until its runtime ends.
-            // A count of one means that the runtime has ended.
-            Self::Connecting(outcome) => outcome.strong_count() > Some(1),
-        };
-        is_usable.then(|| self.clone())
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Creates a command without arguments.

@@ -26,14 +26,20 @@
 //! a bare payload that another client pushed (R20). The step that leases it adds a
 //! header with the flag `bare`.
 
+mod field;
+
 use std::{num::NonZeroU16, time::Duration};
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{BufMut, Bytes};
 use relq_core::{
     Headers, JobId, NewJob, Priority, batch::BatchId, environment::Timestamp,
     limits::DEFAULT_MAX_ATTEMPTS, unique::UniqueKey,
 };
 
+use self::field::{
+    TIME, batch_of, headers_of, put_headers, put_short, put_short_time, short_text,
+    short_time, take, take_end, time_of, u8_of, u16_of, u64_of, unique_key_of,
+};
 use crate::timed_id;
 
 /// The first bytes of every entry. The last of them is the version of the layout.
@@ -58,9 +64,6 @@ const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE | PIECE;
 /// In the byte of the priority: the entry ends with these times.
 const ENQUEUE_TIME: u8 = 16;
 const READY_TIME: u8 = 32;
-
-/// The number of bytes of a time at the end of an entry.
-const TIME: usize = 6;
 
 /// The error for an entry that cannot be read, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -190,6 +193,17 @@ impl Fixed {
     }
 }
 
+/// Takes the recorded times off the end of an entry. Returns the time of the push if it is
+/// one of them.
+fn take_times(rest: &mut Bytes, times: u8) -> Result<Option<Timestamp>, Malformed> {
+    if times & READY_TIME != 0 {
+        take_end(rest, TIME)?;
+    }
+    (times & ENQUEUE_TIME != 0)
+        .then(|| take_end(rest, TIME).map(short_time))
+        .transpose()
+}
+
 /// Encodes a job as an entry. `now` is the time of the push, by an estimate of the
 /// server's clock. `None` leaves the time out of the entry, because the id contains it or
 /// because it is not known.
@@ -296,115 +310,6 @@ fn put_fixed(
     out.put_u8(times_and_priority);
     out.put_u16(attempt);
     out.put_u16(max_attempts.get());
-}
-
-/// Writes a time in six bytes: enough until the year 10889.
-fn put_short_time(out: &mut Vec<u8>, time: Timestamp) {
-    let ms = u64::try_from(time.unix_ms()).unwrap_or(0);
-    out.put_uint(ms.min((1 << (8 * TIME)) - 1), TIME);
-}
-
-fn short_time(mut bytes: Bytes) -> Timestamp {
-    let ms = bytes.get_uint(TIME);
-    Timestamp::from_unix_ms(i64::try_from(ms).expect("six bytes fit"))
-}
-
-/// Writes the length of a text in one byte, and then the text. The types of ids and
-/// unique keys ensure that it has at most 255 bytes.
-fn put_short(out: &mut Vec<u8>, text: &str) {
-    out.put_u8(u8::try_from(text.len()).expect("ids and keys have up to 255 bytes"));
-    out.extend_from_slice(text.as_bytes());
-}
-
-fn put_headers(out: &mut Vec<u8>, headers: &Headers) {
-    let pieces = 2 * headers.iter().count();
-    put_length(out, headers.total_bytes() + 4 * pieces);
-    for (name, value) in headers.iter() {
-        for piece in [name, value] {
-            put_length(out, piece.len());
-            out.extend_from_slice(piece.as_bytes());
-        }
-    }
-}
-
-fn put_length(out: &mut Vec<u8>, length: usize) {
-    out.put_u32(
-        u32::try_from(length).expect("headers are far below 4 GiB by the limits"),
-    );
-}
-
-fn take(rest: &mut Bytes, length: usize) -> Result<Bytes, Malformed> {
-    if rest.len() < length {
-        return Err(Malformed("it is cut short"));
-    }
-    Ok(rest.split_to(length))
-}
-
-fn unique_key_of(rest: &mut Bytes) -> Result<UniqueKey, Malformed> {
-    let key = short_text(rest)?;
-    UniqueKey::new(key).map_err(|_| Malformed("the unique key is not allowed"))
-}
-
-fn batch_of(rest: &mut Bytes) -> Result<BatchId, Malformed> {
-    let id = short_text(rest)?;
-    BatchId::new(id).map_err(|_| Malformed("the batch's id is not allowed"))
-}
-
-/// Takes the recorded times off the end of an entry. Returns the time of the push if it is
-/// one of them.
-fn take_times(rest: &mut Bytes, times: u8) -> Result<Option<Timestamp>, Malformed> {
-    if times & READY_TIME != 0 {
-        take_end(rest, TIME)?;
-    }
-    (times & ENQUEUE_TIME != 0)
-        .then(|| take_end(rest, TIME).map(short_time))
-        .transpose()
-}
-
-fn take_end(rest: &mut Bytes, length: usize) -> Result<Bytes, Malformed> {
-    let start = rest.len().checked_sub(length).ok_or(Malformed("it is cut short"))?;
-    Ok(rest.split_off(start))
-}
-
-fn u8_of(rest: &mut Bytes) -> Result<u8, Malformed> {
-    take(rest, 1).map(|mut bytes| bytes.get_u8())
-}
-
-fn u16_of(rest: &mut Bytes) -> Result<u16, Malformed> {
-    take(rest, 2).map(|mut bytes| bytes.get_u16())
-}
-
-fn u64_of(rest: &mut Bytes) -> Result<u64, Malformed> {
-    take(rest, 8).map(|mut bytes| bytes.get_u64())
-}
-
-fn time_of(rest: &mut Bytes) -> Result<Option<Timestamp>, Malformed> {
-    let ms = i64::try_from(u64_of(rest)?).map_err(|_| Malformed("no such time"))?;
-    Ok((ms != 0).then(|| Timestamp::from_unix_ms(ms)))
-}
-
-fn short_text(rest: &mut Bytes) -> Result<String, Malformed> {
-    let length = u8_of(rest)?;
-    text(take(rest, usize::from(length))?)
-}
-
-fn long_bytes(rest: &mut Bytes) -> Result<Bytes, Malformed> {
-    let length = take(rest, 4).map(|mut bytes| bytes.get_u32())?;
-    take(rest, usize::try_from(length).map_err(|_| Malformed("a length is too large"))?)
-}
-
-fn headers_of(rest: &mut Bytes) -> Result<Headers, Malformed> {
-    let mut block = long_bytes(rest)?;
-    let mut headers = Headers::default();
-    while !block.is_empty() {
-        let name = text(long_bytes(&mut block)?)?;
-        headers.set(name, text(long_bytes(&mut block)?)?);
-    }
-    Ok(headers)
-}
-
-fn text(bytes: Bytes) -> Result<String, Malformed> {
-    String::from_utf8(bytes.into()).map_err(|_| Malformed("a text is not UTF-8"))
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_marker_is_not_read() {
+    fn a_damaged_marker_is_not_read() {
         let damaged: [&[u8]; 7] = [
             b"",
             b"relq",

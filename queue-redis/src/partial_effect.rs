@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_is_counted() {
+    fn the_effect_includes_that_of_earlier_commands() {
         let mut partial = PartialEffect::default();
 
         let first = partial.then::<()>(Err(refused())).unwrap_err();

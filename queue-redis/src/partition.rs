@@ -45,7 +45,7 @@ pub enum Partition {
 /// What a marker says about the parts of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stored {
-    /// The queue has so many parts, and this is the first. A queue that is not
+    /// The queue has this many parts, and this is the first. A queue that is not
     /// partitioned has one part.
     First(u16),
     /// The queue is the part with this number.

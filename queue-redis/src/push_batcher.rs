@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_up_is_not_sent() {
+    fn a_push_whose_caller_gave_up_is_not_sent() {
         let (kept, _answer) = waiting(1);
         let (withdrawn, given_up) = waiting(2);
         drop(given_up);

@@ -195,7 +195,7 @@ impl<'a> Call<'a> {
     /// two operations. The reply is read as one of the first operation.
     ///
     /// # Errors
-    /// As [`Conn::call`], an error for each of the operations.
+    /// The errors of [`Conn::call`], one for each of the operations.
     pub fn run_both<'c>(
         self,
         conn: &'c Conn,

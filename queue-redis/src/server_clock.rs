@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_servers_time_runs_on_from_what_the_server_said() {
+    fn the_servers_time_runs_on_from_its_last_reply() {
         let server = ServerClock::default();
         assert_eq!(server.now(&SystemClock), None);
 

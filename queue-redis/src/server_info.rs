@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_evicts_is_told() {
+    fn a_policy_that_evicts_is_reported() {
         let policy = |info| ServerInfo::read(info).evicts_by();
 
         assert_eq!(policy("maxmemory_policy:allkeys-lru\r\n"), Some("allkeys-lru"));

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_tells_the_time_that_it_was_made_of() {
+    fn an_id_contains_the_time_that_it_was_made_from() {
         for ms in [0, 31, 1_800_000_000_123, (1 << 45) - 1] {
             let now = Timestamp::from_unix_ms(ms);
             let id = token(now, &OsRandomness).job_id(1000);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused_by_its_name() {
+    fn an_invalid_time_is_refused_with_an_example() {
         for option in ["=5", "=0s", "=-1s", "=", "", "=1s&response_timeout=2s"] {
             let url = format!("redis://h?response_timeout{option}");
 

@@ -91,7 +91,7 @@ async fn until_disconnected(conn: &Conn) {
 /// R21: a wrong password, a missing database and an unreachable server give different
 /// errors.
 #[tokio::test]
-async fn what_the_server_refuses_is_said_so() {
+async fn each_refusal_of_the_server_has_its_error() {
     let server = Server::start_with(&["--requirepass", "right"]);
     let socket = server.socket();
     let open = async |query: &str| {

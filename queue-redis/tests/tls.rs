@@ -38,7 +38,7 @@ async fn open(port: u16, options: &str) -> Result<Conn, Error> {
 
 /// R21: a certificate of an unknown authority leads to an error that says so.
 #[tokio::test]
-async fn a_certificate_of_nobodys_is_refused() {
+async fn a_certificate_of_an_unknown_authority_is_refused() {
     let port = free_port();
     let _server = server(port, "no");
 

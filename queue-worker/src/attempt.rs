@@ -34,7 +34,7 @@ impl<H: Handler> Program<H> {
             biased;
             ended = self.work(&job, unstarted) => ended,
             failure = self.time_out(&job) => Ended::Answered(Err(failure)),
-            failure = self.patience(&job) => Ended::Answered(Err(failure)),
+            failure = self.grace_time_over(&job) => Ended::Answered(Err(failure)),
         }
     }
 
@@ -78,7 +78,7 @@ impl<H: Handler> Program<H> {
 
     /// Waits until the handler was asked to stop and the grace time has passed. The
     /// returned failure has no effect, because a job without a lease is not settled.
-    async fn patience(&self, job: &JobContext) -> Failure {
+    async fn grace_time_over(&self, job: &JobContext) -> Failure {
         job.cancelled().await;
         self.environment().clock().sleep(self.settings.grace).await;
         Failure::retry("the handler did not end when it was asked to")

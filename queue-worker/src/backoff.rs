@@ -83,17 +83,17 @@ impl Backoff {
     }
 
     /// Called after a successful call. Ends the outage and its pause.
-    pub(crate) fn is_over(&mut self) {
+    pub(crate) fn succeeded(&mut self) {
         self.works_in_part();
         let now = self.environment.clock().elapsed();
-        if let Some(line) = self.outage.is_over(now, self.what) {
+        if let Some(line) = self.outage.end(now, self.what) {
             tracing::warn!("{line}");
             self.pause = None;
         }
     }
 
     /// Whether an outage has begun and not ended: at least one call has failed.
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn is_failing(&self) -> bool {
         self.outage.failures > 0
     }
 
@@ -138,7 +138,7 @@ impl Outage {
     }
 
     /// Ends the outage. Returns the line for the log, or `None` if no call had failed.
-    fn is_over(&mut self, now: Duration, what: &str) -> Option<String> {
+    fn end(&mut self, now: Duration, what: &str) -> Option<String> {
         let failures = std::mem::take(&mut self.failures);
         let noun = if failures == 1 { "failure" } else { "failures" };
         let after = format!("after {failures} {noun} in {}", self.length(now));
@@ -180,16 +180,16 @@ mod tests {
         assert_eq!(fails_at(127).unwrap(), "claiming still fails, for 120 s now");
 
         let end = Duration::from_secs(130);
-        let line = outage.is_over(end, "claiming").unwrap();
+        let line = outage.end(end, "claiming").unwrap();
         assert_eq!(line, "claiming works again after 6 failures in 123 s");
-        assert_eq!(outage.is_over(end, "claiming"), None);
+        assert_eq!(outage.end(end, "claiming"), None);
         assert!(outage.failed(end, "claiming").is_some());
-        let line = outage.is_over(end, "claiming").unwrap();
+        let line = outage.end(end, "claiming").unwrap();
         assert_eq!(line, "claiming works again after 1 failure in 0 ms");
     }
 
     #[test]
-    fn what_needs_help_is_hopeless_after_a_while_without_a_break() {
+    fn an_error_that_needs_help_is_hopeless_after_a_while_without_a_break() {
         let denied = || {
             let at = ErrorContext { backend: "zset", operation: Operation::Claim };
             Error::Denied { at, source: "refused".into() }
@@ -213,7 +213,7 @@ mod tests {
         assert!((FIRST_PAUSE..=FIRST_PAUSE * 2).contains(&pauses[1]));
         assert!((LONGEST_PAUSE / 2..=LONGEST_PAUSE).contains(&pauses[49]));
 
-        backoff.is_over();
+        backoff.succeeded();
         assert!(!backoff.is_pausing());
         assert!(backoff.failed(&unavailable()) <= FIRST_PAUSE);
     }

@@ -185,7 +185,7 @@ impl Calls {
     }
 
     /// Sends a claim. The store may delay its reply up to `ask.wait` until a job is
-    /// ready. So many slots are `reserved` for its jobs.
+    /// ready. `reserved` is the number of slots that are kept for its jobs.
     pub(crate) fn claim(&mut self, ask: ClaimRequest, reserved: usize, now: Duration) {
         let sent = Sent { at: now, wait: ask.wait };
         let asked = Some(ask.max);

@@ -31,6 +31,8 @@
 //!  a call has no reply for long   | none  | none: the reply comes next
 //! ```
 
+mod ended;
+mod late;
 mod pooled;
 mod room;
 
@@ -47,8 +49,7 @@ use crate::{
     attempt::Ended,
     backoff::{Backoff, Sleep},
     calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
-    claim_size::{ClaimSize, Late, Sent},
-    failure::{Failure, Then},
+    claim_size::{ClaimSize, Sent},
     held::Held,
     settings::Settings,
     settling::Settling,
@@ -248,7 +249,7 @@ impl<H: Handler> ClaimLoop<H> {
     fn may_settle(&self) -> bool {
         match self.calls.settling() {
             0 => true,
-            1 if self.settling.backoff.is_there() => false,
+            1 if self.settling.backoff.is_failing() => false,
             1 => self.is_shared() && self.settling.fresh() >= slots(self.share()),
             _ => false,
         }
@@ -306,7 +307,7 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     fn claimed(&mut self, deliveries: Vec<Delivery>, reserved: usize, sent: Sent) {
-        self.claiming.is_over();
+        self.claiming.succeeded();
         if self.phase == ClaimPhase::Untried {
             self.phase = ClaimPhase::Working;
         }
@@ -338,65 +339,6 @@ impl<H: Handler> ClaimLoop<H> {
         self.not_started(late, sent, now);
     }
 
-    /// Handles jobs that must not start because their leases may have expired (R6):
-    /// gives them back or retries them.
-    fn not_started(&mut self, late: Vec<JobContext>, sent: Sent, now: Duration) {
-        let took = now.saturating_sub(sent.at);
-        let Some(lease) = late.iter().map(JobContext::lease).min() else {
-            if took < sent.wait.saturating_add(self.settings.lease) {
-                self.claim_size.in_time();
-            }
-            return;
-        };
-        if self.phase == ClaimPhase::Stopping {
-            return late.into_iter().for_each(|job| self.give_back(job));
-        }
-        let of_all = self.claim_size.late(sent, lease, now);
-        tracing::info!(
-            jobs = late.len(),
-            ?took,
-            ?lease,
-            at_once = self.claim_size.limit(),
-            "jobs are not started: the answer to their claim took longer than their lease",
-        );
-        for job in late {
-            match of_all {
-                Late::GiveBack => self.give_back_unstarted(job),
-                Late::Retry => self.retry_unstarted(job),
-            }
-        }
-    }
-
-    fn give_back_unstarted(&mut self, job: JobContext) {
-        match self.claim_size.give_back(job.id()) {
-            Late::GiveBack => self.give_back(job),
-            Late::Retry => self.retry_unstarted(job),
-        }
-    }
-
-    /// Retries a job that was not started. The attempt counts all the same, so that a
-    /// job that is always late is buried in the end (R11).
-    fn retry_unstarted(&mut self, job: JobContext) {
-        let (id, attempt, lease) = (job.id(), job.attempt(), job.lease());
-        let asked = job.until().saturating_sub(lease);
-        let took = self.now().saturating_sub(asked);
-        tracing::warn!(
-            %id,
-            attempt,
-            ?took,
-            ?lease,
-            "a job is not started and its attempt counts: answers take longer than its \
-             lease also with one job at a time; give it a longer lease, and keep handlers \
-             from blocking the runtime",
-        );
-        let error = format!(
-            "not started: it came {took:?} after its lease was asked for, and the lease \
-             is {lease:?}"
-        );
-        let after = self.retry_delay(&job);
-        self.settle(job, Disposition::Retry { after, error });
-    }
-
     fn not_claimed(&mut self, error: Error) -> Result<(), WorkerError> {
         self.settings.observers.call_failed(Operation::Claim, &error);
         let is_tried_again = match self.phase {
@@ -412,77 +354,7 @@ impl<H: Handler> ClaimLoop<H> {
         Ok(())
     }
 
-    /// Handles an attempt that has ended, and all others that have ended by now, so
-    /// that one call settles them all.
-    fn all_ended(&mut self, job: JobContext, ended: Ended) {
-        self.ended(job, ended);
-        self.more_ended();
-    }
-
-    /// Collects more attempts that have ended, up to the number that one call settles.
-    fn more_ended(&mut self) {
-        while self.settling.fresh() < slots(self.share())
-            && let Some((job, ended)) = self.slots.try_ended()
-        {
-            self.ended(job, ended);
-        }
-    }
-
-    fn ended(&mut self, job: JobContext, ended: Ended) {
-        if let Some(end) = job.lease_end() {
-            self.settings.observers.ended(&job, end.into());
-            return;
-        }
-        match ended {
-            Ended::Answered(Ok(())) => self.settle(job, Disposition::Done),
-            Ended::Answered(Err(failure)) => {
-                let disposition = self.disposition(&job, failure);
-                self.settle(job, disposition);
-            }
-            Ended::NotStarted => {
-                self.held.remove([&job]);
-                self.give_back_unstarted(job);
-            }
-            Ended::CutOff => self.give_back(job),
-        }
-    }
-
-    fn settle(&mut self, job: JobContext, disposition: Disposition) {
-        self.settling.add(job, disposition);
-    }
-
-    fn disposition(&self, job: &JobContext, failure: Failure) -> Disposition {
-        log_failure(job, &failure);
-        match failure.then {
-            Then::Retry => Disposition::Retry {
-                after: self.retry_delay(job),
-                error: failure.into_message(),
-            },
-            Then::RetryAfter(after) => {
-                Disposition::Retry { after, error: failure.into_message() }
-            }
-            Then::Bury => Disposition::Dead { error: failure.into_message() },
-            Then::Discard => Disposition::Discard,
-            Then::Postpone(after) => Disposition::Postpone { after },
-        }
-    }
-
-    fn retry_delay(&self, job: &JobContext) -> Duration {
-        let random = self.settings.environment.random();
-        self.slots.retry_policy(job).delay(job.attempt(), random)
-    }
-
     fn now(&self) -> Duration {
         self.settings.environment.clock().elapsed()
-    }
-}
-
-fn log_failure(job: &JobContext, failure: &Failure) {
-    let (id, attempt, message) = (job.id(), job.attempt(), failure.message());
-    match failure.then {
-        Then::Postpone(after) => {
-            tracing::info!(%id, ?after, reason = message, "a job is postponed");
-        }
-        _ => tracing::info!(%id, attempt, error = message, "an attempt failed"),
     }
 }

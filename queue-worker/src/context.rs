@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::timing::Timing;
 
-/// The header of a job that names its kind. relq gives no other header a meaning.
+/// The header of a job that names its kind. The worker gives no other header a meaning.
 pub const KIND_HEADER: &str = "kind";
 
 /// The job that a handler receives. Clones are cheap and refer to the same job.

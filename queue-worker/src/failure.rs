@@ -48,7 +48,7 @@ impl Failure {
     }
 
     /// A failure that is retried after `delay`; the job is buried after its last
-    /// attempt. A longer delay than [`MAX_DURATION`] counts as [`MAX_DURATION`].
+    /// attempt. A delay above [`MAX_DURATION`] is reduced to it.
     pub fn retry_after(delay: Duration, message: impl Into<String>) -> Self {
         Self::new(Then::RetryAfter(delay.min(MAX_DURATION)), message)
     }
@@ -64,10 +64,10 @@ impl Failure {
         Self::new(Then::Discard, message)
     }
 
-    /// A job that cannot be run now, for example because a limit outside the queue is
+    /// For a job that cannot be run now, for example because a limit outside the queue is
     /// reached. It is delivered again after `delay`, and the attempt is not counted: the
-    /// job is never buried for it (R26). A longer delay than [`MAX_DURATION`] counts as
-    /// [`MAX_DURATION`]. The message goes to the log only.
+    /// job is never buried for it (R26). A delay above [`MAX_DURATION`] is reduced to it.
+    /// The message goes to the log only.
     pub fn postpone(delay: Duration, message: impl Into<String>) -> Self {
         Self::new(Then::Postpone(delay.min(MAX_DURATION)), message)
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_retried_and_told_with_its_causes() {
+    fn an_error_is_retried_and_its_message_has_its_causes() {
         let at = relq_core::error::ErrorContext {
             backend: "zset",
             operation: relq_core::error::Operation::Push,

@@ -11,8 +11,8 @@ use crate::{Failure, JobContext, RetryPolicy};
 /// [`json`](crate::json) makes a handler from a function that takes a type of the
 /// application, and [`Router`](crate::Router) from a function for each kind of job.
 ///
-/// `Ok` acknowledges the job; nothing else does. When the future is dropped (on a
-/// time-out, at the end of the grace time) it ends at its current `await`.
+/// Only `Ok` acknowledges the job. The worker drops the future on a time-out and at the
+/// end of the grace time: the handler then ends at its current `await`.
 pub trait Handler: Send + Sync + 'static {
     /// Runs one job.
     fn handle(
@@ -41,8 +41,8 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// How long one attempt at `job` may take. The default is `None`, for the
-    /// [time-out of the worker](crate::Worker::timeout). A longer time than
-    /// [`MAX_DURATION`](relq_core::limits::MAX_DURATION) counts as that.
+    /// [time-out of the worker](crate::Worker::timeout). A time above
+    /// [`MAX_DURATION`](relq_core::limits::MAX_DURATION) is reduced to it.
     fn timeout(&self, _job: &JobContext) -> Option<Duration> {
         None
     }

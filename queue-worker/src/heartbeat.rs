@@ -316,7 +316,7 @@ impl Beats {
                     let soon = self.now().saturating_add(UNKNOWN_PAUSE);
                     self.held.beat_by(lease, soon);
                 } else {
-                    self.backoff.is_over();
+                    self.backoff.succeeded();
                 }
                 let until = sent.saturating_add(lease);
                 jobs.iter()

@@ -47,7 +47,7 @@ impl Held {
         let mut groups = self.lock();
         let mut is_sooner = false;
         for job in jobs {
-            let due = sent.saturating_add(rhythm(job.lease()));
+            let due = sent.saturating_add(heartbeat_interval(job.lease()));
             let group = groups.entry(job.lease()).or_insert_with(|| {
                 is_sooner = true;
                 Group { jobs: HashMap::new(), next_beat: due }
@@ -104,7 +104,7 @@ impl Held {
             if group.jobs.is_empty() && self.always != Some(lease) {
                 return false;
             }
-            group.next_beat = now.saturating_add(rhythm(lease));
+            group.next_beat = now.saturating_add(heartbeat_interval(lease));
             beats.push(Beat { lease, jobs: group.jobs.values().cloned().collect() });
             true
         });
@@ -162,7 +162,7 @@ impl Held {
 }
 
 /// Returns the time between two heartbeats: a third of the length of the lease.
-fn rhythm(lease: Duration) -> Duration {
+fn heartbeat_interval(lease: Duration) -> Duration {
     (lease / 3).max(Duration::from_millis(1))
 }
 
@@ -242,7 +242,7 @@ mod tests {
     /// The expiry of a lease is not reported while a call settles its job: the handler
     /// has ended, so the settlement's reply decides.
     #[test]
-    fn the_expiry_of_a_lease_that_is_being_settled_is_no_news() {
+    fn an_expiry_during_a_settlement_is_not_reported() {
         let held = Held::new(None, Duration::ZERO);
         let job = job("settling", LEASE, BEAT);
         held.add(std::slice::from_ref(&job), Duration::ZERO);
@@ -255,7 +255,7 @@ mod tests {
 
     /// A heartbeat's report about a job that was settled meanwhile changes nothing.
     #[test]
-    fn the_end_of_a_lease_that_was_let_go_is_no_news() {
+    fn a_report_about_a_settled_job_changes_nothing() {
         let held = Held::new(None, Duration::ZERO);
         let settled = job("settled", LEASE, LEASE);
         held.add(std::slice::from_ref(&settled), Duration::ZERO);
@@ -268,7 +268,7 @@ mod tests {
     /// A settlement ends a job, and a heartbeat reports the job as lost before the
     /// reply to the settlement arrives. The report changes nothing.
     #[test]
-    fn the_end_of_a_lease_that_is_being_settled_is_no_news() {
+    fn a_loss_reported_during_a_settlement_changes_nothing() {
         let held = Held::new(None, Duration::ZERO);
         let job = job("settling", LEASE, LEASE);
         held.add(std::slice::from_ref(&job), Duration::ZERO);

@@ -37,9 +37,9 @@
 //!     +--------------------+  a job that was not started is given back or retried
 //! ```
 //!
-//! `ended` is told once for each claimed job, when its result is known: after the store
-//! has confirmed it, or when the worker knows that it cannot be confirmed. There is no
-//! `ended` if the future of [`Worker::run`](crate::Worker::run) is dropped, because then
+//! `ended` is called once for each claimed job, when its result is known: after the store
+//! has confirmed it, or when the worker knows that it cannot be confirmed. It is not
+//! called if the future of [`Worker::run`](crate::Worker::run) is dropped, because then
 //! the worker does nothing any more.
 //!
 //! # What an observer must not do
@@ -90,14 +90,14 @@ pub trait Observer: Send + Sync + 'static {
 
     /// Called when a heartbeat finds that a lease is lost or may be, often while the
     /// handler still runs. The thread of the heartbeats calls it, so it may arrive at the
-    /// same time as [`ended`](Self::ended). A loss that only the reply to a settlement
-    /// reports is told by `ended` alone.
+    /// same time as [`ended`](Self::ended). If only the reply to a settlement reports the
+    /// loss, `ended` is called and this method is not.
     fn lease_lost(&self, _event: &LeaseLost<'_>) {}
 
     /// Called when a recovery has changed the state of jobs: of jobs whose worker died,
     /// or of scheduled jobs that are due. Often only [`Recovered::promoted`] is not zero.
-    /// All workers of a queue recover jobs, and each job is told to the observers of one
-    /// of them (R12).
+    /// All workers of a queue recover jobs, and the recovery of each job is reported to
+    /// the observers of one of them (R12).
     fn recovered(&self, _event: &Recovered) {}
 
     /// Called when the worker was released at the end of its shutdown. `event.jobs` is
@@ -143,9 +143,9 @@ pub struct Started<'a> {
     /// handlers block the threads of the runtime.
     pub waited: Duration,
     /// The time between the push of the job and the start: it includes the job's delay,
-    /// and its earlier attempts. The time of the push is by the store's clock (R27) and
-    /// the start by the worker's, so it is wrong by as much as they differ. `None` for a
-    /// job without a time of its push.
+    /// and its earlier attempts. The push is timed by the store's clock (R27) and the
+    /// start by the worker's, so a difference of the two clocks makes this time wrong.
+    /// `None` if the time of the push is not known.
     pub since_push: Option<Duration>,
 }
 
@@ -184,8 +184,8 @@ pub struct LeaseLost<'a> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct CallFailed<'a> {
-    /// The operation that failed. A call that settles and claims has two, and each is
-    /// told by an event of its own.
+    /// The operation that failed. A call that settles and claims consists of two
+    /// operations, and each that fails has an event of its own.
     pub operation: Operation,
     /// The error. [`Error::full_message`] has its text and its causes.
     pub error: &'a Error,

@@ -99,9 +99,9 @@ impl Queues {
 }
 
 impl WorkerQueue {
-    /// The queue `queue`, as `name` in [`JobContext::queue`](crate::JobContext::queue)
-    /// and in the log. The names of a worker's queues differ. If two stores have a queue
-    /// of one name, give one of them another name here.
+    /// A queue, and its name for [`JobContext::queue`](crate::JobContext::queue) and for
+    /// the log. A worker with two queues of one name does not start, so if two stores
+    /// have a queue of the same name, give one of them another name here.
     pub fn new(name: QueueName, queue: Arc<dyn ReliableQueue>) -> Self {
         Self { name, queue, concurrency: None, observers: Observers::default() }
     }

@@ -48,7 +48,7 @@ struct Shared {
 /// the handler has the job, or will not get it.
 pub(crate) struct Unstarted(Arc<Shared>);
 
-/// The changes of the readiness, of which a claim loop is told.
+/// Tells a claim loop when the readiness of the handler has changed.
 pub(crate) struct Changes {
     shared: Arc<Shared>,
     changed: Arc<Notify>,
@@ -72,8 +72,8 @@ impl Readiness {
         }
     }
 
-    /// Makes `handler` ready, and returns how many of `wanted` jobs may be claimed. From
-    /// now on these count as asked for.
+    /// Makes `handler` ready, and returns how many of `wanted` jobs may be claimed, or
+    /// `None` if none may be. These jobs count as asked for at once.
     pub(crate) fn reserve<H: Handler>(
         &mut self,
         handler: &H,
@@ -94,7 +94,7 @@ impl Readiness {
         room
     }
 
-    /// Counts a job that is started.
+    /// Counts a job that is started, until the returned value is dropped.
     pub(crate) fn unstarted(&self) -> Unstarted {
         self.shared.unstarted.fetch_add(1, SeqCst);
         Unstarted(Arc::clone(&self.shared))

@@ -58,7 +58,7 @@ impl Reaper {
         loop {
             match self.queue.recover(PAGE).await {
                 Ok(recovered) => {
-                    self.backoff.is_over();
+                    self.backoff.succeeded();
                     self.observers.recovered(&recovered);
                     if recovered.requeued > 0 || recovered.buried > 0 {
                         tracing::info!("{}", words(&recovered));
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recovery_is_told_in_words() {
+    fn a_recovery_is_described_in_words() {
         let mut recovered = Recovered::default();
         (recovered.requeued, recovered.buried) = (1, 2);
         recovered.next_in = Some(Duration::from_millis(4021));

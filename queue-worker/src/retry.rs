@@ -77,8 +77,9 @@ impl RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// One second at first, an hour at most. With the default of 25 attempts, the
-    /// attempts of a job spread over about seven hours.
+    /// Up to one second after the first attempt, and up to an hour after any. With the
+    /// default of 25 attempts, the attempts of a job spread over about seven hours on
+    /// average.
     fn default() -> Self {
         Self {
             first: Duration::from_secs(1),

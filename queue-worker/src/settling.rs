@@ -146,7 +146,7 @@ impl Settling {
         // The outage continues while settlements of a failed call wait for a
         // repetition.
         if self.failed.is_empty() {
-            self.backoff.is_over();
+            self.backoff.succeeded();
         }
         self.held.remove(&settle_call.jobs);
         let pairs = settle_call.jobs.iter().zip(&*settle_call.settlements).enumerate();
@@ -311,7 +311,7 @@ mod tests {
     /// The reply to a settlement never arrives, but the store may have applied it. The
     /// worker counts such jobs as uncertain, and not as lost.
     #[test]
-    fn a_job_whose_settlement_got_no_reply_is_perhaps_settled() {
+    fn a_job_whose_settlement_got_no_reply_is_uncertain() {
         let held = Arc::new(Held::new(None, Duration::ZERO));
         let observers = Observers::default();
         let mut settling =
@@ -357,7 +357,7 @@ mod tests {
     /// Of two pending calls, one fails and then the other succeeds. The success must
     /// not end the pause, after which the failed call is repeated.
     #[test]
-    fn what_works_beside_does_not_end_a_pause() {
+    fn a_success_beside_a_failure_does_not_end_a_pause() {
         let held = Arc::new(Held::new(None, Duration::ZERO));
         let mut settling =
             Settling::new(held, Observers::default(), Environment::default());

@@ -149,7 +149,7 @@ impl SharedRequest {
         Self { request: Arc::new(Mutex::new(request)), loops: Arc::default() }
     }
 
-    /// The request as one of the requests of a claim loop.
+    /// Returns a future for one claim loop, which completes when the request is made.
     fn of_one_loop(&self) -> Request {
         let shared = self.clone();
         Box::pin(async move { shared.made().await })

@@ -106,7 +106,7 @@ impl<H: Handler> Slots<H> {
         granted
     }
 
-    /// Uses so many of the reserved slots.
+    /// Uses this number of the reserved slots.
     pub(crate) fn take(&self, slots: usize) {
         if let Some(pool) = &self.pool {
             pool.take(slots);

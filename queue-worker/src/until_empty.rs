@@ -9,9 +9,10 @@ use relq_core::{
 
 use crate::{WorkerError, settings::Settings};
 
-/// The shortest and the longest pause between two reads of the queue's statistics.
-const SHORTEST_LOOK: Duration = Duration::from_millis(50);
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+/// The shortest pause between two reads of the queue's statistics.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between two reads of the queue's statistics.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Completes when, in all queues at the same time, no job is ready or leased, and no
 /// scheduled job or retry becomes due within `max_wait`.
@@ -26,15 +27,17 @@ pub(crate) async fn until_empty(
 ) -> Result<(), WorkerError> {
     loop {
         let pause = match look(queues, max_wait).await {
-            Ok(Look::Empty(first)) if is_still(queues, &first, max_wait).await => {
+            Ok(Look::Empty(first))
+                if are_still_empty(queues, &first, max_wait).await =>
+            {
                 return Ok(());
             }
-            Ok(Look::Empty(_)) => SHORTEST_LOOK,
+            Ok(Look::Empty(_)) => SHORTEST_PAUSE,
             Ok(Look::Paused) => return Err(WorkerError::Paused),
             Ok(Look::Unfinished(stats)) => until_next_look(&stats),
             Err(error) => {
                 settings.observers.call_failed(Operation::Stats, &error);
-                after(error)?
+                pause_after(error)?
             }
         };
         settings.environment.clock().sleep(pause).await;
@@ -69,7 +72,7 @@ async fn look(queues: &[Arc<dyn Operator>], max_wait: Duration) -> Result<Look, 
 /// Whether the queues were empty at the same time, at the end of the first look. A job of
 /// a later queue may have pushed one to an earlier queue, after that queue was read. Then
 /// that job is still there at a second look, or one more has ended.
-async fn is_still(
+async fn are_still_empty(
     queues: &[Arc<dyn Operator>],
     first: &[u64],
     max_wait: Duration,
@@ -78,12 +81,12 @@ async fn is_still(
     queues.len() == 1 || look(queues, max_wait).await.is_ok_and(|it| is_same(&it))
 }
 
-fn after(error: Error) -> Result<Duration, WorkerError> {
+fn pause_after(error: Error) -> Result<Duration, WorkerError> {
     if error.retry_advice() == RetryAdvice::Never {
         return Err(WorkerError::Store(error));
     }
     tracing::warn!("{}; looking again", error.full_message());
-    Ok(LONGEST_LOOK)
+    Ok(LONGEST_PAUSE)
 }
 
 fn is_empty(stats: &Stats, max_wait: Duration) -> bool {
@@ -95,7 +98,7 @@ fn is_empty(stats: &Stats, max_wait: Duration) -> bool {
 /// because each read costs the store.
 fn until_next_look(stats: &Stats) -> Duration {
     let by_jobs = Duration::from_millis(stats.unfinished());
-    by_jobs.clamp(SHORTEST_LOOK, LONGEST_LOOK)
+    by_jobs.clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
 
 #[cfg(test)]

@@ -100,8 +100,8 @@ impl Worker {
 
     /// Sets how long a job is held without a heartbeat, and so how long the jobs of a
     /// dead worker wait; the default is 30 seconds. The worker sends heartbeats every
-    /// third of this time. A job may have its own lease length. Less than a millisecond
-    /// is refused.
+    /// third of this time. A job may have its own lease length. With less than a
+    /// millisecond the worker does not start.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
@@ -109,7 +109,8 @@ impl Worker {
     }
 
     /// Sets how long one attempt may take; the default is no limit. An attempt that
-    /// takes longer is dropped at its current `await` and counts as failed.
+    /// takes longer is dropped at its current `await` and counts as failed. With less
+    /// than a millisecond the worker does not start.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = Some(timeout);
@@ -222,7 +223,7 @@ impl Worker {
     ///
     /// It takes over no other signal, because an application may use them itself.
     /// SIGHUP, SIGQUIT, SIGUSR1 and similar signals end the process as before, and its
-    /// jobs come back when their leases expire (R22). Use [`Self::stop_on`] to stop the
+    /// jobs come back when their leases expire (R9). Use [`Self::stop_on`] to stop the
     /// worker on one of them, as the program `relq work` does for all of these.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
@@ -247,12 +248,15 @@ impl Worker {
     /// on a tokio runtime.
     ///
     /// # Errors
-    /// [`WorkerError::Setting`] before anything is sent, [`WorkerError::Claim`] and
-    /// [`WorkerError::Store`] when the store refuses the worker and a retry cannot
-    /// help: the first claim at once, a later call after
-    /// [`give_up_after`](Self::give_up_after), [`WorkerError::Heartbeat`] and
-    /// [`WorkerError::Signals`] when the operating system refuses a thread or a signal
-    /// handler, and [`WorkerError::Died`] when the backend panics in the background.
+    /// - [`WorkerError::Setting`] when a setting is not valid. Nothing was sent.
+    /// - [`WorkerError::Claim`] and [`WorkerError::Store`] when the store refuses the
+    ///   worker and a retry cannot help: at once for the first claim, and for a later
+    ///   call after [`give_up_after`](Self::give_up_after).
+    /// - [`WorkerError::NotReady`] when the handler will never be ready again.
+    /// - [`WorkerError::Heartbeat`] and [`WorkerError::Signals`] when the operating
+    ///   system refuses a thread or a signal handler.
+    /// - [`WorkerError::Died`] when the backend panics in the background, or the runtime
+    ///   is shut down.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
         let Self { serves, id, mut settings, requests } = self;
         settings.check()?;
@@ -277,13 +281,13 @@ impl Worker {
         ended.map(|()| progress.summary())
     }
 
-    /// Runs `handler` until the queue is empty, or as [`run`](Self::run) until asked to
-    /// stop. Empty means that no job is ready, no job is leased by any worker, and no
-    /// scheduled job or retry becomes due within `max_wait`. With [`Duration::MAX`] the
-    /// call waits for every retry.
+    /// Runs `handler` until the queue is empty or, as [`run`](Self::run) does, until
+    /// asked to stop. Empty means that no job is ready, no job is leased by any worker,
+    /// and no scheduled job or retry becomes due within `max_wait`. With
+    /// [`Duration::MAX`] the call waits for every retry.
     ///
-    /// `queue` gives the operator's calls of the worker's own queue. A worker on several
-    /// queues uses [`run_until_all_empty`](Self::run_until_all_empty).
+    /// `queue` must be the worker's own queue: its statistics say whether it is empty. A
+    /// worker on several queues uses [`run_until_all_empty`](Self::run_until_all_empty).
     ///
     /// ```
     /// # async fn example(
@@ -314,15 +318,16 @@ impl Worker {
         self.run_until_all_empty(vec![queue], max_wait, handler).await
     }
 
-    /// Runs `handler` until all `queues` are empty at the same time, or as
-    /// [`run`](Self::run) until asked to stop. A job that a handler pushes to one of them
-    /// is run too.
+    /// Runs `handler` until all `queues` are empty at the same time or, as
+    /// [`run`](Self::run) does, until asked to stop. A job that a handler pushes to one
+    /// of them is run too.
     ///
-    /// `queues` gives the operator's calls of the queues that the worker serves.
+    /// `queues` must be the queues that the worker serves: their statistics say whether
+    /// they are empty.
     ///
     /// # Errors
-    /// As [`run_until_empty`](Self::run_until_empty): [`WorkerError::Paused`] when one of
-    /// the queues is paused.
+    /// The errors of [`run_until_empty`](Self::run_until_empty), such as
+    /// [`WorkerError::Paused`] when one of the queues is paused.
     pub async fn run_until_all_empty<H: Handler>(
         self,
         queues: Vec<Arc<dyn Operator>>,

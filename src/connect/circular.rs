@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+    fn an_invalid_url_is_refused_without_showing_its_password() {
         for (url, why) in [
             ("circular+redis://:s3cret@h?finish=never", "mark or lrem"),
             ("circular+redis://:s3cret@h?finish=mark&finish=lrem", "mark or lrem"),

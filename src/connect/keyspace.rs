@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+    fn an_invalid_url_is_refused_without_showing_its_password() {
         let error =
             config("keyspace+redis://:s3cret@host/0?foreign=maybe").unwrap_err();
         let error = error.to_string();

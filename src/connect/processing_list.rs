@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+    fn an_invalid_url_is_refused_without_showing_its_password() {
         for (url, why) in [
             ("processing-list+redis://:s3cret@h?mode=both", "worker or shared"),
             (

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+    fn an_invalid_url_is_refused_without_showing_its_password() {
         let error = config("stream+redis://:s3cret@host/zero").unwrap_err();
         let error = format!("{error} {error:?}");
         assert!(error.contains("not usable"), "{error}");

@@ -27,7 +27,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_url_is_said_without_its_password() {
+    fn an_invalid_url_is_refused_without_showing_its_password() {
         for url in [
             "redis://:s3cret@host:port/0",
             "redis://:s3cret@host/zero",

@@ -74,8 +74,9 @@ pub enum Outcome {
         /// How long until the job is ready again.
         after: Duration,
     },
-    /// The worker could not settle the job, for the stated reason in one word. A test
-    /// causes this when it cancels a running job or advances the clock past its lease.
+    /// The worker did not settle the job. The text is the reason in one word, such as
+    /// `lost` or `cancelled`. A test causes this when it cancels a running job or
+    /// advances the clock past its lease.
     NotSettled(&'static str),
 }
 
@@ -148,7 +149,7 @@ impl TestQueue {
     /// ```
     ///
     /// # Panics
-    /// As `drain`, and if the worker refuses its settings.
+    /// When `drain` panics, and if the worker refuses its settings.
     pub async fn drain_with(
         &self,
         handler: impl Handler,

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_or_hides_is_escaped() {
+    fn control_and_hidden_characters_are_escaped() {
         for (text, shown) in [
             ("a\x1b[2Jb\nc\0\t\r", "a\\u{1b}[2Jb\\nc\\u{0}\\t\\r"),
             ("\u{9b}31m\u{7f}", "\\u{9b}31m\\u{7f}"),

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_password_stays_as_it_is() {
+    fn a_url_that_takes_no_password_is_not_changed() {
         for url in
             ["sqlite:a b.db?x", "sqlite::memory:", "redis://", "foo://me:pw@h", "x"]
         {

@@ -97,7 +97,7 @@ async fn a_waiting_claim_moves_to_the_new_master() {
 /// R21: the error for a service that no sentinel knows names the service, and the error
 /// for sentinels that do not answer names their addresses.
 #[tokio::test]
-async fn an_unknown_service_is_told() {
+async fn an_unknown_service_is_named() {
     let sentinel = Node::start("", &["--sentinel"]);
     let at = sentinel.address();
 

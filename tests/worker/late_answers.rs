@@ -50,7 +50,7 @@ impl Runs {
 }
 
 /// Creates a handler that records its job and succeeds.
-fn noting(
+fn recording_handler(
     runs: &Runs,
 ) -> impl Fn(JobContext) -> std::future::Ready<Result<(), Failure>> + Send + Sync + use<>
 {
@@ -85,7 +85,7 @@ pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
 
     let slow = Faulty::new(fixture.queue.clone())
         .on_claim(move |call, _| (call == 0).then(|| Fault::Late(held_back.clone())));
-    let worker = Running::start(worker_on(Arc::new(slow)), noting(&runs));
+    let worker = Running::start(worker_on(Arc::new(slow)), recording_handler(&runs));
     fixture.until(|stats| stats.leased == 1).await;
     finish_as_another(&fixture).await;
     release.notify_one();
@@ -107,7 +107,7 @@ pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture
     let slow = Faulty::new(fixture.queue.clone())
         .on_claim(move |call, _| (call == 0).then(|| Fault::Late(held_back.clone())));
     let worker = worker_on(Arc::new(slow)).environment(clock.environment());
-    let worker = Running::start(worker, noting(&runs));
+    let worker = Running::start(worker, recording_handler(&runs));
     fixture.until(|stats| stats.leased == 1).await;
     clock.suspend();
     finish_as_another(&fixture).await;
@@ -138,7 +138,7 @@ pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
     let worker =
         worker_on(Arc::new(slow)).concurrency(8.try_into().unwrap()).lease(LONG_LEASE);
     let worker = worker.environment(clock.environment());
-    let worker = Running::start(worker, noting(&runs));
+    let worker = Running::start(worker, recording_handler(&runs));
     fixture.until(|stats| stats.finished == 8).await;
     let in_trouble = asks.lock().unwrap().clone();
     eventually(|| asks.lock().unwrap().last() == Some(&8)).await;
@@ -163,7 +163,7 @@ pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {
     });
     let worker = worker_on(Arc::new(slow)).lease(LONG_LEASE);
     let worker = worker.environment(clock.environment());
-    let worker = Running::start(worker, noting(&runs));
+    let worker = Running::start(worker, recording_handler(&runs));
     fixture.until(|stats| stats.dead == 1).await;
 
     worker.halt();
@@ -185,7 +185,7 @@ pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
     let worker = worker_on(counted.clone()).concurrency(1.try_into().unwrap());
     let worker = worker.lease(Duration::from_secs(60));
-    let worker = Running::start(worker, noting(&runs));
+    let worker = Running::start(worker, recording_handler(&runs));
     eventually(|| counted.claims.calls() == 1).await;
     // Push the job while the claim still waits. The claim waits for up to five seconds.
     tokio::time::sleep(LEASE * 2).await;
@@ -214,7 +214,7 @@ pub(crate) async fn lease_lost_during_the_check_starts_nothing(fixture: Fixture)
             Ok::<_, Failure>(false)
         }
     });
-    let worker = Running::start(worker, noting(&runs));
+    let worker = Running::start(worker, recording_handler(&runs));
     fixture.until(|stats| stats.finished == 1).await;
 
     assert_eq!(worker.stop().await.lost, 1);

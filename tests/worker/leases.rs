@@ -38,7 +38,7 @@ impl Thief {
         let ends = Arc::clone(&is_over);
         let thread = thread::spawn(move || {
             let runtime = runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(steal(&url, &ends))
+            runtime.unwrap().block_on(claim_until_over(&url, &ends))
         });
         Self { is_over, thread }
     }
@@ -49,7 +49,7 @@ impl Thief {
     }
 }
 
-async fn steal(url: &str, is_over: &AtomicBool) -> usize {
+async fn claim_until_over(url: &str, is_over: &AtomicBool) -> usize {
     let queue = relq::connect(url, &queue_name()).await.unwrap();
     let ask = ClaimRequest::new(WorkerId::new("thief").unwrap(), LEASE);
     let mut stolen = 0;

@@ -144,8 +144,8 @@ pub(crate) async fn discarded_job_is_gone(fixture: Fixture) {
     assert_eq!((stats.discarded, stats.dead, stats.unfinished()), (1, 0, 0));
 }
 
-/// R26: a postponed job runs again later. No attempt is counted, so a job of one attempt
-/// is not buried.
+/// R26: a postponed job runs again later. No attempt is counted, so even a job with only
+/// one attempt is not buried.
 pub(crate) async fn postponed_job_runs_again_uncounted(fixture: Fixture) {
     fixture.push(job_of_attempts("limited", 1)).await;
     let runs = Arc::new(AtomicUsize::new(0));

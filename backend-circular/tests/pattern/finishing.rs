@@ -9,7 +9,7 @@ use crate::fixture::*;
 /// An idle claim drops the elements of finished jobs from a ring that has no other
 /// elements, and the stats never count them.
 #[tokio::test]
-async fn what_is_done_is_dropped_by_the_next_idle_claim() {
+async fn ended_elements_are_dropped_by_the_next_idle_claim() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     push_many(&queue, 10).await;
@@ -27,7 +27,7 @@ async fn what_is_done_is_dropped_by_the_next_idle_claim() {
 /// While jobs are in process, at most half of the ring's elements are those of ended
 /// jobs.
 #[tokio::test]
-async fn what_is_done_never_outnumbers_what_lives() {
+async fn ended_elements_never_outnumber_the_others() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     push_many(&queue, 1000).await;
@@ -48,7 +48,7 @@ async fn what_is_done_never_outnumbers_what_lives() {
 /// Recovery drops elements of ended jobs from a ring that one step can rotate, even if
 /// no worker claims.
 #[tokio::test]
-async fn recovery_drops_what_is_done() {
+async fn recovery_drops_ended_elements() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     push_many(&queue, 10).await;

@@ -81,7 +81,7 @@ async fn strays_are_looked_for_no_longer_than_a_turn() {
 /// A client copies the element of a job that is in process. The job is delivered at
 /// most once more, and no other job has to wait.
 #[tokio::test]
-async fn a_copied_element_holds_nobody_up() {
+async fn a_copied_element_delays_no_other_job() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     push(&queue, "x").await;

@@ -66,7 +66,7 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
 /// A key that has the name of a job but another type than a string does not make claims
 /// repeat their search without end.
 #[tokio::test]
-async fn a_key_that_is_no_job_makes_nobody_spin() {
+async fn a_key_that_is_no_job_causes_no_busy_loop() {
     let server = Server::start();
     let queue = open(&server).await;
     say(&server, "RPUSH item_list a");

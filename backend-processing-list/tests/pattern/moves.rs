@@ -52,7 +52,7 @@ async fn a_claim_that_gives_up_calls_its_move_off() {
 /// R22: a job that a blocking move brings while its claim times out goes back to the
 /// queue, and its attempt does not count.
 #[tokio::test]
-async fn what_comes_for_a_claim_that_gave_up_goes_back() {
+async fn a_job_moved_for_a_claim_that_gave_up_goes_back() {
     for mode in MODES {
         let server = Server::start();
         let queue = Arc::new(open(&server, mode).await);

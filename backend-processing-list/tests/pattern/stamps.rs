@@ -1,4 +1,4 @@
-//! Stamps make equal payloads distinct, and a payload that looks like a stamp is found.
+//! Jobs as elements of a list: a stamp makes equal payloads distinct.
 
 use relq_conformance::server::Server;
 use relq_core::{outcome::Settled, unique::UniqueKey, *};
@@ -9,7 +9,7 @@ use crate::fixture::*;
 /// R7, R20: a late acknowledgement does not remove an equal job. Removal by value would
 /// (`LREM`), but two stamped elements are never equal.
 #[tokio::test]
-async fn a_late_ack_of_a_bare_payload_takes_no_equal_one() {
+async fn a_late_ack_of_a_bare_payload_removes_no_equal_job() {
     for mode in MODES {
         let patched_server = PatchedServer::healthy();
         let queue = patched_server.open(mode).await;
@@ -59,8 +59,7 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     }
 }
 
-/// A plain job is one element of a list and nothing else, both when it is ready and
-/// when it is leased.
+/// One call claims 1000 jobs in the order of their push, and one call settles them all.
 #[tokio::test]
 async fn a_thousand_jobs_are_claimed_in_order_and_finished_in_one_call() {
     for mode in MODES {

@@ -264,7 +264,7 @@ fn assert_true<T>(answer: Result<T, Failure>, took_effect: bool, what: &str) {
 /// fails. The test tries every statement with every result code, failing once or from
 /// then on. Each caller gets a true result, and no transaction stays open.
 #[test]
-fn each_call_of_a_group_knows_what_became_of_it() {
+fn each_call_of_a_group_gets_its_own_result() {
     for is_lasting in [false, true] {
         for code in CODES {
             let failing =

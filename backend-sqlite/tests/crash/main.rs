@@ -21,8 +21,8 @@ const OF_PUSH_IN: [&str; 2] = ["lock_take", "temporary_namesake"];
 /// R1, R3, R5, R7, R8, R9, R21, R23: each call happens completely or not at all, for
 /// every fault at every statement. No job is lost, invented or stuck.
 #[test]
-fn every_statement_bears_every_fault() {
-    let child = Child::Test("every_statement_bears_every_fault");
+fn every_statement_survives_every_fault() {
+    let child = Child::Test("every_statement_survives_every_fault");
     let tally = every_step(Embedded { child, ..SQLITE });
 
     assert!(tally.failures.is_empty(), "{}", tally.failures.join("\n"));

@@ -132,7 +132,7 @@ fn a_failure_is_replayed() {
 /// The search tries every order of the statements of two workers, an operator and a
 /// reaper. In each order, one process may also die at any statement. No rule is broken.
 #[test]
-fn every_order_of_all_roles_goes_by_the_rules() {
+fn every_order_of_all_roles_keeps_the_rules() {
     let subject: Arc<dyn Subject> = Arc::new(Sqlite);
     let scene = "p push j; a claim 1 l0; - advance 3 | a settle 0D | r recover 5 | \
                  o stats | b claim 1 l0";

@@ -49,7 +49,7 @@ async fn a_call_waits_for_a_lock_that_is_freed_in_time() {
 /// A claim, a recovery or a release that finds nothing to do takes no write lock. Stats
 /// and the audit never take one.
 #[tokio::test]
-async fn what_has_nothing_to_do_takes_no_lock() {
+async fn a_call_with_nothing_to_do_takes_no_lock() {
     let folder = Folder::new();
     let queue = open(folder.config().busy_timeout(SHORT)).await.unwrap();
     let other = raw(&folder.file());

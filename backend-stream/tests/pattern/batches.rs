@@ -352,7 +352,7 @@ async fn a_claim_looks_at_no_batch_in_vain() {
 /// B5: when a batch completes, all callers that wait for it return at once, however
 /// many there are. Before that they sleep.
 #[tokio::test]
-async fn all_who_wait_are_told_at_once() {
+async fn all_waiters_for_a_batch_return_at_once() {
     let server = Server::start();
     let queue = std::sync::Arc::new(open(&server, "q").await);
     submit(&queue, NewBatch::new(id()), 1).await;

@@ -159,7 +159,7 @@ async fn headers_that_are_no_text_are_buried_with_their_bytes() {
 /// A job that another client added keeps the id of its entry when it is returned, and
 /// peek shows its attempts.
 #[tokio::test]
-async fn what_came_back_shows_its_id_and_attempts() {
+async fn a_returned_job_shows_its_id_and_attempts() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     say(&server, "XADD q * job hello");

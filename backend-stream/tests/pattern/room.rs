@@ -84,7 +84,7 @@ async fn workers_are_no_consumers() {
 
 /// R13: returned jobs are served before new ones, and keep their order.
 #[tokio::test]
-async fn what_comes_back_is_where_it_was() {
+async fn returned_jobs_keep_their_order() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     push_many(&queue, 5).await;

@@ -108,7 +108,7 @@ async fn an_acknowledgement_by_others_changes_nothing() {
 /// A foreign consumer of the group holds entries and is idle for a long time. Then its
 /// entries become ready again, and the consumer is deleted.
 #[tokio::test]
-async fn what_foreign_keys_hold_is_taken_back() {
+async fn entries_of_foreign_consumers_are_taken_back() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     push(&queue, "x").await;
@@ -163,7 +163,7 @@ async fn a_destroyed_group_is_made_again() {
 
 /// R1: if a held entry has no lease, it becomes ready again.
 #[tokio::test]
-async fn what_is_held_without_a_lease_comes_back() {
+async fn an_entry_held_without_a_lease_becomes_ready() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     push_many(&queue, 5).await;

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn an_invalid_line_is_refused_with_its_number() {
         for (text, line) in
             [("a:b", "line 1"), ("1:a\n\n-1:b", "line 3"), (":a", "line 1")]
         {

@@ -104,7 +104,7 @@ impl Watch {
             let status = match batches.wait_batch(id, look).await {
                 Ok(status) => known(id, status)?,
                 Err(error) => {
-                    bear(error).await?;
+                    pause_after(error).await?;
                     continue;
                 }
             };
@@ -126,7 +126,7 @@ impl Watch {
 }
 
 /// Sleeps if the failed call may succeed later. Returns the error if it cannot.
-async fn bear(error: Error) -> CommandResult {
+async fn pause_after(error: Error) -> CommandResult {
     if error.retry_advice() == RetryAdvice::Never {
         return Err(error.into());
     }

@@ -11,7 +11,7 @@ use crate::failure::{CommandResult, Failure};
 pub(super) struct DemoQueues(Vec<(QueueName, Arc<dyn Queue>)>);
 
 impl DemoQueues {
-    /// Opens so many queues, whose names begin with `name`.
+    /// Opens this many queues, whose names begin with `name`.
     pub(super) async fn open(
         url: &str,
         name: &str,

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_records_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records");
         assert_eq!(read(&path), Ok(vec![]));

@@ -52,7 +52,7 @@ impl WorkerProcesses {
             evidence: Vec::new(),
         };
         for _ in 0..size {
-            let worker = worker_processes.hire()?;
+            let worker = worker_processes.start_worker()?;
             worker_processes.living.push(worker);
         }
         Ok(worker_processes)
@@ -69,7 +69,7 @@ impl WorkerProcesses {
             Failure::Failed(format!("a worker cannot be killed: {error}"))
         })?;
         self.evidence[victim.number].was_killed = true;
-        self.living[at] = self.hire()?;
+        self.living[at] = self.start_worker()?;
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl WorkerProcesses {
         Ok(self.evidence)
     }
 
-    fn hire(&mut self) -> CommandResult<Worker> {
+    fn start_worker(&mut self) -> CommandResult<Worker> {
         let number = self.evidence.len();
         let records = self.folder.join(format!("worker-{number}.records"));
         let process = Command::new(&self.program)

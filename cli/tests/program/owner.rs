@@ -66,7 +66,7 @@ fn a_wrong_scheme_changes_nothing_and_names_the_right_one() {
 
 /// The error that names the right URL does not contain its password.
 #[test]
-fn the_right_url_is_told_without_the_password() {
+fn the_right_url_is_shown_without_the_password() {
     let mut store = Store::redis_with(&["--requirepass", "s3cret"]);
     let server = store.server().url();
     store.url = format!("circular+{server}?pass=s3cret");

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, thread, time::Duration};
 
 use crate::{on_each_store, relq::Store};
 
-/// Pushes so many jobs, whose payloads are the numbers from 0.
+/// Pushes this many jobs, whose payloads are the numbers from 0.
 fn push_many(store: &Store, queue: &str, jobs: u32) {
     let lines: String = (0..jobs).map(|n| format!("{n}\n")).collect();
     store.relq(&format!("push --quiet -q {queue} --file -")).input(lines).ok();

@@ -1,7 +1,7 @@
 //! Runs a backend with the rights of a user, and records the commands that it needs.
 //!
 //! An act is one call of the queue traits, or one whole worker, as
-//! [`steps`](crate::sweep) runs it. A trial has three parts: every act once; two acts
+//! [`sweep`](crate::sweep) runs it. A trial has three parts: every act once; two acts
 //! with each fault at each step; and the cases in which backends send commands that no
 //! act sends. The trial's commands are those that the server ran behind the proxy, both
 //! direct calls and calls from scripts.

@@ -147,7 +147,7 @@ impl Reader {
     async fn read_until(&mut self, stopped: oneshot::Receiver<()>, server: &Address) {
         let reading = async {
             while let Ok(line) = self.upstream.replies.next().await {
-                self.hear(&line);
+                self.record_line(&line);
             }
         };
         tokio::select! {
@@ -164,11 +164,11 @@ impl Reader {
             if String::from_utf8_lossy(&line).contains(LAST_WORD) {
                 return;
             }
-            self.hear(&line);
+            self.record_line(&line);
         }
     }
 
-    fn hear(&mut self, line: &[u8]) {
+    fn record_line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let Some((client, words)) = read(&text) else { return };
         if client.ends_with(" lua") {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_the_client_and_the_words() {
+    fn a_line_names_the_client_and_the_words() {
         let line = r#"+1.2 [0 lua] "XGROUP" "CREATE" "q""#;
         let words = ["XGROUP", "CREATE"].map(str::to_owned).to_vec();
         assert_eq!(read(line), Some(("0 lua", words)));

@@ -71,9 +71,9 @@ async fn a_queue_of_another_backend_is_refused(store: &Store) {
 }
 
 case!(a_write_raises_an_earlier_format: R25 @ redis);
-/// A queue of an earlier format is read as it is. Each kind of write first raises the
-/// format in the marker, and keeps the options that it names. So does a recovery by a
-/// client that was connected before.
+/// A call that only reads leaves the marker of a queue of an earlier format. Each kind of
+/// write first raises the format in the marker, and keeps the options that it names. A
+/// recovery by a client that was connected before raises the format, too.
 async fn a_write_raises_an_earlier_format(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
@@ -238,7 +238,7 @@ async fn keys_without_a_marker_are_refused(store: &Store) {
 
 case!(what_a_newer_relq_wrote_is_refused: R25 @ redis);
 /// A queue with a newer format or an unknown option is refused, and the error says that
-/// a newer relq wrote it. So is a queue whose marker cannot be parsed.
+/// a newer relq wrote it. A queue whose marker cannot be parsed is refused, too.
 async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;

@@ -311,8 +311,8 @@ async fn a_job_that_comes_back_keeps_its_age(store: &Store) {
 }
 
 case!(an_old_job_behind_urgent_ones_counts: R15 R27 => ReadyAge Priority);
-/// The oldest ready job is told also when more urgent jobs will be served before it, and
-/// when the old job is the more urgent one.
+/// The stats report the age of the oldest ready job, whether more urgent jobs will be
+/// served before it or it is the most urgent job itself.
 async fn an_old_job_behind_urgent_ones_counts(store: &Store) {
     let actor = store.actor("worker").await;
     let levels: Vec<_> = actor.class().levels().collect();

@@ -1,6 +1,6 @@
 //! The calls of a run, and the search for an order in which they may have taken effect.
 //!
-//! Calls that overlap in time may have taken effect in either order. A run goes by the
+//! Calls that overlap in time may have taken effect in either order. A run keeps the
 //! rules if the reference accepts its calls in at least one order that keeps each call
 //! before those that began after it had ended: linearizability (Herlihy and Wing, 1990),
 //! found by the search of Wing and Gong (1993), which remembers the states that led to
@@ -174,7 +174,7 @@ impl History {
             .collect()
     }
 
-    /// Searches an order that the reference accepts.
+    /// Searches for an order that the reference accepts.
     ///
     /// A recovery goes from job to job, so calls that overlap with it may take effect
     /// between two of its jobs. A claim that waits may hold a job before it returns, as
@@ -245,7 +245,7 @@ impl History {
             .filter(move |other| !is_before(one, other) && !is_before(other, one))
     }
 
-    /// Searches an order that the reference accepts, depth first. Two beginnings of an
+    /// Searches for an order that the reference accepts, depth first. Two beginnings of an
     /// order that consist of the same calls and leave the reference alike have the same
     /// continuations, so only the first of them is continued (Lowe, 2017).
     ///

@@ -1,25 +1,25 @@
-//! Every order of the commands of a few actors, on a real store (depth 3).
+//! Tries every order of the commands of a few actors, on a real store.
 //!
 //! A scene has a few actors with a few calls each, such as a worker that settles, a
 //! reaper that recovers, and time that passes. The real client makes the calls. Each of
 //! its commands waits: at the fault proxy for a backend on Redis, and in a hook before
-//! each statement for an [embedded](Transactions) one. The search decides which of them
-//! runs next, when time passes, and at which of them an actor dies, before the command
-//! ran or after it. The search begins each run anew on an empty store, repeats the decisions
-//! up to a point, and decides differently there, until every decision was made at every
-//! point. At the end of a run all leases end, and the queue is recovered and drained.
+//! each statement for an [embedded](Transactions) one. The search decides which command
+//! runs next, when time passes, and before or after which command an actor dies. Each run
+//! begins on an empty store, repeats the decisions of an earlier run up to a point, and
+//! decides differently there, until every possible decision was tried at every point. At
+//! the end of a run all leases end, and the queue is recovered and drained.
 //!
 //! **Judged** by the reference model of [`spec`](crate::spec), which judges one call
 //! after the other. Calls that overlap in time may have taken effect in either order. So
-//! a run goes by the rules if the model accepts its calls in some order that keeps each
+//! a run keeps the rules if the model accepts its calls in some order that keeps each
 //! call before those that began after it had ended (linearizability: Herlihy and Wing,
 //! *ACM TOPLAS* 12(3), 1990; the search is that of Wing and Gong, 1993). Stats and the
 //! audit are compared when no call is under way.
 //!
 //! **Complete** for its scenes: for these calls, and for at most as many faults and
 //! draws in a run as [`Limits`] says, no order of the commands is left out. A run ends
-//! early only where it reaches a known state. The state is all that decides what can
-//! follow:
+//! early only where it reaches a known state. The state is everything that decides how a
+//! run can continue:
 //!
 //! - the data in the store, and the time;
 //! - for each actor, every byte that it was sent and the time at which it was sent (or
@@ -55,7 +55,7 @@
 //! **Statements inside of a transaction** of an embedded store are independent of all
 //! that other actors do: they read what was committed when the transaction began, and no
 //! other connection sees what they write before the commit. The search runs them at once,
-//! and decides only about the begin and the end of each transaction. A death at such a
+//! and decides only about the beginning and the end of each transaction. A death at such a
 //! statement leaves what a death at the transaction's end leaves. A statement that would
 //! wait for the lock of another transaction cannot run before that one has ended, so no
 //! real time passes.
@@ -69,13 +69,13 @@
 //! only return without a job if there was none at the end of its wait, less the
 //! backend's lateness.
 //!
-//! **Faults.** An actor dies before a command of its own. A death after a command, whose
-//! reply nobody gets, is the death before the actor's next command: the store is the
-//! same, and the judge, who knows the reply, knows more. The command of a dead actor may
+//! **Faults.** An actor dies before a command of its own. A death after a command is
+//! tried as a death before the actor's next command: the data in the store is the same,
+//! and the judge checks the reply of the command as well. The command of a dead actor may
 //! run later, at any moment before the end. A connection of a living actor breaks before
 //! a command ran or after it.
 //!
-//! **The server's chance** is a decision of the search, as often in a run as
+//! **The random answers of the server** are decisions of the search, as often in a run as
 //! [`Faults::draws`] says. `RANDOMKEY`, `SRANDMEMBER`, `ZRANDMEMBER`, `SCAN` and
 //! `SSCAN` answer from a sorted list of the keys or members, also inside scripts.
 //! Without a decision they answer in its order, `RANDOMKEY` with one key after the
@@ -95,18 +95,19 @@
 //! **Random orders.** A scene of [`large_scenes`] has too many orders to try them all.
 //! [`explore_random`] plays it in orders that are drawn from a seed.
 //!
-//! **Replay.** A failure prints its scene and its decisions, one letter for each, as
-//! `a a2 r!dies -`: worker a's command runs, the second of its two waiting ones does, the
-//! reaper dies before its command runs, time passes. `a!freezes` is a death that the
-//! server does not notice, `a!late` one whose command runs at `+`, `a!cut` and `a!lost`
-//! are breaks of the connection before the command and after it. `a~2.0` is a command
-//! whose draws are of the places 2 and 0, counted from 0.
+//! **Replay.** A failure prints its scene and its decisions, one word for each. In
+//! `a a2 r!dies -` the command of worker `a` runs, then the second of its two waiting
+//! commands runs, then the reaper `r` dies before its command runs, and then time passes.
+//! `a!freezes` is a death that the server does not notice. After `a!late` the command of
+//! the dead actor still runs, at the decision `+`. `a!cut` and `a!lost` are breaks of the
+//! connection before the command and after it. `a~2.0` is a command whose draws take the
+//! places 2 and 0, counted from 0.
 //!
 //! **Simplest.** A failure is shrunk before it is shown: first by leaving decisions out and
 //! making them earlier, then by a search through all runs that are simpler. If that search
 //! ends within [`Limits::proof_runs`] runs, the failure says that no simpler run fails in
-//! the same way. Simpler is a run with fewer faults, or else with fewer decisions, or else
-//! with fewer draws, or else with fewer changes from one actor to another.
+//! the same way. A run with fewer faults is simpler; between equals, the one with fewer
+//! decisions, then with fewer draws, then with fewer changes from one actor to another.
 
 mod choice;
 mod faults;

@@ -43,7 +43,7 @@ impl Search<'_> {
         let mut best = Best { failure, cost, known: BTreeMap::new() };
         let mut path = Vec::new();
         for _ in 0..most_runs {
-            let ended = self.judged(self.cheaper(&mut path, &mut best));
+            let ended = self.judged(self.play_if_cheaper(&mut path, &mut best));
             if let Err(wrong) = ended {
                 best.improve(wrong, &schedule(&path));
             }
@@ -56,7 +56,7 @@ impl Search<'_> {
 
     /// Plays a run: repeats the decisions of `path`, and after them always makes the
     /// first possible decision. Ends the run where it can be no cheaper than `best`.
-    async fn cheaper(
+    async fn play_if_cheaper(
         &self,
         path: &mut Vec<Node>,
         best: &mut Best,

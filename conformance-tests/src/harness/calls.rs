@@ -24,9 +24,9 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Stores what the calls need: a job that `actor` holds, a dead job, a ready job, if
-    /// the backend has batches, an open batch with one piece, and if it has schedules,
-    /// one that was stored a moment ago.
+    /// Stores what the calls need: a job that `actor` holds, a dead job and a ready job.
+    /// If the backend has batches, also an open batch with one piece; if it has schedules,
+    /// also a schedule that was stored a moment ago.
     pub(crate) async fn prepare(actor: &Actor) -> Self {
         actor.store(["held", "buried"]).await;
         let mut taken = actor.take(2).await;

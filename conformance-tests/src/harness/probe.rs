@@ -126,7 +126,7 @@ async fn has_no_schedules(store: &Store) {
     assert!(actor.schedule_queue().is_none(), "schedules that are not supported");
 }
 
-/// R27: a backend that does not know the age of the oldest ready job tells none.
+/// R27: a backend that does not know the age of the oldest ready job reports none.
 async fn tells_no_age(store: &Store) {
     let actor = store.actor("prober").await;
     actor.store_one("job").await;

@@ -89,7 +89,7 @@ pub(crate) fn caught(test: impl FnOnce()) -> Result<(), String> {
 /// backend sent. The case cannot detect a fault in any other command or script.
 ///
 /// # Panics
-/// As for [`run`].
+/// When [`run`] panics.
 pub fn commands<S: Subject + Default>(id: &str) -> BTreeSet<String> {
     run_on(LIMIT, S::default(), Profile::Redis, id, &CallLog::default())
 }

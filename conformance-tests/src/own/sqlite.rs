@@ -78,7 +78,7 @@ pub fn statements() -> impl Iterator<Item = &'static String> {
 /// Opens a queue in the file `jobs.db` of a folder.
 ///
 /// # Errors
-/// As for [`SqliteQueue::open`].
+/// The errors of [`SqliteQueue::open`].
 pub async fn open(
     folder: PathBuf,
     queue: QueueName,

@@ -147,10 +147,10 @@ impl DrawsFrom {
 
 impl Shared {
     /// Returns the draws that lead to different answers of a request, the first of them
-    /// without draws. A request that only reads is sent to the server with other and
-    /// other draws, and those that change the reply are returned. For one that writes,
-    /// all draws are returned that arrange three members in every order or that draw any
-    /// one member first.
+    /// without draws. A request that only reads is sent to the server with one set of
+    /// draws after another, and those that change the reply are returned. For a request
+    /// that writes, all draws are returned that arrange three members in every order or
+    /// that draw any one member first.
     pub(crate) async fn draws(&self, request: &Request) -> io::Result<Vec<Draws>> {
         let kind = Kind::of(request);
         let from = rewrite::draws_from(self, kind, request);

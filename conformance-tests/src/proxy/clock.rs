@@ -36,7 +36,8 @@ struct State {
     elapsed: Duration,
     /// The time that the last script saw. `None` before the first script.
     last_script: Option<Duration>,
-    /// Whether two scripts may see the same time, as two other commands do.
+    /// Whether two scripts may see the same time. Otherwise each script sees a later time
+    /// than the last one.
     is_still_in_scripts: bool,
     last_sleeper: u64,
     sleepers: BTreeMap<(Duration, u64), Waker>,

@@ -277,8 +277,8 @@ impl FaultProxy {
         }
     }
 
-    /// Sends a parked step on to the server, which draws so. Returns whether the step was
-    /// parked.
+    /// Sends a parked step on to the server, which makes these draws. Returns whether the
+    /// step was parked.
     pub(crate) fn pass_drawing(&self, actor: &str, step: u32, draws: Draws) -> bool {
         self.shared.scripts().draw(draws);
         self.pass(actor, step)

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_usual() {
+    fn missing_parts_of_a_url_have_defaults() {
         let place = "Guarded(Tcp(127.0.0.1:6379))".to_owned();
         assert_eq!(read("redis://127.0.0.1"), (place.clone(), vec![]));
         assert_eq!(read("127.0.0.1:6379"), (place, vec![]));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused() {
+    fn an_invalid_url_is_refused() {
         for text in ["http://127.0.0.1", "redis://127.0.0.1/x", "unix:///a%4"] {
             assert!(Guarded::parse(text, None).is_err(), "{text}");
         }

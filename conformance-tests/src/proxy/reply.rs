@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_malformed() {
+    fn bytes_that_are_no_reply_are_malformed() {
         for bytes in [&b"hello\r\n"[..], b"$x\r\n", b"*1\n", b"$1234567890\n"] {
             let mut buffer = BytesMut::from(bytes);
 

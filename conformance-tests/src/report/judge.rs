@@ -53,7 +53,7 @@ pub fn judge<S: Subject + Default>(profile: Profile, chosen: &Chosen) -> Report 
 /// whether a document is up to date.
 ///
 /// # Panics
-/// As for [`judge`].
+/// When [`judge`] panics.
 pub fn expected<S: Subject + Default>(profile: Profile) -> Report {
     let capabilities = capabilities::<S>(profile);
     let tasks = tasks::<S>(profile);
@@ -62,7 +62,7 @@ pub fn expected<S: Subject + Default>(profile: Profile) -> Report {
 }
 
 fn tasks<S: Subject + Default>(profile: Profile) -> Vec<Task> {
-    let concerned = cases().iter().filter(|case| concerns(case, profile));
+    let concerned = cases().iter().filter(|case| applies_to(case, profile));
     let mut tasks: Vec<Task> = concerned.map(Task::Case).collect();
     if let Some(injection) = injection::<S>(profile) {
         tasks.extend(sweep::names().map(|name| Task::Act(name, injection)));
@@ -74,7 +74,7 @@ fn tasks<S: Subject + Default>(profile: Profile) -> Vec<Task> {
     tasks
 }
 
-fn concerns(case: &Case, profile: Profile) -> bool {
+fn applies_to(case: &Case, profile: Profile) -> bool {
     match case.scope {
         Scope::Redis => profile != Profile::Embedded,
         Scope::Embedded => profile == Profile::Embedded,

@@ -4,8 +4,7 @@
 //! applies to the kind of store, and the [model](crate::spec). If the backend is on
 //! Redis, or is embedded and declares how its [processes](crate::sweep::processes) are
 //! killed, it also runs every [scene](crate::explore) and every act. An act is a call
-//! or a worker that is tested with one fault at each of its steps ([depth
-//! 1](crate::sweep)).
+//! or a worker that is tested with [one fault at each of its steps](crate::sweep).
 
 mod grid;
 mod judge;

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_with_what_repeats_it() {
+    fn a_failure_is_reported_with_the_command_that_repeats_it() {
         let text = report().to_string();
 
         assert!(text.contains("a::broken (R1): job 7 is lost"), "{text}");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_ran_is_reported() {
+    fn the_runs_of_the_model_are_reported() {
         let played = Some(Summary { sequences: 66, operations: 1900, faults_fired: 7 });
         let mut report = report();
         report

@@ -22,7 +22,7 @@ impl GivenServer {
     /// Reads which server a URL names, as [`Guarded::parse`] does.
     ///
     /// # Errors
-    /// As for [`Guarded::parse`].
+    /// The errors of [`Guarded::parse`].
     pub fn at(url: &str, ca: Option<&Path>) -> io::Result<Self> {
         Guarded::parse(url, ca).map(Self)
     }

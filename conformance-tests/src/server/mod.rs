@@ -121,7 +121,7 @@ impl Server {
     /// Starts a server with more options, such as `["--appendonly", "yes"]`.
     ///
     /// # Panics
-    /// As [`Server::start`], and when the selected server cannot be given these
+    /// When [`Server::start`] panics, and when the selected server cannot be given these
     /// options.
     pub fn start_with(options: &[&str]) -> Self {
         Self::choose(options, None)
@@ -130,7 +130,7 @@ impl Server {
     /// Starts a server that listens on a free port of 127.0.0.1.
     ///
     /// # Panics
-    /// As [`Server::start`].
+    /// When [`Server::start`] panics.
     pub fn start_on_tcp() -> Self {
         Self::choose(&[], Some(free_port()))
     }
@@ -218,7 +218,7 @@ impl Server {
     /// Starts the server again at the same address, with the same options and files.
     ///
     /// # Panics
-    /// As [`Server::start`] and [`Server::kill`].
+    /// When [`Server::start`] or [`Server::kill`] panics.
     pub fn restart(&mut self) {
         match &mut self.0 {
             Kind::Process(process) => process.restart(),

@@ -50,7 +50,7 @@ impl Node {
     /// Starts an empty node of a cluster, which has no slots.
     ///
     /// # Panics
-    /// As [`start`](Self::start).
+    /// When [`start`](Self::start) panics.
     pub fn in_a_cluster() -> Self {
         let bus = free_port();
         Self::start(

@@ -182,7 +182,7 @@ impl Actors {
         at.unix_ms().saturating_sub(start).unsigned_abs()
     }
 
-    /// The time so many milliseconds after the clock's start.
+    /// The time this many milliseconds after the clock's start.
     pub(crate) fn time_at(&self, since_start: u64) -> Timestamp {
         VirtualClock::new().now().plus(Duration::from_millis(since_start))
     }

@@ -187,8 +187,8 @@ impl Caller {
         }]
     }
 
-    /// Makes a claim that waits for so long and finds no job. It opens the connections
-    /// on which the claims of this actor wait.
+    /// Makes a claim that waits for `wait` and finds no job. It opens the connections on
+    /// which the claims of this actor wait.
     pub(crate) async fn wait_for_nothing(&self, wait: Duration) -> Result<(), Error> {
         self.queue.claim(&self.ask(1, 0).wait(wait)).await.map(drop)
     }

@@ -11,8 +11,8 @@ use relq_core::{
 
 use crate::spec::ready_order::{Moment, Ready, ReadyPosition};
 
-/// What a backend declares about itself, with methods that say what it promises by
-/// that.
+/// The capabilities that a backend declares, with a method for each promise that follows
+/// from them.
 #[derive(Debug, Clone)]
 pub(crate) struct Class {
     can: Capabilities,
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_claimed_is_left_out() {
+    fn undeclared_options_are_left_out() {
         let class = declared(|can| {
             can.supported = Cow::Borrowed(&[Capability::Unique]);
             can.priorities = Priority::NORMAL..=Priority::NORMAL;

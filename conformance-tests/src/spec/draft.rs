@@ -28,8 +28,7 @@ const fn ms(ms: u64) -> Duration {
 const LEASES: [Duration; 2] = [ms(3_000), ms(30_000)];
 
 /// The delays of pushes, retries and postponements, which an operation names by number.
-/// Zero means no
-/// delay.
+/// Zero means no delay.
 const DELAYS: [Duration; 3] = [ms(0), ms(2_000), ms(10_000)];
 
 /// How long claims wait: not at all, for less time than the lateness of most backends,

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_first_or_waits_its_turn() {
+    fn a_returned_job_is_first_or_waits_its_turn() {
         let (first, in_turn) = (["a", "b", "c", "d"], ["b", "c", "a", "d"]);
 
         assert!(is_kept(Order::Fifo, a_is_back, &first));

@@ -17,9 +17,9 @@
 //! linked: its jobs were stored together (R5), and settlements of one kind were applied
 //! together (R8). Without a fault a job has one possible state, and the reference
 //! predicts every answer exactly. The only exceptions are those that the contract leaves
-//! open: whether a due job is already ready, whether a settlement
-//! after the end of its lease counts, when an expired job is buried, and the order of
-//! jobs that returned in two calls.
+//! open: whether a due job is already ready, whether a settlement after the end of its
+//! lease counts, when an expired job is buried, and the order of jobs that returned in
+//! two calls.
 //!
 //! **Batches.** Where a backend has batches, sequences also create, fill, change, seal
 //! and cancel them. The reference keeps the possible states of each batch, derives from

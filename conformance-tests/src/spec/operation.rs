@@ -114,9 +114,10 @@ pub(crate) enum Act {
 /// The moment of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TickTime {
-    /// So many seconds after the beginning of the scene.
+    /// This number of seconds after the beginning of the scene.
     Since(u8),
-    /// So many seconds after the last whole second before the call.
+    /// This number of seconds after the last whole second before the call. It may be
+    /// negative.
     Now(i8),
 }
 

@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_told_in_words() {
+    fn a_state_is_described_in_words() {
         let lease =
             Lease { receipt: Some(0), run: 2, until: 30_000, claim: 1, index: 0 };
         let linked = Some(Link { call: 3, happened: false });

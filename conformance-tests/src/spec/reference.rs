@@ -210,7 +210,7 @@ impl Reference {
     /// Ends an operation. Adds the states that the passing of time may have caused, and
     /// rules out the states of a job that contradict what is known about other jobs.
     pub(crate) fn conclude(&mut self) -> CheckResult {
-        self.ripen();
+        self.add_due_and_expired();
         self.tend_batches();
         self.all_or_none()?;
         self.settled_together()?;
@@ -222,7 +222,7 @@ impl Reference {
 
     /// Adds the states that any call may cause: due jobs may be ready, and expired jobs
     /// may be buried.
-    fn ripen(&mut self) {
+    fn add_due_and_expired(&mut self) {
         let (now, step) = (self.now, self.step);
         for job in &mut self.jobs {
             for possible in job.possible_states.clone() {

@@ -58,7 +58,7 @@ pub fn run<S: Subject + Default>(profile: Profile) {
 /// options, states and calls. [`Tests`](crate::Tests) calls this.
 ///
 /// # Panics
-/// As [`run`] does.
+/// When a sequence breaks a rule, as [`run`] does.
 pub fn run_crossed<S: Subject + Default>(profile: Profile) {
     expect_ok(judge_crossed(Arc::new(S::default()), profile));
 }
@@ -89,7 +89,7 @@ pub fn judge(subject: &Arc<dyn Subject>, profile: Profile) -> Result<Summary, St
 /// found a bug.
 ///
 /// # Errors
-/// As [`judge`].
+/// The errors of [`judge`].
 pub fn judge_random(
     subject: Arc<dyn Subject>,
     profile: Profile,
@@ -108,7 +108,7 @@ pub fn judge_random(
 /// options, states and calls.
 ///
 /// # Errors
-/// As [`judge`].
+/// The errors of [`judge`].
 pub fn judge_crossed(
     subject: Arc<dyn Subject>,
     profile: Profile,
@@ -271,7 +271,7 @@ mod tests {
 
     /// A sequence that is written as text and parsed again is the same sequence.
     #[test]
-    fn a_sequence_is_read_as_it_was_told() {
+    fn a_sequence_is_read_as_it_was_printed() {
         let mut runner = TestRunner::new(config());
         let all = Options { batches: Batches::Some, schedules: Schedules::Some };
 

@@ -28,7 +28,7 @@ impl Reference {
         ];
         self.stats_add_up(&counts)?;
         for (location, figure) in counts {
-            self.sharpen(figure, |_, possible| possible.counted() == location);
+            self.rule_out_by(figure, |_, possible| possible.counted() == location);
         }
         let now = self.now;
         let overdue = (
@@ -38,7 +38,7 @@ impl Reference {
         in_range("R23: overdue", stats.overdue, overdue)?;
         if stats.overdue == overdue.1 {
             // A job that is overdue before its lease would have ended was only moved.
-            self.sharpen(stats.overdue, |_, possible| possible.may_be_overdue(now));
+            self.rule_out_by(stats.overdue, |_, possible| possible.may_be_overdue(now));
             self.moved_are_overdue();
         }
         if !self.paused.contains(&stats.paused) {
@@ -124,7 +124,7 @@ impl Reference {
         enqueued_at: Option<Timestamp>,
     ) -> CheckResult {
         let Some(found) = enqueued_at else {
-            // That no job has a time is found by the cases.
+            // The test cases find a backend that returns no time for any job.
             if self.started.is_none() {
                 return Ok(());
             }
@@ -193,14 +193,18 @@ impl Reference {
         is_it: impl Fn(&Job, &PossibleState) -> bool,
     ) -> CheckResult {
         in_range(rule, figure, self.count(&is_it))?;
-        self.sharpen(figure, is_it);
+        self.rule_out_by(figure, is_it);
         Ok(())
     }
 
     /// Rules out states if `figure` is the lowest or the highest possible number of
     /// jobs that meet the condition, because then each job certainly meets it or does
     /// not.
-    fn sharpen(&mut self, figure: u64, is_it: impl Fn(&Job, &PossibleState) -> bool) {
+    fn rule_out_by(
+        &mut self,
+        figure: u64,
+        is_it: impl Fn(&Job, &PossibleState) -> bool,
+    ) {
         let (surely, maybe) = self.count(&is_it);
         if surely == maybe || (figure != surely && figure != maybe) {
             return;

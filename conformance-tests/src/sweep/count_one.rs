@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// The rules that every run with a fault tests, whatever the fault is: no job is lost
-/// (R1) or changed (R2), a push is stored completely or not at all (R5), a job has one
-/// holder (R7), expired jobs are recovered (R9), errors are clear (R21), and futures
-/// may be dropped (R22).
+/// (R1) or changed (R2), a push is stored completely or not at all (R5), only the holder
+/// of a lease can settle (R7), expired jobs are recovered (R9), errors are clear (R21),
+/// and futures may be dropped (R22).
 pub(crate) const RULES: &[&str] = &["R1", "R2", "R5", "R7", "R9", "R21", "R22"];
 
 /// The names of all scenarios that faults are injected into.

@@ -84,7 +84,7 @@ async fn a_cut_breaks_the_connection_and_the_actor_lives() {
 }
 
 #[tokio::test]
-async fn somebody_else_can_speak_to_the_server_first() {
+async fn another_client_can_send_a_command_first() {
     let fixture = ProxyFixture::new();
     let flush = ["SCRIPT", "FLUSH"].map(str::to_owned).to_vec();
     fixture.proxy.plan("worker", 2, Fault::Meanwhile(flush));
@@ -158,7 +158,7 @@ async fn only_the_actor_of_the_fault_dies() {
 }
 
 #[tokio::test]
-async fn the_record_says_who_did_what_and_what_became_of_it() {
+async fn the_record_has_the_actor_the_command_and_its_fate() {
     let fixture = ProxyFixture::new();
     fixture.proxy.plan("worker", 2, DROPPED);
     fixture.proxy.plan("worker", 9, Fault::Before);

@@ -26,7 +26,7 @@ async fn a_ghost_runs_when_it_is_released_and_not_before() {
 }
 
 #[tokio::test]
-async fn what_was_sent_behind_a_lost_reply_can_run_late() {
+async fn commands_sent_behind_a_lost_reply_can_run_late() {
     let fixture = ProxyFixture::new();
     fixture.proxy.plan("worker", 2, Fault::After(Behind::Ghosts));
     let mut client = fixture.client().await;

@@ -13,7 +13,7 @@ fn places(parked: &[StepRecord]) -> Vec<(&str, u32)> {
 }
 
 #[tokio::test]
-async fn the_suite_decides_who_goes_first() {
+async fn the_suite_decides_which_command_runs_first() {
     let fixture = ProxyFixture::new();
     let reaper = fixture.proxy.actor("reaper").unwrap();
     fixture.proxy.park();

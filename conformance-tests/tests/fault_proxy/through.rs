@@ -106,7 +106,7 @@ async fn a_transaction_is_one_step() {
 }
 
 #[tokio::test]
-async fn what_touches_no_key_is_no_step() {
+async fn a_command_without_a_key_is_no_step() {
     let fixture = ProxyFixture::new();
     let mut client = fixture.client().await;
 
@@ -187,7 +187,7 @@ async fn malformed_input_closes_that_connection_only() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_carried_is_refused() {
+async fn commands_that_the_proxy_cannot_forward_are_refused() {
     let fixture = ProxyFixture::new();
     let mut client = fixture.client().await;
 
@@ -198,7 +198,7 @@ async fn what_cannot_be_carried_is_refused() {
 }
 
 #[tokio::test]
-async fn who_closes_the_writing_side_still_gets_the_answers() {
+async fn a_client_that_closes_its_writing_side_gets_the_replies() {
     let fixture = ProxyFixture::new();
     let mut client = fixture.client().await;
 

@@ -128,7 +128,7 @@ async fn a_wrong_number_of_keys_is_refused_by_the_server() {
 }
 
 #[tokio::test]
-async fn the_rest_of_what_scripts_have_is_there() {
+async fn the_other_functions_of_scripts_are_there() {
     let fixture = ProxyFixture::new();
     let mut client = fixture.client().await;
     let sha = "return redis.sha1hex('')";

@@ -12,7 +12,7 @@ const WAIT: [&str; 6] = ["BLMOVE", "a", "b", "RIGHT", "LEFT", "5"];
 const GOT: &[u8] = b"$3\r\njob\r\n";
 
 #[tokio::test]
-async fn who_waits_gets_what_comes() {
+async fn a_waiting_client_gets_a_pushed_element() {
     let fixture = ProxyFixture::new();
     let mut client = fixture.client().await;
     client.send(&command(&WAIT)).await;
@@ -26,7 +26,7 @@ async fn who_waits_gets_what_comes() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_answered_at_once() {
+async fn an_element_that_is_there_is_returned_at_once() {
     let fixture = ProxyFixture::new();
     fixture.ask("LPUSH a job");
     let mut client = fixture.client().await;
@@ -101,7 +101,7 @@ async fn a_limit_that_is_none_is_refused_by_the_server() {
 }
 
 #[tokio::test]
-async fn a_waiter_who_leaves_takes_nothing() {
+async fn a_waiter_that_disconnects_takes_nothing() {
     let fixture = ProxyFixture::new();
     let mut client = fixture.client().await;
     client.send(&command(&WAIT)).await;
@@ -129,7 +129,7 @@ async fn a_waiter_that_dies_with_a_close_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_waiter_that_freezes_is_given_what_nobody_reads() {
+async fn a_waiter_that_freezes_is_served_and_reads_no_reply() {
     let fixture = ProxyFixture::new();
     fixture.proxy.plan("worker", 1, Fault::WaiterFreezes);
     let (mut client, mut other) = (fixture.client().await, fixture.client().await);

@@ -86,7 +86,7 @@ impl Override for KeepsAll {
 /// A backend that does more than it declares passes the cases of the class that it
 /// declares.
 #[test]
-fn a_class_that_promises_less_is_kept_by_who_does_more() {
+fn a_backend_that_does_more_passes_the_cases_of_its_class() {
     fn nothing(can: &mut Capabilities) {
         can.order = Order::Unordered;
         can.recovery = RecoveryBound::OneTurn;

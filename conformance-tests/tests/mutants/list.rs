@@ -39,7 +39,7 @@ mod times;
 #[path = "list/twice.rs"]
 mod twice;
 
-/// The mutants of all kinds of bugs.
+/// The mutants of all lists.
 pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
     let kinds = [
         lost::LOST,

@@ -304,7 +304,7 @@ fn the_healthy_backend_passes_each_of_these_checks() {
 /// no scenario with faults catches.
 #[test]
 #[ignore = "takes a minute; run it with MUTANTS=check"]
-fn what_the_model_alone_catches_passes_every_case_and_act() {
+fn a_mutant_for_the_model_alone_passes_every_case_and_act() {
     let alone = |who: &Who| who.is_some_and(|at| MUTANTS[at].is_for_the_model_alone());
     let cases = JUDGED.cases.iter().filter(|((_, who), _)| alone(who));
     let acts = JUDGED.acts.iter().filter(|((_, who), _)| alone(who));
@@ -326,7 +326,7 @@ const BEYOND_THE_SEARCH: &str = "a call done in part is told as not done";
 /// A random sequence, or a race between threads, catches a mutant by chance. The search
 /// through every order of the commands must find it too, where no chance is involved.
 #[test]
-fn what_chance_catches_is_found_by_the_search() {
+fn a_mutant_caught_by_chance_is_found_by_the_search() {
     let is_by_chance = |mutant: &&Mutant| {
         let models = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
         mutant.is_racing || mutant.caught_by.iter().any(models)

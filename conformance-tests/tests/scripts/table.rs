@@ -49,7 +49,7 @@ fn the_table_is_made() {
 /// that it is tried again.
 fn caught_before() -> Known {
     let table = fs::read_to_string(PATH).unwrap();
-    let told = told(&table);
+    let told = rows_of(&table);
     let is_settled = |row: &&Row| !row.is_open;
     let settled = told.iter().filter(is_settled).map(|row| row.change.clone());
     let mut known: Known = settled.map(|name| (name, BTreeSet::new())).collect();
@@ -123,7 +123,7 @@ struct Row {
 }
 
 /// Returns the rows of the table, in the order of the table.
-fn told(table: &str) -> Vec<Row> {
+fn rows_of(table: &str) -> Vec<Row> {
     let rows = table.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.splitn(2, " | ");
         cells.next()?.parse::<usize>().ok()?;
@@ -137,7 +137,7 @@ fn told(table: &str) -> Vec<Row> {
 /// The table must list the changes of the current scripts.
 #[test]
 fn the_table_has_every_change() {
-    let told = told(&fs::read_to_string(PATH).unwrap());
+    let told = rows_of(&fs::read_to_string(PATH).unwrap());
     let told: BTreeSet<_> = told.into_iter().map(|row| row.change).collect();
     let made: BTreeSet<_> = change::all().into_iter().map(|one| one.name).collect();
 
@@ -164,7 +164,7 @@ fn the_table_has_every_case() {
 #[test]
 fn all_that_is_not_caught_has_a_reason() {
     let table = fs::read_to_string(PATH).unwrap();
-    let survive: BTreeSet<_> = told(&table)
+    let survive: BTreeSet<_> = rows_of(&table)
         .into_iter()
         .filter(|row| row.survives)
         .map(|row| row.change)
@@ -181,7 +181,7 @@ fn all_that_is_not_caught_has_a_reason() {
 /// The reason why a test case catches no change may refer to `MUTANTS.md`. Then that
 /// file must list the test case.
 #[test]
-fn what_catches_no_change_catches_something_else() {
+fn a_case_that_catches_no_change_catches_a_mutant() {
     let mutants = include_str!("../../MUTANTS.md");
 
     let idle: Vec<_> = OTHERS

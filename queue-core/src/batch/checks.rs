@@ -38,8 +38,8 @@ impl Capabilities {
     /// Refuses pieces that the backend cannot store, before anything is written (R5).
     ///
     /// # Errors
-    /// As [`check_push`](Self::check_push), and [`Error::Invalid`] for a piece with a
-    /// delay, an expiry, a unique key or a priority of its own.
+    /// The errors of [`check_push`](Self::check_push), and [`Error::Invalid`] for a
+    /// piece with a delay, an expiry, a unique key or a priority of its own.
     pub fn check_pieces(
         &self,
         pieces: &[NewJob],

@@ -11,7 +11,7 @@
 -- ARGV[1] the type of Q in this pattern, or '' for any
 -- ARGV[2] the marker that the caller read, or '' for none
 -- ARGV[3] 'owned' if that marker names another backend, 'resized' if only the number of
---         parts changes, which needs no rest, else 'own'
+--         parts changes, which is allowed while leases run, else 'own'
 -- ARGV[4...] the n values for the keys that name the owner
 --
 -- Returns {'set'}, or why nothing was written: {'changed'} if the marker is no longer

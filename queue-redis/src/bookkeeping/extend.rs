@@ -48,8 +48,8 @@ impl Beat {
 }
 
 impl Bookkeeping {
-    /// Extends leases, each by its name in the sorted set `leased`. `names` has at
-    /// least one.
+    /// Extends the leases `held` in the sorted set `leased`, whose members are the names
+    /// of leases. `held` must not be empty.
     ///
     /// # Errors
     /// The errors of [`Conn::call`](crate::Conn::call).

@@ -27,7 +27,7 @@ fn pruned(script: &str) -> Result<String, String> {
 }
 
 #[test]
-fn what_is_not_used_stays_away() {
+fn unused_functions_are_left_out() {
     let say = "local function say(number)\n  return 'it is ' .. number\nend\n";
 
     assert_eq!(pruned("return 'say'").unwrap(), "");
@@ -35,7 +35,7 @@ fn what_is_not_used_stays_away() {
 }
 
 #[test]
-fn what_is_used_brings_what_it_uses_in_order() {
+fn a_used_function_brings_those_that_it_uses_in_order() {
     let whole = [NUMBERS, SPEECH].concat().replace("\n\n", "\n");
     let whole = whole.replace("-- Numbers.\n", "").replace("-- Says a number.\n", "");
 

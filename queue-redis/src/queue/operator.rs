@@ -21,7 +21,7 @@ use crate::{
 const BLIND_SEARCHES: usize = 2;
 
 /// The maximum number of searches of one cancel. Workers may move the job during a
-/// search, but no job moves during each of so many searches.
+/// search, but a job that moves during every one of 100 searches does not occur.
 const SEARCHES: usize = 100;
 
 #[async_trait]

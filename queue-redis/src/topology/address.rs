@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirection_without_a_host_leads_nowhere() {
+    fn a_redirection_without_a_host_has_no_address() {
         for (text, address) in [
             ("10.0.0.1:2", at("10.0.0.1", 2)),
             ("::1:2", at("::1", 2)),

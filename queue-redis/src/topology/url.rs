@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn an_invalid_url_is_refused_with_the_reason() {
         for (url, words) in [
             ("redis-sentinel://a", "names no service"),
             ("redis-sentinel:///main", "\"\" is not an address"),

@@ -23,7 +23,7 @@ impl<H: Handler> ClaimLoop<H> {
         if self.calls.is_claiming() {
             return;
         }
-        if self.claiming.is_there() {
+        if self.claiming.is_failing() {
             let one = NonZeroU32::MIN;
             if self.slots.free() > 0 && self.slots.make_ready(one).is_some() {
                 self.calls.claim(self.ask(one), 0, self.now());

@@ -35,10 +35,12 @@ impl<H: Handler> ClaimLoop<H> {
     /// Whether the store fails, or does not reply in time. Then other queues of the
     /// worker use the slots.
     fn is_away(&self) -> bool {
-        self.claiming.is_there() || self.cannot_settle() || self.calls.is_any_overdue()
+        self.claiming.is_failing()
+            || self.cannot_settle()
+            || self.calls.is_any_overdue()
     }
 
-    /// How many jobs the queue would claim, if it got as many slots.
+    /// How many jobs the queue would claim if there were enough free slots.
     fn wanted(&self) -> usize {
         let most = self.slots.capacity().min(self.claim_size.limit());
         let free = most.saturating_sub(self.slots.held() + self.calls.asked());
@@ -63,6 +65,6 @@ impl<H: Handler> ClaimLoop<H> {
     /// no more jobs, because these would only add settlements.
     fn cannot_settle(&self) -> bool {
         let is_waiting = !self.settling.is_empty() || self.calls.is_settling();
-        is_waiting && self.settling.backoff.is_there()
+        is_waiting && self.settling.backoff.is_failing()
     }
 }

@@ -38,7 +38,7 @@ impl<S> FromContext<S> for JobContext {
 /// The state of the application, or a part of it, as an argument of a handler.
 ///
 /// [`Router::with_state`](crate::Router::with_state) sets the state. Each attempt gets a
-/// clone, so a state that is expensive to clone belongs into an [`Arc`](std::sync::Arc).
+/// clone, so put a state that is expensive to clone into an [`Arc`](std::sync::Arc).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct State<T>(pub T);
 

@@ -12,9 +12,9 @@ use crate::{EnqueueError, KIND_HEADER, RetryPolicy, kinds::name::assert_valid};
 
 /// A type of the application whose values are jobs of one kind.
 ///
-/// [`KIND`](Self::KIND) is all that a type must set. A kind sets everything else that
-/// its jobs have in common here too, so that each producer pushes them with the same
-/// options, and each worker treats them alike.
+/// Only [`KIND`](Self::KIND) must be set. Everything else that the jobs of a kind have in
+/// common can be set here too, so that each producer pushes them with the same options,
+/// and each worker treats them alike.
 ///
 /// ```
 /// use std::{num::NonZeroU16, time::Duration};
@@ -67,9 +67,9 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// The name of the queue that a [`Producer`](crate::Producer) pushes jobs of the kind
     /// to. The default is `None`, for the default queue of the producer.
     ///
-    /// A call that names a queue itself, as those of [`Enqueue`](crate::Enqueue) do,
-    /// pushes to that queue. The name is not stored with a job, and a worker runs a job
-    /// of the kind from whichever queue it comes.
+    /// The calls of [`Enqueue`](crate::Enqueue) push to the queue on which they are
+    /// called, not to this one. The name is not stored with a job, and a worker runs a
+    /// job of the kind from any queue.
     ///
     /// A name that [`QueueName::new`](relq_core::QueueName::new) refuses does not compile:
     ///
@@ -96,8 +96,8 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
         job
     }
 
-    /// The text that two jobs of the kind have in common if they do the same work. At
-    /// most one unfinished job of the kind has it (R16): it is free again when that job
+    /// A text that is the same for two jobs of the kind that do the same work. At most
+    /// one unfinished job of the kind has it (R16): the text is free again when that job
     /// is done, discarded, dead, cancelled or expired. The default is `None`, for a job
     /// that may be pushed any number of times.
     ///

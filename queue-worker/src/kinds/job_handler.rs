@@ -6,9 +6,9 @@ use crate::{Failure, FromContext, Job, JobContext};
 
 /// A function that handles the jobs of one kind.
 ///
-/// Every `async fn` and every closure like it is one that takes a [`Job`], then up to
-/// four arguments that implement [`FromContext`], and returns `Result<(), E>`, where `E`
-/// converts into a [`Failure`], as all errors do. No other type need implement this
+/// Such a function is an `async fn`, or a closure like it, that takes a [`Job`] and then
+/// up to four arguments that implement [`FromContext`]. It returns `Result<(), E>`, where
+/// `E` converts into a [`Failure`], as all errors do. No other type need implement this
 /// trait.
 ///
 /// ```

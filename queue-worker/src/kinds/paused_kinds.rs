@@ -14,14 +14,14 @@ pub const DEFAULT_PAUSED_DELAY: Duration = Duration::from_secs(10);
 ///
 /// The pause holds for this process only, and ends with it: workers in other processes
 /// go on to run the kind. ([`Operator::pause`](relq_core::Operator::pause) pauses a
-/// whole queue for all workers.) The running handlers of the kind are not stopped.
+/// whole queue for all workers.) Handlers that already run are not stopped.
 ///
 /// A worker claims jobs of every kind. It postpones those of a paused kind, which counts
 /// no attempt (R26), and claims them again after
-/// [a delay](crate::Router::postpone_paused). So a pause with many waiting jobs costs
-/// the store a claim and a settlement for each job in each such time, and the jobs lose
-/// their order. [`Worker::run_until_empty`](crate::Worker::run_until_empty) waits for
-/// postponed jobs as for all scheduled jobs.
+/// [a delay](crate::Router::postpone_paused). So while a kind is paused, each of its jobs
+/// costs the store a claim and a settlement per delay, and the jobs lose their order.
+/// [`Worker::run_until_empty`](crate::Worker::run_until_empty) waits for postponed jobs
+/// as for all scheduled jobs.
 ///
 /// ```
 /// use relq_worker::{Failure, Job, Router};

@@ -39,8 +39,8 @@ type Prepare = dyn Fn(NewJob) -> NewJob + Send + Sync;
 /// }
 /// ```
 ///
-/// Its calls are those of [`Enqueue`](crate::Enqueue), which push to one queue. Clones
-/// share the queues, so that each part of an application can have one.
+/// It has the same calls as [`Enqueue`](crate::Enqueue), whose calls push to one queue.
+/// Clones are cheap and share the queues, so each part of an application can have one.
 #[derive(Clone)]
 pub struct Producer {
     default: Arc<dyn ReliableQueue>,
@@ -74,8 +74,8 @@ impl Producer {
     }
 
     /// Passes each job through `prepare` before it is pushed, for example to add a
-    /// header. The job has the options of its kind and of the call. May be called
-    /// repeatedly: each function gets the job as the earlier ones have left it.
+    /// header. The job already has the options of its kind and of the call. May be called
+    /// repeatedly: each function gets the job that the function before it returned.
     ///
     /// ```
     /// # fn example(producer: relq_worker::Producer) -> relq_worker::Producer {
@@ -160,7 +160,7 @@ impl Producer {
     }
 
     /// `job` as [`enqueue`](Self::enqueue) pushes it: with the options of its kind, and
-    /// [prepared](Self::prepare). It belongs into the [queue](Self::queue_of) of its kind.
+    /// [prepared](Self::prepare). Push it to the [queue](Self::queue_of) of its kind.
     ///
     /// # Errors
     /// The errors of [`Job::to_new_job`].

@@ -59,8 +59,9 @@ use crate::{
 /// `S` is the state that the handlers need and that is not set yet. A router whose `S`
 /// is `()` is a [`Handler`].
 ///
-/// A job whose kind has no handler here, and a payload that its type cannot be decoded
-/// from, are failed attempts: a worker of a newer version may be able to run the job.
+/// If the router has no handler for the kind of a job, or the payload cannot be decoded
+/// to the type of the kind, the attempt fails and is retried: a worker of a newer version
+/// may be able to run the job.
 /// After its last attempt the job is a dead letter, with its bytes and the reason (R3).
 /// [`postpone_unknown`](Self::postpone_unknown) and
 /// [`postpone_undecodable`](Self::postpone_undecodable) let such jobs wait instead.
@@ -131,9 +132,9 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// attempt (R26), so that they wait for a worker that has such a handler. Without
     /// this setting they are failed attempts.
     ///
-    /// A job of a kind that no worker knows is then never buried: it is claimed and
-    /// postponed without end, unless it has an expiry. Each time costs the store a claim
-    /// and a settlement.
+    /// With this setting, a job of a kind that no worker knows is never buried: it is
+    /// claimed and postponed without end, unless it has an expiry. Each time costs the
+    /// store a claim and a settlement.
     #[must_use]
     pub fn postpone_unknown(mut self, delay: Duration) -> Self {
         self.postponing.unknown_delay = Some(delay);
@@ -144,9 +145,9 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// without counting an attempt (R26), so that they wait for a worker of a version
     /// that decodes them. Without this setting they are failed attempts.
     ///
-    /// A payload that no version decodes, such as invalid JSON of another producer, is
-    /// then never buried: its job is claimed and postponed without end, unless it has an
-    /// expiry. Each time costs the store a claim and a settlement.
+    /// With this setting, a payload that no version can decode, such as invalid JSON of
+    /// another producer, is never buried: its job is claimed and postponed without end,
+    /// unless it has an expiry. Each time costs the store a claim and a settlement.
     #[must_use]
     pub fn postpone_undecodable(mut self, delay: Duration) -> Self {
         self.postponing.undecodable_delay = Some(delay);

@@ -17,20 +17,20 @@ use crate::{Failure, Handler, HandlerService, JobContext, RetryPolicy};
 ///
 /// Before a claim, the worker makes a clone of the service ready for each job, by
 /// `poll_ready`, and it claims no more jobs than it has ready clones. So a service that is
-/// not ready, for example because a limit is reached, leaves the jobs to other workers. A
-/// service that is not `Clone` becomes so by [`SharedService`](crate::SharedService).
+/// not ready, for example because a limit is reached, leaves the jobs to other workers.
+/// Wrap a service that is not `Clone` in a [`SharedService`](crate::SharedService).
 ///
-/// * A worker keeps its ready clones while no job is there. Two workers that share one
-///   limit, such as tower's `GlobalConcurrencyLimit`, so keep it from each other: give
-///   each a limit of its own.
-/// * An error of the service is a failed attempt, as an error of a handler is. Map it to
-///   another [`Failure`] with tower's `map_err`: an error that means that the job was not
-///   run, such as tower's `Overloaded`, should [postpone](Failure::postpone) the job.
+/// * A worker keeps its ready clones even while the queue is empty. If two workers share
+///   one limit, such as tower's `GlobalConcurrencyLimit`, an idle worker can use it up
+///   and so stop the other: give each worker a limit of its own.
+/// * An error of the service is a failed attempt, like an error of a handler. tower's
+///   `map_err` can turn it into another [`Failure`]: an error that means that the job was
+///   not run, such as tower's `Overloaded`, should [postpone](Failure::postpone) the job.
 /// * An error of `poll_ready` ends the worker with
 ///   [`WorkerError::NotReady`](crate::WorkerError::NotReady): by the rules of tower, such
 ///   a service is never ready again. Jobs that it has not run wait for another worker, and
 ///   no attempt is counted.
-/// * The time-out and the retries are those of the worker.
+/// * The time-out and the retry policy are those of the worker.
 ///
 /// ```
 /// use std::time::Duration;

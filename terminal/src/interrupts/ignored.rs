@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_of_a_process_tells_what_it_ignores() {
+    fn the_status_of_a_process_lists_the_signals_it_ignores() {
         let status =
             |mask| of_status(&format!("Name:\trelq\nSigIgn:\t{mask}\nx:\t1\n"));
         assert_eq!(status("0000000000001000"), Some(false));
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_tells_the_same() {
+    fn a_trial_agrees_with_the_status_of_the_process() {
         assert_eq!(by_trying().unwrap(), is_hangup_ignored().unwrap());
     }
 }

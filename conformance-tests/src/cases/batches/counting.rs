@@ -162,8 +162,8 @@ async fn a_batchs_stats_add_up(store: &Store) {
 }
 
 case!(pieces_of_batches_do_not_count: B3 R27 => ReadyAge Batches);
-/// A piece that its batch holds back is no sign that workers are late. So the age leaves
-/// pieces out, and a plain job beside them counts.
+/// A piece may wait because of the limit of its batch, which does not mean that workers
+/// are late. So the age of the oldest ready job counts plain jobs, but no pieces.
 async fn pieces_of_batches_do_not_count(store: &Store) {
     let actor = store.actor("worker").await;
     let pushed = now(store);

@@ -19,8 +19,8 @@ use crate::{
 /// a call. No call sends as many.
 const ALWAYS: u32 = 100;
 
-/// Describes the stats, all jobs and all schedules of the queue as text, so that a case can compare
-/// the queue before and after a call.
+/// Describes the stats, all jobs and all schedules of the queue as text, so that a case
+/// can compare the queue before and after a call.
 async fn described(actor: &Actor) -> String {
     let mut all = format!("{:#?}", actor.figures().await);
     let states =

@@ -186,10 +186,10 @@ fn assert_names(error: &WorkerError, refusal: &str, what: &str) {
 }
 
 case!(a_worker_outlives_single_refusals: R1 R21 @ redis);
-/// A worker that has one in six commands refused runs each job exactly as often as
-/// without refusals, and each job ends as its handler says. If the refusal needs a
-/// person's help, the worker may instead end with that error; a second worker then runs
-/// the other jobs.
+/// The server refuses every sixth command of a worker. The worker runs each job exactly
+/// as often as without refusals, and each job ends as its handler says. If only a person
+/// can repair the cause of the refusal, the worker may instead end with that error. Then
+/// a second worker runs the remaining jobs, and each job may run once more.
 async fn a_worker_outlives_single_refusals(store: &Store) {
     let witness = store.actor("witness").await;
     for (number, (refusal, heals)) in REFUSALS.into_iter().enumerate() {

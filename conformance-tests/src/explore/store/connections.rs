@@ -42,7 +42,7 @@ pub(in super::super) trait Connections: Send + Sync {
     /// The first of them are those of [`SteppedStore::pass`](super::SteppedStore::pass).
     async fn draws(&self, step: &StepRecord) -> Result<Vec<Draws>, String>;
 
-    /// Lets a waiting step run, in which the server draws so.
+    /// Lets a waiting step run, with these draws of the server.
     fn pass_drawing(&self, step: &StepRecord, draws: Draws);
 
     /// Breaks the connection of a step, before the step runs or after it.

@@ -1,7 +1,7 @@
 //! A store in a folder, in which each statement of each actor waits.
 //!
 //! Each actor opens the store for itself, with its own connections, as a process
-//! does. Its thread waits before each statement, and before the begin and the end of
+//! does. Its thread waits before each statement, and before the beginning and the end of
 //! each transaction.
 //!
 //! ```text
@@ -22,7 +22,7 @@
 //! reads what was committed when the transaction began, and changes nothing that another
 //! connection sees before the commit. So its result does not depend on when it runs, and
 //! no other step's result depends on it. It is run at once, and the search decides only
-//! about begins and ends. A death inside of a transaction leaves what a death before its
+//! about beginnings and ends. A death inside of a transaction leaves what a death before its
 //! end leaves, and in between no actor can see a difference. This holds only if the
 //! backend reads the clock at no statement inside of a transaction: a run in which it
 //! does fails (INDEPENDENT).

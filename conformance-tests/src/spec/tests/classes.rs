@@ -155,7 +155,7 @@ fn after_a_is_back(order: Order, next: &'static str) -> CheckResult {
 }
 
 #[test]
-fn what_comes_back_is_first_or_waits_its_turn() {
+fn a_returned_job_is_first_or_waits_its_turn() {
     assert!(after_a_is_back(Order::Fifo, "a").is_ok());
     assert!(after_a_is_back(Order::Fifo, "b").is_err());
     assert!(after_a_is_back(Order::Rotating, "b").is_ok());
@@ -164,7 +164,7 @@ fn what_comes_back_is_first_or_waits_its_turn() {
 }
 
 #[test]
-fn what_comes_back_to_a_ring_waits_for_one_turn_only() {
+fn a_job_returned_to_a_ring_waits_for_one_turn_only() {
     let mut runner = of(Order::Rotating);
     runner.claim(1, &["a"], 1).unwrap();
     runner.give_back(0);
@@ -238,7 +238,7 @@ fn half_named(scope: LeaseScope) -> Runner {
 }
 
 #[test]
-fn what_a_heartbeat_does_not_name_is_given_back_or_runs_out() {
+fn a_job_that_a_heartbeat_does_not_name_is_given_back_or_expires() {
     assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 1).is_ok());
     assert!(half_named(LeaseScope::Worker).claim(5, &["b", "c"], 2).is_err());
     assert!(half_named(LeaseScope::Job).claim(5, &["b", "c"], 1).is_err());
@@ -352,7 +352,8 @@ fn a_moved_job_counts_no_attempt() {
     assert!(runner.claim(1, &["a"], 2).is_err());
 }
 
-/// The same holds when the session ends later.
+/// R11: a recovery counts no attempt of a moved job either if the session of its worker
+/// ends only later.
 #[test]
 fn a_moved_job_may_wait_for_the_end_of_its_session() {
     let mut runner = with_waiting(LeaseScope::Worker);
@@ -400,8 +401,9 @@ fn no_other_lost_claim_leaves_a_job_without_a_lease() {
     }
 }
 
-/// R1, R9: a moved job is still leased until a recovery takes it back, and none may leave
-/// it behind when its session has certainly ended.
+/// R1, R9: a job that a lost claim had moved to its worker is delivered again only after
+/// a recovery. Once the worker's session has certainly ended, every recovery must make
+/// the job ready.
 #[test]
 fn a_moved_job_is_neither_delivered_nor_lost() {
     let mut delivered = with_waiting(LeaseScope::Worker);

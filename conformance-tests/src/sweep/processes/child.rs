@@ -54,14 +54,14 @@ pub fn live(subject: Embedded) -> ! {
     let folder = folder().unwrap_or_else(|| panic!("{CHILD} says where the order is"));
     let folder = Path::new(&folder);
     let order = Order::read(folder);
-    let obeying = obey(subject, folder, order);
+    let obeying = carry_out(subject, folder, order);
     let Err(error) = Panics::default().on_this_thread(obeying);
     panic!("the system gives no runtime: {error}");
 }
 
 /// Makes the calls that the order names and ends the process, with an error code if a
 /// background task panicked.
-async fn obey(subject: Embedded, folder: &Path, order: Order) -> Infallible {
+async fn carry_out(subject: Embedded, folder: &Path, order: Order) -> Infallible {
     let clock = VirtualClock::new();
     clock.advance(order.elapsed);
     let count = Count::default();

@@ -1,4 +1,4 @@
-//! Injects one fault at each step, like [depth 1](crate::sweep), for a backend that has
+//! Injects one fault at each step, as [`sweep`](crate::sweep) does, for a backend that has
 //! no server.
 //!
 //! ```text
@@ -11,10 +11,10 @@
 //!  5  for each step: an actor freezes there, survivors take over, it continues
 //!  6  once: an actor makes its calls while another process keeps the store locked
 //!  7  after each: let every lease and delay end, recover, drain, and judge as in
-//!     [`steps`](crate::sweep)
+//!     [`sweep`](crate::sweep)
 //! ```
 //!
-//! A step is the unit that a backend reports: a statement, or the begin or end of a
+//! A step is the unit that a backend reports: a statement, or the beginning or end of a
 //! transaction. The backend's configuration takes a [`Watch`] and calls it before and
 //! after each step.
 //!

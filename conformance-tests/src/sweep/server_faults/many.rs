@@ -34,7 +34,7 @@ pub(super) async fn no_request_is_long_in_a_queue_of_a_million(fixture: &FaultFi
     work_on(fixture, 1_000_000).await;
 }
 
-/// Makes each kind of call on a queue with so many jobs.
+/// Makes each kind of call on a queue with this many jobs.
 async fn work_on(fixture: &FaultFixture, jobs: usize) {
     let server = Server::start();
     let queue = &*fixture.connect(&server).await;

@@ -363,7 +363,7 @@ mod tests {
 
     /// R23: two different members of the sorted set for one name are two leases.
     #[test]
-    fn two_leases_of_one_name_are_told_apart() {
+    fn two_leases_of_one_name_are_distinguished() {
         let records = [
             pair("lease", Source::Lease, "one"),
             pair("lease", Source::Lease, "other"),

@@ -70,7 +70,7 @@ fn let_go(facts: &Facts, held: &Held) -> Moment {
 }
 
 /// The longest time between two heartbeats of a lease of this length.
-fn third(lease: Duration) -> Duration {
+fn heartbeat_interval(lease: Duration) -> Duration {
     (lease / 3).max(ms(1))
 }
 
@@ -90,7 +90,9 @@ fn in_time(
     let mut last = held.claim_sent;
     let sent = held.extends.iter().map(|&call| facts.calls[call].sent.at);
     for beat in sent.chain([until]) {
-        let due = (last + third(held.length)).max(held.delivered.at).max(connected);
+        let due = (last + heartbeat_interval(held.length))
+            .max(held.delivered.at)
+            .max(connected);
         let limit = due + facts.slack(last, due);
         let is_kept = beat <= limit || until <= limit;
         violations.check(IN_TIME, limit, is_kept, || {
@@ -188,7 +190,7 @@ fn bounded(facts: &Facts, violations: &mut Violations) {
     let leases: std::collections::BTreeSet<_> =
         facts.held.values().map(|held| held.length).collect();
     let lease = leases.first().copied().unwrap_or(second);
-    let by_rhythm = second.div_duration_f64(third(lease)).ceil();
+    let by_rhythm = second.div_duration_f64(heartbeat_interval(lease)).ceil();
     let most = 24.0 + by_rhythm * leases.len() as f64 * facts.held.len() as f64;
     for (index, at) in failed.iter().enumerate() {
         let within = failed[index..].iter().take_while(|one| **one < *at + second);
@@ -221,7 +223,7 @@ fn keeps_a_shared_lease(
         facts.calls_of(Operation::Extend).filter(|call| call.request.length == lease);
     let mut last = connected;
     for beat in sent.map(|call| call.sent.at).chain([until]) {
-        let due = last + third(lease);
+        let due = last + heartbeat_interval(lease);
         let limit = due + facts.slack(last, due);
         violations.check(IDLE, limit, beat <= limit || until <= limit, || {
             format!("a heartbeat was due by {limit:?}, and came at {beat:?}")

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_xml_would_take_for_its_own_is_escaped() {
+    fn xml_syntax_is_escaped() {
         assert_eq!(escaped("a < \"b\" & \u{1b}[0m>\n"), {
             "a &lt; &quot;b&quot; &amp; [0m&gt;\n"
         });

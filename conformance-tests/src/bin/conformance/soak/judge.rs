@@ -413,7 +413,7 @@ mod tests {
     const END: (Kind, u64, u32) = (Kind::End, JOB, 1);
 
     #[test]
-    fn a_job_that_was_stored_and_ended_is_well() {
+    fn a_job_that_was_stored_and_ended_is_no_problem() {
         let judgement = judge(&[MEANT, STORED, START, END]);
 
         assert_eq!(judgement.problems, [""; 0]);
@@ -426,19 +426,19 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_nobody_is_invented() {
+    fn a_job_that_no_producer_pushed_is_invented() {
         assert_eq!(judge(&[START, END]).invented, 1);
         assert_eq!(judge(&[MEANT, REFUSED, START, END]).invented, 1);
         assert_eq!(judge(&[(Kind::Changed, 0, 1)]).invented, 1);
     }
 
     #[test]
-    fn runs_that_no_kill_accounts_for_are_told() {
+    fn runs_that_no_kill_explains_are_reported() {
         let told = problem(&[MEANT, STORED, START, END, START, END]);
         assert!(told.contains("1 repeated runs are more than 0"), "{told}");
     }
 
-    /// One worker, one fail-over, and writes that so many replicas confirm.
+    /// One worker, one fail-over, and writes that this many replicas confirm.
     fn a_fail_over(replicas: u32) -> Option<Exposure> {
         let faults = FaultCounts { kills: 1, ..FaultCounts::default() };
         Some(Exposure { faults, replicas, workers: 1 })

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_tells_its_number_and_a_changed_one_none() {
+    fn a_payload_has_a_number_and_a_changed_one_has_none() {
         for job in [0, 299, 1_000_000_123] {
             let mut payload = payload(job).to_vec();
             assert_eq!(number(&payload), Some(job));

@@ -130,7 +130,7 @@ struct Producer {
 }
 
 impl Producer {
-    fn mean(&self, call: &Call) -> SuiteResult<()> {
+    fn record_intent(&self, call: &Call) -> SuiteResult<()> {
         let count = u32::try_from(call.count)?;
         Ok(self.recorder.write(Kind::Meant, call.first, count)?)
     }
@@ -158,7 +158,7 @@ impl Producer {
         loop {
             match self.queue.push(jobs, Some(token)).await {
                 Ok(answers) => return Ok(answers),
-                Err(error) => self.bear(&error, give_up).await?,
+                Err(error) => self.pause_after(&error, give_up).await?,
             }
         }
     }
@@ -170,14 +170,14 @@ impl Producer {
             match self.queue.stats().await {
                 Ok(stats) if stats.ready < ENOUGH => return Ok(()),
                 Ok(_) => self.environment.clock().sleep(PAUSE).await,
-                Err(error) => self.bear(&error, give_up).await?,
+                Err(error) => self.pause_after(&error, give_up).await?,
             }
         }
     }
 
     /// Pauses before a call is repeated. Fails if the error allows no repetition, or if
     /// the call has been repeated until `give_up`.
-    async fn bear(&self, error: &Error, give_up: Duration) -> SuiteResult<()> {
+    async fn pause_after(&self, error: &Error, give_up: Duration) -> SuiteResult<()> {
         let clock = self.environment.clock();
         if error.retry_advice() == RetryAdvice::Never || clock.elapsed() > give_up {
             return Err(error.full_message().into());

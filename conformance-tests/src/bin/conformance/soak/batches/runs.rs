@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn each_broken_promise_is_told() {
+    fn each_broken_promise_is_reported() {
         let two = [(Kind::Start, 2), (Kind::End, 2)];
         let cases: [(&[_], &str); 4] = [
             (&[(Kind::Start, 1)], "R1: 1 did not run"),

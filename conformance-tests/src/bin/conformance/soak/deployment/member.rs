@@ -111,7 +111,7 @@ impl Replication {
 }
 
 /// Fails with the reason if one of the replicas does not have all that the master had
-/// at the begin of this call.
+/// at the beginning of this call.
 pub(super) fn replicas_are_in_step(
     master: &Member,
     replicas: &[&Member],
