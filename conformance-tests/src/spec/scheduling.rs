@@ -59,9 +59,16 @@ const ABSENT: PossibleSchedule = PossibleSchedule { stored: None, ticked: Vec::n
 
 impl PossibleSchedule {
     fn put(&self, definition: u8, last: (Ms, Ms)) -> Self {
-        let is_same = self.stored.is_some_and(|it| it.definition == definition);
-        let new = Some(StoredSchedule { definition, last });
-        Self { stored: if is_same { self.stored } else { new }, ..self.clone() }
+        let stored = match self.stored {
+            Some(it) if it.definition == definition => it,
+            // A last tick that is later than the present stays.
+            Some(StoredSchedule { last: (from, to), .. }) => {
+                let last = (last.0.max(from), last.1.max(to));
+                StoredSchedule { definition, last }
+            }
+            None => StoredSchedule { definition, last },
+        };
+        Self { stored: Some(stored), ..self.clone() }
     }
 
     fn put_answer(&self, definition: u8) -> ScheduleStored {
