@@ -22,7 +22,7 @@ type Running = JoinSet<Result<SchedulerSummary, SchedulerError>>;
 pub(crate) struct Schedulers {
     ended: CancellationToken,
     message: Arc<OnceLock<String>>,
-    _watching: JoinSet<()>,
+    watching: JoinSet<()>,
 }
 
 impl Schedulers {
@@ -46,9 +46,9 @@ impl Schedulers {
         let mut schedulers = Self::default();
         let (ended, message) =
             (schedulers.ended.clone(), Arc::clone(&schedulers.message));
-        schedulers._watching.spawn(async move {
+        schedulers.watching.spawn(async move {
             if let Some(first) = running.join_next().await {
-                message.get_or_init(|| message_of(first));
+                message.get_or_init(|| message_of(&first));
                 ended.cancel();
             }
         });
@@ -67,9 +67,9 @@ impl Schedulers {
 }
 
 fn message_of(
-    ended: Result<Result<SchedulerSummary, SchedulerError>, JoinError>,
+    ended: &Result<Result<SchedulerSummary, SchedulerError>, JoinError>,
 ) -> String {
-    let why: &dyn fmt::Display = match &ended {
+    let why: &dyn fmt::Display = match ended {
         Err(panicked) => panicked,
         Ok(Err(error)) => error,
         Ok(Ok(_)) => &"it was stopped",
