@@ -129,7 +129,6 @@ impl Looks {
     ) -> Result<(), Error> {
         let name = &one.schedule.name;
         let mut due = one.spec.due(one.schedule.last_tick, now);
-        let mut is_behind = false;
         for at in std::mem::take(&mut due.ticks) {
             let Some(ticked) = self.push_tick(queue, one, at).await? else {
                 self.known.next_is(name, None);
@@ -137,7 +136,8 @@ impl Looks {
             };
             match ticked {
                 Ticked::Pushed(_) => log_left_out(name, &mut due),
-                Ticked::NotLater => is_behind = true,
+                // The scheduler that pushed it has logged what it left out.
+                Ticked::NotLater => due.left_out = 0,
                 Ticked::NotDue(wait) => {
                     self.read_in(name, wait);
                     return Ok(());
@@ -149,12 +149,7 @@ impl Looks {
             }
             self.known.ticked(name, at);
         }
-        // Another scheduler has pushed some of these ticks, and perhaps later ones.
-        if is_behind && due.next.is_some_and(|next| next <= now) {
-            self.read_in(name, Duration::ZERO);
-        } else {
-            self.known.next_is(name, due.next);
-        }
+        self.known.next_is(name, due.next);
         Ok(())
     }
 
