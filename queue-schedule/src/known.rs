@@ -169,3 +169,28 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(number: u32) -> Schedules {
+        let now = Timestamp::from_unix_ms(0);
+        let name = ScheduleName::new(format!("schedule-{number}")).unwrap();
+        let definition = Bytes::from(format!("unreadable {number}"));
+        Schedules::new(now, vec![Schedule::new(name, definition, now)])
+            .with_unreadable(vec![format!("entry {number}")])
+    }
+
+    /// A queue whose schedules change all the time costs a scheduler no more and more
+    /// memory.
+    #[test]
+    fn what_a_read_does_not_find_is_forgotten() {
+        let mut known = Known::default();
+        (0..100).for_each(|number| known.update(found(number)));
+
+        let names: Vec<_> = known.schedules.keys().map(ScheduleName::as_str).collect();
+        assert_eq!(names, ["schedule-99"]);
+        assert_eq!(known.unreadable, ["entry 99"]);
+    }
+}
