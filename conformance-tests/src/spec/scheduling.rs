@@ -58,17 +58,12 @@ pub(crate) struct LostTick {
 const ABSENT: PossibleSchedule = PossibleSchedule { stored: None, ticked: Vec::new() };
 
 impl PossibleSchedule {
-    fn put(&self, definition: u8, last: (Ms, Ms)) -> Self {
-        let stored = match self.stored {
-            Some(it) if it.definition == definition => it,
-            // A last tick that is later than the present stays.
-            Some(StoredSchedule { last: (from, to), .. }) => {
-                let last = (last.0.max(from), last.1.max(to));
-                StoredSchedule { definition, last }
-            }
-            None => StoredSchedule { definition, last },
-        };
-        Self { stored: Some(stored), ..self.clone() }
+    fn put(&self, definition: u8, now: (Ms, Ms)) -> Self {
+        let is_same = self.stored.is_some_and(|it| it.definition == definition);
+        let later = |it: StoredSchedule| (now.0.max(it.last.0), now.1.max(it.last.1));
+        let last = self.stored.map_or(now, later);
+        let new = Some(StoredSchedule { definition, last });
+        Self { stored: if is_same { self.stored } else { new }, ..self.clone() }
     }
 
     fn put_answer(&self, definition: u8) -> ScheduleStored {
