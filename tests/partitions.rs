@@ -16,6 +16,7 @@ use relq::{
     Settlement, WorkerId,
     batch::{BatchId, NewBatch},
     capabilities::Order,
+    schedule::ScheduleName,
 };
 use relq_conformance::server::Server;
 
@@ -366,5 +367,26 @@ async fn a_part_with_jobs_is_not_dropped() {
     let error = error.full_message();
     assert!(error.contains("part 2 of the queue q still has 1 jobs"), "{error}");
     assert!(error.contains("?partitions=2&claim_from=3"), "{error}");
+    assert_eq!(marker(&server, "q"), "relq 2 zset partitions=3");
+}
+
+/// R28: a queue of several parts has no schedules, so they would be out of reach.
+#[tokio::test]
+async fn a_queue_with_schedules_gets_no_parts() {
+    let server = Server::start();
+    let name = ScheduleName::new("poll").unwrap();
+    let queue = open(&server, "").await;
+    let schedules = queue.schedule_queue().unwrap();
+    schedules.put_schedule(&name, b"hourly").await.unwrap();
+    let three = url(&server, "zset", "partitions=3");
+
+    let error = relq::redis::mark(&three, &named("q")).await.unwrap_err();
+
+    let ConnectError::Queue(error) = error else { panic!("{error}") };
+    let error = error.full_message();
+    assert!(error.contains("the queue \"q\" has 1 schedules"), "{error}");
+    assert_eq!(marker(&server, "q"), "relq 2 zset");
+    assert!(schedules.remove_schedule(&name).await.unwrap());
+    relq::redis::mark(&three, &named("q")).await.unwrap();
     assert_eq!(marker(&server, "q"), "relq 2 zset partitions=3");
 }

@@ -24,15 +24,17 @@ impl ScheduleQueue for MemoryQueue {
         CAPABILITIES.check_schedule(definition)?;
         let definition = Bytes::copy_from_slice(definition);
         Ok(self.step(|state, now| {
-            let found = state.schedules.get(name);
-            if found.is_some_and(|found| found.definition == definition) {
-                return ScheduleStored::Unchanged;
-            }
-            let new = Schedule::new(name.clone(), definition, now);
-            match state.schedules.insert(name.clone(), new) {
-                Some(_) => ScheduleStored::Replaced,
-                None => ScheduleStored::Created,
-            }
+            let (stored, last_tick) = match state.schedules.get(name) {
+                Some(found) if found.definition == definition => {
+                    return ScheduleStored::Unchanged;
+                }
+                // After the clock was set back, ticks later than now were pushed already.
+                Some(found) => (ScheduleStored::Replaced, found.last_tick.max(now)),
+                None => (ScheduleStored::Created, now),
+            };
+            let new = Schedule::new(name.clone(), definition, last_tick);
+            state.schedules.insert(name.clone(), new);
+            stored
         }))
     }
 

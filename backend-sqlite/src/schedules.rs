@@ -6,15 +6,14 @@ use relq_core::{
     Bytes, Error, NewJob, ReliableQueue as _,
     environment::Timestamp,
     error::Operation,
-    schedule::{
-        Schedule, ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked,
-    },
+    schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::push::{Push, Target};
 use crate::queue::SqliteQueue;
+use crate::statements::Entry;
 use crate::store::Store;
 
 /// How many schedules one transaction reads. With the largest definitions they are about
@@ -40,14 +39,15 @@ impl Call for Put {
 
     fn run(&self, store: &Store<'_>) -> Result<ScheduleStored, Failure> {
         let found = store.find_schedule(&self.name)?;
-        let stored = match found {
+        let (stored, last_tick) = match found {
             Some((definition, _)) if definition == self.definition => {
                 return Ok(ScheduleStored::Unchanged);
             }
-            Some(_) => ScheduleStored::Replaced,
-            None => ScheduleStored::Created,
+            // After the clock was set back, ticks later than now were pushed already.
+            Some((_, last)) => (ScheduleStored::Replaced, last.max(store.now)),
+            None => (ScheduleStored::Created, store.now),
         };
-        store.put_schedule(&self.name, &self.definition)?;
+        store.put_schedule(&self.name, &self.definition, last_tick)?;
         Ok(stored)
     }
 }
@@ -66,11 +66,11 @@ impl Call for Remove {
 
 /// Reads one page of the schedules, and the time of the store.
 struct Read {
-    last: Option<ScheduleName>,
+    last: Option<Vec<u8>>,
 }
 
 impl Call for Read {
-    type Answer = (Timestamp, Vec<Schedule>);
+    type Answer = (Timestamp, Vec<Entry>);
 
     const LOOKS_FIRST: bool = true;
 
@@ -79,7 +79,7 @@ impl Call for Read {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure> {
-        Ok((store.now, store.schedule_page(self.last.as_ref(), PAGE)?))
+        Ok((store.now, store.schedule_page(self.last.as_deref(), PAGE)?))
     }
 }
 
@@ -141,14 +141,20 @@ impl ScheduleQueue for SqliteQueue {
 
 impl SqliteQueue {
     async fn read_schedules(&self) -> Result<Schedules, Failure> {
-        let (thread, mut found) = (self.reading_thread().await?, Vec::new());
+        let (thread, mut last) = (self.reading_thread().await?, None);
+        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
         loop {
-            let last = found.last().map(|last: &Schedule| last.name.clone());
             let (now, page) = thread.call(Read { last }).await?;
             let is_last = page.len() < PAGE as usize;
-            found.extend(page);
+            last = page.last().map(|entry| entry.name.clone());
+            for entry in page {
+                match entry.schedule() {
+                    Ok(schedule) => found.push(schedule),
+                    Err(what) => unreadable.push(what),
+                }
+            }
             if is_last {
-                return Ok(Schedules::new(now, found));
+                return Ok(Schedules::new(now, found).with_unreadable(unreadable));
             }
         }
     }

@@ -156,13 +156,13 @@ impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let program = self.program()?;
         let queues = self.open(target).await?;
-        let _schedulers =
-            self.schedules.then(|| Schedulers::start(queues.all())).transpose()?;
+        let schedulers = self.schedulers(&queues)?;
         let interrupts = Interrupts::listen()?;
         let cannot_start = CannotStart::default();
         let command = Arc::new(self.command(program, target, cannot_start.clone())?);
         let worker = self.worker(&queues, &interrupts);
         let worker = worker.halt_on(cannot_start.clone().told());
+        let worker = worker.stop_on(schedulers.ended());
         let progress = worker.progress();
         let handler = move |job| {
             let command = Arc::clone(&command);
@@ -180,7 +180,7 @@ impl Args {
         if matches!(ended, Ok(_) | Err(WorkerError::Paused | WorkerError::Store(_))) {
             say_summary(&progress.summary());
         }
-        if let Some(message) = cannot_start.message() {
+        if let Some(message) = cannot_start.message().or_else(|| schedulers.message()) {
             return Err(Failure::Failed(message));
         }
         let summary = ended.map_err(|error| explain_worker(error, &queues))?;
@@ -215,6 +215,14 @@ impl Args {
             return vec![ServedQueue::of_weight_one(target.queue.clone())];
         }
         self.serve.clone()
+    }
+
+    fn schedulers(&self, queues: &OpenQueues) -> CommandResult<Schedulers> {
+        if self.schedules {
+            Schedulers::start(queues.all())
+        } else {
+            Ok(Schedulers::default())
+        }
     }
 
     fn order(&self) -> ServingOrder {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     Bytes, Error, NewJob, ReliableQueue,
-    capabilities::Capabilities,
+    capabilities::{Capabilities, Order},
     environment::Timestamp,
     error::{InvalidName, Operation},
     name::{check_text, checked_text},
@@ -66,7 +66,8 @@ pub trait ScheduleQueue: ReliableQueue {
     /// earlier ticks are not pushed. If the queue has a schedule of this name, its
     /// definition is replaced, and again earlier ticks are not pushed; the same
     /// definition changes nothing. So each process may store its schedules whenever it
-    /// starts.
+    /// starts. A last tick that is later than the present, because the store's clock was
+    /// set back, stays: the ticks up to it were pushed.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a definition of more than [`MAX_DEFINITION`] bytes.
@@ -83,7 +84,8 @@ pub trait ScheduleQueue: ReliableQueue {
     /// All schedules of the queue, in the order of their names, and the store's time.
     ///
     /// They are read page by page: one that is stored or removed meanwhile may be
-    /// missing or present.
+    /// missing or present. An entry that is not a schedule is named in
+    /// [`Schedules::unreadable`], and is not an error.
     async fn schedules(&self) -> Result<Schedules, Error>;
 
     /// Pushes the job of a tick if the tick is later than the last tick of the schedule,
@@ -132,6 +134,10 @@ pub struct Schedules {
     pub now: Timestamp,
     /// The schedules, in the order of their names.
     pub schedules: Vec<Schedule>,
+    /// The entries among the stored schedules that are not schedules: for each the name,
+    /// in quotes, and the reason. They are damaged, or another client wrote them. No
+    /// scheduler pushes by them.
+    pub unreadable: Vec<String>,
 }
 
 impl Schedules {
@@ -139,7 +145,16 @@ impl Schedules {
     pub fn new(now: Timestamp, mut schedules: Vec<Schedule>) -> Self {
         schedules.sort_by(|one, other| one.name.cmp(&other.name));
         schedules.dedup_by(|later, first| later.name == first.name);
-        Self { now, schedules }
+        Self { now, schedules, unreadable: Vec::new() }
+    }
+
+    /// Adds the entries that are not schedules, each as text, in any order.
+    #[must_use]
+    pub fn with_unreadable(mut self, mut entries: Vec<String>) -> Self {
+        entries.sort();
+        entries.dedup();
+        self.unreadable = entries;
+        self
     }
 }
 
@@ -204,6 +219,14 @@ impl Capabilities {
             return Err(self.invalid(Operation::PutSchedule, reason));
         }
         Ok(())
+    }
+
+    /// Why a queue has no schedules, in words for a message.
+    pub fn why_no_schedules(&self) -> String {
+        if self.order == Order::ByPart {
+            return "a queue of several partitions has no schedules".to_owned();
+        }
+        format!("the backend {} has no schedules", self.backend)
     }
 
     /// Refuses the job of a tick that the backend cannot store. Every backend calls this

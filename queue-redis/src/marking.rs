@@ -99,7 +99,8 @@ pub async fn mark_if_new(config: RedisConfig, owner: &Owner) -> Result<(), Error
 ///
 /// # Errors
 /// [`Error::Unusable`] if the queue is in use, if it has keys that the owner's pattern
-/// does not know, or if a newer relq wrote it; otherwise the errors of [`Conn::open`].
+/// does not know, if it has schedules and is to get several parts, or if a newer relq
+/// wrote it; otherwise the errors of [`Conn::open`].
 pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     let conn = open(owner, &config).await?;
     let (_, values) = look(&conn, owner).await?;
@@ -124,6 +125,9 @@ pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     if let Some(why) = database.and_then(|name| owner.why_no_database(&name, &config)) {
         return unusable(why);
     }
+    if let Some(why) = why_schedules_stay(&conn, owner, seen.as_ref()).await? {
+        return unusable(why);
+    }
     let kind = ChangeKind::of(seen.as_ref(), owner);
     let change = change(owner, &value.unwrap_or_default(), kind);
     let answer = conn.call(Operation::Connect, &change).await?;
@@ -131,6 +135,30 @@ pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
         None => Ok(()),
         Some(why) => unusable(why),
     }
+}
+
+/// Why a queue cannot be changed into several parts: its schedules would be out of reach.
+/// `None` if it has none, or has several parts already.
+async fn why_schedules_stay(
+    conn: &Conn,
+    owner: &Owner,
+    seen: Option<&Marker>,
+) -> Result<Option<String>, Error> {
+    let has_parts = |marker: &Marker| !matches!(Stored::of(marker), Stored::First(1));
+    if !has_parts(&owner.marker()) || seen.is_some_and(has_parts) {
+        return Ok(None);
+    }
+    let mut cmd = command("HLEN");
+    cmd.arg(owner.keys.part("schedules"));
+    let count = conn.call(Operation::Connect, &cmd).await?.count()?;
+    let queue = owner.keys.producer();
+    Ok((count > 0).then(|| {
+        format!(
+            "the queue {queue:?} has {count} schedules, and a queue of several \
+             partitions has none; nothing was changed: remove them with `relq cron \
+             remove`, and store them in another queue"
+        )
+    }))
 }
 
 /// Removes the marker of a queue that has no other key. Returns whether the queue has

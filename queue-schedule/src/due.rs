@@ -15,6 +15,14 @@ pub const MISSED_AFTER: Duration = Duration::from_secs(60);
 /// schedule.
 pub const MAX_TICKS: usize = 100;
 
+/// The most ticks that [`Missed::All`] pushes after an outage: the newest ones. A schedule
+/// that ticks each minute missed 525,600 in a year, and their jobs would hold up all
+/// others.
+pub const MAX_MISSED: usize = 1000;
+
+/// Up to which number the ticks that are left out are counted.
+const MAX_COUNTED: usize = 10_000;
+
 /// What becomes of ticks that were missed, which are those older than [`MISSED_AFTER`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -25,7 +33,8 @@ pub enum Missed {
     /// once a minute or less often, one job makes up for an outage of any length.
     #[default]
     Last,
-    /// All are pushed, in their order, each by a job of its own.
+    /// All are pushed, in their order, each by a job of its own; but of more than
+    /// [`MAX_MISSED`] only the newest.
     All,
 }
 
@@ -66,6 +75,9 @@ pub struct Due {
     /// The first tick that is not among them: when to look again. It is due already if
     /// there are more than [`MAX_TICKS`]. `None` if the schedule never ticks again.
     pub next: Option<Timestamp>,
+    /// How many ticks [`Missed::All`] leaves out, because more than [`MAX_MISSED`] later
+    /// ones are due. They are counted up to 10,000.
+    pub left_out: usize,
 }
 
 impl ScheduleSpec {
@@ -90,21 +102,56 @@ impl ScheduleSpec {
     /// ```
     pub fn due(&self, last_tick: Timestamp, now: Timestamp) -> Due {
         let after = match self.missed_ticks() {
-            Missed::All => last_tick,
+            Missed::All => self.before_newest(last_tick, now),
             Missed::Skip | Missed::Last => last_tick.max(newest_missed(now)),
         };
-        let mut ticks = self.ticks_between(after, now);
+        let mut ticks: Vec<_> =
+            self.ticks_between(after, now).take(MAX_TICKS).collect();
         if ticks.is_empty() && self.missed_ticks() == Missed::Last {
             ticks.extend(self.last_between(last_tick, now));
         }
         let last = ticks.last().copied().unwrap_or(after);
-        Due { next: self.next_after(last), ticks }
+        let left_out = match self.missed_ticks() {
+            Missed::All => {
+                self.ticks_between(last_tick, after).take(MAX_COUNTED).count()
+            }
+            Missed::Skip | Missed::Last => 0,
+        };
+        Due { next: self.next_after(last), ticks, left_out }
     }
 
-    fn ticks_between(&self, after: Timestamp, now: Timestamp) -> Vec<Timestamp> {
+    /// The ticks after `after` that are not later than `now`.
+    fn ticks_between(
+        &self,
+        after: Timestamp,
+        now: Timestamp,
+    ) -> impl Iterator<Item = Timestamp> {
         let next = |at: &Timestamp| self.next_after(*at);
         let ticks = std::iter::successors(self.next_after(after), next);
-        ticks.take_while(|at| *at <= now).take(MAX_TICKS).collect()
+        ticks.take_while(move |at| *at <= now)
+    }
+
+    /// A moment after which there are at most [`MAX_MISSED`] ticks up to `now`: the last
+    /// tick, or else a moment right before the newest of them. Halves the time as
+    /// [`last_between`](Self::last_between) does.
+    fn before_newest(&self, last_tick: Timestamp, now: Timestamp) -> Timestamp {
+        let count = |ms| {
+            let after = Timestamp::from_unix_ms(ms);
+            self.ticks_between(after, now).take(MAX_MISSED + 1).count()
+        };
+        let (mut low, mut high) = (last_tick.unix_ms(), now.unix_ms());
+        if count(low) <= MAX_MISSED {
+            return last_tick;
+        }
+        while low < high - 1 {
+            let middle = low.midpoint(high);
+            match count(middle) {
+                MAX_MISSED => return Timestamp::from_unix_ms(middle),
+                more if more > MAX_MISSED => low = middle,
+                _ => high = middle,
+            }
+        }
+        Timestamp::from_unix_ms(high)
     }
 
     /// The last tick after `after` that is not later than `now`. Halves the time between

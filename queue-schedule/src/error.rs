@@ -61,15 +61,13 @@ pub enum UnreadableDefinition {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchedulerError {
-    /// The backend of the queue has no schedules.
-    #[error("the backend {backend} has no schedules")]
-    NoSchedules {
-        /// The name of the backend, as it stands in a queue's URL.
-        backend: &'static str,
-    },
-    /// The time between two looks is zero, or longer than
+    /// The queue has no schedules: its backend has none, or it consists of several
+    /// partitions.
+    #[error("{0}")]
+    NoSchedules(String),
+    /// The time between two looks is zero, or longer than half of
     /// [`MISSED_AFTER`](crate::MISSED_AFTER).
-    #[error("the time between two looks must be above zero and at most a minute")]
+    #[error("the time between two looks must be above zero and at most 30 seconds")]
     LookEvery,
     /// The backend cannot store one of the schedules: its definition is too large, or
     /// its job has an option that the backend does not support.

@@ -17,7 +17,7 @@ mod spec;
 mod times;
 
 pub use cron::Cron;
-pub use due::{Due, MAX_TICKS, MISSED_AFTER, Missed};
+pub use due::{Due, MAX_MISSED, MAX_TICKS, MISSED_AFTER, Missed};
 pub use error::{InvalidSpec, SchedulerError, UnreadableDefinition};
 pub use every::Every;
 pub use header::{SCHEDULE_HEADER, SCHEDULED_FOR_HEADER, scheduled_for};

@@ -1,29 +1,36 @@
-//! One look of a scheduler: it reads the schedules, pushes the ticks that are due, and
-//! finds out when the next one is.
+//! The looks of a scheduler: it reads the schedules at set intervals, pushes the ticks that
+//! are due, and finds out when the next one is.
 //!
-//! A scheduler computes from the stored last tick, which every push moves on, so it has
-//! no memory that could be wrong. Another scheduler may push the same tick at the same
-//! time, or an operator may change the schedule: the store decides in one step (R28),
-//! and its reply says what happened.
+//! Between two reads a scheduler computes from what it read and from the ticks since,
+//! which may be out of date. Another scheduler may push the same tick at the same time, or
+//! an operator may change the schedule: the store decides in one step (R28), and its reply
+//! says what happened.
 //!
 //! ```text
 //! reply     what it means                         what the scheduler does
 //! Pushed    the job of this tick is stored        goes on with the next tick
 //! NotLater  another scheduler pushed it           the same
-//! NotDue    its idea of the time was too late     waits until the tick is due
+//! NotDue    its idea of the time was too late     reads the schedules when it is due
 //! Changed   the schedule changed or is removed    reads the schedules again
 //! ```
+//!
+//! All schedulers wake up for the same tick. Each begins with another schedule, so that
+//! they share the work of a moment at which many schedules tick.
 
 use std::{sync::Arc, time::Duration};
 
 use relq_core::{
     Error, ReliableQueue,
     environment::{Environment, Timestamp},
-    error::{ErrorContext, Operation},
-    schedule::{Schedule, ScheduleQueue, Tick, Ticked},
+    error::Operation,
+    schedule::{ScheduleName, ScheduleQueue, Tick, Ticked},
 };
 
-use crate::{ScheduleSpec, SchedulerProgress, known::Known};
+use crate::{
+    Due, MAX_MISSED, SchedulerProgress,
+    known::{DueSchedule, Known},
+    spec::schedules_of,
+};
 
 /// How long to wait before the schedules are read again after one was changed during a
 /// look.
@@ -33,9 +40,13 @@ const AFTER_CHANGE: Duration = Duration::from_millis(100);
 pub(crate) struct Looks {
     pub(crate) queue: Arc<dyn ReliableQueue>,
     pub(crate) environment: Environment,
-    pub(crate) look_every: Duration,
     pub(crate) progress: SchedulerProgress,
     pub(crate) known: Known,
+    look_every: Duration,
+    /// The time of the last read. `None` before the first one, and after an error.
+    time: Option<StoreTime>,
+    /// When to read the schedules again, by the steady clock.
+    read_next: Duration,
 }
 
 /// The store's time: its value when the schedules were read, and when that was by the
@@ -47,66 +58,129 @@ struct StoreTime {
 }
 
 impl Looks {
+    pub(crate) fn new(
+        queue: Arc<dyn ReliableQueue>,
+        environment: Environment,
+        look_every: Duration,
+        progress: SchedulerProgress,
+    ) -> Self {
+        let (known, time, read_next) = (Known::default(), None, Duration::ZERO);
+        Self { queue, environment, progress, known, look_every, time, read_next }
+    }
+
     /// Pushes the ticks that are due. Returns how long until the next look.
     ///
     /// # Errors
     /// The store failed. A failure that may be of one schedule alone does not keep the
     /// others from ticking: it is returned after their turns. A job that the store refuses
-    /// is logged instead.
+    /// is logged instead. After an error the next look reads the schedules again.
     pub(crate) async fn look(&mut self) -> Result<Duration, Error> {
         let queue = Arc::clone(&self.queue);
-        let schedules = schedules_of(&*queue)?;
-        let found = schedules.schedules().await?;
+        let schedules = schedules_of(&*queue, Operation::ReadSchedules)?;
+        let time = match self.time.take().filter(|_| self.elapsed() < self.read_next) {
+            Some(time) => time,
+            None => self.read(schedules).await?,
+        };
+        self.push_due(schedules, time.now(self.elapsed())).await?;
+        self.time = Some(time);
+        let until_read = self.read_next.saturating_sub(self.elapsed());
+        let now = time.now(self.elapsed());
+        let until_tick = self.known.next().map(|next| next.since(now));
+        Ok(until_tick.map_or(until_read, |until_tick| until_tick.min(until_read)))
+    }
+
+    async fn read(&mut self, queue: &dyn ScheduleQueue) -> Result<StoreTime, Error> {
+        let found = queue.schedules().await?;
         let time = StoreTime { read: found.now, read_at: self.elapsed() };
-        self.known.keep_only(&found.schedules);
-        let mut look_at = self.elapsed().saturating_add(self.look_every);
+        self.read_next = time.read_at.saturating_add(self.look_every);
+        self.known.update(found);
+        Ok(time)
+    }
+
+    /// Pushes the ticks that are due at the time `now` of the store. By that time a tick
+    /// is missed or not, also if the turn of its schedule comes much later.
+    async fn push_due(
+        &mut self,
+        queue: &dyn ScheduleQueue,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let mut due = self.known.due(now);
+        let mut random = [0; 4];
+        self.environment.random().fill(&mut random);
+        let first = u32::from_le_bytes(random) as usize % due.len().max(1);
+        due.rotate_left(first);
         let mut failed = None;
-        for schedule in &found.schedules {
-            let Some(spec) = self.known.read(schedule) else { continue };
-            match self.push_due(schedules, schedule, &spec, time).await {
-                Ok(pause) => {
-                    look_at = look_at.min(self.elapsed().saturating_add(pause));
-                }
+        for one in due {
+            match self.turn(queue, &one, now).await {
+                Ok(()) => {}
                 Err(error) if is_of_the_store(&error) => return Err(error),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(look_at.saturating_sub(self.elapsed())),
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Pushes the due ticks of one schedule, and sets when it has its next turn.
+    async fn turn(
+        &mut self,
+        queue: &dyn ScheduleQueue,
+        one: &DueSchedule,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let name = &one.schedule.name;
+        let mut due = one.spec.due(one.schedule.last_tick, now);
+        for at in std::mem::take(&mut due.ticks) {
+            let Some(ticked) = self.push_tick(queue, one, at).await? else {
+                self.known.next_is(name, None);
+                return Ok(());
+            };
+            match ticked {
+                Ticked::Pushed(_) => log_left_out(name, &mut due),
+                // The scheduler that pushed it has logged what it left out.
+                Ticked::NotLater => due.left_out = 0,
+                Ticked::NotDue(wait) => {
+                    self.read_in(name, wait);
+                    return Ok(());
+                }
+                Ticked::Changed => {
+                    self.read_in(name, AFTER_CHANGE);
+                    return Ok(());
+                }
+            }
+            self.known.ticked(name, at);
+        }
+        self.known.next_is(name, due.next);
+        Ok(())
+    }
+
+    /// Pushes a tick. Returns `None` if the store refuses its job.
+    async fn push_tick(
+        &mut self,
+        queue: &dyn ScheduleQueue,
+        DueSchedule { schedule, spec }: &DueSchedule,
+        at: Timestamp,
+    ) -> Result<Option<Ticked>, Error> {
+        let (name, job) = (&schedule.name, spec.job_of_tick(&schedule.name, at));
+        match queue.push_tick(&Tick::of(schedule, at), job).await {
+            Ok(ticked) => {
+                self.progress.ticked(&ticked);
+                tracing::debug!(schedule = %name, ?at, ?ticked, "a tick");
+                Ok(Some(ticked))
+            }
+            Err(error) if is_refusal(&error) => {
+                self.progress.call_failed();
+                self.known.refused(name, &error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 
-    /// Pushes the due ticks of one schedule. Returns how long until its next one.
-    async fn push_due(
-        &mut self,
-        queue: &dyn ScheduleQueue,
-        schedule: &Schedule,
-        spec: &ScheduleSpec,
-        time: StoreTime,
-    ) -> Result<Duration, Error> {
-        let due = spec.due(schedule.last_tick, time.now(self.elapsed()));
-        for at in due.ticks {
-            let job = spec.job_of_tick(&schedule.name, at);
-            let ticked = match queue.push_tick(&Tick::of(schedule, at), job).await {
-                Ok(ticked) => ticked,
-                Err(error) if is_refusal(&error) => {
-                    self.progress.call_failed();
-                    self.known.refused(schedule, &error);
-                    return Ok(self.look_every);
-                }
-                Err(error) => return Err(error),
-            };
-            self.progress.ticked(&ticked);
-            tracing::debug!(schedule = %schedule.name, ?at, ?ticked, "a tick");
-            match ticked {
-                Ticked::Pushed(_) | Ticked::NotLater => {}
-                Ticked::NotDue(wait) => return Ok(wait),
-                Ticked::Changed => return Ok(AFTER_CHANGE),
-            }
-        }
-        let now = time.now(self.elapsed());
-        Ok(due.next.map_or(self.look_every, |next| next.since(now)))
+    /// Ends a turn: the schedule has its next one after the schedules are read again,
+    /// which is in this time.
+    fn read_in(&mut self, name: &ScheduleName, pause: Duration) {
+        self.known.next_is(name, None);
+        self.read_next = self.read_next.min(self.elapsed().saturating_add(pause));
     }
 
     fn elapsed(&self) -> Duration {
@@ -122,15 +196,6 @@ impl StoreTime {
     }
 }
 
-/// The schedule calls of a queue, which has been asked for them before.
-fn schedules_of(queue: &dyn ReliableQueue) -> Result<&dyn ScheduleQueue, Error> {
-    queue.schedule_queue().ok_or_else(|| {
-        let backend = queue.capabilities().backend;
-        let at = ErrorContext { backend, operation: Operation::ReadSchedules };
-        Error::Unsupported { at, option: "a schedule" }
-    })
-}
-
 /// Whether the call for another schedule would fail in the same way.
 fn is_of_the_store(error: &Error) -> bool {
     use Error::{NotReplicated, Unreadable, Unusable};
@@ -140,4 +205,16 @@ fn is_of_the_store(error: &Error) -> bool {
 /// Whether the store refuses this job and may accept others.
 fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::Invalid { .. } | Error::Unsupported { .. })
+}
+
+/// Logs how many missed ticks are never pushed, when the first tick after them is.
+fn log_left_out(schedule: &ScheduleName, due: &mut Due) {
+    let left_out = std::mem::take(&mut due.left_out);
+    if left_out > 0 {
+        tracing::warn!(
+            %schedule,
+            left_out,
+            "of the missed ticks only the newest {MAX_MISSED} are pushed"
+        );
+    }
 }

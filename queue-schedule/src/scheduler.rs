@@ -76,9 +76,10 @@ impl Scheduler {
     }
 
     /// Sets the longest time between two looks at the schedules; the default is 30
-    /// seconds. A schedule that another process stores is known after this time and that
-    /// of a look, while the store works. Zero and more than [`MISSED_AFTER`] are refused, because its first ticks
-    /// could be missed.
+    /// seconds, which is also the most. A schedule that another process stores is known
+    /// after this time and that of a look, while the store works. Zero, and more than half
+    /// of [`MISSED_AFTER`], are refused: the first ticks of such a schedule could be
+    /// missed before a look that is slow finds it.
     #[must_use]
     pub fn look_every(mut self, interval: Duration) -> Self {
         self.look_every = interval;
@@ -124,7 +125,8 @@ impl Scheduler {
     /// A store that is unavailable, refuses access or is full does not end the
     /// scheduler. It tries again with growing pauses, up to five seconds, and logs this
     /// through `tracing`. A schedule whose definition it cannot read, and one whose job
-    /// the store refuses, are logged, and the others go on.
+    /// the store refuses, are logged, and the others go on. A schedule that is gone is
+    /// logged, and so is one whose last tick is in the future of the store's clock.
     ///
     /// The future may be dropped at any time. With [`handle_signals`] it must run on a
     /// tokio runtime.
@@ -137,20 +139,19 @@ impl Scheduler {
     /// and [`SchedulerError::Signals`].
     pub async fn run(self) -> Result<SchedulerSummary, SchedulerError> {
         if self.queue.schedule_queue().is_none() {
-            let backend = self.queue.capabilities().backend;
-            return Err(SchedulerError::NoSchedules { backend });
+            let why = self.queue.capabilities().why_no_schedules();
+            return Err(SchedulerError::NoSchedules(why));
         }
-        if self.look_every.is_zero() || self.look_every > MISSED_AFTER {
+        if self.look_every.is_zero() || self.look_every > MISSED_AFTER / 2 {
             return Err(SchedulerError::LookEvery);
         }
         let Self { queue, schedules, look_every, environment, requests, progress } =
             self;
         let stop = requests.listen().map_err(SchedulerError::Signals)?;
         let summary = progress.clone();
-        let known = crate::known::Known::default();
         let running = Running {
             backoff: Backoff::new(environment.clone()),
-            looks: Looks { queue, environment, look_every, progress, known },
+            looks: Looks::new(queue, environment, look_every, progress),
         };
         tokio::select! {
             biased;
@@ -199,6 +200,7 @@ impl Running {
                 Ok(stored) => {
                     self.backoff.is_over();
                     log_stored(&name, stored);
+                    self.looks.known.stored(&name, spec);
                     return Ok(());
                 }
                 Err(source @ (Error::Invalid { .. } | Error::Unsupported { .. })) => {

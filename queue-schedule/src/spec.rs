@@ -2,6 +2,7 @@
 
 use relq_core::{
     Error, NewJob, ReliableQueue,
+    capabilities::Order,
     environment::Timestamp,
     error::{ErrorContext, Operation},
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored},
@@ -121,15 +122,29 @@ impl ScheduleSpec {
         name: &ScheduleName,
     ) -> Result<ScheduleStored, Error> {
         let capabilities = queue.capabilities();
-        let schedules: &dyn ScheduleQueue =
-            queue.schedule_queue().ok_or_else(|| {
-                let (backend, operation) =
-                    (capabilities.backend, Operation::PutSchedule);
-                let at = ErrorContext { backend, operation };
-                Error::Unsupported { at, option: "a schedule" }
-            })?;
+        let schedules = schedules_of(queue, Operation::PutSchedule)?;
         // Refuse the job now, and not at the first tick in the middle of the night.
         capabilities.check_tick(&self.job_of_tick(name, Timestamp::from_unix_ms(0)))?;
         schedules.put_schedule(name, &self.to_definition()).await
     }
+}
+
+/// The schedule calls of a queue.
+///
+/// # Errors
+/// [`Error::Unsupported`] if the queue has no schedules.
+pub(crate) fn schedules_of(
+    queue: &dyn ReliableQueue,
+    operation: Operation,
+) -> Result<&dyn ScheduleQueue, Error> {
+    queue.schedule_queue().ok_or_else(|| {
+        let capabilities = queue.capabilities();
+        let at = ErrorContext { backend: capabilities.backend, operation };
+        // The backend of its parts has schedules, so that its name alone would mislead.
+        let option = match capabilities.order {
+            Order::ByPart => "a schedule of a queue of several partitions",
+            _ => "a schedule",
+        };
+        Error::Unsupported { at, option }
+    })
 }

@@ -20,6 +20,7 @@ mod settings;
 mod shutdown;
 mod slots;
 mod tower;
+mod tower_failing;
 mod until_empty;
 mod versions;
 
@@ -202,7 +203,8 @@ mod layers {
             caught_panic_is_a_failure_of_the_layer,
             options_of_a_layered_router_hold,
             service_of_a_router_is_ready_before_the_claim,
-            job_that_is_not_passed_on_keeps_the_service_ready,
+            job_that_is_not_passed_on_keeps_the_service_ready;
+        tower_failing:
             service_that_fails_ends_the_worker,
             service_that_fails_after_the_claim_counts_no_attempt;
     }

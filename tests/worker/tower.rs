@@ -1,15 +1,13 @@
 //! Tests of handlers behind layers of tower: a service is ready before the claim, and its
-//! errors are the results of attempts.
+//! errors are the results of attempts. `tower_failing.rs` has services that are never
+//! ready again.
 
 use std::{
     future::{pending, poll_fn},
     num::NonZeroU32,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
-    task::{Context, Poll},
+    sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
@@ -17,7 +15,7 @@ use relq::{
     NewJob, Queue, ReliableQueueExt, Stats,
     worker::{
         Failure, Handler, HandlerService, Job, JobContext, KIND_HEADER, Queues,
-        RetryPolicy, Router, SharedService, Worker, WorkerError, layered, service,
+        RetryPolicy, Router, SharedService, Worker, layered, service,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -27,7 +25,7 @@ use tower::{
 };
 
 use crate::{
-    fixture::{Fixture, LIMIT, Running, eventually},
+    fixture::{Fixture, LIMIT, Running},
     kinds::Log,
     queues::{push_many, served as served_as, worker_on_several},
 };
@@ -336,67 +334,4 @@ pub(crate) async fn job_that_is_not_passed_on_keeps_the_service_ready(
     fixture.push("first attempt").await;
     worker.until(|summary| summary.done == 4).await;
     worker.stop().await;
-}
-
-/// A service that is ready for a number of jobs, and then fails.
-#[derive(Clone)]
-struct Failing(Arc<AtomicUsize>);
-
-impl Service<JobContext> for Failing {
-    type Response = ();
-    type Error = BoxError;
-    type Future = std::future::Ready<Result<(), BoxError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        match self.0.load(SeqCst) {
-            0 => Poll::Ready(Err("the pool is closed".into())),
-            _ => Poll::Ready(Ok(())),
-        }
-    }
-
-    fn call(&mut self, _: JobContext) -> Self::Future {
-        self.0.fetch_sub(1, SeqCst);
-        std::future::ready(Ok(()))
-    }
-}
-
-/// Runs a worker whose service fails after one job, and returns the message of its error.
-async fn end_of_a_failing_service(fixture: &Fixture, slots: u32) -> String {
-    let left = Arc::new(AtomicUsize::new(1));
-    let worker = fixture.worker().concurrency(slots.try_into().unwrap());
-    let worker = Running::start(worker, service(Failing(Arc::clone(&left))));
-    fixture.push("job").await;
-    eventually(|| left.load(SeqCst) == 0).await;
-    fixture.push_many(3).await;
-    match worker.end().await {
-        Err(WorkerError::NotReady(failure)) => failure.message().to_owned(),
-        ended => panic!("{ended:?}"),
-    }
-}
-
-/// Asserts that one job is done, and that the others wait for their first attempt.
-async fn assert_three_wait(fixture: &Fixture) {
-    let stats = fixture.stats().await;
-    assert_eq!((stats.finished, stats.ready, stats.leased), (1, 3, 0));
-    while let Some(job) = fixture.claim_one().await {
-        assert_eq!(job.attempt(), 1);
-    }
-}
-
-/// A service that cannot become ready ends the worker, and the jobs stay in the queue.
-pub(crate) async fn service_that_fails_ends_the_worker(fixture: Fixture) {
-    let error = end_of_a_failing_service(&fixture, 1).await;
-
-    assert_eq!(error, "the pool is closed");
-    assert_three_wait(&fixture).await;
-}
-
-/// A service may fail after it was ready. Its jobs are not run, and no attempt counts.
-pub(crate) async fn service_that_fails_after_the_claim_counts_no_attempt(
-    fixture: Fixture,
-) {
-    let error = end_of_a_failing_service(&fixture, 16).await;
-
-    assert_eq!(error, "the pool is closed");
-    assert_three_wait(&fixture).await;
 }

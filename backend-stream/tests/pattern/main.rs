@@ -6,4 +6,5 @@ mod batches;
 mod fixture;
 mod pushing;
 mod room;
+mod schedules;
 mod tampering;

@@ -80,8 +80,8 @@ impl Args {
         let queue = target.open().await?;
         let schedules = schedules_of(&*queue)?;
         let stored = spec.put(&*queue, &self.name).await?;
-        let (schedule, _) = known(schedules, &self.name).await?;
-        let next = next_tick(&schedule, &spec);
+        let (schedule, now) = known(schedules, &self.name).await?;
+        let next = next_tick(&schedule, &spec, now);
         let next_at = next.map(|at| both_times(&spec, at));
         let stored = match stored {
             ScheduleStored::Created => "created",

@@ -2,7 +2,7 @@
 
 use relq::{
     environment::Timestamp,
-    schedule::{Schedule, ScheduleSpec, UnreadableDefinition},
+    schedule::{Schedule, ScheduleSpec, Schedules, UnreadableDefinition},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::stored::{next_tick, schedules_of};
 use crate::{
     failure::{CommandResult, unless_closed},
+    message::say,
     output::{Format, JsonArray, Output},
     printable::printable,
     table::{Table, line_width},
@@ -20,8 +21,9 @@ use crate::{
 /// List the schedules of the queue, in the order of their names
 ///
 /// LAST TICK is the last tick that was pushed or, before the first, when the schedule was
-/// stored or changed. NEXT TICK is the first one after it; a scheduler pushes it when it is
-/// due, unless it was missed. Both are in UTC.
+/// stored or changed. NEXT TICK is the one that a scheduler pushes next; it is in the past
+/// if no scheduler runs, and ticks were missed that the schedule makes up for. Both are in
+/// UTC. What is stored among the schedules and is not one is named on standard error.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -32,20 +34,23 @@ impl Args {
     pub(super) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open_existing().await?;
         let found = schedules_of(&*queue)?.schedules().await?;
+        for entry in &found.unreadable {
+            say(&format!("relq: not a schedule: {}", printable(entry)));
+        }
         unless_closed(if self.format.json {
-            print_json(&found.schedules)
+            print_json(&found)
         } else {
-            print_table(&found.schedules)
+            print_table(&found)
         })
     }
 }
 
-fn print_table(schedules: &[Schedule]) -> CommandResult {
+fn print_table(found: &Schedules) -> CommandResult {
     let mut table = Table::new(["NAME", "TIMES", "MISSED", "LAST TICK", "NEXT TICK"]);
-    for schedule in schedules {
+    for schedule in &found.schedules {
         let spec = ScheduleSpec::from_definition(&schedule.definition);
         let note = spec.as_ref().err().map(|error| printable(&error.to_string()));
-        table.row(cells(schedule, &spec), note);
+        table.row(cells(schedule, &spec, found.now), note);
     }
     let mut out = Output::new();
     out.text(&table.render(line_width()))?;
@@ -55,6 +60,7 @@ fn print_table(schedules: &[Schedule]) -> CommandResult {
 fn cells(
     schedule: &Schedule,
     spec: &Result<ScheduleSpec, UnreadableDefinition>,
+    now: Timestamp,
 ) -> [String; 5] {
     let (name, last) = (schedule.name.to_string(), time(schedule.last_tick));
     match spec {
@@ -63,15 +69,16 @@ fn cells(
             printable(&spec.times().to_string()),
             spec.missed_ticks().to_string(),
             last,
-            next_tick(schedule, spec).map_or_else(|| "never".to_owned(), time),
+            next_tick(schedule, spec, now).map_or_else(|| "never".to_owned(), time),
         ],
         Err(_) => [name, "?".to_owned(), "?".to_owned(), last, "?".to_owned()],
     }
 }
 
-fn print_json(schedules: &[Schedule]) -> CommandResult {
+fn print_json(found: &Schedules) -> CommandResult {
     let mut array = JsonArray::begin()?;
-    schedules.iter().try_for_each(|schedule| array.item(&Row::of(schedule)))?;
+    let mut schedules = found.schedules.iter();
+    schedules.try_for_each(|schedule| array.item(&Row::of(schedule, found.now)))?;
     array.end()
 }
 
@@ -87,9 +94,9 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(schedule: &'a Schedule) -> Self {
+    fn of(schedule: &'a Schedule, now: Timestamp) -> Self {
         let spec = ScheduleSpec::from_definition(&schedule.definition);
-        let next = spec.as_ref().ok().and_then(|spec| next_tick(schedule, spec));
+        let next = spec.as_ref().ok().and_then(|spec| next_tick(schedule, spec, now));
         Self {
             name: schedule.name.as_str(),
             last_tick_ms: schedule.last_tick.unix_ms(),

@@ -20,7 +20,8 @@ use crate::{
 /// it prints more.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// The longest time until a new or changed schedule is noticed [default: 30s]
+    /// The longest time until a new or changed schedule is noticed, at most 30s [default:
+    /// 30s]
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     look_every: Option<Duration>,
 }

@@ -60,25 +60,30 @@ impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         end_with_the_demo();
         let worker = worker_on(&self.serve, target).await?;
-        let _schedulers = if self.schedules {
+        let schedulers = if self.schedules {
             let queue = target.open_named(&self.serve[0]).await?;
-            Some(Schedulers::start(std::iter::once(&queue))?)
+            Schedulers::start(std::iter::once(&queue))?
         } else {
-            None
+            Schedulers::default()
         };
         let recorder = Recorder::create(&self.records).map_err(|error| {
             Failure::Failed(format!("{:?} cannot be made: {error}", self.records))
         })?;
         let recorder = Arc::new(recorder);
         let environment = Environment::default();
-        let worker =
-            worker.concurrency(CONCURRENCY).lease(LEASE).reap_every(REAP_EVERY);
+        let worker = worker
+            .concurrency(CONCURRENCY)
+            .lease(LEASE)
+            .reap_every(REAP_EVERY)
+            .stop_on(schedulers.ended());
         let running = worker.run(move |job| {
             let (recorder, environment) = (Arc::clone(&recorder), environment.clone());
             async move { work(&job, &recorder, &environment).await }
         });
         match Box::pin(running).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                schedulers.message().map_or(Ok(()), |why| Err(Failure::Failed(why)))
+            }
             Err(error) => Err(Failure::Failed(error.to_string())),
         }
     }

@@ -1,16 +1,28 @@
 //! The schedulers of `relq work --schedules`, which run beside the worker.
 
-use std::sync::Arc;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
-use relq::{Queue, schedule::Scheduler};
-use tokio::task::JoinSet;
+use relq::{
+    Queue,
+    schedule::{Scheduler, SchedulerError, SchedulerSummary},
+    worker::CancellationToken,
+};
+use tokio::task::{JoinError, JoinSet};
 
-use crate::{cron::schedules_of, failure::CommandResult, message::say};
+use crate::{cron::schedules_of, failure::CommandResult};
+
+type Running = JoinSet<Result<SchedulerSummary, SchedulerError>>;
 
 /// The running schedulers, one for each queue of the worker. Dropping this value ends
 /// them; a tick that is being pushed is pushed or not.
+#[derive(Default)]
 pub(crate) struct Schedulers {
-    _running: JoinSet<()>,
+    ended: CancellationToken,
+    message: Arc<OnceLock<String>>,
+    watching: JoinSet<()>,
 }
 
 impl Schedulers {
@@ -21,15 +33,86 @@ impl Schedulers {
         for queue in queues.clone() {
             schedules_of(&**queue)?;
         }
-        let mut running = JoinSet::new();
+        let mut running = Running::new();
         for queue in queues {
-            let scheduler = Scheduler::new(Arc::clone(queue) as _);
-            running.spawn(async move {
-                if let Err(error) = scheduler.run().await {
-                    say(&format!("relq: the scheduler has ended: {error}"));
-                }
-            });
+            running.spawn(Scheduler::new(Arc::clone(queue) as _).run());
         }
-        Ok(Self { _running: running })
+        Ok(Self::watch(running))
+    }
+
+    /// A worker whose scheduler has ended would go on and push no tick, so the end of the
+    /// first one is told. None ends by itself: it has panicked, or was refused.
+    fn watch(mut running: Running) -> Self {
+        let mut schedulers = Self::default();
+        let (ended, message) =
+            (schedulers.ended.clone(), Arc::clone(&schedulers.message));
+        schedulers.watching.spawn(async move {
+            if let Some(first) = running.join_next().await {
+                message.get_or_init(|| message_of(&first));
+                ended.cancel();
+            }
+        });
+        schedulers
+    }
+
+    /// Completes when a scheduler has ended.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.ended.clone().cancelled_owned()
+    }
+
+    /// Why a scheduler has ended. `None` if all run.
+    pub(crate) fn message(&self) -> Option<String> {
+        self.message.get().cloned()
+    }
+}
+
+fn message_of(
+    ended: &Result<Result<SchedulerSummary, SchedulerError>, JoinError>,
+) -> String {
+    let why: &dyn fmt::Display = match ended {
+        Err(panicked) => panicked,
+        Ok(Err(error)) => error,
+        Ok(Ok(_)) => &"it was stopped",
+    };
+    format!("the scheduler has ended, and pushes no more ticks: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn end_of(running: Running) -> String {
+        let schedulers = Schedulers::watch(running);
+        assert_eq!(schedulers.message(), None);
+        let ended = tokio::time::timeout(Duration::from_secs(60), schedulers.ended());
+        ended.await.unwrap();
+        schedulers.message().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_scheduler_that_panics_is_told() {
+        let mut running = Running::new();
+        running.spawn(std::future::pending());
+        running.spawn(async { panic!("oh no") });
+        let message = end_of(running).await;
+        assert!(message.contains("panicked with message \"oh no\""), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_scheduler_that_is_refused_is_told() {
+        let mut running = Running::new();
+        running.spawn(async { Err(SchedulerError::LookEvery) });
+        let message = end_of(running).await;
+        assert!(message.contains("the time between two looks"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn without_schedulers_none_ends() {
+        let schedulers = Schedulers::watch(Running::new());
+        let ended =
+            tokio::time::timeout(Duration::from_millis(50), schedulers.ended()).await;
+        assert!(ended.is_err());
     }
 }

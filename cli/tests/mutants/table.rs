@@ -1,6 +1,7 @@
 //! The table of the program's mutants, by the command that they break.
 
 mod command;
+mod cron;
 mod demo;
 mod operator;
 mod output;
@@ -16,6 +17,7 @@ pub(crate) fn all() -> Vec<&'static Mutant> {
         output::MUTANTS,
         push::MUTANTS,
         operator::MUTANTS,
+        cron::MUTANTS,
         demo::MUTANTS,
     ];
     parts.into_iter().flatten().collect()

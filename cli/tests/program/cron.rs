@@ -184,6 +184,38 @@ fn a_store_that_lacks_schedules_is_refused_by_name() {
     }
 }
 
+/// The backend of its parts has schedules, so the message names the parts.
+#[test]
+fn a_queue_of_several_partitions_is_refused_as_such() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=2");
+    for line in
+        ["cron add poll --every 5m poll", "cron list", "work --schedules -- true"]
+    {
+        let error = store.relq(line).fails(2);
+        let why = "a queue of several partitions has no schedules";
+        assert!(error.contains(why), "{line}: {error}");
+    }
+}
+
+/// Another client has written fields that are not schedules.
+#[test]
+fn what_is_not_a_schedule_is_named_and_stops_no_command() {
+    let mut store = Store::redis();
+    add(&store, &["poll", "--every", "5m", "poll"]);
+    let key = b"{default}:schedules";
+    store.server().command(&[b"HSET", key, b"a\x1b", b"123456", b"short", b"12345"]);
+
+    let ended = store.relq("cron list").run();
+
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(String::from_utf8_lossy(&ended.out).contains("\npoll  every 5m"));
+    assert_eq!(ended.err.matches("relq: not a schedule: ").count(), 2, "{}", ended.err);
+    assert!(!ended.err.contains('\x1b'), "{}", ended.err);
+    assert_eq!(store.relq("cron remove short").ok(), "short removed\n");
+    store.relq("cron next poll").ok();
+}
+
 #[test]
 fn a_command_on_a_missing_file_creates_none() {
     let store = Store::sqlite();

@@ -58,8 +58,10 @@ pub(crate) struct LostTick {
 const ABSENT: PossibleSchedule = PossibleSchedule { stored: None, ticked: Vec::new() };
 
 impl PossibleSchedule {
-    fn put(&self, definition: u8, last: (Ms, Ms)) -> Self {
+    fn put(&self, definition: u8, now: (Ms, Ms)) -> Self {
         let is_same = self.stored.is_some_and(|it| it.definition == definition);
+        let later = |it: StoredSchedule| (now.0.max(it.last.0), now.1.max(it.last.1));
+        let last = self.stored.map_or(now, later);
         let new = Some(StoredSchedule { definition, last });
         Self { stored: if is_same { self.stored } else { new }, ..self.clone() }
     }

@@ -90,21 +90,25 @@ impl Bookkeeping {
         Ok(removed.count()? > 0)
     }
 
-    /// All schedules, and the server's time.
+    /// All schedules, and the server's time. A field that is not a schedule does not keep
+    /// the others from being read.
     ///
     /// # Errors
-    /// See [`put_schedule`](Self::put_schedule); [`Error::Unreadable`] for a value that is
-    /// no schedule.
+    /// See [`put_schedule`](Self::put_schedule).
     pub async fn schedules(&self) -> Result<Schedules, Error> {
-        let mut found = Vec::new();
+        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
         let (read, key) = (Operation::ReadSchedules, &self.keys.schedules);
         let mut pages = self.scan_pages_for(read, Scanned::Hash, key);
         while let Some(page) = pages.next_page().await? {
             for (name, stored) in page {
-                found.push(self.schedule(&name, &stored)?);
+                match schedule(&name, &stored) {
+                    Ok(schedule) => found.push(schedule),
+                    Err(what) => unreadable.push(what),
+                }
             }
         }
-        Ok(Schedules::new(self.read_time(read).await?, found))
+        let now = self.read_time(read).await?;
+        Ok(Schedules::new(now, found).with_unreadable(unreadable))
     }
 
     /// Reads the server's clock. The estimate of the connection would not follow when
@@ -115,17 +119,20 @@ impl Bookkeeping {
         Ok(Timestamp::from_unix_ms(seconds.saturating_mul(1000) + micros / 1000))
     }
 
-    fn schedule(&self, name: &Bytes, stored: &Bytes) -> Result<Schedule, Error> {
-        let text = String::from_utf8_lossy(name);
-        let wrong = || self.unreadable(Operation::ReadSchedules, &text);
-        let tick = stored.get(..TICK_BYTES).ok_or_else(wrong)?;
-        let ms = tick.iter().fold(0, |ms, byte| ms << 8 | i64::from(*byte));
-        let name = ScheduleName::new(&text).map_err(|_| wrong())?;
-        let last_tick = Timestamp::from_unix_ms(ms);
-        Ok(Schedule::new(name, stored.slice(TICK_BYTES..), last_tick))
-    }
-
     fn unreadable(&self, operation: Operation, found: &str) -> Error {
         unreadable(self.conn.at(operation), format!("{found:?} is no schedule's"))
     }
+}
+
+/// Reads a field of the hash. If it is not a schedule, returns its name and the reason.
+fn schedule(name: &Bytes, stored: &Bytes) -> Result<Schedule, String> {
+    let name = String::from_utf8_lossy(name);
+    let tick = stored.get(..TICK_BYTES).ok_or_else(|| {
+        format!("{name:?}: a value of {} bytes has no last tick", stored.len())
+    })?;
+    let ms = tick.iter().fold(0, |ms, byte| ms << 8 | i64::from(*byte));
+    let last_tick = Timestamp::from_unix_ms(ms);
+    let name =
+        ScheduleName::new(&name).map_err(|error| format!("{name:?}: {error}"))?;
+    Ok(Schedule::new(name, stored.slice(TICK_BYTES..), last_tick))
 }

@@ -74,6 +74,7 @@ proptest! {
             before = *at;
         }
         prop_assert!(due.next > Some(before));
+        prop_assert!(due.left_out == 0 || spec.missed_ticks() == Missed::All);
     }
 
     #[test]
@@ -83,6 +84,7 @@ proptest! {
     ) {
         let first = spec.due(last, now);
         prop_assume!(first.ticks.len() < MAX_TICKS);
+        prop_assert_eq!(first.left_out, 0);
         let pushed = first.ticks.last().copied().unwrap_or(last);
         let second = spec.due(pushed, now);
         prop_assert_eq!(second.ticks, []);
@@ -100,7 +102,11 @@ proptest! {
         let on_time: Vec<_> =
             all.iter().copied().filter(|at| now.since(*at) <= MISSED_AFTER).collect();
         let due = |missed| spec(missed).due(last, now).ticks;
-        prop_assert_eq!(&due(Missed::All), &all[..all.len().min(MAX_TICKS)]);
+        let left_out = all.len().saturating_sub(MAX_MISSED);
+        let newest = &all[left_out..];
+        prop_assert_eq!(&due(Missed::All), &newest[..newest.len().min(MAX_TICKS)]);
+        let counted = spec(Missed::All).due(last, now).left_out;
+        prop_assert_eq!(counted, left_out.min(MAX_COUNTED));
         prop_assert_eq!(&due(Missed::Skip), &on_time);
         let newest = all.last().copied().into_iter().collect();
         let last_or_on_time = if on_time.is_empty() { newest } else { on_time };

@@ -120,3 +120,25 @@ async fn a_definition_of_a_newer_version_is_left_alone() {
     let found = world.queue.schedules().await.unwrap();
     assert_eq!(found.schedules[1].definition[..], newer[..]);
 }
+
+/// R28: a schedule that is replaced after the store's clock was set back pushes no tick
+/// again.
+#[tokio::test]
+async fn a_schedule_that_is_replaced_after_the_clock_was_set_back_pushes_no_tick_again()
+{
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(60), Missed::All)).await;
+    world.start_many(1).await;
+    world.advance(seconds(600)).await;
+    world.stop_all().await;
+    world.clock.set(seconds(0));
+
+    let new = every(seconds(120), Missed::All);
+    assert_eq!(world.put("poll", &new).await, ScheduleStored::Replaced);
+    world.start_many(1).await;
+    world.advance(seconds(720)).await;
+
+    let pushed = world.pushed("poll").await;
+    assert_eq!(pushed.len(), 11, "{pushed:?}");
+    assert!(pushed.is_sorted_by(|one, next| one < next), "{pushed:?}");
+}

@@ -5,7 +5,9 @@
 mod changes;
 mod clock;
 mod errors;
+mod logs;
 mod meddled;
 mod outages;
+mod reads;
 mod ticks;
 mod world;

@@ -5,7 +5,10 @@ use std::{
     collections::VecDeque,
     fmt,
     num::NonZeroU32,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -47,6 +50,9 @@ pub(crate) struct Meddled {
     pub(crate) inner: MemoryQueue,
     pub(crate) has_schedules: bool,
     pub(crate) failing_reads: Mutex<u32>,
+    /// What the store has among its schedules that is not one.
+    pub(crate) unreadable: Mutex<Vec<String>>,
+    reads: AtomicUsize,
     pub(crate) pushes: Mutex<VecDeque<Meddling>>,
 }
 
@@ -56,6 +62,8 @@ impl Meddled {
             inner,
             has_schedules: true,
             failing_reads: Mutex::default(),
+            unreadable: Mutex::default(),
+            reads: AtomicUsize::default(),
             pushes: Mutex::default(),
         }
     }
@@ -63,6 +71,11 @@ impl Meddled {
     /// Meddles with the next push of a tick.
     pub(crate) fn meddle(&self, meddling: Meddling) {
         self.pushes.lock().unwrap().push_back(meddling);
+    }
+
+    /// How often the schedules were read.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
     }
 
     fn unavailable(operation: Operation) -> Error {
@@ -88,6 +101,7 @@ impl ScheduleQueue for Meddled {
 
     async fn schedules(&self) -> Result<Schedules, Error> {
         tokio::task::yield_now().await;
+        self.reads.fetch_add(1, Ordering::Relaxed);
         let is_failing = {
             let mut failing = self.failing_reads.lock().unwrap();
             *failing = failing.saturating_sub(1);
@@ -96,9 +110,9 @@ impl ScheduleQueue for Meddled {
         if is_failing {
             return Err(Self::unavailable(Operation::ReadSchedules));
         }
-        let schedules = self.inner.schedules().await;
+        let schedules = self.inner.schedules().await?;
         tokio::task::yield_now().await;
-        schedules
+        Ok(schedules.with_unreadable(self.unreadable.lock().unwrap().clone()))
     }
 
     async fn push_tick(&self, tick: &Tick, job: NewJob) -> Result<Ticked, Error> {

@@ -1,8 +1,13 @@
 //! What becomes of ticks that were missed while no scheduler ran.
 
-use relq_schedule::{MAX_TICKS, Missed};
+use std::sync::Arc;
 
-use crate::world::{World, cron, every, hours, seconds, ticks};
+use relq_schedule::{MAX_MISSED, MAX_TICKS, Missed};
+
+use crate::{
+    meddled::Meddling,
+    world::{World, cron, every, hours, seconds, ticks},
+};
 
 const START: &str = "2027-01-01T00:10:00Z";
 
@@ -44,7 +49,7 @@ async fn all_missed_ticks_are_pushed_in_order() {
     assert_eq!(pushed.len(), 6);
 }
 
-/// Each look pushes a page of them, so that the other schedules are served.
+/// Each look pushes a page of the newest ones, so that the other schedules are served.
 #[tokio::test]
 async fn thousands_of_missed_ticks_do_not_hold_up_other_schedules() {
     let mut world = World::starting(START);
@@ -57,8 +62,8 @@ async fn thousands_of_missed_ticks_do_not_hold_up_other_schedules() {
     world.advance(seconds(1)).await;
 
     let pushed = world.pushed("often").await;
-    assert_eq!(pushed, ticks(&often, START, "2027-01-01T01:10:01Z"));
-    assert_eq!(pushed.len(), 3601);
+    assert_eq!(pushed, ticks(&often, "2027-01-01T00:53:20Z", "2027-01-01T01:10:01Z"));
+    assert_eq!(pushed.len(), MAX_MISSED + 1);
     let jobs = world.jobs().await;
     let place = jobs.iter().position(|job| &job.payload[..] == b"every 3600s");
     assert!(place.unwrap() <= 3 * MAX_TICKS, "{place:?}");
@@ -92,4 +97,39 @@ async fn an_outage_of_a_year_costs_one_job() {
     world.start_many(2).await;
 
     assert_eq!(world.pushed("each-minute").await, ["2027-12-31T01:59:00Z"]);
+}
+
+/// A schedule that ticks each second is not worth 31 million jobs.
+#[tokio::test]
+async fn of_a_year_only_the_newest_ticks_are_pushed() {
+    let mut world = World::starting(START);
+    let often = every(seconds(1), Missed::All);
+    world.put("often", &often).await;
+    world.advance(hours(24 * 365)).await;
+
+    world.start_many(2).await;
+
+    let pushed = world.pushed("often").await;
+    let expected = ticks(&often, "2027-12-31T23:53:20Z", "2028-01-01T00:10:00Z");
+    assert_eq!(pushed, expected);
+    assert_eq!(pushed.len(), MAX_MISSED);
+}
+
+/// R28: a tick that was due when the schedulers looked is on time, also if the turns of
+/// other schedules take minutes.
+#[tokio::test]
+async fn a_slow_store_makes_no_tick_a_missed_one() {
+    let mut world = World::starting(START);
+    for name in ["one", "two"] {
+        world.put(name, &every(hours(1), Missed::Skip)).await;
+    }
+    world.start_many(1).await;
+    let slow = Meddling::Slow(Arc::clone(&world.clock), seconds(90));
+    world.queue.meddle(slow);
+
+    world.advance(hours(1)).await;
+
+    for name in ["one", "two"] {
+        assert_eq!(world.pushed(name).await, ["2027-01-01T01:00:00Z"], "{name}");
+    }
 }

@@ -116,8 +116,8 @@ pub(super) const SCHEDULES: &[Mutant] = &[
         name: "a replaced schedule pushes the ticks that it missed",
         patches: &[patch(
             "put_schedule",
-            "struct.pack('>I6', server_ms())",
-            "(stored and stored:sub(1, TICK_BYTES) or struct.pack('>I6', server_ms()))",
+            "struct.pack('>I6', last_ms)",
+            "(stored and stored:sub(1, TICK_BYTES) or struct.pack('>I6', last_ms))",
         )],
         caught_by: &[
             Case(

@@ -1,0 +1,171 @@
+//! What a scheduler logs, and how often.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use relq_core::NewJob;
+use relq_schedule::{Every, Missed, ScheduleQueue, ScheduleSpec};
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::fmt;
+
+use crate::world::{World, every, hours, name, seconds};
+
+const START: &str = "2027-01-01T00:00:05Z";
+
+/// The lines that were logged on this thread, on which all schedulers of a test run.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn begin() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber =
+            fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The lines that contain these words.
+    fn lines(&self, words: &str) -> Vec<String> {
+        let log = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        log.lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
+    }
+
+    /// The only line that contains these words.
+    #[track_caller]
+    fn only(&self, words: &str) -> String {
+        let mut lines = self.lines(words);
+        assert_eq!(lines.len(), 1, "{words}: {lines:#?} of {:#?}", self.lines(""));
+        lines.remove(0)
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn every_ten_seconds(payload: &'static str) -> ScheduleSpec {
+    let job = NewJob::new(payload);
+    ScheduleSpec::new(Every::new(seconds(10)).unwrap(), job).unwrap()
+}
+
+#[tokio::test]
+async fn a_refused_job_is_logged_once_for_each_definition() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    world.put("poll", &every_ten_seconds("refused")).await;
+    world.start_many(1).await;
+
+    world.advance(seconds(300)).await;
+
+    let line = log.only("the job of a schedule is refused");
+    assert!(line.contains("ERROR") && line.contains("schedule=poll"), "{line}");
+    world.put("poll", &every_ten_seconds("refused").missed(Missed::Skip)).await;
+    world.advance(seconds(300)).await;
+    assert_eq!(log.lines("the job of a schedule is refused").len(), 2);
+}
+
+#[tokio::test]
+async fn an_unreadable_entry_is_logged_once() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    let entry = "\"a b\": not a name";
+    world.queue.unreadable.lock().unwrap().push(entry.to_owned());
+    world.put("poll", &every(seconds(60), Missed::Last)).await;
+    world.start_many(1).await;
+
+    world.advance(seconds(300)).await;
+
+    let line = log.only("is not a schedule");
+    assert!(line.contains("WARN") && line.contains("a b"), "{line}");
+    assert_eq!(world.pushed("poll").await.len(), 5);
+}
+
+#[tokio::test]
+async fn an_unreadable_definition_is_logged_once() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    let newer = br#"{"version":2,"cron":"* * * * *","zone":"UTC"}"#;
+    world.queue.put_schedule(&name("newer"), newer).await.unwrap();
+    world.start_many(1).await;
+
+    world.advance(seconds(300)).await;
+
+    let line = log.only("a schedule is left alone");
+    assert!(line.contains("schedule=newer") && line.contains("version 2"), "{line}");
+}
+
+/// The store lost the schedule, or an operator removed it.
+#[tokio::test]
+async fn a_schedule_that_is_gone_is_logged_once() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(60), Missed::Last)).await;
+    world.put("stays", &every(seconds(60), Missed::Last)).await;
+    world.start_many(1).await;
+    world.advance(seconds(100)).await;
+    assert_eq!(log.lines("is gone"), [""; 0]);
+
+    world.remove("poll").await;
+    world.advance(seconds(300)).await;
+
+    let line = log.only("is gone");
+    assert!(line.contains("WARN") && line.contains("schedule=poll"), "{line}");
+}
+
+/// The schedule is lost between its storing and the first read.
+#[tokio::test]
+async fn a_stored_schedule_that_is_gone_before_the_first_read_is_logged() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    *world.queue.failing_reads.lock().unwrap() = 2;
+    let scheduler = world.scheduler();
+    world.start(scheduler.schedule(name("poll"), every_ten_seconds("poll"))).await;
+    world.remove("poll").await;
+
+    world.advance(seconds(300)).await;
+
+    assert!(log.only("is gone").contains("schedule=poll"));
+}
+
+/// The store's clock was set back. A schedule whose last tick is in the future is silent.
+#[tokio::test]
+async fn a_last_tick_in_the_future_is_logged_once() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(60), Missed::Last)).await;
+    world.start_many(1).await;
+    world.advance(hours(3)).await;
+    assert_eq!(log.lines("set back"), [""; 0]);
+    world.stop_all().await;
+
+    world.clock.set(seconds(60));
+    world.start_many(1).await;
+    world.advance(hours(1)).await;
+
+    let line = log.only("set back");
+    assert!(line.contains("WARN") && line.contains("schedule=poll"), "{line}");
+    assert!(line.contains("until=\"2027-01-01T03:00:00Z\""), "{line}");
+}
+
+#[tokio::test]
+async fn ticks_that_are_left_out_are_counted_once() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    world.put("often", &every(seconds(1), Missed::All)).await;
+    world.advance(hours(1)).await;
+
+    world.start_many(2).await;
+    world.advance(seconds(300)).await;
+
+    let line = log.only("of the missed ticks only the newest 1000 are pushed");
+    assert!(line.contains("schedule=often left_out=2600"), "{line}");
+}
