@@ -63,7 +63,7 @@ impl Args {
             producer.wait_for_room().await?;
             let call = Call { first: next, count: next / 3 % LARGEST_CALL + 1 };
             next += call.count;
-            producer.mean(&call)?;
+            producer.record_intent(&call)?;
             producer.push(&call).await?;
         }
         Ok(())
