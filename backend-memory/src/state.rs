@@ -282,7 +282,7 @@ impl State {
         };
         let mut job = self.jobs.remove(&position).expect("it was found there");
         match &done.disposition {
-            Disposition::Done => {
+            Disposition::Done | Disposition::DoneWith { .. } => {
                 self.finished += 1;
                 self.remember(job, now);
             }

@@ -54,7 +54,7 @@ fn settle_one(
     };
     tally.pieces |= held.batch.is_some();
     match &settlement.disposition {
-        Disposition::Done => {
+        Disposition::Done | Disposition::DoneWith { .. } => {
             tally.ended.finished += 1;
             if let Some(batch) = held.batch {
                 store.count_done(batch)?;

@@ -99,7 +99,7 @@ pub enum JobResult {
     },
     /// The job was buried. If it is redriven, it is unfinished again.
     Dead {
-        /// Its last error.
+        /// Why it died, in words.
         error: String,
     },
     /// The job's worker discarded it.

@@ -279,6 +279,7 @@ fn settled(done: &[Settlement]) -> String {
     let jobs = some_of(done.iter().map(|Settlement { receipt, disposition }| {
         let end = match disposition {
             Disposition::Done => "done",
+            Disposition::DoneWith { .. } => "done with a result",
             Disposition::Retry { .. } => "to retry",
             Disposition::Dead { .. } => "dead",
             Disposition::Discard => "discarded",
