@@ -12,10 +12,10 @@ CREATE TABLE results (
   id       TEXT    NOT NULL,
   -- Null until the job has ended.
   ended_as TEXT CHECK (ended_as IN ('done', 'discarded', 'cancelled', 'purged')),
+  -- Until when the row is kept after that.
+  until    INTEGER,
   -- Before the end: the last report of progress. Of a job that is done: its result.
   value    BLOB,
-  -- Until when an ended row is kept.
-  until    INTEGER,
   PRIMARY KEY (queue, id),
   CHECK ((ended_as IS NULL) = (until IS NULL)),
   CHECK (ended_as IS NULL OR (ended_as = 'done') = (value IS NOT NULL))

@@ -45,11 +45,11 @@ impl Call for Report {
         let Some((_, held)) = find_held(store, &self.receipt)? else {
             return Ok(Reported::LeaseLost);
         };
-        if held.remembered.keep_ms.is_none() {
-            return Ok(Reported::NotKept);
+        let job = &held.remembered;
+        if job.keep_ms.is_some() && store.set_progress(&job.id, Some(&self.progress))? {
+            return Ok(Reported::Stored);
         }
-        store.set_progress(&held.remembered.id, Some(&self.progress))?;
-        Ok(Reported::Stored)
+        Ok(Reported::NotKept)
     }
 }
 

@@ -65,14 +65,15 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Replaces the progress of an unfinished job. `None` removes it.
+    /// Replaces the progress of an unfinished job. `None` removes it. Returns false if a
+    /// purge of the queue has removed what is kept of the job.
     pub(crate) fn set_progress(
         &self,
         id: &str,
         progress: Option<&[u8]>,
-    ) -> Result<(), Failure> {
-        self.change(sql!("result_report"), params![self.queue, id, progress])?;
-        Ok(())
+    ) -> Result<bool, Failure> {
+        let params = params![self.queue, id, progress];
+        Ok(self.change(sql!("result_report"), params)? == 1)
     }
 
     /// Reads what became of a job. `None` if that is not kept, or not any more.
