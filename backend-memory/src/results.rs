@@ -19,8 +19,13 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) enum KeptResult {
     /// The job has not ended. If it is dead, the job itself says why.
-    Unfinished { progress: Option<Bytes> },
-    Ended { result: JobResult, until: Timestamp },
+    Unfinished {
+        progress: Option<Bytes>,
+    },
+    Ended {
+        result: JobResult,
+        until: Timestamp,
+    },
 }
 
 #[async_trait]

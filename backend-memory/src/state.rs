@@ -3,8 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    Bytes, ClaimRequest, Delivery, Disposition, JobId, NewJob, PushToken, Receipt, Settlement,
-    WorkerId,
+    Bytes, ClaimRequest, Delivery, Disposition, JobId, NewJob, PushToken, Receipt,
+    Settlement, WorkerId,
     capabilities::ClaimBytes,
     environment::Timestamp,
     limits::DEDUPLICATION_WINDOW,

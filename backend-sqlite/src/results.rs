@@ -134,7 +134,9 @@ fn words(reason: String, last_error: Option<String>) -> String {
 
 fn size(result: &JobResult) -> usize {
     match result {
-        JobResult::Unfinished { progress } => progress.as_ref().map_or(0, |it| it.len()),
+        JobResult::Unfinished { progress } => {
+            progress.as_ref().map_or(0, |it| it.len())
+        }
         JobResult::Done { result } => result.len(),
         JobResult::Dead { error } => error.len(),
         _ => 0,

@@ -19,7 +19,9 @@ pub(crate) struct Remembered {
 /// How a job that is removed has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End<'a> {
-    Done { result: &'a [u8] },
+    Done {
+        result: &'a [u8],
+    },
     Discarded,
     Cancelled,
     /// The job was dead, and an operator purged it.
