@@ -127,6 +127,18 @@ local function begin_results(keys, records)
   redis.call('HSET', results_key(keys, 'results'), unpack(records))
 end
 
+-- Removes what is stored of all jobs, and wakes the clients that wait for them. Called in
+-- the step that removes the last jobs of the queue.
+local function purge_results(keys)
+  local ended = results_key(keys, 'ended')
+  if redis.call('UNLINK', results_key(keys, 'results'), results_key(keys, 'kept')) == 0 then
+    return
+  end
+  -- An entry without an id means all jobs.
+  redis.pcall('XADD', ended, 'MAXLEN', 1, '*', 'id', '')
+  redis.call('EXPIRE', ended, 60)
+end
+
 -- Reads the first argument of a script that ends jobs: the total to increase, or 'results'
 -- if the jobs are finished and the result of each follows its lease. Returns the total, and
 -- how many arguments each job has.
