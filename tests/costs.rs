@@ -98,12 +98,13 @@ async fn no_kept_result_costs_more_than_is_written() {
         let server = Server::start_on_tcp();
         let queue = open(backend, &server.url()).await;
         if queue.result_queue().is_some() {
-            measured.insert(backend.to_owned(), measure_results(&server, &*queue).await);
+            measured
+                .insert(backend.to_owned(), measure_results(&server, &*queue).await);
         }
     }
     let table = FiguresTable {
         page: Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE),
-        name: "costs of results",
+        name: "result-costs",
         columns: &RESULT_COLUMNS,
         tolerance: |_| TOLERANCE,
         command: "cargo test --all-features --test costs",

@@ -168,7 +168,10 @@ fn of_results<'a>(
     let kept = NewJob::new("kept").keep_result(HELD);
     vec![
         ("push of a kept result", call(async move { actor.push(&[kept], None).await })),
-        ("report_progress", call(results.report_progress(&known.held.receipt, b"half"))),
+        (
+            "report_progress",
+            call(results.report_progress(&known.held.receipt, b"half")),
+        ),
         ("read_results", {
             let job = std::slice::from_ref(known.held.job());
             call(results.read_results(job))

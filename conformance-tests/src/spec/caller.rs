@@ -187,7 +187,8 @@ impl Caller {
             Act::Report { receipt, value } => match self.receipt(*receipt) {
                 Some(receipt) => {
                     let progress = draft::value(*value);
-                    let reported = results(&*queue).report_progress(&receipt, &progress);
+                    let reported =
+                        results(&*queue).report_progress(&receipt, &progress);
                     Reply::Reported(returned(reported.await))
                 }
                 None => return Vec::new(),

@@ -81,6 +81,9 @@ pub(crate) mod pushing;
 pub(crate) mod ready_order;
 pub(crate) mod reference;
 pub(crate) mod resulting;
+#[cfg(test)]
+#[path = "tests/results.rs"]
+mod results;
 mod returning;
 mod run;
 mod runner;
@@ -107,6 +110,6 @@ pub(crate) const CROSSED: &str = "every_pair_of_options_goes_by_the_rules";
 /// its sequences do not contain.
 pub(crate) const RULES: &[&str] = &[
     "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
-    "R15", "R16", "R17", "R21", "R22", "R23", "R24", "R26", "R27", "R28", "R29", "B1", "B2",
-    "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10",
+    "R15", "R16", "R17", "R21", "R22", "R23", "R24", "R26", "R27", "R28", "R29", "B1",
+    "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10",
 ];

@@ -95,7 +95,9 @@ impl Job {
 /// What is told of a job as text, without the words of an error.
 pub(crate) fn text_of(told: &JobResult) -> String {
     match told {
-        JobResult::Done { result } => format!("told: done, `{}`", result.escape_ascii()),
+        JobResult::Done { result } => {
+            format!("told: done, `{}`", result.escape_ascii())
+        }
         JobResult::Dead { .. } => "told: dead".to_owned(),
         other => format!("told: {other:?}"),
     }

@@ -169,8 +169,8 @@ fn on_schedule() -> impl Strategy<Value = (Who, Act)> {
 /// Draws calls on results. What became of jobs is read after each operation, too.
 fn on_result() -> impl Strategy<Value = (Who, Act)> {
     let worker = select(vec![Who::WorkerA, Who::WorkerB]);
-    let report = (0..=3u8, 1..=3u8)
-        .prop_map(|(receipt, value)| Act::Report { receipt, value });
+    let report =
+        (0..=3u8, 1..=3u8).prop_map(|(receipt, value)| Act::Report { receipt, value });
     prop_oneof![
         4 => (worker, report),
         1 => (0..=5u8).prop_map(|job| (Who::Producer, Act::Result { job })),

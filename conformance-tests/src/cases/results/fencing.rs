@@ -120,9 +120,9 @@ async fn many_results_of_one_call_are_of_their_jobs(store: &Store) {
         other.cancel(lost.job()).await.expect("answered");
     }
     let result = |one: &JobId| format!("of {one}");
-    let settlements = held.iter().map(|one| {
-        Settlement::new(one.receipt.clone(), done_with(result(one.job())))
-    });
+    let settlements = held
+        .iter()
+        .map(|one| Settlement::new(one.receipt.clone(), done_with(result(one.job()))));
 
     let settled = actor.settle(&settlements.collect::<Vec<_>>()).await;
 

@@ -103,8 +103,7 @@ async fn a_listed_job_is_as_pushed(store: &Store) {
     actor.store_one(job().keep_result(HELD)).await;
 
     for state in [JobState::Ready, JobState::Leased, JobState::Dead] {
-        let [kept, plain] =
-            [actor.list(state, 10).await, pusher.list(state, 10).await];
+        let [kept, plain] = [actor.list(state, 10).await, pusher.list(state, 10).await];
         assert_eq!(kept.len(), 1, "R23: {state:?}");
         assert_eq!(kept[0].id, plain[0].id);
         assert_eq!(kept[0].payload, plain[0].payload);

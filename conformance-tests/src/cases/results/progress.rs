@@ -41,8 +41,7 @@ case!(progress_outlives_attempts: R29 => Results);
 async fn progress_outlives_attempts(store: &Store) {
     let actor = store.actor("worker").await;
     let job = actor.store_one(kept("job")).await;
-    let returns =
-        [retry_now(), Disposition::GiveBack, postpone(BRIEF), retry_now()];
+    let returns = [retry_now(), Disposition::GiveBack, postpone(BRIEF), retry_now()];
     for (progress, disposition) in [b"1", b"2", b"3", b"4"].into_iter().zip(returns) {
         let held = actor.take_one().await;
         actor.shows(&held, progress).await;

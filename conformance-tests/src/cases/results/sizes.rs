@@ -83,9 +83,10 @@ async fn many_large_results_are_stored_and_read(store: &Store) {
     let held = actor.take(5).await;
     let ids: Vec<_> = held.iter().map(|one| one.job().clone()).collect();
     let result = |at: u8| Bytes::from(vec![at; MAX_RESULT]);
-    let settlements = held.iter().zip(0..).map(|(one, at)| {
-        Settlement::new(one.receipt.clone(), done_with(result(at)))
-    });
+    let settlements = held
+        .iter()
+        .zip(0..)
+        .map(|(one, at)| Settlement::new(one.receipt.clone(), done_with(result(at))));
 
     let settled = actor.settle(&settlements.collect::<Vec<_>>()).await;
 

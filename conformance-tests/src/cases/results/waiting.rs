@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use relq_core::{
-    Disposition, Error, JobId, NewJob,
-    error::Operation,
-    operator::Selection,
+    Disposition, Error, JobId, NewJob, error::Operation, operator::Selection,
     results::JobResult,
 };
 use tokio::task::JoinHandle;
@@ -275,7 +273,7 @@ async fn a_wait_may_be_dropped(store: &Store) {
         }
     }
     let dropped = wait_for(store, &client, &jobs[0]).await;
-    let kept = wait_for(store, &client, &jobs[0]).await;
+    let other = wait_for(store, &client, &jobs[0]).await;
     dropped.abort();
     drop(dropped.await);
     store.settled().await;
@@ -284,15 +282,11 @@ async fn a_wait_may_be_dropped(store: &Store) {
         worker.ends(held, done_with("result")).await;
     }
 
-    is_woken(store, kept, Some(done("result"))).await;
-    let next = client.store_one(kept_next()).await;
+    is_woken(store, other, Some(done("result"))).await;
+    let next = client.store_one(kept("next")).await;
     let waiting = wait_for(store, &client, &next).await;
     worker.ends(&worker.take_one().await, done_with("next")).await;
     is_woken(store, waiting, Some(done("next"))).await;
-}
-
-fn kept_next() -> NewJob {
-    kept("next")
 }
 
 case!(a_wait_begins_again_after_none: R29 => Results);

@@ -256,10 +256,9 @@ fn act(words: &[&str]) -> Option<Act> {
         ["advance", step] => Act::Advance(step.parse().ok()?),
         ["cancel", job] => Act::Cancel { job: job.parse().ok()? },
         ["redrive-one", job] => Act::RedriveOne { job: job.parse().ok()? },
-        ["report", receipt, value] => Act::Report {
-            receipt: receipt.parse().ok()?,
-            value: marked(value, "v")?,
-        },
+        ["report", receipt, value] => {
+            Act::Report { receipt: receipt.parse().ok()?, value: marked(value, "v")? }
+        }
         ["result", job] => Act::Result { job: job.parse().ok()? },
         ["peek", state] => Act::Peek(peeked_state(state)?),
         ["put", schedule, definition] => Act::PutSchedule {

@@ -13,8 +13,7 @@ use crate::{
 };
 
 /// The line that stores how a job has ended.
-const STORED: &str =
-    "redis.pcall('HSET', results_key(keys, 'results'), job.id, letter .. (value or ''))";
+const STORED: &str = "redis.pcall('HSET', results_key(keys, 'results'), job.id, letter .. (value or ''))";
 
 /// The line that says when a result is kept no longer.
 const DATED: &str = "if letter ~= DEAD then redis.pcall('ZADD', kept, now_ms + job.keep_ms, \
@@ -117,11 +116,7 @@ pub(super) const RESULTS: &[Mutant] = &[
     },
     Mutant {
         name: "a result is not kept",
-        patches: &[patch(
-            "finish_with_side_records",
-            "now_ms + job.keep_ms",
-            "now_ms",
-        )],
+        patches: &[patch("finish_with_side_records", "now_ms + job.keep_ms", "now_ms")],
         caught_by: &[
             Case("results::a_done_job_has_its_result", "R29: job"),
             Act("settle_with_results", Check::Lost),
@@ -185,7 +180,10 @@ pub(super) const RESULTS: &[Mutant] = &[
         name: "results of a call are given to each other's jobs",
         overrides: Some(|| Arc::new(GivesResultsToOthers)),
         caught_by: &[
-            Case("results::results_of_one_call_are_of_their_jobs", "R29: the settlement"),
+            Case(
+                "results::results_of_one_call_are_of_their_jobs",
+                "R29: the settlement",
+            ),
             Act("settle_with_results", Check::Unexpected),
             Model("R29: told"),
         ],

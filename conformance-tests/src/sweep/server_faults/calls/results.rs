@@ -28,7 +28,10 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     reported.expect("reported");
     tape.mark("report progress").await;
     end_each(tape, &held).await;
-    queue.redrive(&Selection::Only(vec![held[3].job().clone()])).await.expect("redriven");
+    queue
+        .redrive(&Selection::Only(vec![held[3].job().clone()]))
+        .await
+        .expect("redriven");
     tape.mark("redrive of a kept job").await;
     let again = tape.claim(1).await.remove(0);
     tape.settle(&[say(&again.receipt, Disposition::Dead { error: "no".into() })]).await;
@@ -44,13 +47,11 @@ async fn end_each(tape: &mut Tape<'_>, held: &[Delivery]) {
     let [first, second, third, fourth, fifth] = held else {
         panic!("five jobs are ready");
     };
-    tape.settle(&[
-        say(&first.receipt, with("one")),
-        say(&second.receipt, with("two")),
-    ])
-    .await;
+    tape.settle(&[say(&first.receipt, with("one")), say(&second.receipt, with("two"))])
+        .await;
     tape.settle(&[say(&third.receipt, Disposition::Discard)]).await;
-    tape.settle(&[say(&fourth.receipt, Disposition::Dead { error: "no".into() })]).await;
+    tape.settle(&[say(&fourth.receipt, Disposition::Dead { error: "no".into() })])
+        .await;
     tape.queue.cancel(fifth.job()).await.expect("answered");
     tape.mark("cancel of a kept job").await;
 }
