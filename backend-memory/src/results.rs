@@ -114,12 +114,9 @@ impl State {
     }
 }
 
-/// Why a job is dead, with its last error. `None` if it is not dead.
 fn why(job: &Job) -> Option<String> {
-    let StoredState::Dead { reason, .. } = &job.state else { return None };
-    let error = job.last_error.as_ref();
-    Some(error.map_or_else(
-        || reason.clone(),
-        |error| format!("{reason}; last error: {error}"),
-    ))
+    match &job.state {
+        StoredState::Dead { reason, .. } => Some(reason.clone()),
+        _ => None,
+    }
 }
