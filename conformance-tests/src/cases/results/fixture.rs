@@ -66,14 +66,14 @@ impl Actor {
     }
 
     /// Reports progress of a job by the receipt of a delivery.
-    pub(super) async fn report(&self, held: &Delivery, progress: &[u8]) -> Reported {
+    pub(super) async fn reports(&self, held: &Delivery, progress: &[u8]) -> Reported {
         let reported = self.results().report_progress(&held.receipt, progress).await;
         reported.expect("the call is answered")
     }
 
     /// Reports progress of a job, and asserts that it is stored.
     pub(super) async fn shows(&self, held: &Delivery, progress: &'static [u8]) {
-        let stored = self.report(held, progress).await;
+        let stored = self.reports(held, progress).await;
         assert_eq!(stored, Reported::Stored, "R29: the holder of job {}", held.job());
         self.assert_told(held.job(), reported(progress)).await;
     }

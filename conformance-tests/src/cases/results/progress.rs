@@ -74,19 +74,19 @@ async fn a_report_by_a_lost_lease_changes_nothing(store: &Store) {
     first.shows(&stale, b"mine").await;
     store.outlast_brief_leases().await;
     second.recover_all().await;
-    assert_eq!(first.report(&stale, b"late").await, Reported::LeaseLost);
+    assert_eq!(first.reports(&stale, b"late").await, Reported::LeaseLost);
     first.assert_told(&job, reported("mine")).await;
     let held = second.take_one().await;
 
-    assert_eq!(first.report(&stale, b"late").await, Reported::LeaseLost);
+    assert_eq!(first.reports(&stale, b"late").await, Reported::LeaseLost);
     first.assert_told(&job, reported("mine")).await;
     second.shows(&held, b"theirs").await;
-    assert_eq!(first.report(&stale, b"late").await, Reported::LeaseLost);
+    assert_eq!(first.reports(&stale, b"late").await, Reported::LeaseLost);
 
     first.assert_told(&job, reported("theirs")).await;
     second.ends(&held, done_with("result")).await;
     for lost in [&stale, &held] {
-        assert_eq!(second.report(lost, b"late").await, Reported::LeaseLost);
+        assert_eq!(second.reports(lost, b"late").await, Reported::LeaseLost);
     }
     first.assert_told(&job, done("result")).await;
 }
@@ -103,14 +103,14 @@ async fn a_report_after_any_end_changes_nothing(store: &Store) {
         actor.ends(&held, disposition).await;
         let before = actor.result_of(&job).await;
 
-        assert_eq!(actor.report(&held, b"late").await, Reported::LeaseLost);
+        assert_eq!(actor.reports(&held, b"late").await, Reported::LeaseLost);
 
         assert_eq!(actor.result_of(&job).await, before, "R29");
     }
     let held = actor.take_one().await;
     actor.cancel(held.job()).await.expect("answered");
     let before = actor.result_of(held.job()).await;
-    assert_eq!(actor.report(&held, b"late").await, Reported::LeaseLost);
+    assert_eq!(actor.reports(&held, b"late").await, Reported::LeaseLost);
     assert_eq!(actor.result_of(held.job()).await, before, "R29");
 }
 
@@ -122,11 +122,11 @@ async fn a_report_for_a_job_that_keeps_none_is_not_kept(store: &Store) {
     let job = actor.store_one(NewJob::new("job")).await;
     let held = actor.take_one().await;
 
-    assert_eq!(actor.report(&held, b"half").await, Reported::NotKept);
+    assert_eq!(actor.reports(&held, b"half").await, Reported::NotKept);
 
     actor.assert_untold(&job).await;
     actor.finish(&held).await;
-    assert_eq!(actor.report(&held, b"half").await, Reported::LeaseLost);
+    assert_eq!(actor.reports(&held, b"half").await, Reported::LeaseLost);
     actor.assert_untold(&job).await;
 }
 
