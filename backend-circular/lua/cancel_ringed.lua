@@ -28,6 +28,6 @@ elseif redis.call('LREM', keys.circle, 1, element) == 0 then
   return false
 end
 local job = read_entry(mark and head_from(element, entry_at) or element)
-if job then close_side_records(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 add_to_total(keys.totals, 'cancelled', 1)
 return mark and mark > 0 and 'leased' or 'ready'

@@ -48,7 +48,7 @@ for i = FIRST, #ARGV do
   if entry_at then
     local head = head_from(ARGV[i], entry_at)
     local job = has_side_records(head) and read_entry(head)
-    if job then close_side_records(keys, job, now_ms, window_ms) end
+    if job then close_side_records(keys, job, now_ms, window_ms, total) end
     take_out(ARGV[i])
     ended = ended + 1
   else

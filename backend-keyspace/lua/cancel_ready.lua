@@ -20,7 +20,7 @@ if not is_item(item) then return 0 end
 
 local job = read_entry(redis.call('GETRANGE', item, 0, LONGEST_HEAD))
 redis.call('UNLINK', item)
-if job then close_side_records(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 redis.call('HDEL', keys.errors, id)
 add_to_total(keys.totals, 'cancelled', 1)
 return 1

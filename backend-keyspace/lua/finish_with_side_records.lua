@@ -20,7 +20,7 @@ redis.call('ZCARD', keys.ids)
 local function finish(processing)
   local head = redis.pcall('GETRANGE', processing, 0, LONGEST_HEAD)
   local job = type(head) == 'string' and read_entry(head)
-  if job then close_side_records(keys, job, now_ms, window_ms) end
+  if job then close_side_records(keys, job, now_ms, window_ms, total) end
   redis.call('UNLINK', processing)
   add_to_total(keys.totals, total, 1)
 end

@@ -55,7 +55,7 @@ impl Pattern for Keyspace {
     }
 
     fn scripts() -> Vec<&'static Script> {
-        scripts::sent_scripts().collect()
+        scripts::all_scripts().collect()
     }
 
     fn new(conn: Conn, queue: QueueName, config: &KeyspaceConfig) -> Self {

@@ -102,6 +102,7 @@ impl Job {
             .priority(self.job.priority)
             .headers(self.job.headers.clone())
             .enqueued_at(Some(self.enqueued_at))
+            .keeps_result(self.job.keep_result.is_some())
     }
 }
 

@@ -9,6 +9,7 @@
 mod job;
 mod operator;
 mod queue;
+mod results;
 mod schedules;
 mod state;
 

@@ -9,6 +9,7 @@ use relq_core::{
         Audit, Cancelled, JobView, Page, PageCursor, PeekRequest, Redriven, Selection,
         StateDetail,
     },
+    results::JobResult,
 };
 
 use crate::{
@@ -35,7 +36,8 @@ impl Operator for MemoryQueue {
         Ok(self.step(|state, now| {
             let dead = state.remove_dead(which);
             let removed = dead.len() as u64;
-            dead.into_iter().for_each(|(_, job)| state.remember(job, now));
+            dead.into_iter()
+                .for_each(|(_, job)| state.end(job, JobResult::Purged, now));
             removed
         }))
     }
@@ -140,6 +142,7 @@ impl State {
                 redriven.duplicates += 1;
                 continue;
             }
+            self.forget_progress(&job.id);
             let expires_at = job.expires_at.filter(|at| *at > now);
             let state = StoredState::Ready;
             self.enqueue(Job { attempt: 0, expires_at, ready_at: now, state, ..job });
@@ -159,7 +162,7 @@ impl State {
         }
         self.cancelled += 1;
         let state = detail(&job).state();
-        self.remember(job, now);
+        self.end(job, JobResult::Cancelled, now);
         Cancelled::Removed(state)
     }
 }

@@ -30,6 +30,6 @@ if name then
   redis.call('ZREM', keys.leased, name)
 end
 local job = read_entry(head_from(element, entry_at))
-if job then close_side_records(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 add_to_total(keys.totals, 'cancelled', 1)
 return 1

@@ -35,7 +35,7 @@ for i = FIRST, #ARGV do
     ended = ended + 1
     local _, entry_at = read_element(list, ARGV[i])
     local job = window_ms > 0 and read_entry(head_from(ARGV[i], entry_at))
-    if job then close_side_records(side_records, job, now_ms, window_ms) end
+    if job then close_side_records(side_records, job, now_ms, window_ms, total) end
   else
     lost[#lost + 1] = i - FIRST
   end

@@ -22,7 +22,7 @@ if not job then return 0 end
 if #in_group('XPENDING', stream, GROUP, sid, sid, 1, LEASED) > 0 then return 0 end
 redis.call('XACK', stream, GROUP, sid)
 redis.call('XDEL', stream, sid)
-close_side_records(keys, job, now_ms, window_ms)
+close_side_records(keys, job, now_ms, window_ms, 'cancelled')
 if batch then refresh(keys, batch) end
 add_to_total(keys.totals, 'cancelled', 1)
 return 1

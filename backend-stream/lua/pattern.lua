@@ -145,8 +145,11 @@ end
 
 -- Buries a job whose entry was deleted. Only its id is known.
 local function bury_deleted(keys, stream, sid, id)
-  local entry = BARE_HEADER .. string.char(#id) .. id
-  bury(keys, read_entry(entry), entry, 'mits entry was deleted from the stream', server_ms())
+  local entry, now_ms = BARE_HEADER .. string.char(#id) .. id, server_ms()
+  local job = read_entry(entry)
+  -- The entry said for how long the result of the job is kept.
+  if redis.pcall('HEXISTS', results_key(keys, 'results'), id) == 1 then job.keep_ms = 0 end
+  bury(keys, job, entry, 'mits entry was deleted from the stream', now_ms)
   redis.call('XACK', stream, GROUP, sid)
 end
 

@@ -29,6 +29,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Unique,
         Capability::Expiry,
         Capability::Schedules,
+        Capability::Results,
         Capability::BlockingWait,
         Capability::ReadyAge,
         Capability::Batches,

@@ -94,6 +94,13 @@ impl Pattern for Streams {
         self.store.finish(receipts, finish).await
     }
 
+    async fn finish_with_results(
+        &self,
+        jobs: &[(&Receipt, &Bytes)],
+    ) -> Result<Step, Error> {
+        self.store.finish_with_results(jobs).await
+    }
+
     /// Extends the leases that a worker holds. If a leased piece belongs to a cancelled
     /// batch, its lease ends instead.
     async fn heartbeat(

@@ -21,6 +21,6 @@ local now_ms = server_ms()
 check_side_records(side_records)
 if redis.call('LREM', list, 1, element) == 0 then return 0 end
 local job = read_entry(element)
-if job then close_side_records(side_records, job, now_ms, window_ms) end
+if job then close_side_records(side_records, job, now_ms, window_ms, 'cancelled') end
 add_to_total(totals, 'cancelled', 1)
 return 1

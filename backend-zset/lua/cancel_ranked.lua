@@ -18,6 +18,6 @@ check_side_records(keys)
 if redis.call('ZREM', keys.ranked, id) == 0 then return 0 end
 local job = read_entry(redis.call('HGET', keys.jobs, id) or '')
 redis.call('HDEL', keys.jobs, id)
-if job then close_side_records(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 add_to_total(keys.totals, 'cancelled', 1)
 return 1

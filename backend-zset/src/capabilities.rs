@@ -21,6 +21,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Unique,
         Capability::Expiry,
         Capability::Schedules,
+        Capability::Results,
         Capability::BlockingWait,
         Capability::ReadyAge,
     ]),

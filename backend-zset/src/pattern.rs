@@ -89,6 +89,13 @@ impl Pattern for Zset {
         self.store.finish(receipts, finish).await
     }
 
+    async fn finish_with_results(
+        &self,
+        jobs: &[(&Receipt, &Bytes)],
+    ) -> Result<Step, Error> {
+        self.store.finish_with_results(jobs).await
+    }
+
     async fn finish_and_claim(
         &self,
         receipts: &[&Receipt],

@@ -42,6 +42,9 @@ pub enum Capability {
     ///
     /// [`ReliableQueue::schedule_queue`]: crate::ReliableQueue::schedule_queue
     Schedules,
+    /// The backend keeps results and progress of jobs for their producers (R29), through
+    /// [`ReliableQueue::result_queue`](crate::ReliableQueue::result_queue).
+    Results,
 }
 
 /// The order in which ready jobs of one priority are delivered (R13).
@@ -301,6 +304,9 @@ impl Capabilities {
         if let Some(expires_in) = job.expires_in {
             self.check_duration(operation, "the expiry", expires_in)?;
         }
+        if let Some(keep_result) = job.keep_result {
+            self.check_keep_result(operation, keep_result)?;
+        }
         job.lease.map_or(Ok(()), |lease| self.check_lease(operation, lease))
     }
 
@@ -310,6 +316,7 @@ impl Capabilities {
             (!job.delay.is_zero(), Capability::Delay, "a delay"),
             (job.expires_in.is_some(), Capability::Expiry, "an expiry"),
             (job.unique.is_some(), Capability::Unique, "a unique key"),
+            (job.keep_result.is_some(), Capability::Results, "a kept result"),
         ];
         for (is_used, option, words) in used {
             if is_used {
@@ -326,19 +333,36 @@ impl Capabilities {
     }
 
     fn check_sizes(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
-        let too_big = |what: &str, size: usize, most: usize| {
-            let reason = format!("{what} of {size} bytes is over the limit of {most}");
-            self.invalid(operation, reason)
-        };
         let Limits { max_payload, max_headers, .. } = self.limits;
-        if job.payload.len() > max_payload {
-            return Err(too_big("a payload", job.payload.len(), max_payload));
-        }
+        self.check_bytes(operation, "a payload", job.payload.len(), max_payload)?;
         let headers = job.headers.total_bytes();
-        if headers > max_headers {
-            return Err(too_big("a set of headers", headers, max_headers));
+        self.check_bytes(operation, "a set of headers", headers, max_headers)
+    }
+
+    pub(crate) fn check_bytes(
+        &self,
+        operation: Operation,
+        what: &str,
+        size: usize,
+        most: usize,
+    ) -> Result<(), Error> {
+        if size > most {
+            let reason = format!("{what} of {size} bytes is over the limit of {most}");
+            return Err(self.invalid(operation, reason));
         }
         Ok(())
+    }
+
+    fn check_keep_result(
+        &self,
+        operation: Operation,
+        keep_result: Duration,
+    ) -> Result<(), Error> {
+        if keep_result < Duration::from_millis(1) {
+            let reason = "a result is kept for less than 1 ms";
+            return Err(self.invalid(operation, reason));
+        }
+        self.check_duration(operation, "the time of a result", keep_result)
     }
 
     pub(crate) fn check_duration(

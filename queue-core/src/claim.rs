@@ -152,6 +152,8 @@ pub struct Delivery {
     pub enqueued_at: Option<Timestamp>,
     /// The batch that the job is a piece of, or `None`.
     pub batch: Option<BatchId>,
+    /// Whether a result and reports of progress are kept for the producer (R29).
+    pub keeps_result: bool,
 }
 
 impl Delivery {
@@ -167,6 +169,7 @@ impl Delivery {
             headers: Headers::default(),
             enqueued_at: None,
             batch: None,
+            keeps_result: false,
         }
     }
 
@@ -202,6 +205,13 @@ impl Delivery {
     #[must_use]
     pub fn batch(mut self, batch: BatchId) -> Self {
         self.batch = Some(batch);
+        self
+    }
+
+    /// Sets whether a result and reports of progress are kept for the producer (R29).
+    #[must_use]
+    pub fn keeps_result(mut self, keeps_result: bool) -> Self {
+        self.keeps_result = keeps_result;
         self
     }
 

@@ -72,6 +72,15 @@ pub enum Operation {
     /// A call of
     /// [`ScheduleQueue::push_tick`](crate::schedule::ScheduleQueue::push_tick).
     PushTick,
+    /// A call of
+    /// [`ResultQueue::report_progress`](crate::results::ResultQueue::report_progress).
+    ReportProgress,
+    /// A call of
+    /// [`ResultQueue::read_results`](crate::results::ResultQueue::read_results).
+    ReadResults,
+    /// A call of
+    /// [`ResultQueue::wait_result`](crate::results::ResultQueue::wait_result).
+    WaitResult,
 }
 
 impl Operation {
@@ -113,6 +122,9 @@ impl Operation {
             Self::RemoveSchedule => "remove schedule",
             Self::ReadSchedules => "read schedules",
             Self::PushTick => "push tick",
+            Self::ReportProgress => "report progress",
+            Self::ReadResults => "read results",
+            Self::WaitResult => "wait for result",
         }
     }
 }

@@ -161,6 +161,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
 ///     .priority(Priority::HIGHEST)
 ///     .max_attempts(NonZeroU16::MIN) // never retried
 ///     .lease(Duration::from_secs(300)) // a dead worker holds it for 5 minutes
+///     .keep_result(Duration::from_secs(600)) // what became of it can be read
 ///     .header("content-type", "text/plain");
 /// assert_eq!(&job.payload[..], b"resize 42");
 /// # Ok::<(), relq_core::error::InvalidName>(())
@@ -190,6 +191,9 @@ pub struct NewJob {
     pub max_attempts: NonZeroU16,
     /// A lease length for this job, instead of the one that the worker asks for.
     pub lease: Option<Duration>,
+    /// For how long what became of the job is kept after its end (R29). With `None` it is
+    /// not kept.
+    pub keep_result: Option<Duration>,
     /// Names and values that are stored and delivered with the job.
     pub headers: Headers,
 }
@@ -206,6 +210,7 @@ impl NewJob {
             unique: None,
             max_attempts: DEFAULT_MAX_ATTEMPTS,
             lease: None,
+            keep_result: None,
             headers: Headers::default(),
         }
     }
@@ -272,6 +277,15 @@ impl NewJob {
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
+        self
+    }
+
+    /// Keeps what becomes of the job: its progress, and its result for `keep_result` after
+    /// it has ended (R29). It is read by the job's id. A dead job's is kept as long as the
+    /// job.
+    #[must_use]
+    pub fn keep_result(mut self, keep_result: Duration) -> Self {
+        self.keep_result = Some(keep_result);
         self
     }
 

@@ -4,8 +4,9 @@
 //! This crate depends on no store and on no async runtime. A backend implements
 //! [`ReliableQueue`] and [`Operator`]; applications call them through
 //! [`ReliableQueueExt`] and the worker crate. A backend that has batches implements
-//! [`BatchQueue`], too, and one that has schedules
-//! [`ScheduleQueue`](schedule::ScheduleQueue).
+//! [`BatchQueue`], too, one that has schedules
+//! [`ScheduleQueue`](schedule::ScheduleQueue), and one that keeps results of jobs
+//! [`ResultQueue`](results::ResultQueue).
 //!
 //! ```text
 //!  push            claim            settle: Done, Discard
@@ -36,6 +37,7 @@ pub mod operator;
 pub mod outcome;
 mod queue;
 mod queue_error;
+pub mod results;
 pub mod schedule;
 mod settlement;
 mod stats;
@@ -53,6 +55,7 @@ use crate::{
     environment::Environment,
     error::Effect,
     outcome::{DuplicateOf, Extended, Pushed},
+    results::{JobResult, ResultQueue},
     schedule::ScheduleQueue,
     unique::{OnDuplicate, UniqueKey},
 };

@@ -17,6 +17,7 @@ use crate::{
     environment::{Clock as _, SystemClock},
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    results::ResultQueue,
     schedule::ScheduleQueue,
 };
 
@@ -154,6 +155,12 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// Returns this queue as a [`ScheduleQueue`]. Returns `None` if the backend does not
     /// support [`Capability::Schedules`](crate::capabilities::Capability::Schedules).
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        None
+    }
+
+    /// Returns this queue as a [`ResultQueue`]. Returns `None` if the backend does not
+    /// support [`Capability::Results`](crate::capabilities::Capability::Results).
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
         None
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Receipt;
+use crate::{Bytes, Receipt};
 
 /// A worker's report on a job that it held: how the job ends or continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,12 @@ impl Settlement {
 pub enum Disposition {
     /// The job succeeded and is removed (R8).
     Done,
+    /// The job succeeded with a result. It is removed, and its result is stored in the
+    /// same step, if the job keeps one (R29).
+    DoneWith {
+        /// The result: at most [`MAX_RESULT`](crate::results::MAX_RESULT) bytes.
+        result: Bytes,
+    },
     /// The job failed and is retried, or buried when this was its last attempt (R11).
     Retry {
         /// How long until the job is ready again.
@@ -57,7 +63,9 @@ impl Disposition {
     pub fn may_make_ready(&self) -> bool {
         match self {
             Self::Retry { .. } | Self::Postpone { .. } | Self::GiveBack => true,
-            Self::Done | Self::Dead { .. } | Self::Discard => false,
+            Self::Done | Self::DoneWith { .. } | Self::Dead { .. } | Self::Discard => {
+                false
+            }
         }
     }
 }

@@ -336,7 +336,9 @@ impl<Q: ReliableQueue + ?Sized> fmt::Debug for Partitioned<Q> {
 /// but the part of a job follows from its id or unique key.
 fn of_parts(own: Capabilities) -> Capabilities {
     let mut supported = own.supported.into_owned();
-    supported.retain(|option| *option != Capability::Schedules);
+    supported.retain(|option| {
+        !matches!(option, Capability::Schedules | Capability::Results)
+    });
     Capabilities { order: Order::ByPart, supported: Cow::Owned(supported), ..own }
 }
 

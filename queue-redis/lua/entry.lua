@@ -9,7 +9,9 @@ local function read_entry(entry)
     struct.unpack('>BBHHB', entry, 5)
   local at, times = 12 + id_bytes, math.floor(priority / 16)
   priority = priority % 16
-  if flags >= 128 or times > 3 or priority > 9 then return nil end
+  if flags >= 128 or times > 7 or priority > 9 then return nil end
+  local keeps_result = times >= 4
+  times = times % 4
   if max_attempts == 0 or id_bytes == 0 or #entry < at - 1 then return nil end
   local job = {
     flags = flags, times = times, priority = priority,
@@ -26,6 +28,11 @@ local function read_entry(entry)
     job.lease_ms = struct.unpack('>I8', entry, at)
     at = at + 8
   end
+  if keeps_result then
+    if #entry < at + 7 then return nil end
+    job.keep_ms = struct.unpack('>I8', entry, at)
+    at = at + 8
+  end
   if bit.band(flags, 2) ~= 0 then
     if #entry < at or #entry < at + entry:byte(at) then return nil end
     job.unique_key = entry:sub(at + 1, at + entry:byte(at))
@@ -33,10 +40,10 @@ local function read_entry(entry)
   return job
 end
 
--- How many bytes of an entry `read_entry` needs at most: the fixed part, an id, two
+-- How many bytes of an entry `read_entry` needs at most: the fixed part, an id, three
 -- times and a unique key. Lua reads each byte of a text that it creates, so a script
 -- that needs no payload copies only these.
-local LONGEST_HEAD = 540
+local LONGEST_HEAD = 548
 
 -- Returns the first 8 bytes of an entry, with its count of deliveries replaced. The
 -- caller appends the rest of the entry.
@@ -63,8 +70,7 @@ local ENQUEUE_TIME, READY_TIME = 1, 2
 local function with_time(entry, job, which, now_ms)
   local time = struct.pack('>I6', now_ms)
   if job.times >= which then return entry:sub(1, -7) .. time end
-  return entry:sub(1, 5) .. string.char(job.priority + 16 * (job.times + which))
-    .. entry:sub(7) .. time
+  return entry:sub(1, 5) .. string.char(entry:byte(6) + 16 * which) .. entry:sub(7) .. time
 end
 
 -- The time of the push in an id that relq made (ms), or nil: see timed_id.rs.
@@ -91,11 +97,17 @@ local function ready_age(entry, now_ms)
   return since_ms and math.max(0, now_ms - since_ms) or -1
 end
 
--- Returns the entry with another id, which relq generated and need not remember.
+-- Returns the entry with another id, which relq generated and need not remember, and
+-- without the time for which its result is kept.
 local function with_id(entry, job, id)
-  local flags = job.flags - (job.is_indexed and 1 or 0)
-  return entry:sub(1, 4) .. string.char(flags) .. entry:sub(6, 10) .. string.char(#id) .. id
-    .. entry:sub(12 + #job.id)
+  local flags, level = job.flags - (job.is_indexed and 1 or 0), entry:byte(6)
+  local rest = entry:sub(12 + #job.id)
+  if job.keep_ms then
+    local times = (job.expires_at and 8 or 0) + (job.lease_ms and 8 or 0)
+    level, rest = level - 64, rest:sub(1, times) .. rest:sub(times + 9)
+  end
+  return entry:sub(1, 4) .. string.char(flags, level) .. entry:sub(7, 10) .. string.char(#id)
+    .. id .. rest
 end
 
 -- The last time that `unique_holder` has formatted, and its text. Most jobs of a push
@@ -158,9 +170,10 @@ local function has_room(step)
   return step.jobs > 0 and step.bytes > 0
 end
 
--- Counts a job against the budget. `entry` is false if the job has no entry.
-local function count_job(step, entry)
-  step.jobs, step.bytes = step.jobs - 1, step.bytes - #(entry or '')
+-- Counts a job against the budget. `entry` is false if the job has no entry, and `value` is
+-- its result, if the call stores one.
+local function count_job(step, entry, value)
+  step.jobs, step.bytes = step.jobs - 1, step.bytes - #(entry or '') - #(value or '')
 end
 
 -- The size of the next page when reading a list, after a page of `page` elements. A

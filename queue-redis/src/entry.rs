@@ -5,12 +5,14 @@
 //!  0       4      mark: F5 52 51 01; no UTF-8 text begins with F5
 //!  4       1      flags: 1 indexed id, 2 unique key, 4 expiry, 8 lease,
 //!                 16 headers, 32 bare, 64 piece of a batch
-//!  5       1      priority, 0 to 9; plus 16 enqueue time, 32 ready time
+//!  5       1      priority, 0 to 9; plus 16 enqueue time, 32 ready time,
+//!                 64 kept result
 //!  6       2      deliveries so far
 //!  8       2      deliveries at most
 //!  10      1 + n  id
 //!          8      when it expires, ms since 1970, 0 never     (flag 4)
 //!          8      its lease, ms                               (flag 8)
+//!          8      how long its result is kept, ms             (64)
 //!          1 + n  its unique key                              (flag 2)
 //!          1 + n  its batch                                   (flag 64)
 //!          4 + n  its headers: 4 + name, 4 + value, …         (flag 16)
@@ -65,6 +67,9 @@ const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE | PIECE;
 const ENQUEUE_TIME: u8 = 16;
 const READY_TIME: u8 = 32;
 
+/// In the byte of the priority: the result of the job is kept (R29).
+const KEPT_RESULT: u8 = 64;
+
 /// The error for an entry that cannot be read, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed entry: {0}")]
@@ -83,7 +88,8 @@ impl Malformed {
 pub struct Entry {
     /// The job's id.
     pub id: JobId,
-    /// Whether the client chose the id, so that it must be remembered (R4).
+    /// Whether the id must be remembered: the client chose it (R4), or the result of the
+    /// job is kept by it (R29).
     pub is_indexed: bool,
     /// Whether another client pushed the job as a bare payload (R20).
     pub is_bare: bool,
@@ -97,6 +103,8 @@ pub struct Entry {
     pub expires_at: Option<Timestamp>,
     /// The job's own lease length; `None` if the claim decides it.
     pub lease: Option<Duration>,
+    /// How long the result of the job is kept; `None` if it is not kept.
+    pub keep_result: Option<Duration>,
     /// When the job was pushed; `None` if its producer did not record it.
     pub enqueued_at: Option<Timestamp>,
     /// The unique key of the job, if it has one.
@@ -128,7 +136,7 @@ impl Entry {
     /// When the element does not follow the layout.
     pub fn decode(element: &Bytes) -> Result<Self, Malformed> {
         let mut rest = element.clone();
-        let Fixed { flags, times, priority, attempt, max_attempts } =
+        let Fixed { flags, times, keeps_result, priority, attempt, max_attempts } =
             Fixed::read(&mut rest)?;
         let id = short_text(&mut rest)?;
         let id = JobId::new(id).map_err(|_| Malformed("the id is not allowed"))?;
@@ -136,6 +144,7 @@ impl Entry {
         let expires_at =
             has(EXPIRES).then(|| time_of(&mut rest)).transpose()?.flatten();
         let lease = has(LEASE).then(|| u64_of(&mut rest)).transpose()?;
+        let keep_result = keeps_result.then(|| u64_of(&mut rest)).transpose()?;
         let unique = has(UNIQUE).then(|| unique_key_of(&mut rest)).transpose()?;
         let batch = has(PIECE).then(|| batch_of(&mut rest)).transpose()?;
         let headers =
@@ -155,6 +164,7 @@ impl Entry {
             max_attempts,
             expires_at,
             lease: lease.map(Duration::from_millis),
+            keep_result: keep_result.map(Duration::from_millis),
             unique,
             batch,
             headers,
@@ -168,6 +178,7 @@ struct Fixed {
     flags: u8,
     /// Which times the entry ends with.
     times: u8,
+    keeps_result: bool,
     priority: Priority,
     attempt: u16,
     max_attempts: NonZeroU16,
@@ -184,12 +195,13 @@ impl Fixed {
         }
         let level = u8_of(rest)?;
         let times = level & (ENQUEUE_TIME | READY_TIME);
-        let level = level & !times;
+        let keeps_result = level & KEPT_RESULT != 0;
+        let level = level & !times & !KEPT_RESULT;
         let priority = Priority::new(level).ok_or(Malformed("no such priority"))?;
         let attempt = u16_of(rest)?;
         let max_attempts = NonZeroU16::new(u16_of(rest)?)
             .ok_or(Malformed("no attempts are allowed"))?;
-        Ok(Self { flags, times, priority, attempt, max_attempts })
+        Ok(Self { flags, times, keeps_result, priority, attempt, max_attempts })
     }
 }
 
@@ -233,13 +245,18 @@ fn encode_in(
     let mut out = Vec::with_capacity(FIXED + 64 + job.payload.len());
     let flags = flags_of(job) | if batch.is_some() { PIECE } else { 0 };
     let times = if now.is_some() { ENQUEUE_TIME } else { 0 };
-    put_fixed(&mut out, flags, times | job.priority.level(), 0, job.max_attempts);
+    let kept = if job.keep_result.is_some() { KEPT_RESULT } else { 0 };
+    let level = kept | times | job.priority.level();
+    put_fixed(&mut out, flags, level, 0, job.max_attempts);
     put_short(&mut out, id.as_str());
     if job.expires_in.is_some() {
         out.put_u64(0);
     }
     if let Some(lease) = job.lease {
         out.put_u64(millis(lease));
+    }
+    if let Some(keep_result) = job.keep_result {
+        out.put_u64(millis(keep_result));
     }
     if let Some(unique) = &job.unique {
         put_short(&mut out, unique.key.as_str());
@@ -289,9 +306,15 @@ pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
+/// Whether the id of a new job must be remembered: the client chose it (R4), or the result
+/// of the job is kept by it (R29).
+pub fn is_indexed(job: &NewJob) -> bool {
+    job.id.is_some() || job.keep_result.is_some()
+}
+
 fn flags_of(job: &NewJob) -> u8 {
     let set = |is_set, flag| if is_set { flag } else { 0 };
-    set(job.id.is_some(), INDEXED)
+    set(is_indexed(job), INDEXED)
         | set(job.unique.is_some(), UNIQUE)
         | set(job.expires_in.is_some(), EXPIRES)
         | set(job.lease.is_some(), LEASE)
@@ -301,13 +324,13 @@ fn flags_of(job: &NewJob) -> u8 {
 fn put_fixed(
     out: &mut Vec<u8>,
     flags: u8,
-    times_and_priority: u8,
+    level: u8,
     attempt: u16,
     max_attempts: NonZeroU16,
 ) {
     out.extend_from_slice(&MARK);
     out.put_u8(flags);
-    out.put_u8(times_and_priority);
+    out.put_u8(level);
     out.put_u16(attempt);
     out.put_u16(max_attempts.get());
 }

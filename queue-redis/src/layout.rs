@@ -41,6 +41,9 @@ const BOOKKEEPING: &[Part] = &[
     ("paused", Text),
     (WAKE, List),
     ("schedules", Hash),
+    ("results", Hash),
+    ("kept", Zset),
+    ("ended", Stream),
 ];
 
 /// The keys of one backend, without those of the bookkeeping.

@@ -10,6 +10,7 @@
 pub mod bookkeeping;
 mod config;
 mod conn;
+mod end_listener;
 pub mod entry;
 mod error;
 mod external_sort;

@@ -72,7 +72,8 @@ use relq_core::{
 use crate::{
     Conn, Owner, PartialEffect, RedisConfig, RedisQueue, Script,
     bookkeeping::{
-        Beat, Bookkeeping, ClaimRound, Finish, FinishedAndClaimed, Seen, Step, WaitHint,
+        Beat, Bookkeeping, ClaimRound, Ended, Finish, FinishedAndClaimed, Seen, Step,
+        WaitHint,
     },
     queue,
 };
@@ -152,6 +153,18 @@ pub trait Pattern: Sized + Send + Sync + 'static {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Step, Error>;
+
+    /// Removes finished jobs that have side records, as many as one step handles, and
+    /// stores the result of each if the job keeps it (R29). A pattern whose capabilities
+    /// have no results, for which this default is, does not store them.
+    async fn finish_with_results(
+        &self,
+        jobs: &[(&Receipt, &Bytes)],
+    ) -> Result<Step, Error> {
+        let finish = Finish { how: Ended::Finished, needs_side_records: true };
+        let receipts: Vec<_> = jobs.iter().map(|(receipt, _)| *receipt).collect();
+        self.finish(finish, &receipts).await
+    }
 
     /// Ends finished plain jobs, as many as one step handles, and tries to claim, in
     /// one script. Returns `None` if the pattern has no such script, which is the

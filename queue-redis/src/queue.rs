@@ -4,6 +4,7 @@
 mod batch;
 mod claim;
 mod operator;
+mod results;
 mod schedules;
 mod settle;
 mod wait;
@@ -18,6 +19,7 @@ use relq_core::{
     capabilities::{Capabilities, Capability},
     error::Operation,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    results::ResultQueue,
     schedule::ScheduleQueue,
 };
 
@@ -25,6 +27,7 @@ use self::wait::Notifications;
 use crate::{
     Conn,
     bookkeeping::{self, Bookkeeping, Stores},
+    end_listener::EndListener,
     pattern::{JobRef, Pattern, PatternConfig},
 };
 
@@ -46,6 +49,7 @@ pub struct RedisQueue<P: Pattern> {
     config: P::Config,
     pattern: Arc<P>,
     notifications: Notifications<P>,
+    ends: EndListener,
 }
 
 impl<P: Pattern> RedisQueue<P> {
@@ -66,7 +70,8 @@ impl<P: Pattern> RedisQueue<P> {
     fn on(conn: Conn, name: QueueName, config: P::Config) -> Self {
         let pattern = Arc::new(P::new(conn, name.clone(), &config));
         let notifications = Notifications::new(&pattern);
-        Self { name, config, pattern, notifications }
+        let ends = EndListener::new(pattern.bookkeeping().clone());
+        Self { name, config, pattern, notifications, ends }
     }
 
     /// The name of the queue.
@@ -103,6 +108,7 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
     /// trip.
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         P::capabilities().check_batch(Operation::Settle, done.len())?;
+        P::capabilities().check_settlements(done)?;
         let follow_up = async {
             if done.iter().any(|one| P::has_follow_up(one.receipt.token())) {
                 self.pattern.follow_up(Operation::Settle).await;
@@ -158,6 +164,10 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
 
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
         P::capabilities().supports(Capability::Schedules).then_some(self as _)
+    }
+
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
+        P::capabilities().supports(Capability::Results).then_some(self as _)
     }
 
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {

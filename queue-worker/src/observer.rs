@@ -248,7 +248,7 @@ impl<'a> JobOutcome<'a> {
     /// The outcome of a job whose settlement the store has applied.
     pub(crate) fn of_settled(job: &JobContext, disposition: &'a Disposition) -> Self {
         match disposition {
-            Disposition::Done => Self::Done,
+            Disposition::Done | Disposition::DoneWith { .. } => Self::Done,
             Disposition::Retry { error, .. } if job.is_last_attempt() => {
                 Self::Buried { error }
             }

@@ -14,7 +14,7 @@ use crate::{FinishBy, keys::Keys};
 pub(crate) use worker::{Recovery, Rotated};
 
 relq_redis::pattern_scripts! {
-    in "../../lua/"; library pattern, leasing;
+    of crate::capabilities::CAPABILITIES; in "../../lua/"; library pattern, leasing;
     cancel_ringed, claim, finish, release_worker, pass_on, purge, push_plain, recover, stats,
 }
 

@@ -6,17 +6,14 @@ mod worker;
 
 use bytes::Bytes;
 use relq_core::QueueName;
-use relq_redis::{
-    Call, Conn, Script,
-    bookkeeping::{Bookkeeping, is_of_schedules},
-};
+use relq_redis::{Call, Conn, Script, bookkeeping::Bookkeeping};
 
 use crate::keys::Keys;
 
 pub(crate) use worker::{Ask, PAGE, Picked, Swept, Taken, Wanted};
 
 relq_redis::pattern_scripts! {
-    in "../../lua/"; library pattern;
+    of crate::capabilities::CAPABILITIES; in "../../lua/"; library pattern;
     adopt, append, cancel_ready, claim, finish, finish_with_side_records, free_deleted, overdue,
     pick, purge, recover, notify, stats, sweep,
 }
@@ -24,12 +21,7 @@ relq_redis::pattern_scripts! {
 /// Returns the names of all scripts that a queue of this backend sends. They help to
 /// monitor the server and to test the backend.
 pub fn script_names() -> impl Iterator<Item = &'static str> {
-    sent_scripts().map(Script::name)
-}
-
-/// The scripts that a queue of this backend may send. It has no schedules (R28).
-pub(crate) fn sent_scripts() -> impl Iterator<Item = &'static Script> {
-    all_scripts().filter(|script| !is_of_schedules(script))
+    all_scripts().map(Script::name)
 }
 
 /// The keys of a queue, and a connection. Its methods call the scripts with both.

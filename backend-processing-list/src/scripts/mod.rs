@@ -16,7 +16,7 @@ use crate::{
 pub(crate) use worker::{Asked, Claimed, From, How};
 
 relq_redis::pattern_scripts! {
-    in "../../lua/"; library pattern;
+    of crate::capabilities::OF_PER_WORKER; in "../../lua/"; library pattern;
     beat, cancel_listed, claim, finish, purge, stats, suspects, take_back, take_named,
 }
 

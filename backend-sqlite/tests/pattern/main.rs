@@ -14,4 +14,5 @@ mod processes;
 #[cfg(feature = "push-in")]
 mod push_in;
 mod read_only;
+mod results;
 mod schedules;

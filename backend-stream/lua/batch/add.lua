@@ -27,6 +27,12 @@ redis.call('LLEN', keys.wake)
 redis.call('ZCARD', batch_key(keys, 'claimable'))
 for _, key in ipairs({keys.ids, keys.calls}) do redis.call('ZCARD', key) end
 redis.call('HLEN', keys.answers)
+for i = FIRST, #ARGV, FIELDS do
+  if keeps_result(ARGV[i + 1]) then
+    check_results(keys)
+    break
+  end
+end
 local has_kept = redis.call('HLEN', keys.jobs) > 0
 
 if token ~= '' then
@@ -53,7 +59,7 @@ local function is_known(i, is_indexed)
   return has_kept and redis.call('HEXISTS', keys.jobs, job_ids[i]) == 1
 end
 
-local answer, indexed, added = {'stored'}, {}, 0
+local answer, indexed, results, added = {'stored'}, {}, {}, 0
 for i = 1, count do
   local at, job_id = FIRST + (i - 1) * FIELDS, job_ids[i]
   local entry, is_indexed = ARGV[at + 1], ARGV[at + 2] == '1'
@@ -65,11 +71,16 @@ for i = 1, count do
       indexed[#indexed + 1] = '+inf'
       indexed[#indexed + 1] = job_id
     end
+    if keeps_result(entry) then
+      results[#results + 1] = job_id
+      results[#results + 1] = UNFINISHED
+    end
     add(stream, entry)
     added = added + 1
   end
 end
 if #indexed > 0 then redis.call('ZADD', keys.ids, unpack(indexed)) end
+begin_results(keys, results)
 redis.pcall('HINCRBY', record, 'total', added)
 refresh(keys, id)
 

@@ -3,7 +3,7 @@ local close_any = close_side_records
 
 -- Frees the side records of a piece that is dropped with its batch.
 local function cancel_piece(keys, id, job)
-  close_any(keys, job, server_ms(), MEMORY_MS)
+  close_any(keys, job, server_ms(), MEMORY_MS, 'cancelled')
   add_to_total(keys.totals, 'cancelled', 1)
   end_piece(keys, id, job.id, 'dropped')
 end
@@ -93,7 +93,7 @@ end
 
 -- Frees the side records of a job that ends. If an operator cancelled a scheduled
 -- piece, its batch counts it here; a leased piece has been counted already.
-local function close_side_records(keys, job, now_ms, window_ms)
-  close_any(keys, job, now_ms, window_ms)
+local function close_side_records(keys, job, now_ms, window_ms, total, value)
+  close_any(keys, job, now_ms, window_ms, total, value)
   if job.batch then end_piece(keys, job.batch, job.id, 'dropped') end
 end

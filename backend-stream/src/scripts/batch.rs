@@ -106,7 +106,7 @@ impl Store {
         for (piece, id) in pieces.iter().zip(&ids) {
             call.push_arg(id.as_str());
             call.push_arg(entry::encode_piece(piece, id, batch, now));
-            call.push_arg(u8::from(piece.id.is_some()));
+            call.push_arg(u8::from(entry::is_indexed(piece)));
         }
         let answer = call.run(&self.conn, Operation::AddPieces).await;
         let mut parts = answer.map_err(token_of_another_call)?.parts()?;

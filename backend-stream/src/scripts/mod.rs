@@ -9,11 +9,11 @@ use std::sync::LazyLock;
 use relq_core::QueueName;
 use relq_redis::{
     Conn, LibraryFile, Script,
-    bookkeeping::{Bookkeeping, BookkeepingScripts, library},
+    bookkeeping::{Bookkeeping, BookkeepingScripts, is_sent_by, library},
     entry,
 };
 
-use crate::keys::Keys;
+use crate::{capabilities::CAPABILITIES, keys::Keys};
 
 pub(crate) use batch::{BatchSnapshot, Letter};
 
@@ -71,7 +71,8 @@ pub fn script_names() -> impl Iterator<Item = &'static str> {
 /// All scripts that a queue of this backend may send.
 pub(crate) fn all_scripts() -> impl Iterator<Item = &'static Script> {
     let own = SCRIPTS.all().into_iter().chain(BATCH_SCRIPTS.all());
-    own.chain(BOOKKEEPING_SCRIPTS.all())
+    let bookkeeping = BOOKKEEPING_SCRIPTS.all().into_iter();
+    own.chain(bookkeeping.filter(|script| is_sent_by(&CAPABILITIES, script)))
 }
 
 /// The connection and the keys of a queue, for calls of scripts.

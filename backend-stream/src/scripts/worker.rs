@@ -8,7 +8,7 @@ use relq_core::{
     outcome::Recovered,
 };
 use relq_redis::{
-    bookkeeping::{Beat, Bookkeeping, Finish, Step, WaitHint},
+    bookkeeping::{Beat, Bookkeeping, Finish, Step, WITH_RESULTS, WaitHint},
     command,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob},
@@ -88,6 +88,20 @@ impl Store {
         } else {
             Step::whole(receipts.len(), reply)
         }
+    }
+
+    /// Ends finished jobs that have side records, and stores their results.
+    pub(crate) async fn finish_with_results(
+        &self,
+        jobs: &[(&Receipt, &Bytes)],
+    ) -> Result<Step, Error> {
+        let call = self.bookkeeping.call(&SCRIPTS.finish_with_side_records);
+        let mut call = call.arg(WITH_RESULTS).arg(Bookkeeping::memory_ms());
+        for (receipt, result) in jobs {
+            call.push_arg(lease::member(receipt));
+            call.push_arg(&result[..]);
+        }
+        Step::read(call.run(&self.conn, Operation::Settle).await?)
     }
 
     /// Extends leases. If a leased piece belongs to a cancelled batch, its lease ends

@@ -10,7 +10,7 @@ use relq_redis::{Conn, Script, bookkeeping::Bookkeeping};
 use crate::keys::Keys;
 
 relq_redis::pattern_scripts! {
-    in "../../lua/"; library pattern, leasing, claiming;
+    of crate::capabilities::CAPABILITIES; in "../../lua/"; library pattern, leasing, claiming;
     cancel_listed, cancel_ranked, claim, finish, finish_and_claim,
     finish_with_side_records, pass_on, purge, recover, stats,
 }

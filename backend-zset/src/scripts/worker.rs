@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use relq_core::{
     ClaimRequest, Error, Receipt, WorkerId,
     environment::Timestamp,
@@ -10,7 +11,7 @@ use relq_core::{
 };
 use relq_redis::{
     Call, Parts, Reply,
-    bookkeeping::{Bookkeeping, Ended, Finish, Step, WaitHint},
+    bookkeeping::{Bookkeeping, Ended, Finish, Step, WITH_RESULTS, WaitHint},
     entry,
     entry::millis,
     pattern::{Attempt, Claimed, LeasedJob},
@@ -92,6 +93,28 @@ impl Store {
         } else {
             Step::whole(receipts.len(), reply)
         }
+    }
+
+    /// Ends finished jobs that have side records, and stores their results.
+    pub(crate) async fn finish_with_results(
+        &self,
+        jobs: &[(&Receipt, &Bytes)],
+    ) -> Result<Step, Error> {
+        let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
+        let call = SCRIPTS.finish_with_side_records.keys(&[
+            &keys.leased,
+            &keys.held,
+            &bookkeeping.totals,
+            &bookkeeping.unique,
+            &bookkeeping.ids,
+            &bookkeeping.errors,
+        ]);
+        let mut call = call.arg(WITH_RESULTS).arg(Bookkeeping::memory_ms());
+        for (receipt, result) in jobs {
+            call.push_arg(lease::member(receipt));
+            call.push_arg(&result[..]);
+        }
+        Step::read(call.run(&self.conn, Operation::Settle).await?)
     }
 
     /// Recovers a page of overdue leases.

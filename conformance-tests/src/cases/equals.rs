@@ -106,7 +106,7 @@ async fn settlements_end_the_job_that_they_name(store: &Store) {
 /// them.
 async fn assert_ended_by(disposition: &Disposition, actor: &Actor, named: Vec<JobId>) {
     match disposition {
-        Disposition::Done | Disposition::Discard => {
+        Disposition::Done | Disposition::DoneWith { .. } | Disposition::Discard => {
             assert_eq!(drain(actor).await, []);
         }
         Disposition::Dead { .. } => {

@@ -10,6 +10,7 @@ use relq_core::{
     capabilities::Capabilities,
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    results::{JobResult, Reported, ResultQueue},
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
@@ -105,6 +106,10 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for LoggedQueue<Q> {
 
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
         self.queue.schedule_queue().map(|_| self as &dyn ScheduleQueue)
+    }
+
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
+        self.queue.result_queue().map(|_| self as &dyn ResultQueue)
     }
 }
 
@@ -252,6 +257,43 @@ impl<Q: ReliableQueue + ?Sized> ScheduleQueue for LoggedQueue<Q> {
     }
 }
 
+impl<Q: ReliableQueue + ?Sized> LoggedQueue<Q> {
+    fn results(&self) -> &dyn ResultQueue {
+        let results = self.queue.result_queue();
+        results.expect("the queue keeps results, since it was asked")
+    }
+}
+
+#[async_trait]
+impl<Q: ReliableQueue + ?Sized> ResultQueue for LoggedQueue<Q> {
+    async fn report_progress(
+        &self,
+        receipt: &Receipt,
+        progress: &[u8],
+    ) -> Result<Reported, Error> {
+        let what = format!("reports {} bytes of job {}", progress.len(), receipt.job());
+        self.note(what, self.results().report_progress(receipt, progress)).await
+    }
+
+    async fn read_results(
+        &self,
+        jobs: &[JobId],
+    ) -> Result<Vec<Option<JobResult>>, Error> {
+        let names = some_of(jobs.iter().map(ToString::to_string));
+        let what = format!("reads the results of {names}");
+        self.note(what, self.results().read_results(jobs)).await
+    }
+
+    async fn wait_result(
+        &self,
+        job: &JobId,
+        timeout: Duration,
+    ) -> Result<Option<JobResult>, Error> {
+        let what = format!("waits up to {timeout:?} for the result of {job}");
+        self.note(what, self.results().wait_result(job, timeout)).await
+    }
+}
+
 impl<Q: fmt::Display + ?Sized> fmt::Display for LoggedQueue<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.queue.fmt(f)
@@ -279,6 +321,7 @@ fn settled(done: &[Settlement]) -> String {
     let jobs = some_of(done.iter().map(|Settlement { receipt, disposition }| {
         let end = match disposition {
             Disposition::Done => "done",
+            Disposition::DoneWith { .. } => "done with a result",
             Disposition::Retry { .. } => "to retry",
             Disposition::Dead { .. } => "dead",
             Disposition::Discard => "discarded",

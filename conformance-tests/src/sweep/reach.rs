@@ -38,9 +38,14 @@ pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
     block_on(Box::pin(missed)).expect("the proxy runs")
 }
 
-/// The scripts that only a queue with schedules sends. A queue of several parts has none,
-/// and its parts load them.
-const OF_SCHEDULES: [&str; 2] = ["put_schedule", "push_tick"];
+/// The scripts that only a queue with these options sends. A queue of several parts has
+/// neither, and its parts load them.
+const OF_OPTIONS: [(&str, Capability); 4] = [
+    ("put_schedule", Capability::Schedules),
+    ("push_tick", Capability::Schedules),
+    ("read_results", Capability::Results),
+    ("report_progress", Capability::Results),
+];
 
 /// How often an act is repeated if it sends different commands in each run.
 const ROUNDS: usize = 5;
@@ -75,9 +80,11 @@ async fn missed(
     let loaded = actors.proxy.scripts();
     let loaded = loaded.iter().map(|label| first_word(label));
     let all = loaded.chain(named).chain(sent);
-    let has_schedules = actors.healthy.capabilities().supports(Capability::Schedules);
-    let can_be_sent =
-        |script: &String| has_schedules || !OF_SCHEDULES.contains(&script.as_str());
+    let capabilities = actors.healthy.capabilities();
+    let can_be_sent = |script: &String| {
+        let of_option = OF_OPTIONS.iter().find(|(name, _)| name == script);
+        of_option.is_none_or(|(_, option)| capabilities.supports(*option))
+    };
     Ok(all.filter(can_be_sent).filter(|script| !reached.contains(script)).collect())
 }
 

@@ -25,7 +25,7 @@ while has_room(step) do
   if entry then
     add_to_total(keys.totals, total, 1)
     local job = read_entry(entry)
-    if job then close_side_records(keys, job, now_ms, window_ms) end
+    if job then close_side_records(keys, job, now_ms, window_ms, total) end
     drop_leased(keys, lease)
   else
     lost[#lost + 1] = handled

@@ -29,7 +29,7 @@ use crate::{audit, lease, lease::Lease, peek, scripts, scripts::Store};
 /// The options that this backend supports. It refuses push tokens, because a token that
 /// is used again after the backend forgot it would give two jobs one id, and so one
 /// body.
-static CAPABILITIES: Capabilities = Capabilities {
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "claim-by-sadd",
     supported: Cow::Borrowed(&[
         Capability::ClientIds,

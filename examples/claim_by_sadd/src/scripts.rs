@@ -16,7 +16,7 @@ use relq_redis::{
 use crate::{keys::Keys, lease};
 
 relq_redis::pattern_scripts! {
-    in "../lua/"; library pattern;
+    of crate::pattern::CAPABILITIES; in "../lua/"; library pattern;
     cancel_ready, claim, finish, purge, recover, stats,
 }
 

@@ -16,6 +16,6 @@ local now_ms = server_ms()
 check_side_records(keys)
 if redis.call('LREM', keys.ready, 1, element) == 0 then return 0 end
 local job = read_entry(element)
-if job then close_side_records(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 add_to_total(keys.totals, 'cancelled', 1)
 return 1

@@ -26,7 +26,7 @@ use relq_redis::{
 
 use crate::{audit, cancel, lease, lease::Lease, peek, scripts, scripts::Store};
 
-static CAPABILITIES: Capabilities = Capabilities {
+pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     backend: "timer-buckets",
     supported: Cow::Borrowed(&[
         Capability::ClientIds,

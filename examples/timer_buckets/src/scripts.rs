@@ -18,7 +18,7 @@ use relq_redis::{
 use crate::{keys::Keys, lease};
 
 relq_redis::pattern_scripts! {
-    in "../lua/"; library pattern;
+    of crate::pattern::CAPABILITIES; in "../lua/"; library pattern;
     cancel_listed, claim, extend, finish, purge, recover, stats,
 }
 

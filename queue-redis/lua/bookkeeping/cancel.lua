@@ -43,7 +43,7 @@ end
 local entry, place = take_out()
 if not place then return false end
 local job = read_entry(entry)
-if job then close_side_records(keys, job, now_ms, window_ms) end
+if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 redis.call('HDEL', keys.errors, id)
 add_to_total(keys.totals, 'cancelled', 1)
 return place

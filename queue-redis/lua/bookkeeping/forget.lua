@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Forget a page of ids, push tokens and cancelled leases whose retention has expired.
+-- Forget a page of ids, push tokens, cancelled leases and results whose retention has
+-- expired.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] maximum number of each to forget
@@ -15,6 +16,7 @@ local now_ms = server_ms()
 check_bookkeeping(keys)
 
 local forgotten = math.max(
+  forget_results(keys, now_ms, page),
   forget_calls(keys, now_ms, page),
   #forget(keys.ids, now_ms, page),
   #forget(keys.cancelled, now_ms, page))

@@ -37,15 +37,17 @@ local function add_pair(list, first, second)
 end
 
 -- Begins a push of the jobs from ARGV[first] on. `chosen` has the ids that clients chose;
--- `ids`, `unique`, `kept` and `due` have pairs of values for the commands, and `plain` the
--- entries to append, all not written yet. `is_kept` has the ids of all jobs that this push
+-- `ids`, `unique`, `kept`, `due` and `results` have pairs of values for the commands, and
+-- `plain` the entries to append, all not written yet. `is_kept` has the ids of all jobs that this push
 -- schedules.
 local function begin_push(keys, first, now_ms)
-  local chosen, unique_keys = {}, {}
+  local chosen, unique_keys, keeps_any = {}, {}, false
   for at = first, #ARGV, PUSH_FIELDS do
+    keeps_any = keeps_any or keeps_result(ARGV[at + 1])
     if ARGV[at + 7] == '1' then chosen[#chosen + 1] = ARGV[at] end
     if ARGV[at + 5] ~= '' then unique_keys[#unique_keys + 1] = ARGV[at + 5] end
   end
+  if keeps_any then check_results(keys) end
   return {
     now_ms = now_ms, chosen = chosen,
     forget_ids_at = read_all('ZMSCORE', keys.ids, chosen),
@@ -53,6 +55,7 @@ local function begin_push(keys, first, now_ms)
     holders = read_all('HMGET', keys.unique, unique_keys),
     has_kept = redis.call('HLEN', keys.jobs) > 0,
     ids = {}, unique = {}, kept = {}, due = {}, plain = {}, duplicates = {}, is_kept = {},
+    results = {},
   }
 end
 
@@ -61,7 +64,8 @@ local function write_side_records(keys, new)
   write_all('ZADD', keys.later, new.due)
   write_all('ZADD', keys.ids, new.ids)
   write_all('HSET', keys.unique, new.unique)
-  new.ids, new.unique, new.kept, new.due = {}, {}, {}, {}
+  begin_results(keys, new.results)
+  new.ids, new.unique, new.kept, new.due, new.results = {}, {}, {}, {}, {}
 end
 
 local function set_due_time(keys, new, id, delay_ms)
@@ -103,6 +107,7 @@ local function add_new_job(keys, new, job, entry)
     add_pair(new.ids, '+inf', job.id)
     new.forget_ids_at[job.id] = math.huge
   end
+  if keeps_result(entry) then add_pair(new.results, job.id, UNFINISHED) end
   if job.unique_key ~= '' then
     local holder = unique_holder(job.id, expires_at)
     new.holders[job.unique_key] = holder

@@ -18,7 +18,9 @@ local entries, step, handled = {}, new_step(#ARGV), 0
 while has_room(step) do
   handled = handled + 1
   local entry = redis.call('HGET', keys.jobs, ARGV[handled]) or ''
-  check_job(keys, read_entry(entry))
+  local job = read_entry(entry)
+  check_job(keys, job)
+  if job and job.keep_ms then check_results(keys) end
   entries[handled] = entry
   count_job(step, entry)
 end
@@ -32,6 +34,7 @@ local function redrive(id, job, entry)
     end
     redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, 0))
   end
+  if job.keep_ms then begin_results(keys, {id, UNFINISHED}) end
   if job.expires_at then entry = with_expiry(entry, job.id, 0) end
   make_kept_ready(keys, job, with_attempt(entry, 0), now_ms)
   redis.call('HDEL', keys.errors, id)

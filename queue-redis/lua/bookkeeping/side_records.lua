@@ -90,11 +90,81 @@ local function free_unique(unique, job)
   if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
 
--- Cleans up after a job that ends: frees its unique key and remembers its id.
-local function close_side_records(keys, job, now_ms, window_ms)
+-- Results (R29) are stored in four keys, which are described in keys.rs. Only scripts that
+-- serve results alone declare them. The others build their names from the declared key
+-- `errors`, so that a queue without results sends no byte for them. All these keys are in
+-- the queue's slot.
+local function results_key(keys, what)
+  return keys.errors:sub(1, -7) .. what
+end
+
+-- How many ends of jobs the stream `ended` keeps, about. A producer that was away for
+-- longer reads the results of all jobs that it waits for.
+local ENDS_KEPT = 1000
+
+-- The letters of the ways in which a job ends, by the totals that count them.
+local END_LETTERS = {finished = 'd', discarded = 'i', cancelled = 'c'}
+local DEAD, PURGED, UNFINISHED, REPORTED = 'x', 'p', 'u', 'r'
+
+-- Stores how a job has ended, if it keeps that. If another client has overwritten a key
+-- with another type, nothing is stored and no error is raised, because the job has ended
+-- already. A call that reads the results reports the error.
+local function end_result(keys, job, now_ms, letter, value)
+  if not job.keep_ms then return end
+  local kept = results_key(keys, 'kept')
+  redis.pcall('HSET', results_key(keys, 'results'), job.id, letter .. (value or ''))
+  if letter ~= DEAD then redis.pcall('ZADD', kept, now_ms + job.keep_ms, job.id) end
+  redis.pcall('XADD', results_key(keys, 'ended'), 'MAXLEN', '~', ENDS_KEPT, '*', 'id', job.id)
+end
+
+-- Fails before the first write if a key that `begin_results` changes has another type.
+local function check_results(keys)
+  redis.call('HLEN', results_key(keys, 'results'))
+  redis.call('ZCARD', results_key(keys, 'kept'))
+end
+
+-- Stores that jobs which keep their results are not finished: new ones, and redriven ones.
+-- `records` has the id and the record of each.
+local function begin_results(keys, records)
+  if #records == 0 then return end
+  local kept, ids = results_key(keys, 'kept'), {}
+  for i = 1, #records, 2 do ids[#ids + 1] = records[i] end
+  redis.call('ZREM', kept, unpack(ids))
+  redis.call('HSET', results_key(keys, 'results'), unpack(records))
+end
+
+-- Removes what is stored of all jobs, and wakes the clients that wait for them. Called in
+-- the step that removes the last jobs of the queue.
+local function purge_results(keys)
+  local ended = results_key(keys, 'ended')
+  if redis.call('UNLINK', results_key(keys, 'results'), results_key(keys, 'kept')) == 0 then
+    return
+  end
+  -- An entry without an id means all jobs.
+  redis.pcall('XADD', ended, 'MAXLEN', 1, '*', 'id', '')
+  redis.call('EXPIRE', ended, 60)
+end
+
+-- Reads the first argument of a script that ends jobs: the total to increase, or 'results'
+-- if the jobs are finished and the result of each follows its lease. Returns the total, and
+-- how many arguments each job has.
+local function read_ending(word)
+  if word == 'results' then return 'finished', 2 end
+  return word, 1
+end
+
+-- Cleans up after a job that ends: frees its unique key, remembers its id, and stores how
+-- it ended. `total` counts jobs that end so; `value` is the result of a finished job.
+local function close_side_records(keys, job, now_ms, window_ms, total, value)
   free_unique(keys.unique, job)
+  end_result(keys, job, now_ms, END_LETTERS[total], value)
   if job.is_indexed then redis.call('ZADD', keys.ids, now_ms + window_ms, job.id) end
   redis.call('HDEL', keys.errors, job.id)
+end
+
+-- Whether an entry belongs to a job that keeps its result.
+local function keeps_result(entry)
+  return entry:byte(6) >= 64
 end
 
 -- Returns a set of those ids that a ready job has, if the pattern can look that up. Most
@@ -143,6 +213,18 @@ local function forget_calls(keys, now_ms, most)
   return #old
 end
 
+-- Removes up to `most` results that need not be kept any longer. Returns how many. If a key
+-- has another type, it fails before its first write.
+local function forget_results(keys, now_ms, most)
+  local kept = results_key(keys, 'kept')
+  local old = redis.call('ZRANGE', kept, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
+  if #old > 0 then
+    redis.call('HDEL', results_key(keys, 'results'), unpack(old))
+    redis.call('ZREM', kept, unpack(old))
+  end
+  return #old
+end
+
 -- The longest prefix of a UTF-8 text that has at most `most_bytes` bytes and ends with
 -- a whole character.
 local function start_of(text, most_bytes)
@@ -175,8 +257,10 @@ local function keep(keys, job, entry)
       redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, job.expires_at))
     end
     if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end
+    -- Nobody knows the new id, so nobody could read the result.
+    if job.keep_ms then redis.pcall('HDEL', results_key(keys, 'results'), job.id) end
     entry = with_id(entry, job, id)
-    job.id = id
+    job.id, job.keep_ms = id, nil
   end
   redis.call('HSET', keys.jobs, id, entry)
 end
@@ -188,4 +272,5 @@ local function bury(keys, job, entry, why, now_ms)
   redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), job.id)
   redis.call('HSET', keys.errors, job.id, why)
   free_unique(keys.unique, job)
+  end_result(keys, job, now_ms, DEAD, why)
 end

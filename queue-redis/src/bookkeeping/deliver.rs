@@ -62,7 +62,8 @@ pub fn delivery(entry: Entry, token: Bytes, lease: Duration) -> Delivery {
         .max_attempts(entry.max_attempts)
         .priority(entry.priority)
         .headers(entry.headers)
-        .enqueued_at(entry.enqueued_at);
+        .enqueued_at(entry.enqueued_at)
+        .keeps_result(entry.keep_result.is_some());
     match entry.batch {
         Some(batch) => delivery.batch(batch),
         None => delivery,

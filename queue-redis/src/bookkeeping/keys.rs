@@ -16,6 +16,10 @@
 //!  wake       LIST    at most one token, for the notifiers
 //!
 //!  schedules  HASH    name -> last tick (ms, 6 bytes), definition
+//!
+//!  results    HASH    id -> a letter for what became of the job, and its result
+//!  kept       ZSET    id -> when its result is kept no longer (ms)
+//!  ended      STREAM  the ids of the last jobs that ended, for clients that wait
 //! ```
 //!
 //! A score of `later` and `dead` is a time and a position. Its whole part is the time
@@ -25,8 +29,8 @@
 //! last step, and their order among each other is undefined. A queue that an earlier
 //! version wrote has whole scores, which mean the same.
 //!
-//! The bookkeeping's scripts get all of them but `schedules` in this order, and then the
-//! pattern's own.
+//! The bookkeeping's scripts get the first twelve in this order, and then the pattern's
+//! own.
 
 use crate::KeyPrefix;
 
@@ -47,6 +51,9 @@ pub struct BookkeepingKeys {
     pub paused: String,
     pub wake: String,
     pub schedules: String,
+    pub results: String,
+    pub kept: String,
+    pub ended: String,
 }
 
 impl BookkeepingKeys {
@@ -66,6 +73,9 @@ impl BookkeepingKeys {
             paused: prefix.part("paused"),
             wake: prefix.part("wake"),
             schedules: prefix.part("schedules"),
+            results: prefix.part("results"),
+            kept: prefix.part("kept"),
+            ended: prefix.part("ended"),
         }
     }
 

@@ -254,7 +254,7 @@ pub(super) fn text(bytes: &Bytes) -> String {
 
 /// Turns the stored error of a dead job into words. The scripts store a letter for the
 /// reason before the error.
-fn reason(error: &str) -> String {
+pub(super) fn reason(error: &str) -> String {
     let (why, text) = split_letter(error);
     match why {
         Some('a') => format!("it failed on its last attempt: {text}"),

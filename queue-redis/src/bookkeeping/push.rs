@@ -73,6 +73,7 @@ fn is_plain(job: &NewJob) -> bool {
         && job.unique.is_none()
         && job.expires_in.is_none()
         && job.delay.is_zero()
+        && job.keep_result.is_none()
         && job.priority == Priority::NORMAL
 }
 
@@ -178,7 +179,7 @@ pub(super) fn add_jobs(
         call.push_arg(job.priority.level());
         call.push_arg(key);
         call.push_arg(if reschedules { "reschedule" } else { "keep" });
-        call.push_arg(u8::from(job.id.is_some()));
+        call.push_arg(u8::from(entry::is_indexed(job)));
     }
 }
 

@@ -1,5 +1,7 @@
 //! The bookkeeping's scripts, built for one pattern.
 
+use relq_core::capabilities::{Capabilities, Capability};
+
 use crate::{LibraryFile, Script, entry};
 
 crate::scripts! {
@@ -7,12 +9,18 @@ crate::scripts! {
     /// all its queues.
     pub struct BookkeepingScripts in "../../lua/bookkeeping/";
     cancel, extend, fail, forget, give_back, promote, purge_dead, push, push_tick,
-    put_schedule, redrive, resume,
+    put_schedule, read_results, redrive, report_progress, resume,
 }
 
-/// Whether only a queue with schedules sends this script of the bookkeeping (R28).
-pub fn is_of_schedules(script: &Script) -> bool {
-    ["push_tick", "put_schedule"].contains(&script.name())
+/// Whether a backend with these capabilities sends this script of the bookkeeping.
+pub fn is_sent_by(capabilities: &Capabilities, script: &Script) -> bool {
+    match script.name() {
+        "push_tick" | "put_schedule" => capabilities.supports(Capability::Schedules),
+        "read_results" | "report_progress" => {
+            capabilities.supports(Capability::Results)
+        }
+        _ => true,
+    }
 }
 
 /// Defines the scripts of a pattern from a folder, whose path is relative to the
@@ -21,7 +29,7 @@ pub fn is_of_schedules(script: &Script) -> bool {
 /// which the macro's first arguments name.
 #[macro_export]
 macro_rules! pattern_scripts {
-    (in $folder:literal; library $($library:ident),+; $($name:ident),* $(,)?) => {
+    (of $capabilities:path; in $folder:literal; library $($library:ident),+; $($name:ident),* $(,)?) => {
         $crate::scripts! {
             /// The pattern's own scripts.
             struct Scripts in $folder;
@@ -44,7 +52,10 @@ macro_rules! pattern_scripts {
 
         /// All scripts that a queue of this backend may send.
         pub(crate) fn all_scripts() -> impl Iterator<Item = &'static $crate::Script> {
-            SCRIPTS.all().into_iter().chain(BOOKKEEPING_SCRIPTS.all())
+            let bookkeeping = BOOKKEEPING_SCRIPTS.all().into_iter().filter(|script| {
+                $crate::bookkeeping::is_sent_by(&$capabilities, script)
+            });
+            SCRIPTS.all().into_iter().chain(bookkeeping)
         }
     };
 }

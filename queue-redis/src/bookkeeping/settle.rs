@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{
     Disposition, Error, Receipt, Settlement, limits::MAX_ERROR_BYTES, outcome::Settled,
@@ -40,11 +41,16 @@ pub struct Finish {
     pub needs_side_records: bool,
 }
 
+/// The word with which a script that ends jobs is told that each lease is followed by the
+/// result of its job.
+pub const WITH_RESULTS: &str = "results";
+
 /// The kind of script call that a disposition needs. One call handles only jobs of the
 /// same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Finish(Finish),
+    FinishWithResult,
     Fail,
     GiveBack,
 }
@@ -54,11 +60,12 @@ impl Kind {
         Self::Finish(Finish { how, needs_side_records })
     }
 
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::finish(Ended::Finished, false),
         Self::finish(Ended::Finished, true),
         Self::finish(Ended::Discarded, false),
         Self::finish(Ended::Discarded, true),
+        Self::FinishWithResult,
         Self::Fail,
         Self::GiveBack,
     ];
@@ -66,7 +73,9 @@ impl Kind {
     fn of(settlement: &Settlement, has_side_records: bool) -> Self {
         let finish = |how| Self::finish(how, has_side_records);
         match settlement.disposition {
-            Disposition::Done => finish(Ended::Finished),
+            // A job that keeps its result has side records.
+            Disposition::DoneWith { .. } if has_side_records => Self::FinishWithResult,
+            Disposition::Done | Disposition::DoneWith { .. } => finish(Ended::Finished),
             Disposition::Discard => finish(Ended::Discarded),
             Disposition::Retry { .. }
             | Disposition::Dead { .. }
@@ -97,6 +106,17 @@ pub trait Settles: Sync {
         finish: Finish,
         receipts: &[&Receipt],
     ) -> Result<Step, Error>;
+
+    /// Removes finished jobs, and stores the result of each if the job keeps it (R29). By
+    /// default, for a pattern without results, they are not stored.
+    async fn finish_with_results(
+        &self,
+        jobs: &[(&Receipt, &Bytes)],
+    ) -> Result<Step, Error> {
+        let finish = Finish { how: Ended::Finished, needs_side_records: true };
+        let receipts: Vec<_> = jobs.iter().map(|(receipt, _)| *receipt).collect();
+        self.finish(finish, &receipts).await
+    }
 
     /// Schedules, postpones or buries jobs.
     async fn fail(&self, failures: &[Failure<'_>]) -> Result<Step, Error>;
@@ -148,9 +168,12 @@ async fn carry_out(
         // Reverse the order, because the job that is put back last is claimed first.
         positions.reverse();
     }
-    let bytes_of = |at: &usize| done[*at].receipt.token().len();
+    let bytes_of = |at: &usize| {
+        let result = result(&done[*at]).map_or(0, |(_, result)| result.len());
+        done[*at].receipt.token().len() + result
+    };
     let mut steps = match kind {
-        Kind::Finish(_) => on.steps(),
+        Kind::Finish(_) | Kind::FinishWithResult => on.steps(),
         Kind::Fail | Kind::GiveBack => on.steps().slow(),
     };
     while let Some(page) = steps.next_page(&positions, bytes_of) {
@@ -169,6 +192,10 @@ async fn carry_out_step<'a>(
     let receipts = group.clone().map(|settlement| &settlement.receipt);
     match kind {
         Kind::Finish(finish) => on.finish(finish, &receipts.collect::<Vec<_>>()).await,
+        Kind::FinishWithResult => {
+            let jobs: Vec<_> = group.filter_map(result).collect();
+            on.finish_with_results(&jobs).await
+        }
         Kind::Fail => {
             let failures: Vec<_> =
                 group.filter_map(|settlement| failure(on, settlement)).collect();
@@ -181,14 +208,22 @@ async fn carry_out_step<'a>(
     }
 }
 
+fn result(settlement: &Settlement) -> Option<(&Receipt, &Bytes)> {
+    match &settlement.disposition {
+        Disposition::DoneWith { result } => Some((&settlement.receipt, result)),
+        _ => None,
+    }
+}
+
 fn failure<'a>(on: &impl Settles, settlement: &'a Settlement) -> Option<Failure<'a>> {
     let (after, why, error): (Option<Duration>, _, _) = match &settlement.disposition {
         Disposition::Retry { after, error } => (Some(*after), 'f', cut(error)),
         Disposition::Dead { error } => (None, 'f', cut(error)),
         Disposition::Postpone { after } => (Some(*after), 'p', ""),
-        Disposition::Done | Disposition::Discard | Disposition::GiveBack => {
-            return None;
-        }
+        Disposition::Done
+        | Disposition::DoneWith { .. }
+        | Disposition::Discard
+        | Disposition::GiveBack => return None,
     };
     let lease = on.lease(&settlement.receipt);
     Some(Failure { lease, after, why, error })

@@ -1,6 +1,7 @@
 //! Applies settlements, and gives back the jobs of a released worker.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use relq_core::{Error, Receipt, error::Operation, outcome::Released};
 
 use super::{RedisQueue, bookkeeping_with};
@@ -29,6 +30,13 @@ impl<P: Pattern> Settles for RedisQueue<P> {
         receipts: &[&Receipt],
     ) -> Result<Step, Error> {
         self.pattern.finish(finish, receipts).await
+    }
+
+    async fn finish_with_results(
+        &self,
+        jobs: &[(&Receipt, &Bytes)],
+    ) -> Result<Step, Error> {
+        self.pattern.finish_with_results(jobs).await
     }
 
     async fn fail(&self, failures: &[Failure<'_>]) -> Result<Step, Error> {

@@ -79,7 +79,8 @@ async fn settlements_at_once_end_their_own_jobs(store: &Store) {
         assert_eq!(answer.expect("answered"), [expected], "{disposition:?}");
         match disposition {
             _ if is_lost => {}
-            Disposition::Done | Disposition::Discard => {}
+            Disposition::Done | Disposition::DoneWith { .. } | Disposition::Discard => {
+            }
             Disposition::GiveBack | Disposition::Postpone { .. } => {
                 wanted[0].push((one.job().clone(), 1));
             }
