@@ -77,7 +77,7 @@ pub(crate) fn calls<'a>(
         calls.extend(of_batches(batches, &known.batch));
     }
     if let Some(results) = actor.result_queue() {
-        calls.extend(of_results(actor, results, known));
+        calls.extend(of_results(results, known));
     }
     if let (Some(scheduler), Some(tick)) = (actor.schedule_queue(), &known.tick) {
         calls.extend(of_schedulers(scheduler, tick));
@@ -159,15 +159,10 @@ fn of_batches<'a>(
 }
 
 fn of_results<'a>(
-    actor: &'a Actor,
     results: &'a dyn ResultQueue,
     known: &'a Known,
 ) -> Vec<(&'static str, Call<'a>)> {
-    let result = Disposition::DoneWith { result: "result".into() };
-    let done = [Settlement::new(known.held.receipt.clone(), result)];
-    let kept = NewJob::new("kept").keep_result(HELD);
     vec![
-        ("push of a kept result", call(async move { actor.push(&[kept], None).await })),
         (
             "report_progress",
             call(results.report_progress(&known.held.receipt, b"half")),
@@ -177,7 +172,6 @@ fn of_results<'a>(
             call(results.read_results(job))
         }),
         ("wait_result", call(results.wait_result(known.held.job(), Duration::ZERO))),
-        ("settle with a result", call(async move { actor.settle(&done).await })),
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use relq_core::{
-    Disposition, JobId, NewJob, Priority,
+    Disposition, JobId, NewJob,
     operator::{Cancelled, JobState, Selection},
     results::JobResult,
 };
@@ -109,7 +109,8 @@ case!(an_urgent_job_that_is_cancelled_says_so: R29 R15 => Results Priority);
 /// cancelled.
 async fn an_urgent_job_that_is_cancelled_says_so(store: &Store) {
     let actor = store.actor("worker").await;
-    for priority in [Priority::HIGHEST, Priority::LOWEST] {
+    let class = actor.class();
+    for priority in [class.most_urgent(), class.least_urgent()] {
         let job = actor.store_one(kept("job").priority(priority)).await;
 
         cancel(&actor, &job, JobState::Ready).await;

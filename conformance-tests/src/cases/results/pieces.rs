@@ -130,6 +130,7 @@ async fn a_piece_that_is_dropped_with_its_batch_says_so(store: &Store) {
     worker.ends(&held[1], done_with("result")).await;
     operator.assert_told(&of(&held[1]), done("result")).await;
     worker.ends(&held[2], retry_now()).await;
+    operator.recover_all().await;
     operator.assert_told(&of(&held[2]), JobResult::Cancelled).await;
     store.outlast_brief_leases().await;
     operator.recover_all().await;
