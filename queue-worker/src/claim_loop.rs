@@ -48,6 +48,7 @@ use crate::{
     backoff::{Backoff, Sleep},
     calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
     claim_size::{ClaimSize, Late, Sent},
+    context::ClaimedFrom,
     failure::{Failure, Then},
     held::Held,
     settings::Settings,
@@ -66,7 +67,7 @@ pub(crate) struct ClaimLoop<H> {
     pub(crate) settling: Settling,
     pub(crate) settings: Settings,
     worker: WorkerId,
-    queue: Option<QueueName>,
+    claimed_from: ClaimedFrom,
     held: Arc<Held>,
     claiming: Backoff,
     claim_size: ClaimSize,
@@ -102,6 +103,7 @@ impl<H: Handler> ClaimLoop<H> {
     pub(crate) fn new(parts: ClaimLoopParts<H>) -> Self {
         let ClaimLoopParts { slots, calls, settings, worker, queue, held } = parts;
         let environment = settings.environment.clone();
+        let claimed_from = ClaimedFrom { queue: calls.queue(), name: queue };
         Self {
             settling: Settling::new(
                 Arc::clone(&held),
@@ -117,7 +119,7 @@ impl<H: Handler> ClaimLoop<H> {
             calls,
             settings,
             worker,
-            queue,
+            claimed_from,
             held,
         }
     }
@@ -316,7 +318,7 @@ impl<H: Handler> ClaimLoop<H> {
         // starts the lease later, so the worker never believes in a lease for too long.
         let held = |delivery: Delivery| {
             let until = sent.at.saturating_add(delivery.lease);
-            JobContext::of_queue(self.queue.clone(), delivery, until)
+            JobContext::claimed(&self.claimed_from, delivery, until)
         };
         let (late, in_time): (Vec<_>, Vec<_>) =
             deliveries.into_iter().map(held).partition(|job| job.may_be_over(now));
@@ -434,7 +436,10 @@ impl<H: Handler> ClaimLoop<H> {
             return;
         }
         match ended {
-            Ended::Answered(Ok(())) => self.settle(job, Disposition::Done),
+            Ended::Answered(Ok(())) => {
+                let disposition = done(&job);
+                self.settle(job, disposition);
+            }
             Ended::Answered(Err(failure)) => {
                 let disposition = self.disposition(&job, failure);
                 self.settle(job, disposition);
@@ -475,6 +480,11 @@ impl<H: Handler> ClaimLoop<H> {
     fn now(&self) -> Duration {
         self.settings.environment.clock().elapsed()
     }
+}
+
+/// The disposition of a job whose handler returned `Ok`.
+fn done(job: &JobContext) -> Disposition {
+    job.result().map_or(Disposition::Done, |result| Disposition::DoneWith { result })
 }
 
 fn log_failure(job: &JobContext, failure: &Failure) {
