@@ -10,6 +10,7 @@ mod outcome;
 mod payload;
 mod program;
 mod queues;
+mod result_bytes;
 mod schedules;
 mod stderr_tail;
 mod whole_lines;
