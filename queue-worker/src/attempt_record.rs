@@ -260,21 +260,24 @@ mod tests {
         let job = job(true);
         job.set_result(vec![0; MAX_RESULT]).unwrap();
         let refused = job.set_result(vec![1; MAX_RESULT + 1]);
+        assert_eq!(job.result().unwrap()[0], 0, "the result before it stays");
         let bytes = MAX_RESULT + 1;
         assert!(
             matches!(refused, Err(SetResultError::TooLarge { bytes: it }) if it == bytes),
             "{refused:?}"
         );
-        assert_eq!(job.result().unwrap()[0], 0, "the result before it stays");
     }
 
     #[tokio::test]
     async fn a_job_that_keeps_no_result_drops_what_it_is_given() {
         let job = job(false);
+        job.set_result("result").unwrap();
+        job.report_progress("progress").await.unwrap();
+        assert_eq!((job.result(), job.reported_progress()), (None, None), "it is kept");
+
         job.set_result(vec![0; MAX_RESULT + 1]).unwrap();
         job.report_progress(vec![0; MAX_PROGRESS + 1]).await.unwrap();
         assert!(!job.keeps_result());
-        assert_eq!((job.result(), job.reported_progress()), (None, None), "it is kept");
     }
 
     #[tokio::test]
