@@ -184,7 +184,10 @@ impl Producer {
     /// # Errors
     /// The errors of [`queue_of`](Self::queue_of), and [`EnqueueError::Results`] if the
     /// backend of that queue keeps no results.
-    pub fn job_handle<T: Job>(&self, job: &JobId) -> Result<JobHandle<'_>, EnqueueError> {
+    pub fn job_handle<T: Job>(
+        &self,
+        job: &JobId,
+    ) -> Result<JobHandle<'_>, EnqueueError> {
         self.queue_of::<T>()?.job_handle(job).map_err(EnqueueError::Results)
     }
 
