@@ -8,6 +8,7 @@
 
 mod operator;
 mod queue;
+mod results;
 mod schedules;
 mod state;
 

@@ -9,6 +9,7 @@ use relq_core::{
         Audit, Cancelled, JobView, Page, PageCursor, PeekRequest, Redriven, Selection,
         StateDetail,
     },
+    results::JobResult,
 };
 
 use crate::{
@@ -34,7 +35,8 @@ impl Operator for MemoryQueue {
         Ok(self.step(|state, now| {
             let dead = state.remove_dead(which);
             let removed = dead.len() as u64;
-            dead.into_iter().for_each(|(_, job)| state.remember(job, now));
+            dead.into_iter()
+                .for_each(|(_, job)| state.end(job, JobResult::Purged, now));
             removed
         }))
     }
@@ -139,6 +141,7 @@ impl State {
                 redriven.duplicates += 1;
                 continue;
             }
+            self.forget_progress(&job.id);
             let expires_at = job.expires_at.filter(|at| *at > now);
             let state = StoredState::Ready;
             self.enqueue(Job { attempt: 0, expires_at, ready_at: now, state, ..job });
@@ -158,7 +161,7 @@ impl State {
         }
         self.cancelled += 1;
         let state = detail(&job).state();
-        self.remember(job, now);
+        self.end(job, JobResult::Cancelled, now);
         Cancelled::Removed(state)
     }
 }

@@ -16,16 +16,17 @@ use relq_core::{
     capabilities::{
         Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
     },
-    environment::{Environment, Timestamp},
+    environment::{Clock, Environment, Timestamp},
     error::{ErrorContext, Operation},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
+    results::ResultQueue,
     schedule::ScheduleQueue,
 };
 
 use crate::state::State;
 
-/// How often a waiting claim looks for ready jobs. No notification wakes it.
-const POLL: Duration = Duration::from_millis(20);
+/// How often a waiting call looks at its queue. No notification wakes it.
+pub(crate) const POLL: Duration = Duration::from_millis(20);
 
 /// The options and limits of this backend.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities {
@@ -39,6 +40,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
         Capability::Expiry,
         Capability::Schedules,
         Capability::ReadyAge,
+        Capability::Results,
     ]),
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: POLL,
@@ -80,6 +82,10 @@ impl MemoryQueue {
         let mut queues = self.store.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.environment.clock().now();
         step(queues.entry(self.name.clone()).or_default(), now)
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.environment.clock()
     }
 
     pub(crate) fn new_id(&self) -> JobId {
@@ -136,6 +142,7 @@ impl ReliableQueue for MemoryQueue {
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        CAPABILITIES.check_settlements(done)?;
         CAPABILITIES.check_batch(Operation::Settle, done.len())?;
         Ok(self
             .step(|state, now| done.iter().map(|one| state.settle(one, now)).collect()))
@@ -163,6 +170,10 @@ impl ReliableQueue for MemoryQueue {
     }
 
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        Some(self)
+    }
+
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
         Some(self)
     }
 

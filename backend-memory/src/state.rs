@@ -3,20 +3,24 @@
 use std::{cmp::Reverse, collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, JobId, NewJob, PushToken, Receipt, Settlement,
+    Bytes, ClaimRequest, Delivery, Disposition, JobId, NewJob, PushToken, Receipt, Settlement,
     WorkerId,
     capabilities::ClaimBytes,
     environment::Timestamp,
     limits::DEDUPLICATION_WINDOW,
     outcome::{DuplicateOf, Extended, Pushed, Recovered, Settled},
+    results::JobResult,
     schedule::{Schedule, ScheduleName},
     unique::{OnDuplicate, Unique, UniqueKey},
 };
 
+use crate::results::KeptResult;
+
 /// Why an expired job was buried (R17).
 const EXPIRED: &str = "expired before it was delivered";
 
-/// The jobs of a queue, its counters, and its remembered leases, ids and push calls.
+/// The jobs of a queue, its counters, and its remembered leases, ids, push calls and
+/// results.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// The jobs by their position in the queue.
@@ -28,6 +32,8 @@ pub(crate) struct State {
     pub(crate) ended_ids: BTreeMap<JobId, Timestamp>,
     /// The results of push calls with a token, and until when they are remembered (R4).
     pub(crate) push_calls: BTreeMap<PushToken, (Vec<Pushed>, Timestamp)>,
+    /// What became of the jobs that keep their results (R29).
+    pub(crate) results: BTreeMap<JobId, KeptResult>,
     /// The schedules by name (R28).
     pub(crate) schedules: BTreeMap<ScheduleName, Schedule>,
     pub(crate) is_paused: bool,
@@ -133,6 +139,7 @@ impl Job {
             .priority(self.job.priority)
             .headers(self.job.headers.clone())
             .enqueued_at(Some(self.enqueued_at))
+            .keeps_result(self.job.keep_result.is_some())
     }
 }
 
@@ -178,6 +185,9 @@ impl State {
         {
             return self.yield_to(position, unique, now.plus(job.delay));
         }
+        if job.keep_result.is_some() {
+            self.results.insert(id.clone(), KeptResult::NEW);
+        }
         self.enqueue(Job::new(id.clone(), job, now));
         Pushed::Stored(id)
     }
@@ -219,9 +229,19 @@ impl State {
         self.jobs.insert(position, job);
     }
 
-    /// Remembers the id of a job that has ended, if a client made the id (R4).
-    pub(crate) fn remember(&mut self, job: Job, now: Timestamp) {
-        if job.job.id.is_some() {
+    fn finish(&mut self, job: Job, result: Bytes, now: Timestamp) {
+        self.finished += 1;
+        self.end(job, JobResult::Done { result }, now);
+    }
+
+    /// Remembers a job that has ended: how, if its producer asked for it (R29), and its
+    /// id, if the producer asked for that or made the id (R4).
+    pub(crate) fn end(&mut self, job: Job, result: JobResult, now: Timestamp) {
+        if let Some(keep_result) = job.job.keep_result {
+            let kept = KeptResult::Ended { result, until: now.plus(keep_result) };
+            self.results.insert(job.id.clone(), kept);
+        }
+        if job.job.id.is_some() || job.job.keep_result.is_some() {
             self.ended_ids.insert(job.id, now.plus(DEDUPLICATION_WINDOW));
         }
     }
@@ -266,7 +286,7 @@ impl State {
 
     /// The position of the job that this receipt holds; `None` if its lease is lost
     /// (R7).
-    fn held(&self, receipt: &Receipt) -> Option<u64> {
+    pub(crate) fn held(&self, receipt: &Receipt) -> Option<u64> {
         let is_it = |job: &Job| {
             let number = job.lease().map(|lease| lease.number.to_be_bytes());
             number.is_some_and(|number| number[..] == receipt.token()[..])
@@ -282,13 +302,11 @@ impl State {
         };
         let mut job = self.jobs.remove(&position).expect("it was found there");
         match &done.disposition {
-            Disposition::Done | Disposition::DoneWith { .. } => {
-                self.finished += 1;
-                self.remember(job, now);
-            }
+            Disposition::Done => self.finish(job, Bytes::new(), now),
+            Disposition::DoneWith { result } => self.finish(job, result.clone(), now),
             Disposition::Discard => {
                 self.discarded += 1;
-                self.remember(job, now);
+                self.end(job, JobResult::Discarded, now);
             }
             Disposition::GiveBack => self.give_back(position, job),
             Disposition::Dead { error } => {
@@ -358,6 +376,7 @@ impl State {
         self.cancelled_leases.retain(|_, until| *until > now);
         self.ended_ids.retain(|_, until| *until > now);
         self.push_calls.retain(|_, (_, until)| *until > now);
+        self.results.retain(|_, kept| !kept.is_outdated(now));
         let mut done = Recovered::default();
         let overdue = self.jobs.values_mut();
         let overdue =

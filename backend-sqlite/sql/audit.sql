@@ -61,6 +61,13 @@ FROM batches
 WHERE queue = ?1
   AND (state IN ('done', 'failed', 'cancelled')) <> (completed_at IS NOT NULL)
 UNION ALL
+SELECT 'a result is kept for no job, under the id ' || id
+FROM results
+WHERE queue = ?1 AND ended_as IS NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM jobs
+    WHERE jobs.queue = ?1 AND jobs.id = results.id AND keep_ms IS NOT NULL)
+UNION ALL
 SELECT 'a completion is kept for no running batch, under key ' || batch
 FROM completions
 WHERE NOT EXISTS (

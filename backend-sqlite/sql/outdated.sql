@@ -1,7 +1,8 @@
--- Whether there are expired ids, push calls or cancelled leases to forget.
+-- Whether there are expired ids, push calls, cancelled leases or results to forget.
 --
 -- ?1 now (ms)
 -- Returns 1 or 0.
 SELECT EXISTS (SELECT 1 FROM ended_ids WHERE until <= ?1)
     OR EXISTS (SELECT 1 FROM push_calls WHERE until <= ?1)
     OR EXISTS (SELECT 1 FROM cancelled_leases WHERE until <= ?1)
+    OR EXISTS (SELECT 1 FROM results WHERE until <= ?1)

@@ -95,7 +95,7 @@ impl SqliteQueue {
                 return Ok(seen.status);
             }
             let pulse = Pulse { version: seen.version, due_in: None };
-            self.wait_for_work(&mut notifier, pulse, left).await?;
+            self.wait_for_change(notifier.changed(), pulse, left).await?;
         }
     }
 }

@@ -205,7 +205,8 @@ fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, Str
         .max_attempts(NonZeroU16::new(row.max_attempts).unwrap_or(NonZeroU16::MIN))
         .priority(Priority::new(row.priority).unwrap_or_default())
         .headers(headers)
-        .enqueued_at(row.enqueued_at.map(Timestamp::from_unix_ms));
+        .enqueued_at(row.enqueued_at.map(Timestamp::from_unix_ms))
+        .keeps_result(row.keeps_result);
     delivery.batch = row.batch.map(BatchId::new).transpose().map_err(damaged)?;
     Ok(delivery)
 }

@@ -211,6 +211,7 @@ impl SqliteConfig {
                 Capability::ReadyAge,
                 Capability::Batches,
                 Capability::Schedules,
+                Capability::Results,
             ]),
             priorities: Priority::LOWEST..=Priority::HIGHEST,
             lateness: self.poll_interval,

@@ -9,7 +9,7 @@ use relq_core::{
 use crate::call::{Call, PAGE_WEIGHT};
 use crate::failure::Failure;
 use crate::push::find_live_holder;
-use crate::statements::{Buried, DeadKey};
+use crate::statements::{Buried, DeadKey, End};
 use crate::store::Store;
 
 /// The dead jobs that a redrive or purge has not processed yet.
@@ -95,6 +95,9 @@ fn redrive_one(store: &Store<'_>, job: &Buried) -> Result<RedriveOutcome, Failur
         return Ok(RedriveOutcome::KeyIsHeld);
     }
     store.redrive(job.key.job, store.take_turns(1)?)?;
+    if job.remembered.keep_ms.is_some() {
+        store.set_progress(&job.remembered.id, None)?;
+    }
     Ok(RedriveOutcome::Moved)
 }
 
@@ -111,7 +114,7 @@ impl Call for PurgeDead {
     fn run(&self, store: &Store<'_>) -> Result<Treated<u64>, Failure> {
         let (jobs, rest) = self.0.page(store)?;
         for job in &jobs {
-            store.remove_job(job.key.job, job.keeps_id.then_some(&*job.id))?;
+            store.remove_job(job.key.job, &job.remembered, End::Purged)?;
         }
         Ok(Treated { done: u64::try_from(jobs.len()).unwrap_or(u64::MAX), rest })
     }

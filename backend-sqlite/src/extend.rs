@@ -12,7 +12,7 @@ use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::lease::job_of;
-use crate::statements::Ended;
+use crate::statements::{End, Ended};
 use crate::store::{Store, WINDOW};
 
 /// A heartbeat: extends all the given leases by the same duration from now.
@@ -61,7 +61,7 @@ fn end_cancelled_piece(
     let Some(held) = store.find_lease(job, receipt.token())? else { return Ok(false) };
     let end = Timestamp::from_unix_ms(held.lease_end).max(store.now);
     store.remember_cancelled(receipt.token(), end.plus(WINDOW).unix_ms())?;
-    store.remove_job(job, held.id_to_keep())?;
+    store.remove_job(job, &held.remembered, End::Cancelled)?;
     store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
     maintenance::after_pieces_ended(store)?;
     Ok(true)

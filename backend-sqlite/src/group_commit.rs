@@ -18,8 +18,6 @@
 //! again in a transaction of its own. If it is unknown whether a COMMIT happened, all
 //! callers get that error, and no call is repeated.
 
-use std::cell::Cell;
-
 use relq_core::environment::Environment;
 use rusqlite::Connection;
 
@@ -28,7 +26,7 @@ use crate::failure::Failure;
 use crate::schema;
 use crate::steps::Steps;
 use crate::store::Store;
-use crate::wake::Notifier;
+use crate::wake::{Notifier, Wakes};
 
 /// Runs groups of calls, each in one transaction, on one connection and one queue.
 pub(crate) struct GroupCommit {
@@ -99,7 +97,7 @@ impl GroupCommit {
 
     fn look(&self, call: &mut dyn Pending) -> Result<bool, Failure> {
         self.execute("BEGIN")?;
-        let wakes = Cell::new(false);
+        let wakes = Wakes::default();
         let looked = schema::check_version(&self.conn)
             .and_then(|()| call.look(&self.store(&wakes)));
         self.end_quietly("COMMIT");
@@ -133,7 +131,7 @@ impl GroupCommit {
             self.end_quietly("ROLLBACK");
             Undone::NotBegun(failure)
         })?;
-        let wakes = Cell::new(false);
+        let wakes = Wakes::default();
         let store = self.store(&wakes);
         for member in &mut *members {
             self.run_in_savepoint(member, &store).map_err(|failure| {
@@ -142,9 +140,7 @@ impl GroupCommit {
             })?;
         }
         self.commit()?;
-        if wakes.get() {
-            self.notifier.notify();
-        }
+        self.notifier.notify(wakes);
         Ok(())
     }
 
@@ -180,7 +176,7 @@ impl GroupCommit {
     /// Creates the context of a call in the open transaction. It reads the clock only
     /// here, after the transaction got its lock. A time from before that wait would be
     /// too early.
-    fn store<'a>(&'a self, wakes: &'a Cell<bool>) -> Store<'a> {
+    fn store<'a>(&'a self, wakes: &'a Wakes) -> Store<'a> {
         Store {
             conn: &self.conn,
             queue: self.queue,

@@ -25,6 +25,7 @@ mod push;
 mod push_in;
 mod queue;
 mod recover;
+mod results;
 mod schedules;
 mod schema;
 mod settle;

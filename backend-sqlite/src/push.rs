@@ -22,7 +22,7 @@ use crate::statements::{EXPIRED, Holder, JobRow};
 use crate::store::{Store, WINDOW, ms};
 
 /// The limit on old records that one call removes: at most this many expired ids, this
-/// many push calls and this many cancelled leases.
+/// many push calls, this many cancelled leases and this many results.
 pub(crate) const SWEPT_AT_ONCE: u32 = 100;
 
 /// How many digits of a generated token are random. A digit has five bits, so twelve
@@ -148,10 +148,10 @@ impl Push {
         Ok(answers)
     }
 
-    /// Whether this call stores an id or a token that must be remembered. Only such a
-    /// call also removes expired ids and tokens.
+    /// Whether this call stores an id, a result or a token that must be remembered. Only
+    /// such a call also removes what need not be remembered any longer.
     fn remembers(&self) -> bool {
-        self.token.is_some() || self.jobs.iter().any(|job| job.id.is_some())
+        self.token.is_some() || self.jobs.iter().any(is_remembered)
     }
 
     /// Reserves a position in the queue for each job. If one of the jobs is ready at
@@ -191,6 +191,9 @@ impl New<'_> {
         let job = store.add_job(&self.row(store))?;
         let headers = headers::encode(&self.job.headers);
         store.add_body(job, &self.job.payload, headers.as_deref())?;
+        if self.job.keep_result.is_some() {
+            store.add_result(self.id.as_str())?;
+        }
         Ok(Pushed::Stored(self.id))
     }
 
@@ -214,7 +217,8 @@ impl New<'_> {
         let job = self.job;
         JobRow {
             id: self.id.as_str(),
-            keeps_id: job.id.is_some(),
+            keeps_id: is_remembered(job),
+            keep_ms: job.keep_result.map(ms),
             priority: job.priority.level(),
             turn: self.turn,
             due: (!job.delay.is_zero()).then(|| store.ms_after(job.delay)),
@@ -225,6 +229,12 @@ impl New<'_> {
             batch: self.batch,
         }
     }
+}
+
+/// Whether the id of a job is remembered after its end: a client made it (R4), or a
+/// producer reads what became of the job by it (R29).
+fn is_remembered(job: &NewJob) -> bool {
+    job.id.is_some() || job.keep_result.is_some()
 }
 
 /// Finds the job that holds a unique key. If that job has expired, buries it, which

@@ -18,7 +18,7 @@
 //! transaction (a full disk), the transaction is over, and a further push is refused: it
 //! would be committed at once, without the application's rows.
 
-use std::{cell::Cell, ops::Deref, path::Path};
+use std::{ops::Deref, path::Path};
 
 use relq_core::{
     Error, NewJob, PushToken, ReliableQueue as _, error::Operation, outcome::Pushed,
@@ -34,6 +34,7 @@ use crate::queue::SqliteQueue;
 use crate::schema;
 use crate::statements::{self, queue_key};
 use crate::store::Store;
+use crate::wake::Wakes;
 
 /// A transaction of the application: a [`Transaction`] of rusqlite, or a [`Savepoint`].
 ///
@@ -181,7 +182,7 @@ fn run(site: &Site, conn: &Connection, push: &Push) -> Result<Vec<Pushed>, Failu
         random: environment.random(),
         page: environment.max_jobs_per_step().get(),
         // The commit wakes the waiting claims, see above.
-        wakes: &Cell::new(false),
+        wakes: &Wakes::default(),
         steps,
     })
 }

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     num::NonZeroU32,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -13,13 +14,14 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 use relq_core::{
-    ClaimRequest, Delivery, Error, NewJob, PushToken, QueueName, Receipt,
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, QueueName, Receipt,
     ReliableQueue, Settlement, WorkerId,
     batch::BatchQueue,
     capabilities::Capabilities,
     environment::Environment,
     error::Operation,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    results::ResultQueue,
     schedule::ScheduleQueue,
 };
 use tokio::sync::watch;
@@ -32,6 +34,7 @@ use crate::failure::Failure;
 use crate::push::Push;
 use crate::recover::Recover;
 use crate::settle::Settle;
+use crate::wake::EndWaiter;
 
 /// A queue in a SQLite file.
 ///
@@ -102,6 +105,11 @@ impl SqliteQueue {
         self.site.notifier.listen()
     }
 
+    /// Returns a call that waits for the end of a job. Every end from now on wakes it.
+    pub(crate) fn listen_for_end(&self, job: &JobId) -> EndWaiter {
+        self.site.notifier.listen_for_end(job)
+    }
+
     /// Whether the store can hold several queues. A store in memory holds only one.
     pub(crate) fn has_other_queues(&self) -> bool {
         self.site.file.is_some()
@@ -143,6 +151,11 @@ impl SqliteQueue {
         reading.insert(known.unwrap_or_else(start)).clone()
     }
 
+    fn check_settlements(&self, done: &[Settlement]) -> Result<(), Error> {
+        self.capabilities.check_settlements(done)?;
+        self.capabilities.check_batch(Operation::Settle, done.len())
+    }
+
     fn claim_call(&self, ask: &ClaimRequest) -> Claim {
         let most = ask.max.min(self.capabilities.limits.max_jobs_per_call);
         let most = usize::try_from(most.get()).unwrap_or(usize::MAX);
@@ -166,20 +179,21 @@ impl SqliteQueue {
                 return Ok(claimed.deliveries);
             }
             if !claimed.more {
-                self.wait_for_work(&mut notifier, claimed.pulse, left).await?;
+                let woken = notifier.changed();
+                self.wait_for_change(woken, claimed.pulse, left).await?;
             }
         }
     }
 
-    /// Waits until a claim should try again: after a notification, after another
-    /// process wrote the file, when a scheduled job is due, or when the wait time is
-    /// over.
-    pub(crate) async fn wait_for_work(
+    /// Waits until a call should look again: when it is woken, after another connection
+    /// wrote the file, when a scheduled job is due, or when the wait time is over.
+    pub(crate) async fn wait_for_change<T>(
         &self,
-        notifier: &mut watch::Receiver<u64>,
+        woken: impl Future<Output = T> + Send,
         pulse: Pulse,
         wait: Duration,
     ) -> Result<(), Failure> {
+        let mut woken = pin!(woken);
         let clock = self.environment().clock();
         let wait = pulse.due_in.map_or(wait, |due| due.min(wait));
         let end = clock.elapsed().saturating_add(wait);
@@ -189,7 +203,7 @@ impl SqliteQueue {
                 return Ok(());
             }
             tokio::select! {
-                _ = notifier.changed() => return Ok(()),
+                _ = &mut woken => return Ok(()),
                 () = clock.sleep(left.min(self.site.config.poll_interval)) => {}
             }
             if self.db_thread.call(Poll).await? != pulse.version {
@@ -240,7 +254,7 @@ impl ReliableQueue for SqliteQueue {
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
-        self.capabilities.check_batch(Operation::Settle, done.len())?;
+        self.check_settlements(done)?;
         if done.is_empty() {
             return Ok(Vec::new());
         }
@@ -253,7 +267,7 @@ impl ReliableQueue for SqliteQueue {
         done: &[Settlement],
         ask: &ClaimRequest,
     ) -> SettledAndClaimed {
-        let settle_fits = self.capabilities.check_batch(Operation::Settle, done.len());
+        let settle_fits = self.check_settlements(done);
         let claim_fits = self.capabilities.check_claim(ask);
         // If the settlements or the claim exceed a limit, make two separate calls, so
         // that the other one is still carried out. Without settlements only `claim` is
@@ -321,6 +335,10 @@ impl ReliableQueue for SqliteQueue {
     }
 
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        Some(self)
+    }
+
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
         Some(self)
     }
 }

@@ -44,8 +44,11 @@ impl Call for Recover {
         if taken + promoted > 0 {
             store.wake_claims();
         }
-        maintenance::recover(store, page)?;
         let buried = taken - requeued;
+        if buried > 0 {
+            store.wake_waiters_of_all();
+        }
+        maintenance::recover(store, page)?;
         hint(store, Recovered { requeued, buried, promoted, ..Recovered::default() })
     }
 }

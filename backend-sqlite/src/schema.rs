@@ -42,6 +42,7 @@ pub(crate) const VERSIONS: &[&str] = &[
     include_str!("../sql/schema_3.sql"),
     include_str!("../sql/schema_4.sql"),
     include_str!("../sql/schema_5.sql"),
+    include_str!("../sql/schema_6.sql"),
 ];
 
 /// Refuses a file that does not belong to relq, without writing to it. A missing or

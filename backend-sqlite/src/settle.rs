@@ -9,7 +9,7 @@ use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::give_back::{find_held, give_back};
-use crate::statements::{Again, Ended, Held};
+use crate::statements::{Again, End, Ended, Held};
 use crate::store::Store;
 
 /// Applies a list of settlements.
@@ -54,16 +54,11 @@ fn settle_one(
     };
     tally.pieces |= held.batch.is_some();
     match &settlement.disposition {
-        Disposition::Done | Disposition::DoneWith { .. } => {
-            tally.ended.finished += 1;
-            if let Some(batch) = held.batch {
-                store.count_done(batch)?;
-            }
-            store.remove_job(job, held.id_to_keep())?;
-        }
+        Disposition::Done => finish(store, job, &held, &[], tally)?,
+        Disposition::DoneWith { result } => finish(store, job, &held, result, tally)?,
         Disposition::Discard => {
             tally.ended.discarded += 1;
-            store.remove_job(job, held.id_to_keep())?;
+            store.remove_job(job, &held.remembered, End::Discarded)?;
         }
         Disposition::Retry { after, error } => {
             retry(store, job, &held, *after, beginning(error))?;
@@ -77,6 +72,20 @@ fn settle_one(
         Disposition::GiveBack => give_back(store, job)?,
     }
     Ok(Settled::Applied)
+}
+
+fn finish(
+    store: &Store<'_>,
+    job: i64,
+    held: &Held,
+    result: &[u8],
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    tally.ended.finished += 1;
+    if let Some(batch) = held.batch {
+        store.count_done(batch)?;
+    }
+    store.remove_job(job, &held.remembered, End::Done { result })
 }
 
 /// Returns at most the first [`MAX_ERROR_BYTES`] of an error message, and cuts between

@@ -5,6 +5,7 @@ mod batches;
 mod ending;
 mod operating;
 mod pushing;
+mod results;
 mod schedules;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub(crate) use batches::{CompletionRow, EndedBatch};
 pub(crate) use ending::{Again, EXPIRED, Ended};
 pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
 pub(crate) use pushing::{Holder, JobRow};
+pub(crate) use results::{End, Remembered, ResultRow};
 pub(crate) use working::{Held, ReadyRow};
 
 /// Includes the text of a statement from its file in `sql/`.

@@ -9,7 +9,7 @@ use relq_core::{
 use crate::batch::maintenance;
 use crate::call::{Call, PAGE_WEIGHT};
 use crate::failure::Failure;
-use crate::statements::{Ended, Found};
+use crate::statements::{End, Ended, Found};
 use crate::store::{Store, WINDOW};
 
 /// Cancels a job that is scheduled, ready or leased.
@@ -28,8 +28,7 @@ impl Call for Cancel {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Cancelled, Failure> {
-        let id = self.job.as_str();
-        let Some(found) = store.find_to_cancel(id)? else {
+        let Some(found) = store.find_to_cancel(self.job.as_str())? else {
             return Ok(Cancelled::NotFound);
         };
         let state = state_of(&found)?;
@@ -37,7 +36,7 @@ impl Call for Cancel {
             let end = Timestamp::from_unix_ms(lease_end).max(store.now);
             store.remember_cancelled(token, end.plus(WINDOW).unix_ms())?;
         }
-        store.remove_job(found.job, found.keeps_id.then_some(id))?;
+        store.remove_job(found.job, &found.remembered, End::Cancelled)?;
         store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
         if found.batch.is_some() {
             maintenance::after_pieces_ended(store)?;
@@ -73,8 +72,9 @@ impl Call for Steer {
     }
 }
 
-/// Removes one page of the queue's jobs. The last page also resets the counters, and
-/// removes all remembered ids, push calls, cancelled leases and batches.
+/// Removes one page of what became of the queue's jobs or, when nothing of that is left,
+/// one page of the jobs. The last page also resets the counters, and removes all
+/// remembered ids, push calls, cancelled leases and batches.
 pub(crate) struct Purge;
 
 /// The result of one page of a purge.
@@ -92,6 +92,15 @@ impl Call for Purge {
 
     fn run(&self, store: &Store<'_>) -> Result<Purged, Failure> {
         store.close_batches()?;
+        // The results of these jobs go first, so that none of them seems to be unfinished
+        // after the job is gone (R29).
+        let results = store.purge_results(store.page)?;
+        if results > 0 {
+            store.wake_waiters_of_all();
+        }
+        if results == store.page as usize {
+            return Ok(Purged { jobs: 0, more: true });
+        }
         let jobs = store.purge_page(store.page)?;
         let more = jobs == store.page as usize;
         if !more {

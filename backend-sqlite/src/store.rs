@@ -1,7 +1,7 @@
 //! The context of a call: a connection inside a transaction, and the time of the
 //! transaction.
 
-use std::{cell::Cell, time::Duration};
+use std::time::Duration;
 
 use relq_core::{
     environment::{Randomness, Timestamp},
@@ -10,6 +10,7 @@ use relq_core::{
 use rusqlite::Connection;
 
 use crate::steps::Steps;
+use crate::wake::Wakes;
 
 /// How long the ids and results of pushes are remembered (R4), and how long a cancelled
 /// lease is remembered after its end.
@@ -25,16 +26,28 @@ pub(crate) struct Store<'a> {
     pub(crate) random: &'a dyn Randomness,
     /// The maximum number of jobs that one transaction of a long call handles.
     pub(crate) page: u32,
-    /// A call sets this to true if it made jobs available. Waiting claims then look
-    /// again.
-    pub(crate) wakes: &'a Cell<bool>,
+    /// The waiting calls that the commit of this transaction wakes.
+    pub(crate) wakes: &'a Wakes,
     pub(crate) steps: &'a Steps,
 }
 
 impl Store<'_> {
-    /// Requests that waiting claims are woken once this transaction is committed.
+    /// Requests that waiting claims are woken once this transaction is committed. A call
+    /// does this if it made jobs available.
     pub(crate) fn wake_claims(&self) {
-        self.wakes.set(true);
+        self.wakes.claims.set(true);
+    }
+
+    /// Requests that the calls that wait for the end of a job are woken once this
+    /// transaction is committed.
+    pub(crate) fn wake_waiters_of(&self, job: &str) {
+        self.wakes.ended.borrow_mut().push(job.to_owned());
+    }
+
+    /// Requests that all calls that wait for the end of a job are woken once this
+    /// transaction is committed.
+    pub(crate) fn wake_waiters_of_all(&self) {
+        self.wakes.all_ended.set(true);
     }
 
     /// The time of the transaction in milliseconds since the Unix epoch.

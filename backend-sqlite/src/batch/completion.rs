@@ -29,6 +29,7 @@ pub(super) fn row(on_complete: &OnComplete) -> CompletionRow {
         expires_ms: job.expires_in.map(whole_ms),
         max_attempts: job.max_attempts.get(),
         lease_ms: job.lease.map(whole_ms),
+        keep_ms: job.keep_result.map(whole_ms),
     }
 }
 
@@ -68,6 +69,7 @@ fn job(row: CompletionRow) -> Result<NewJob, Failure> {
     let attempts = NonZeroU16::new(row.max_attempts);
     job.max_attempts = attempts.ok_or_else(|| damaged("its attempts"))?;
     job.lease = row.lease_ms.map(Duration::from_millis);
+    job.keep_result = row.keep_ms.map(Duration::from_millis);
     Ok(job)
 }
 

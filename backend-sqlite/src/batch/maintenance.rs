@@ -5,7 +5,7 @@
 use relq_core::limits::MAX_JOBS_PER_CALL;
 
 use crate::failure::Failure;
-use crate::statements::Ended;
+use crate::statements::{End, Ended};
 use crate::store::Store;
 
 use super::completion;
@@ -50,7 +50,7 @@ fn drop_waiting(store: &Store<'_>, most: u32) -> Result<u32, Failure> {
 fn drop_some(store: &Store<'_>, batch: i64, most: u32) -> Result<u32, Failure> {
     let dropped = store.drop_pieces(batch, most)?;
     for piece in &dropped {
-        store.forget_body(piece.job, piece.keeps_id.then_some(&*piece.id))?;
+        store.forget_body(piece.job, &piece.remembered, End::Cancelled)?;
     }
     let count = u32::try_from(dropped.len()).unwrap_or(u32::MAX);
     store.count_ended(Ended { cancelled: count, ..Ended::default() })?;

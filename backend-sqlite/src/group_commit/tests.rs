@@ -27,7 +27,7 @@ use crate::settle::Settle;
 use crate::statements;
 use crate::steps::{AtStep, Side, Steps};
 use crate::store::Store;
-use crate::wake::Notifier;
+use crate::wake::{Notifier, Wakes};
 
 fn group_commit_on(conn: Connection) -> GroupCommit {
     let (steps, name) = (Steps::default(), QueueName::new("q").unwrap());
@@ -163,7 +163,7 @@ fn an_unheard_claim_is_given_back() {
     serve(&group_commit, push_of(10)).unwrap();
     let (mut pending, reply) = request(claim_one());
     group_commit.conn.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let wakes = std::cell::Cell::new(false);
+    let wakes = Wakes::default();
     pending.run(&group_commit.store(&wakes)).unwrap();
     group_commit.conn.execute_batch("COMMIT").unwrap();
     assert_eq!(serve(&group_commit, Count).unwrap().leased, 1);

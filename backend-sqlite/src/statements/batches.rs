@@ -9,6 +9,7 @@ use relq_core::{
 };
 use rusqlite::{Row, params};
 
+use super::results::{Remembered, read_remembered};
 use super::sql;
 use super::working::{ReadyRow, read_ready};
 use crate::failure::Failure;
@@ -32,13 +33,13 @@ pub(crate) struct CompletionRow {
     pub(crate) expires_ms: Option<u64>,
     pub(crate) max_attempts: u16,
     pub(crate) lease_ms: Option<u64>,
+    pub(crate) keep_ms: Option<u64>,
 }
 
 /// A piece of a cancelled batch that was removed while it waited.
 pub(crate) struct Dropped {
     pub(crate) job: i64,
-    pub(crate) id: String,
-    pub(crate) keeps_id: bool,
+    pub(crate) remembered: Remembered,
 }
 
 impl Store<'_> {
@@ -71,6 +72,7 @@ impl Store<'_> {
             row.expires_ms,
             row.max_attempts,
             row.lease_ms,
+            row.keep_ms,
         ];
         self.change(sql!("completion_add"), params)?;
         Ok(())
@@ -178,7 +180,7 @@ impl Store<'_> {
         most: u32,
     ) -> Result<Vec<Dropped>, Failure> {
         self.list(sql!("piece_drop"), params![batch, most], |row| {
-            Ok(Dropped { job: row.get(0)?, id: row.get(1)?, keeps_id: row.get(2)? })
+            Ok(Dropped { job: row.get(0)?, remembered: read_remembered(row, 1)? })
         })
     }
 
@@ -215,6 +217,7 @@ impl Store<'_> {
                 expires_ms: row.get(5)?,
                 max_attempts: row.get(6)?,
                 lease_ms: row.get(7)?,
+                keep_ms: row.get(8)?,
             })
         })
     }

@@ -2,39 +2,37 @@
 
 use rusqlite::params;
 
+use super::results::{End, Remembered};
 use super::sql;
 use crate::failure::Failure;
-use crate::store::{Store, WINDOW};
+use crate::store::Store;
 
 /// The error text of a job that was buried because it expired before its delivery
 /// (R17).
 pub(crate) const EXPIRED: &str = "expired before it was delivered";
 
 impl Store<'_> {
-    /// Removes a job and its body. If the client chose the job's id, the id is
-    /// remembered (R4).
+    /// Removes a job and its body, and remembers how it ended and its id, as far as its
+    /// producer asked for it (R4, R29).
     pub(crate) fn remove_job(
         &self,
         job: i64,
-        id_to_keep: Option<&str>,
+        remembered: &Remembered,
+        end: End<'_>,
     ) -> Result<(), Failure> {
         self.change(sql!("job_remove"), [job])?;
-        self.forget_body(job, id_to_keep)
+        self.forget_body(job, remembered, end)
     }
 
-    /// Removes the body of a job whose row has been removed already. If the client
-    /// chose the job's id, the id is remembered (R4).
+    /// As [`remove_job`](Self::remove_job), for a job whose row has been removed already.
     pub(crate) fn forget_body(
         &self,
         job: i64,
-        id_to_keep: Option<&str>,
+        remembered: &Remembered,
+        end: End<'_>,
     ) -> Result<(), Failure> {
         self.remove_body(job)?;
-        if let Some(id) = id_to_keep {
-            let until = self.ms_after(WINDOW);
-            self.change(sql!("id_remember"), params![self.queue, id, until])?;
-        }
-        Ok(())
+        self.remember(remembered, end)
     }
 
     pub(crate) fn remove_body(&self, job: i64) -> Result<(), Failure> {
@@ -50,6 +48,7 @@ impl Store<'_> {
         error: Option<&str>,
     ) -> Result<(), Failure> {
         self.change(sql!("job_bury"), params![job, self.now_ms(), reason, error])?;
+        self.wake_waiters_of_all();
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use relq_core::{Stats, capabilities::ClaimBytes, operator::JobState};
 use rusqlite::{Row, params};
 
+use super::results::{Remembered, read_remembered};
 use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
@@ -56,15 +57,14 @@ impl DeadKey {
 /// The columns of a dead job that a redrive or a purge needs.
 pub(crate) struct Buried {
     pub(crate) key: DeadKey,
-    pub(crate) id: String,
-    pub(crate) keeps_id: bool,
+    pub(crate) remembered: Remembered,
     pub(crate) unique_key: Option<String>,
 }
 
 /// The columns of a job that a cancel needs. The job is scheduled, ready or leased.
 pub(crate) struct Found {
     pub(crate) job: i64,
-    pub(crate) keeps_id: bool,
+    pub(crate) remembered: Remembered,
     pub(crate) state: String,
     pub(crate) token: Option<Vec<u8>>,
     /// When a scheduled job is due, or the lease of a leased job ends (ms since the
@@ -149,11 +149,11 @@ impl Store<'_> {
         self.find(sql!("cancel_find"), params![self.queue, id], |row| {
             Ok(Found {
                 job: row.get(0)?,
-                keeps_id: row.get(1)?,
-                state: row.get(2)?,
-                token: row.get(3)?,
-                at: row.get(4)?,
-                batch: row.get(5)?,
+                remembered: read_remembered(row, 1)?,
+                state: row.get(4)?,
+                token: row.get(5)?,
+                at: row.get(6)?,
+                batch: row.get(7)?,
             })
         })
     }
@@ -253,5 +253,6 @@ fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
 
 fn read_buried(row: &Row<'_>) -> rusqlite::Result<Buried> {
     let key = DeadKey { since: row.get(0)?, job: row.get(1)? };
-    Ok(Buried { key, id: row.get(2)?, keeps_id: row.get(3)?, unique_key: row.get(4)? })
+    let remembered = read_remembered(row, 2)?;
+    Ok(Buried { key, remembered, unique_key: row.get(5)? })
 }

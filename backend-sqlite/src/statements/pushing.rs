@@ -10,6 +10,8 @@ use crate::store::Store;
 pub(crate) struct JobRow<'a> {
     pub(crate) id: &'a str,
     pub(crate) keeps_id: bool,
+    /// For how long what became of the job is kept (R29). `None` if it is not kept.
+    pub(crate) keep_ms: Option<i64>,
     pub(crate) priority: u8,
     /// The position among the ready jobs, or among the jobs that are due at the same
     /// time.
@@ -88,6 +90,7 @@ impl Store<'_> {
             job.unique_key,
             job.batch,
             self.now_ms(),
+            job.keep_ms,
         ];
         self.change(sql!("job_add"), params)?;
         Ok(self.conn.last_insert_rowid())
@@ -129,18 +132,19 @@ impl Store<'_> {
         self.read(sql!("turns_take"), params![self.queue, count], |row| row.get(0))
     }
 
-    /// Whether there are expired ids, push calls or cancelled leases to forget.
+    /// Whether there are expired ids, push calls, cancelled leases or results to forget.
     pub(crate) fn has_outdated(&self) -> Result<bool, Failure> {
         self.read(sql!("outdated"), [self.now_ms()], |row| row.get(0))
     }
 
-    /// Removes up to `most` expired ids, as many push calls, and as many cancelled
-    /// leases.
+    /// Removes up to `most` expired ids, as many push calls, as many cancelled leases, and
+    /// as many results.
     pub(crate) fn sweep(&self, most: u32) -> Result<(), Failure> {
         let params = params![self.now_ms(), most];
         self.change(sql!("sweep_ended_ids"), params)?;
         self.change(sql!("sweep_push_calls"), params)?;
         self.change(sql!("sweep_cancelled_leases"), params)?;
+        self.change(sql!("sweep_results"), params)?;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, params};
 
+use super::results::{Remembered, read_remembered};
 use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
@@ -29,14 +30,14 @@ pub(crate) struct ReadyRow {
     pub(crate) payload: Option<Vec<u8>>,
     pub(crate) headers: Option<Vec<u8>>,
     pub(crate) enqueued_at: Option<i64>,
+    pub(crate) keeps_result: bool,
     /// The id of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<String>,
 }
 
 /// The values of a leased job that are needed to settle it.
 pub(crate) struct Held {
-    pub(crate) id: String,
-    pub(crate) keeps_id: bool,
+    pub(crate) remembered: Remembered,
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
     /// The key of the job's batch; `None` if the job is not a piece.
@@ -96,12 +97,11 @@ impl Store<'_> {
     ) -> Result<Option<Held>, Failure> {
         self.find(sql!("lease_find"), params![job, token, self.queue], |row| {
             Ok(Held {
-                id: row.get(0)?,
-                keeps_id: row.get(1)?,
-                attempt: row.get(2)?,
-                max_attempts: row.get(3)?,
-                batch: row.get(4)?,
-                lease_end: row.get(5)?,
+                remembered: read_remembered(row, 0)?,
+                attempt: row.get(3)?,
+                max_attempts: row.get(4)?,
+                batch: row.get(5)?,
+                lease_end: row.get(6)?,
             })
         })
     }
@@ -157,14 +157,7 @@ pub(super) fn read_ready(row: &Row<'_>) -> rusqlite::Result<ReadyRow> {
         payload: row.get(7)?,
         headers: row.get(8)?,
         enqueued_at: row.get(9)?,
+        keeps_result: row.get::<_, Option<i64>>(10)?.is_some(),
         batch: None,
     })
-}
-
-impl Held {
-    /// Returns the job's id if the client chose it, because such an id must be
-    /// remembered after the job has ended. `None` for a generated id.
-    pub(crate) fn id_to_keep(&self) -> Option<&str> {
-        self.keeps_id.then_some(&self.id)
-    }
 }

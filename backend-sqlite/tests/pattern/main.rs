@@ -14,3 +14,4 @@ mod processes;
 #[cfg(feature = "push-in")]
 mod push_in;
 mod read_only;
+mod results;

@@ -1,0 +1,5 @@
+-- Remove one page of what became of the jobs of a queue.
+--
+-- ?1 queue  ?2 how many at most
+DELETE FROM results
+WHERE rowid IN (SELECT rowid FROM results WHERE queue = ?1 LIMIT ?2)

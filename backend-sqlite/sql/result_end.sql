@@ -1,0 +1,6 @@
+-- Record how a job has ended, in the transaction that removes it. Does nothing if a purge
+-- of the queue has removed the row.
+--
+-- ?1 queue  ?2 id  ?3 how it ended  ?4 result, or null  ?5 kept until (ms)
+UPDATE results SET ended_as = ?3, value = ?4, until = ?5
+WHERE queue = ?1 AND id = ?2 AND ended_as IS NULL

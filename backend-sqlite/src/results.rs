@@ -1,0 +1,209 @@
+//! Results and progress of jobs (R29).
+//!
+//! ```text
+//!  push            results: a row               unfinished
+//!  progress        results: the value           unfinished, with a report
+//!  burial          jobs: the state              dead; until it is purged or redriven
+//!  the end         results: how, the result,    done, discarded, cancelled or purged
+//!                           kept until
+//!  recover, push   rows that were kept long enough are removed
+//! ```
+//!
+//! The transaction that removes a job records how it ended. Whether a job that has not
+//! ended is dead, and why, is read from the job itself, so that no statement that buries
+//! jobs, one or many, can forget to record it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use relq_core::{
+    Error, JobId, Receipt, ReliableQueue as _,
+    capabilities::ClaimBytes,
+    error::Operation,
+    operator::JobState,
+    results::{JobResult, Reported, ResultQueue},
+};
+
+use crate::call::Call;
+use crate::claim::Pulse;
+use crate::failure::Failure;
+use crate::give_back::find_held;
+use crate::queue::SqliteQueue;
+use crate::statements::ResultRow;
+use crate::store::Store;
+
+/// Stores what a worker reports of a job that it holds.
+struct Report {
+    receipt: Receipt,
+    progress: Vec<u8>,
+}
+
+impl Call for Report {
+    type Answer = Reported;
+
+    fn run(&self, store: &Store<'_>) -> Result<Reported, Failure> {
+        let Some((_, held)) = find_held(store, &self.receipt)? else {
+            return Ok(Reported::LeaseLost);
+        };
+        let job = &held.remembered;
+        if job.keep_ms.is_some() && store.set_progress(&job.id, Some(&self.progress))? {
+            return Ok(Reported::Stored);
+        }
+        Ok(Reported::NotKept)
+    }
+}
+
+/// Reads what became of the first of these jobs, until the results are large.
+struct Read {
+    jobs: Vec<JobId>,
+}
+
+impl Call for Read {
+    type Answer = Vec<Option<JobResult>>;
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Self::Answer>, Failure> {
+        self.run(store).map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure> {
+        let (mut found, mut bytes) = (Vec::new(), ClaimBytes::default());
+        for job in &self.jobs {
+            let result = read(store, job)?;
+            if !bytes.take(result.as_ref().map_or(0, size)) {
+                break;
+            }
+            found.push(result);
+        }
+        Ok(found)
+    }
+}
+
+/// Reads what became of a job and the file's `data_version`, for a caller that waits until
+/// the job ends.
+struct Watch {
+    job: JobId,
+}
+
+impl Call for Watch {
+    type Answer = (Option<JobResult>, i64);
+
+    const LOOKS_FIRST: bool = true;
+
+    fn look(&self, store: &Store<'_>) -> Result<Option<Self::Answer>, Failure> {
+        self.run(store).map(Some)
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure> {
+        let version = store.data_version()?;
+        Ok((read(store, &self.job)?, version))
+    }
+}
+
+fn read(store: &Store<'_>, job: &JobId) -> Result<Option<JobResult>, Failure> {
+    let Some(row) = store.read_result(job.as_str())? else { return Ok(None) };
+    result(row).map(Some).ok_or_else(|| {
+        Failure::unusable(format!("the result of job {job} is damaged; run an audit"))
+    })
+}
+
+fn result(row: ResultRow) -> Option<JobResult> {
+    let ResultRow { ended_as, value, state, reason, last_error } = row;
+    let value = value.map(Into::into);
+    Some(match ended_as.as_deref() {
+        Some("done") => JobResult::Done { result: value? },
+        Some("discarded") => JobResult::Discarded,
+        Some("cancelled") => JobResult::Cancelled,
+        Some("purged") => JobResult::Purged,
+        Some(_) => return None,
+        None if state? == JobState::Dead.as_str() => {
+            JobResult::Dead { error: words(reason?, last_error) }
+        }
+        None => JobResult::Unfinished { progress: value },
+    })
+}
+
+/// Why a job is dead: the reason for its burial, and its last error if that says more.
+fn words(reason: String, last_error: Option<String>) -> String {
+    match last_error {
+        Some(error) if error != reason => format!("{reason}; last error: {error}"),
+        _ => reason,
+    }
+}
+
+fn size(result: &JobResult) -> usize {
+    match result {
+        JobResult::Unfinished { progress } => progress.as_ref().map_or(0, |it| it.len()),
+        JobResult::Done { result } => result.len(),
+        JobResult::Dead { error } => error.len(),
+        _ => 0,
+    }
+}
+
+impl SqliteQueue {
+    async fn read_pages(
+        &self,
+        jobs: &[JobId],
+    ) -> Result<Vec<Option<JobResult>>, Failure> {
+        let page = self.environment().max_jobs_per_step().get() as usize;
+        let (thread, mut found) = (self.reading_thread().await?, Vec::new());
+        while found.len() < jobs.len() {
+            let jobs = jobs[found.len()..].iter().take(page).cloned().collect();
+            found.extend(thread.call(Read { jobs }).await?);
+        }
+        Ok(found)
+    }
+
+    async fn wait_for_end(
+        &self,
+        job: &JobId,
+        timeout: Duration,
+    ) -> Result<Option<JobResult>, Failure> {
+        let clock = self.environment().clock();
+        let deadline = clock.elapsed().saturating_add(timeout);
+        loop {
+            // An end after this look wakes the call, since it listens before the look.
+            let mut end = self.listen_for_end(job);
+            let call = Watch { job: job.clone() };
+            let (found, version) = self.db_thread().call(call).await?;
+            let left = deadline.saturating_sub(clock.elapsed());
+            if left.is_zero() || found.as_ref().is_none_or(JobResult::has_ended) {
+                return Ok(found);
+            }
+            let pulse = Pulse { version, due_in: None };
+            self.wait_for_change(end.woken(), pulse, left).await?;
+        }
+    }
+}
+
+#[async_trait]
+impl ResultQueue for SqliteQueue {
+    async fn report_progress(
+        &self,
+        receipt: &Receipt,
+        progress: &[u8],
+    ) -> Result<Reported, Error> {
+        self.capabilities().check_progress(progress)?;
+        let call = Report { receipt: receipt.clone(), progress: progress.to_vec() };
+        self.db_thread().call(call).await.map_err(|it| it.at(Operation::ReportProgress))
+    }
+
+    async fn read_results(
+        &self,
+        jobs: &[JobId],
+    ) -> Result<Vec<Option<JobResult>>, Error> {
+        self.capabilities().check_batch(Operation::ReadResults, jobs.len())?;
+        self.read_pages(jobs).await.map_err(|it| it.at(Operation::ReadResults))
+    }
+
+    async fn wait_result(
+        &self,
+        job: &JobId,
+        timeout: Duration,
+    ) -> Result<Option<JobResult>, Error> {
+        self.capabilities().check_wait_result(timeout)?;
+        let waited = self.wait_for_end(job, timeout).await;
+        waited.map_err(|it| it.at(Operation::WaitResult))
+    }
+}

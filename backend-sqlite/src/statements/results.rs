@@ -1,0 +1,121 @@
+//! The SQL statements for results of jobs, and for what is remembered of a job that ends,
+//! as functions.
+
+use rusqlite::{Row, params};
+
+use super::sql;
+use crate::failure::Failure;
+use crate::store::{Store, WINDOW};
+
+/// What is remembered of a job after its end.
+pub(crate) struct Remembered {
+    pub(crate) id: String,
+    /// Whether the id is remembered, so that it is not used again too early (R4).
+    pub(crate) keeps_id: bool,
+    /// For how long it is remembered how the job ended (R29). `None` if it is not.
+    pub(crate) keep_ms: Option<i64>,
+}
+
+/// How a job that is removed has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End<'a> {
+    Done { result: &'a [u8] },
+    Discarded,
+    Cancelled,
+    /// The job was dead, and an operator purged it.
+    Purged,
+}
+
+/// What became of a job, as it is stored in the file.
+pub(crate) struct ResultRow {
+    /// How the job has ended. `None` if it has not.
+    pub(crate) ended_as: Option<String>,
+    /// The result of a job that is done, or the progress of an unfinished one.
+    pub(crate) value: Option<Vec<u8>>,
+    /// The state of an unfinished job. `None` if the job is missing.
+    pub(crate) state: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) last_error: Option<String>,
+}
+
+impl Store<'_> {
+    /// Remembers a job that ends, as long as its producer asked for: its id (R4), and how
+    /// it ended (R29).
+    pub(super) fn remember(
+        &self,
+        job: &Remembered,
+        end: End<'_>,
+    ) -> Result<(), Failure> {
+        if job.keeps_id {
+            let until = self.ms_after(WINDOW);
+            self.change(sql!("id_remember"), params![self.queue, job.id, until])?;
+        }
+        let Some(keep_ms) = job.keep_ms else { return Ok(()) };
+        let until = self.now_ms().saturating_add(keep_ms);
+        let (ended_as, result) = end.columns();
+        let params = params![self.queue, job.id, ended_as, result, until];
+        self.change(sql!("result_end"), params)?;
+        self.wake_waiters_of(&job.id);
+        Ok(())
+    }
+
+    /// Begins to keep what becomes of a new job.
+    pub(crate) fn add_result(&self, id: &str) -> Result<(), Failure> {
+        self.change(sql!("result_add"), params![self.queue, id])?;
+        Ok(())
+    }
+
+    /// Replaces the progress of an unfinished job. `None` removes it. Returns false if a
+    /// purge of the queue has removed what is kept of the job.
+    pub(crate) fn set_progress(
+        &self,
+        id: &str,
+        progress: Option<&[u8]>,
+    ) -> Result<bool, Failure> {
+        let params = params![self.queue, id, progress];
+        Ok(self.change(sql!("result_report"), params)? == 1)
+    }
+
+    /// Reads what became of a job. `None` if that is not kept, or not any more.
+    pub(crate) fn read_result(&self, id: &str) -> Result<Option<ResultRow>, Failure> {
+        let params = params![self.queue, id, self.now_ms()];
+        self.find(sql!("result_read"), params, |row| {
+            Ok(ResultRow {
+                ended_as: row.get(0)?,
+                value: row.get(1)?,
+                state: row.get(2)?,
+                reason: row.get(3)?,
+                last_error: row.get(4)?,
+            })
+        })
+    }
+
+    /// Removes up to `most` results of the queue's jobs. Returns how many it removed.
+    pub(crate) fn purge_results(&self, most: u32) -> Result<usize, Failure> {
+        self.change(sql!("purge_results"), params![self.queue, most])
+    }
+}
+
+impl<'a> End<'a> {
+    /// The word for this end, and the result.
+    fn columns(self) -> (&'static str, Option<&'a [u8]>) {
+        match self {
+            Self::Done { result } => ("done", Some(result)),
+            Self::Discarded => ("discarded", None),
+            Self::Cancelled => ("cancelled", None),
+            Self::Purged => ("purged", None),
+        }
+    }
+}
+
+/// Reads the columns `id`, `keeps_id` and `keep_ms` from the column `first` on.
+pub(super) fn read_remembered(
+    row: &Row<'_>,
+    first: usize,
+) -> rusqlite::Result<Remembered> {
+    Ok(Remembered {
+        id: row.get(first)?,
+        keeps_id: row.get(first + 1)?,
+        keep_ms: row.get(first + 2)?,
+    })
+}

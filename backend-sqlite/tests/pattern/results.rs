@@ -1,0 +1,411 @@
+//! Results of jobs in a file (R29).
+
+use std::{
+    slice::from_ref,
+    time::{Duration, Instant},
+};
+
+use relq_core::{
+    Delivery, Disposition, Error, JobId, NewJob, Operator as _, Receipt,
+    ReliableQueue as _, ReliableQueueExt as _,
+    batch::{BatchId, BatchQueue as _, NewBatch},
+    operator::{Cancelled, Selection},
+    outcome::{DuplicateOf, Extended, Pushed, Settled},
+    results::{JobResult, MAX_RESULT, Reported, ResultQueue as _},
+};
+use relq_sqlite::{SqliteConfig, SqliteQueue};
+
+use crate::fixture::{
+    Folder, LONG, Notes, ask, eventually, file_of_child, many, open, raw, spawn,
+};
+
+/// So long that a call which waits was woken if it returns earlier.
+const NEVER: Duration = Duration::from_secs(60 * 60);
+
+fn kept(payload: &str) -> NewJob {
+    NewJob::new(payload.to_owned()).keep_result(LONG)
+}
+
+async fn push(queue: &SqliteQueue, job: NewJob) -> JobId {
+    match queue.push_one(job).await.unwrap() {
+        Pushed::Stored(id) => id,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+async fn claim(queue: &SqliteQueue) -> Delivery {
+    queue.claim_one(&ask("w")).await.unwrap().unwrap()
+}
+
+async fn settle(queue: &SqliteQueue, receipt: &Receipt, disposition: Disposition) {
+    let settled = queue.settle_one(receipt, disposition).await.unwrap();
+    assert_eq!(settled, Settled::Applied);
+}
+
+fn done_with(result: &str) -> Disposition {
+    Disposition::DoneWith { result: result.to_owned().into() }
+}
+
+async fn read(queue: &SqliteQueue, job: &JobId) -> Option<JobResult> {
+    let mut found = queue.read_results(from_ref(job)).await.unwrap();
+    assert_eq!(found.len(), 1);
+    found.pop().unwrap()
+}
+
+fn unfinished(progress: Option<&'static str>) -> Option<JobResult> {
+    Some(JobResult::Unfinished { progress: progress.map(Into::into) })
+}
+
+fn done(result: &'static str) -> Option<JobResult> {
+    Some(JobResult::Done { result: result.into() })
+}
+
+async fn is_consistent(queue: &SqliteQueue) {
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+}
+
+fn rows(folder: &Folder) -> i64 {
+    let sql = "SELECT count(*) FROM results";
+    raw(&folder.file()).query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn the_last_progress_is_shown_until_the_job_is_done() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, kept("a")).await;
+    assert_eq!(read(&queue, &job).await, unfinished(None));
+
+    let first = claim(&queue).await;
+    assert!(first.keeps_result);
+    for progress in [&b"a third"[..], b"half"] {
+        let reported = queue.report_progress(&first.receipt, progress).await.unwrap();
+        assert_eq!(reported, Reported::Stored);
+    }
+    queue.retry(&first.receipt, Duration::ZERO, "no").await.unwrap();
+    assert_eq!(read(&queue, &job).await, unfinished(Some("half")));
+
+    settle(&queue, &claim(&queue).await.receipt, done_with("42")).await;
+    assert_eq!(read(&queue, &job).await, done("42"));
+    is_consistent(&queue).await;
+}
+
+#[tokio::test]
+async fn a_job_that_keeps_no_result_pays_for_none() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, NewJob::new("a")).await;
+
+    let claimed = claim(&queue).await;
+    let reported = queue.report_progress(&claimed.receipt, b"half").await.unwrap();
+    settle(&queue, &claimed.receipt, done_with("42")).await;
+
+    assert!(!claimed.keeps_result);
+    assert_eq!(reported, Reported::NotKept);
+    assert_eq!(read(&queue, &job).await, None);
+    assert_eq!(rows(&folder), 0);
+}
+
+/// R7: a worker that has lost its lease shows no progress.
+#[tokio::test]
+async fn a_lost_lease_reports_nothing() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, kept("a")).await;
+    let lost = claim(&queue).await;
+    settle(&queue, &lost.receipt, Disposition::GiveBack).await;
+    claim(&queue).await;
+
+    let reported = queue.report_progress(&lost.receipt, b"late").await.unwrap();
+
+    assert_eq!(reported, Reported::LeaseLost);
+    assert_eq!(read(&queue, &job).await, unfinished(None));
+}
+
+#[tokio::test]
+async fn each_settlement_that_ends_a_job_is_recorded() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    for (disposition, result) in [
+        (Disposition::Done, JobResult::Done { result: "".into() }),
+        (done_with("42"), JobResult::Done { result: "42".into() }),
+        (Disposition::Discard, JobResult::Discarded),
+        (
+            Disposition::Dead { error: "broken".to_owned() },
+            JobResult::Dead { error: "broken".to_owned() },
+        ),
+    ] {
+        let job = push(&queue, kept("a")).await;
+        settle(&queue, &claim(&queue).await.receipt, disposition).await;
+        assert_eq!(read(&queue, &job).await, Some(result));
+    }
+    is_consistent(&queue).await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_cancelled_in_any_state_is_recorded() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let held = push(&queue, kept("held")).await;
+    claim(&queue).await;
+    let ready = push(&queue, kept("ready")).await;
+    let scheduled = push(&queue, kept("scheduled").delay(LONG)).await;
+
+    for job in [held, ready, scheduled] {
+        let cancelled = queue.cancel(&job).await.unwrap();
+        assert!(matches!(cancelled, Cancelled::Removed(_)), "{cancelled:?}");
+        assert_eq!(read(&queue, &job).await, Some(JobResult::Cancelled));
+    }
+    is_consistent(&queue).await;
+}
+
+#[tokio::test]
+async fn a_dead_job_is_dead_until_it_is_redriven_or_purged() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, kept("a").max_attempts(1.try_into().unwrap())).await;
+    let claimed = claim(&queue).await;
+    queue.report_progress(&claimed.receipt, b"half").await.unwrap();
+    queue.retry(&claimed.receipt, Duration::ZERO, "no luck").await.unwrap();
+
+    let Some(JobResult::Dead { error }) = read(&queue, &job).await else {
+        panic!("it is not dead")
+    };
+    assert!(error.contains("out of attempts") && error.contains("no luck"), "{error}");
+    assert_eq!(queue.redrive(&Selection::All).await.unwrap().moved, 1);
+    assert_eq!(read(&queue, &job).await, unfinished(None));
+
+    queue.bury(&claim(&queue).await.receipt, "broken").await.unwrap();
+    assert_eq!(queue.purge_dead(&Selection::All).await.unwrap(), 1);
+    assert_eq!(read(&queue, &job).await, Some(JobResult::Purged));
+    is_consistent(&queue).await;
+}
+
+/// One statement recovers many jobs. Those that it buries are dead for a reader, too.
+#[tokio::test]
+async fn a_recovery_that_buries_a_job_is_seen() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = kept("a").max_attempts(1.try_into().unwrap());
+    let job = push(&queue, job.lease(Duration::from_millis(100))).await;
+    claim(&queue).await;
+
+    eventually("it is buried", || async {
+        queue.recover(many(10)).await.unwrap().buried == 1
+    })
+    .await;
+
+    let Some(JobResult::Dead { error }) = read(&queue, &job).await else {
+        panic!("it is not dead")
+    };
+    assert!(error.contains("the lease expired on attempt 1"), "{error}");
+}
+
+/// B7: pieces that a cancel drops are cancelled, those that wait and the one that is held.
+#[tokio::test]
+async fn pieces_that_are_dropped_with_their_batch_are_cancelled() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let batch = BatchId::new("b").unwrap();
+    queue.create(&NewBatch::new(batch.clone())).await.unwrap();
+    let pieces = ["held", "waiting"].map(|it| kept(it).id(JobId::new(it).unwrap()));
+    queue.add(&batch, &pieces, None).await.unwrap();
+    let claimed = claim(&queue).await;
+    let jobs = pieces.map(|piece| piece.id.unwrap());
+
+    queue.cancel_batch(&batch).await.unwrap();
+    let after_cancel = queue.read_results(&jobs).await.unwrap();
+    let held = [claimed.receipt];
+    let worker = ask("w").worker;
+    let extended = queue.extend(&worker, &held, LONG).await.unwrap();
+
+    assert_eq!(after_cancel, [unfinished(None), Some(JobResult::Cancelled)]);
+    assert_eq!(extended, [Extended::Cancelled]);
+    let after_extend = queue.read_results(&jobs).await.unwrap();
+    assert_eq!(after_extend, [JobResult::Cancelled, JobResult::Cancelled].map(Some));
+    is_consistent(&queue).await;
+}
+
+#[tokio::test]
+async fn a_result_is_removed_when_its_time_is_over() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let brief = Duration::from_millis(300);
+    let job = push(&queue, NewJob::new("a").keep_result(brief)).await;
+    let dead = push(&queue, NewJob::new("b").keep_result(brief)).await;
+    for disposition in [done_with("42"), Disposition::Dead { error: "no".to_owned() }] {
+        settle(&queue, &claim(&queue).await.receipt, disposition).await;
+    }
+    assert_eq!(read(&queue, &job).await, done("42"));
+
+    eventually("it is gone", || async { read(&queue, &job).await.is_none() }).await;
+    assert_eq!(rows(&folder), 2);
+    queue.recover(many(10)).await.unwrap();
+
+    assert_eq!(rows(&folder), 1);
+    assert_eq!(
+        read(&queue, &dead).await,
+        Some(JobResult::Dead { error: "no".to_owned() })
+    );
+}
+
+/// R4: the id that relq made is remembered, so a job with that id is a duplicate.
+#[tokio::test]
+async fn the_id_of_a_kept_result_is_remembered() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, kept("a")).await;
+    settle(&queue, &claim(&queue).await.receipt, done_with("42")).await;
+
+    let again = queue.push_one(kept("a").id(job.clone())).await.unwrap();
+
+    let by = DuplicateOf::Id;
+    assert_eq!(again, Pushed::Duplicate { existing: job.clone(), by });
+    assert_eq!(read(&queue, &job).await, done("42"));
+}
+
+#[tokio::test]
+async fn a_new_job_of_a_forgotten_id_replaces_the_result() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, kept("a")).await;
+    settle(&queue, &claim(&queue).await.receipt, done_with("42")).await;
+    raw(&folder.file()).execute_batch("DELETE FROM ended_ids").unwrap();
+
+    push(&queue, kept("a").id(job.clone())).await;
+
+    assert_eq!(read(&queue, &job).await, unfinished(None));
+    is_consistent(&queue).await;
+}
+
+#[tokio::test]
+async fn large_results_are_all_read() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let large = "x".repeat(MAX_RESULT);
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        jobs.push(push(&queue, kept("a")).await);
+        settle(&queue, &claim(&queue).await.receipt, done_with(&large)).await;
+    }
+
+    let found = queue.read_results(&jobs).await.unwrap();
+
+    let wanted = JobResult::Done { result: large.clone().into() };
+    assert!(found == vec![Some(wanted); 3], "{} results", found.len());
+    push(&queue, kept("a")).await;
+    let receipt = claim(&queue).await.receipt;
+    let refused = queue.settle_one(&receipt, done_with(&(large + "x"))).await;
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+}
+
+/// A poll would notice the end after an hour, so a notification wakes the call.
+#[tokio::test]
+async fn an_end_wakes_the_calls_of_all_handles_of_this_process() {
+    let folder = Folder::new();
+    let queue = open(folder.config().poll_interval(NEVER)).await.unwrap();
+    let worker = folder.queue().await;
+    let job = push(&queue, kept("a")).await;
+    let receipt = claim(&worker).await.receipt;
+
+    let wait = || queue.wait_result(&job, NEVER);
+    let own_wait = worker.wait_result(&job, NEVER);
+    let (one, two, own, ()) = tokio::join!(wait(), wait(), own_wait, async {
+        queue.report_progress(&receipt, b"half").await.unwrap();
+        settle(&worker, &receipt, done_with("42")).await;
+    });
+
+    assert_eq!([one, two, own].map(Result::unwrap), [(); 3].map(|()| done("42")));
+}
+
+#[tokio::test]
+async fn a_burial_and_a_purge_wake_the_calls() {
+    let folder = Folder::new();
+    let queue = open(folder.config().poll_interval(NEVER)).await.unwrap();
+    let dead = push(&queue, kept("dead")).await;
+    let receipt = claim(&queue).await.receipt;
+    let purged = push(&queue, kept("purged")).await;
+
+    let (found, ()) = tokio::join!(queue.wait_result(&dead, NEVER), async {
+        queue.bury(&receipt, "broken").await.unwrap();
+    });
+    assert_eq!(found.unwrap(), Some(JobResult::Dead { error: "broken".to_owned() }));
+    let (found, ()) = tokio::join!(queue.wait_result(&purged, NEVER), async {
+        assert_eq!(queue.purge().await.unwrap(), 2);
+    });
+    assert_eq!(found.unwrap(), None);
+    assert_eq!(rows(&folder), 0);
+}
+
+#[tokio::test]
+async fn a_wait_ends_at_its_time_limit_and_for_an_unknown_job_at_once() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, kept("a")).await;
+    let unknown = JobId::new("unknown").unwrap();
+
+    let brief = Duration::from_millis(50);
+    assert_eq!(queue.wait_result(&job, brief).await.unwrap(), unfinished(None));
+    assert_eq!(queue.wait_result(&unknown, NEVER).await.unwrap(), None);
+}
+
+#[tokio::test]
+#[ignore = "started by another test, in a process of its own"]
+async fn child_finishes_one() {
+    let file = file_of_child();
+    let queue = open(SqliteConfig::file(&file)).await.unwrap();
+    Notes::of(&file, "open").add(&[1]);
+    let claimed = queue.claim_one(&ask("child").wait(LONG)).await.unwrap().unwrap();
+    settle(&queue, &claimed.receipt, done_with("42")).await;
+}
+
+#[tokio::test]
+async fn an_end_in_another_process_is_noticed() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let _child = spawn("results::child_finishes_one", &folder.file());
+    let opened = Notes::of(&folder.file(), "open");
+    eventually("the child opens the file", || async { !opened.read().is_empty() })
+        .await;
+
+    let began = Instant::now();
+    let job = push(&queue, kept("a")).await;
+    let found = queue.wait_result(&job, LONG).await.unwrap();
+
+    assert_eq!(found, done("42"));
+    assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
+}
+
+/// A purge removes results before jobs, in pages. If it dies in between, the jobs that are
+/// left keep no result any more.
+#[tokio::test]
+async fn a_job_whose_result_was_purged_ends_without_one() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, kept("a")).await;
+    raw(&folder.file()).execute_batch("DELETE FROM results").unwrap();
+    is_consistent(&queue).await;
+
+    let receipt = claim(&queue).await.receipt;
+    let reported = queue.report_progress(&receipt, b"half").await.unwrap();
+    settle(&queue, &receipt, done_with("42")).await;
+
+    assert_eq!(reported, Reported::NotKept);
+    assert_eq!(read(&queue, &job).await, None);
+    assert_eq!(rows(&folder), 0);
+}
+
+/// R23: the audit finds a result that would stay unfinished for ever.
+#[tokio::test]
+async fn a_result_of_no_job_is_found() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let job = push(&queue, kept("a").id(JobId::new("lost").unwrap())).await;
+    raw(&folder.file()).execute_batch("DELETE FROM jobs; DELETE FROM bodies").unwrap();
+
+    let problems = queue.audit().await.unwrap().problems;
+    let error = queue.read_results(from_ref(&job)).await.unwrap_err();
+
+    assert_eq!(problems, ["a result is kept for no job, under the id lost"]);
+    assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+}
