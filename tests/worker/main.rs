@@ -151,6 +151,9 @@ on_every_backend! {
 /// Defines a test for each of the given functions, on each backend that keeps results.
 macro_rules! on_backends_with_results {
     ($($promises:tt)+) => {
+        mod results_on_sqlite {
+            on_a_backend! { sqlite: $($promises)+ }
+        }
         mod results_on_zset {
             on_a_backend! { zset: $($promises)+ }
         }
