@@ -53,6 +53,7 @@ pub(crate) use schedules::Schedulers;
 /// so their lines are printed whole: a last line without a newline gets one, and a line
 /// of more than 64 KiB is cut into pieces. With --concurrency 1 and without --tag the
 /// output is unchanged.
+///
 /// The output of a command that succeeds is also the result of its job, if the job was
 /// pushed with --keep-result. It may have at most 1 MiB; more buries the job.
 ///

@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(code(&[Some(JobResult::Discarded)]), NO_RESULT, "discarded");
         assert_eq!(code(&[Some(JobResult::Cancelled), dead()]), DIED, "dead");
         assert_eq!(code(&[Some(JobResult::Purged)]), DIED, "purged");
-        assert_eq!(code(&[dead(), left()]), LEFT, "left");
+        assert_eq!(code(&[dead(), left()]), LEFT, "one has not ended");
         assert_eq!(code(&[left(), None]), UNKNOWN, "unknown");
     }
 }

@@ -5,6 +5,7 @@ mod demo;
 mod operator;
 mod output;
 mod push;
+mod results;
 mod signals;
 
 use crate::mutant::Mutant;
@@ -17,6 +18,7 @@ pub(crate) fn all() -> Vec<&'static Mutant> {
         push::MUTANTS,
         operator::MUTANTS,
         demo::MUTANTS,
+        results::MUTANTS,
     ];
     parts.into_iter().flatten().collect()
 }
