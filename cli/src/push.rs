@@ -46,7 +46,7 @@ pub(crate) use sender::{Sender, Unsent};
 /// unchanged, or with --json what `relq result --json` prints of it. Standard error says
 /// what became of a job that is not done.
 #[derive(clap::Args, Debug)]
-#[command(after_help = format!("With --wait: {CODES}"))]
+#[command(after_help = format!("Exit codes of --wait: {CODES}"))]
 pub(crate) struct Args {
     /// The payloads, one job each
     #[arg(conflicts_with = "file")]

@@ -29,7 +29,7 @@ pub(crate) use waiting::Waiting;
 /// result can be read as long as --keep-result said, counted from the end of the job. That
 /// of a dead job can be read as long as the job is there.
 #[derive(clap::Args, Debug)]
-#[command(after_help = CODES)]
+#[command(after_help = format!("Exit codes: {CODES} {SEVERAL}"))]
 pub(crate) struct Args {
     /// The ids of the jobs
     #[arg(value_name = "ID", required = true)]
@@ -53,9 +53,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) const CODES: &str = "\
-Exit codes: 0 the job is done, 1 it is not known (it never was, keeps no result, or ended
-too long ago) or the store failed, 3 it died, 4 it has not ended, 5 it was cancelled or
-discarded. For several jobs, the first of 1, 4, 3 and 5 that is true of one of them.";
+0 the job is done, 1 it is not known (it never was, keeps no result, or ended too long ago)
+or the store failed, 3 it died, 4 it has not ended, 5 it was cancelled or discarded.";
+
+const SEVERAL: &str = "\
+For several jobs, the first of 1, 4, 3 and 5 that is true of one of them.";
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
