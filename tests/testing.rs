@@ -135,8 +135,7 @@ async fn a_result_is_told_and_kept_by_the_clock_of_the_test() {
     let kept = NewJob::new("four").keep_result(HOUR);
     let id = queue.push_one(kept).await.unwrap().job().clone();
     push(&tested, ["plain".into()]).await;
-    let count =
-        async |job: JobContext| job.set_result(job.payload().len().to_string());
+    let count = async |job: JobContext| job.set_result(job.payload().len().to_string());
 
     let drained = tested.drain(count).await;
 
