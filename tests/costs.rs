@@ -76,6 +76,78 @@ async fn no_job_costs_more_than_is_written() {
     table.check(&measured);
 }
 
+/// The columns of the table of kept results, each with its unit.
+const RESULT_COLUMNS: [&str; 8] = [
+    "push one: commands",
+    "bytes",
+    "work one: commands",
+    "bytes",
+    "push 100: bytes",
+    "work 100: commands",
+    "bytes",
+    "memory of a result",
+];
+
+/// The size of the results that the jobs of the table of kept results have.
+const RESULT: usize = 100;
+
+#[tokio::test]
+async fn no_kept_result_costs_more_than_is_written() {
+    let mut measured = Figures::new();
+    for backend in relq::backends().filter(|backend| *backend != "sqlite") {
+        let server = Server::start_on_tcp();
+        let queue = open(backend, &server.url()).await;
+        if queue.result_queue().is_some() {
+            measured
+                .insert(backend.to_owned(), measure_results(&server, &*queue).await);
+        }
+    }
+    let table = FiguresTable {
+        page: Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE),
+        name: "result-costs",
+        columns: &RESULT_COLUMNS,
+        tolerance: |_| TOLERANCE,
+        command: "cargo test --all-features --test costs",
+    };
+    table.check(&measured);
+}
+
+/// Measures what jobs cost that keep a result, in the order of the columns.
+async fn measure_results(server: &Server, queue: &dyn Queue) -> Vec<f64> {
+    let empty = memory(server);
+    let push_one = cost(server, async {
+        for _ in 0..JOBS {
+            queue.push(&kept(1), None).await.expect("the push is taken");
+        }
+    })
+    .await;
+    let done = || Disposition::DoneWith { result: vec![b'r'; RESULT].into() };
+    let work_one = cost(server, work_as(queue, 1, done)).await;
+    let push_many = cost(server, async {
+        for _ in 0..JOBS / BATCH {
+            queue.push(&kept(BATCH), None).await.expect("the push is taken");
+        }
+    })
+    .await;
+    let work_many = cost(server, work_as(queue, BATCH, done)).await;
+    let memory = (memory(server) - empty) / f64::from(2 * JOBS);
+    vec![
+        push_one.commands,
+        push_one.bytes,
+        work_one.commands,
+        work_one.bytes,
+        push_many.bytes,
+        work_many.commands,
+        work_many.bytes,
+        memory,
+    ]
+}
+
+fn kept(count: u32) -> Vec<NewJob> {
+    let kept = |job: NewJob| job.keep_result(Duration::from_secs(24 * 3600));
+    jobs(count).into_iter().map(kept).collect()
+}
+
 /// Measures all figures of a backend, in the order of the columns.
 async fn measure(backend: &str) -> Vec<f64> {
     let server = Server::start_on_tcp();
@@ -144,13 +216,17 @@ fn jobs(count: u32) -> Vec<NewJob> {
     (0..count).map(|_| NewJob::new(vec![b'x'; PAYLOAD])).collect()
 }
 
+async fn work(queue: &dyn Queue, batch: u32) {
+    work_as(queue, batch, || Disposition::Done).await;
+}
+
 /// Finishes all jobs. Each call settles the jobs that the previous call claimed, and
 /// claims more.
-async fn work(queue: &dyn Queue, batch: u32) {
+async fn work_as(queue: &dyn Queue, batch: u32, done: impl Fn() -> Disposition) {
     let worker = WorkerId::new("worker").expect("the id is allowed");
     let max = NonZeroU32::new(batch).expect("not zero");
     let ask = ClaimRequest::new(worker, Duration::from_secs(600)).max(max);
-    let done = |receipt: Receipt| Settlement::new(receipt, Disposition::Done);
+    let done = |receipt: Receipt| Settlement::new(receipt, done());
     let (mut held, mut worked) = (Vec::new(), 0);
     loop {
         let both = queue.settle_and_claim(&held, &ask).await;

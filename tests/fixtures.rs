@@ -26,11 +26,14 @@ use std::{
 };
 
 use relq::{
-    ClaimRequest, Delivery, NewJob, Queue, QueueName, ReliableQueueExt, WorkerId,
+    ClaimRequest, Delivery, Disposition, JobId, NewJob, Queue, QueueName,
+    ReliableQueueExt, WorkerId,
     batch::{BatchId, BatchState, NewBatch, OnComplete},
     capabilities::Capability,
+    limits::MAX_DURATION,
     operator::{JobState, PeekRequest, Selection},
     outcome::{Pushed, Settled},
+    results::JobResult,
     schedule::ScheduleName,
     unique::UniqueKey,
 };
@@ -42,7 +45,7 @@ const REDIS: [&str; 2] = ["redis-1", "redis-2"];
 
 /// The formats of the SQLite file, the newest last. The tests of the migrations in
 /// `relq-sqlite` test the older formats.
-const SQLITE: [&str; 3] = ["sqlite-3", "sqlite-4", "sqlite-5"];
+const SQLITE: [&str; 4] = ["sqlite-3", "sqlite-4", "sqlite-5", "sqlite-6"];
 
 /// The formats without the time of a push (R27).
 const UNTIMED: [&str; 2] = ["redis-1", "sqlite-3"];
@@ -50,6 +53,11 @@ const UNTIMED: [&str; 2] = ["redis-1", "sqlite-3"];
 /// The formats whose fixtures have no schedule (R28). On Redis, schedules are a key of
 /// their own, which changes no format.
 const UNSCHEDULED: [&str; 4] = ["redis-1", "redis-2", "sqlite-3", "sqlite-4"];
+
+/// The formats whose fixtures have no results of jobs (R29). On Redis, results are keys of
+/// their own.
+const WITHOUT_RESULTS: [&str; 5] =
+    ["redis-1", "redis-2", "sqlite-3", "sqlite-4", "sqlite-5"];
 
 /// Each backend on Redis in each of its modes: the scheme of its URL, the option of its
 /// URL, and the file name of its fixture.
@@ -103,10 +111,21 @@ fn nightly() -> ScheduleName {
 async fn fill(queue: &dyn Queue) {
     let can = queue.capabilities();
     for (payload, how) in [("finished", "ack"), ("dead", "bury"), ("failed", "retry")] {
-        queue.push_one(payload.into()).await.unwrap();
+        let mut job = NewJob::new(payload);
+        if can.supports(Capability::Results) {
+            job = job.id(JobId::new(payload).unwrap()).keep_result(MAX_DURATION);
+        }
+        queue.push_one(job).await.unwrap();
         let held = take(queue).await.receipt;
+        if let Some(results) = queue.result_queue() {
+            results.report_progress(&held, b"half").await.unwrap();
+        }
         match how {
-            "ack" => assert_eq!(queue.ack(&held).await.unwrap(), Settled::Applied),
+            "ack" => {
+                let done = Disposition::DoneWith { result: "a result".into() };
+                let settled = queue.settle_one(&held, done).await.unwrap();
+                assert_eq!(settled, Settled::Applied);
+            }
             "bury" => drop(queue.bury(&held, "it cannot be done").await.unwrap()),
             _ => drop(queue.retry(&held, BRIEF, "it failed").await.unwrap()),
         }
@@ -176,6 +195,7 @@ async fn is_read(queue: &dyn Queue, format: &str, what: &str) {
     let again = NewJob::new("again").unique(UniqueKey::new("key").unwrap());
     let refused = queue.push_one(again).await.unwrap();
     assert!(matches!(refused, Pushed::Duplicate { .. }), "{what}: {refused:?}");
+    results_are_read(queue, format).await;
     while queue.recover(many(100)).await.unwrap().more {}
 
     let mut found = BTreeMap::new();
@@ -220,6 +240,25 @@ async fn is_read(queue: &dyn Queue, format: &str, what: &str) {
         assert_eq!(found, if is_there { wanted } else { Vec::new() }, "{what}");
     }
     assert_eq!(queue.audit().await.unwrap().problems, [""; 0], "{what}");
+}
+
+async fn results_are_read(queue: &dyn Queue, format: &str) {
+    let Some(results) = queue.result_queue() else { return };
+    let jobs = ["finished", "failed", "dead"].map(|id| JobId::new(id).unwrap());
+    let mut found = results.read_results(&jobs).await.unwrap();
+    if WITHOUT_RESULTS.contains(&format) {
+        assert_eq!(found, [None, None, None], "{format}");
+        return;
+    }
+    let Some(JobResult::Dead { error }) = found.pop().flatten() else {
+        panic!("{format}: it is not dead")
+    };
+    assert!(error.contains("it cannot be done"), "{format}: {error}");
+    let wanted = [
+        JobResult::Done { result: "a result".into() },
+        JobResult::Unfinished { progress: Some("half".into()) },
+    ];
+    assert_eq!(found, wanted.map(Some), "{format}");
 }
 
 fn url((backend, option, _): (&str, &str, &str), server: &Server) -> String {

@@ -19,8 +19,13 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) enum KeptResult {
     /// The job has not ended. If it is dead, the job itself says why.
-    Unfinished { progress: Option<Bytes> },
-    Ended { result: JobResult, until: Timestamp },
+    Unfinished {
+        progress: Option<Bytes>,
+    },
+    Ended {
+        result: JobResult,
+        until: Timestamp,
+    },
 }
 
 #[async_trait]
@@ -109,12 +114,9 @@ impl State {
     }
 }
 
-/// Why a job is dead, with its last error. `None` if it is not dead.
 fn why(job: &Job) -> Option<String> {
-    let StoredState::Dead { reason, .. } = &job.state else { return None };
-    let error = job.last_error.as_ref();
-    Some(error.map_or_else(
-        || reason.clone(),
-        |error| format!("{reason}; last error: {error}"),
-    ))
+    match &job.state {
+        StoredState::Dead { reason, .. } => Some(reason.clone()),
+        _ => None,
+    }
 }

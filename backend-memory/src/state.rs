@@ -3,8 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    Bytes, ClaimRequest, Delivery, Disposition, JobId, NewJob, PushToken, Receipt, Settlement,
-    WorkerId,
+    Bytes, ClaimRequest, Delivery, Disposition, JobId, NewJob, PushToken, Receipt,
+    Settlement, WorkerId,
     capabilities::ClaimBytes,
     environment::Timestamp,
     limits::DEDUPLICATION_WINDOW,
@@ -311,7 +311,7 @@ impl State {
             Disposition::GiveBack => self.give_back(position, job),
             Disposition::Dead { error } => {
                 job.last_error = Some(error.clone());
-                job.bury("its worker buried it", now);
+                job.bury(&format!("its worker buried it: {error}"), now);
                 self.jobs.insert(position, job);
             }
             Disposition::Postpone { after } => {
@@ -325,7 +325,7 @@ impl State {
                 job.state = wait_until(*after, now);
                 job.ready_at = now;
                 if job.is_out_of_attempts() {
-                    job.bury("out of attempts: the last one failed", now);
+                    job.bury(&format!("out of attempts: {error}"), now);
                 }
                 self.enqueue(job);
             }

@@ -61,6 +61,13 @@ FROM batches
 WHERE queue = ?1
   AND (state IN ('done', 'failed', 'cancelled')) <> (completed_at IS NOT NULL)
 UNION ALL
+SELECT 'job ' || id || ' keeps its result, and has no row for it'
+FROM jobs
+WHERE queue = ?1 AND keep_ms IS NOT NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM results
+    WHERE results.queue = ?1 AND results.id = jobs.id AND ended_as IS NULL)
+UNION ALL
 SELECT 'a result is kept for no job, under the id ' || id
 FROM results
 WHERE queue = ?1 AND ended_as IS NULL

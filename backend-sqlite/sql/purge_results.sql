@@ -1,4 +1,4 @@
--- Remove one page of what became of the jobs of a queue.
+-- Remove one page of what became of the jobs of a queue. They have all ended.
 --
 -- ?1 queue  ?2 how many at most
 DELETE FROM results

@@ -1,5 +1,4 @@
--- Record how a job has ended, in the transaction that removes it. Does nothing if a purge
--- of the queue has removed the row.
+-- Record how a job has ended, in the transaction that removes it.
 --
 -- ?1 queue  ?2 id  ?3 how it ended  ?4 result, or null  ?5 kept until (ms)
 UPDATE results SET ended_as = ?3, value = ?4, until = ?5

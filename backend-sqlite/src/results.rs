@@ -45,11 +45,11 @@ impl Call for Report {
         let Some((_, held)) = find_held(store, &self.receipt)? else {
             return Ok(Reported::LeaseLost);
         };
-        let job = &held.remembered;
-        if job.keep_ms.is_some() && store.set_progress(&job.id, Some(&self.progress))? {
-            return Ok(Reported::Stored);
+        if held.remembered.keep_ms.is_none() {
+            return Ok(Reported::NotKept);
         }
-        Ok(Reported::NotKept)
+        store.set_progress(&held.remembered.id, Some(&self.progress))?;
+        Ok(Reported::Stored)
     }
 }
 
@@ -109,7 +109,7 @@ fn read(store: &Store<'_>, job: &JobId) -> Result<Option<JobResult>, Failure> {
 }
 
 fn result(row: ResultRow) -> Option<JobResult> {
-    let ResultRow { ended_as, value, state, reason, last_error } = row;
+    let ResultRow { ended_as, value, state, reason } = row;
     let value = value.map(Into::into);
     Some(match ended_as.as_deref() {
         Some("done") => JobResult::Done { result: value? },
@@ -117,24 +117,16 @@ fn result(row: ResultRow) -> Option<JobResult> {
         Some("cancelled") => JobResult::Cancelled,
         Some("purged") => JobResult::Purged,
         Some(_) => return None,
-        None if state? == JobState::Dead.as_str() => {
-            JobResult::Dead { error: words(reason?, last_error) }
-        }
+        None if state? == JobState::Dead.as_str() => JobResult::Dead { error: reason? },
         None => JobResult::Unfinished { progress: value },
     })
 }
 
-/// Why a job is dead: the reason for its burial, and its last error if that says more.
-fn words(reason: String, last_error: Option<String>) -> String {
-    match last_error {
-        Some(error) if error != reason => format!("{reason}; last error: {error}"),
-        _ => reason,
-    }
-}
-
 fn size(result: &JobResult) -> usize {
     match result {
-        JobResult::Unfinished { progress } => progress.as_ref().map_or(0, |it| it.len()),
+        JobResult::Unfinished { progress } => {
+            progress.as_ref().map_or(0, |it| it.len())
+        }
         JobResult::Done { result } => result.len(),
         JobResult::Dead { error } => error.len(),
         _ => 0,

@@ -105,7 +105,7 @@ fn retry(
     if held.attempt >= held.max_attempts {
         let Held { attempt, max_attempts, .. } = held;
         let reason =
-            format!("out of attempts: attempt {attempt} of {max_attempts} failed");
+            format!("out of attempts: attempt {attempt} of {max_attempts}: {error}");
         return store.bury(job, &reason, Some(error));
     }
     make_waiting(store, job, after, Again::Failed { error })

@@ -22,7 +22,7 @@ pub(crate) use batches::{CompletionRow, EndedBatch};
 pub(crate) use ending::{Again, EXPIRED, Ended};
 pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
 pub(crate) use pushing::{Holder, JobRow};
-pub(crate) use results::{End, Remembered, ResultRow};
+pub(crate) use results::{End, ResultRow};
 pub(crate) use working::{Held, ReadyRow};
 
 /// Includes the text of a statement from its file in `sql/`.

@@ -72,9 +72,9 @@ impl Call for Steer {
     }
 }
 
-/// Removes one page of what became of the queue's jobs or, when nothing of that is left,
-/// one page of the jobs. The last page also resets the counters, and removes all
-/// remembered ids, push calls, cancelled leases and batches.
+/// Removes one page of the queue's jobs or, when no job is left, one page of what became of
+/// jobs. The last page also resets the counters, and removes all remembered ids, push
+/// calls, cancelled leases and batches.
 pub(crate) struct Purge;
 
 /// The result of one page of a purge.
@@ -92,17 +92,9 @@ impl Call for Purge {
 
     fn run(&self, store: &Store<'_>) -> Result<Purged, Failure> {
         store.close_batches()?;
-        // The results of these jobs go first, so that none of them seems to be unfinished
-        // after the job is gone (R29).
-        let results = store.purge_results(store.page)?;
-        if results > 0 {
-            store.wake_waiters_of_all();
-        }
-        if results == store.page as usize {
-            return Ok(Purged { jobs: 0, more: true });
-        }
         let jobs = store.purge_page(store.page)?;
-        let more = jobs == store.page as usize;
+        let is_page = |rows| rows == store.page as usize;
+        let more = is_page(jobs) || is_page(store.purge_results(store.page)?);
         if !more {
             store.forget_all()?;
         }

@@ -7,7 +7,7 @@
 --
 -- Returns {how many jobs were removed, 1 if there is more else 0}.
 --
--- Library: pattern, moves
+-- Library: side_records, pattern, moves
 local keys = bind_keys()
 
 local page = tonumber(ARGV[1])
@@ -37,4 +37,5 @@ end
 for _, key in ipairs(KEYS) do
   if key ~= keys.paused then redis.call('UNLINK', key) end
 end
+purge_results(keys)
 return {jobs, 0}

@@ -7,10 +7,14 @@
 -- KEYS[4] later   ZSET  scheduled jobs
 -- KEYS[5] leased  ZSET  leases
 -- KEYS[6] dead    ZSET  dead jobs
--- KEYS[7...]      all other keys of the queue except `paused`
+-- KEYS[7] errors  HASH  id -> why it died, and its last error
+-- KEYS[8...]      the other keys of the bookkeeping except `paused`
 --
 -- Returns how many jobs were removed.
+--
+-- Library: side_records
 local jobs = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2])
 for i = 3, 6 do jobs = jobs + redis.call('ZCARD', KEYS[i]) end
 redis.call('UNLINK', unpack(KEYS))
+purge_results({errors = KEYS[7]})
 return jobs

@@ -32,6 +32,8 @@ mod overrides;
 mod races;
 #[path = "mutants/refused.rs"]
 mod refused;
+#[path = "mutants/results.rs"]
+mod results;
 #[path = "mutants/schedules.rs"]
 mod schedules;
 #[path = "mutants/stream.rs"]

@@ -175,11 +175,19 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Removes up to `most` jobs and their bodies. Returns how many jobs it removed.
+    /// Removes up to `most` jobs, their bodies and what is kept of them. Returns how many
+    /// jobs it removed.
     pub(crate) fn purge_page(&self, most: u32) -> Result<usize, Failure> {
-        let jobs: Vec<i64> =
-            self.list(sql!("purge_page"), params![self.queue, most], |row| row.get(0))?;
-        jobs.iter().try_for_each(|job| self.remove_body(*job))?;
+        let jobs: Vec<(i64, String, Option<i64>)> =
+            self.list(sql!("purge_page"), params![self.queue, most], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        for (job, id, keep_ms) in &jobs {
+            self.remove_body(*job)?;
+            if keep_ms.is_some() {
+                self.remove_result(id)?;
+            }
+        }
         Ok(jobs.len())
     }
 

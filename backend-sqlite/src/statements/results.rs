@@ -19,7 +19,9 @@ pub(crate) struct Remembered {
 /// How a job that is removed has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End<'a> {
-    Done { result: &'a [u8] },
+    Done {
+        result: &'a [u8],
+    },
     Discarded,
     Cancelled,
     /// The job was dead, and an operator purged it.
@@ -35,7 +37,6 @@ pub(crate) struct ResultRow {
     /// The state of an unfinished job. `None` if the job is missing.
     pub(crate) state: Option<String>,
     pub(crate) reason: Option<String>,
-    pub(crate) last_error: Option<String>,
 }
 
 impl Store<'_> {
@@ -65,15 +66,14 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Replaces the progress of an unfinished job. `None` removes it. Returns false if a
-    /// purge of the queue has removed what is kept of the job.
+    /// Replaces the progress of an unfinished job. `None` removes it.
     pub(crate) fn set_progress(
         &self,
         id: &str,
         progress: Option<&[u8]>,
-    ) -> Result<bool, Failure> {
-        let params = params![self.queue, id, progress];
-        Ok(self.change(sql!("result_report"), params)? == 1)
+    ) -> Result<(), Failure> {
+        self.change(sql!("result_report"), params![self.queue, id, progress])?;
+        Ok(())
     }
 
     /// Reads what became of a job. `None` if that is not kept, or not any more.
@@ -85,9 +85,15 @@ impl Store<'_> {
                 value: row.get(1)?,
                 state: row.get(2)?,
                 reason: row.get(3)?,
-                last_error: row.get(4)?,
             })
         })
+    }
+
+    /// Removes what is kept of a job that is purged.
+    pub(super) fn remove_result(&self, id: &str) -> Result<(), Failure> {
+        self.change(sql!("result_remove"), params![self.queue, id])?;
+        self.wake_waiters_of(id);
+        Ok(())
     }
 
     /// Removes up to `most` results of the queue's jobs. Returns how many it removed.

@@ -12,6 +12,7 @@ use relq_core::{
     environment::Environment,
     error::Effect,
     operator::{JobState, PeekRequest, Selection},
+    results::ResultQueue as _,
 };
 use relq_sqlite::{
     SqliteQueue,
@@ -19,7 +20,7 @@ use relq_sqlite::{
 };
 use rusqlite::Connection;
 
-use crate::fixture::{Folder, ask, many, open, raw};
+use crate::fixture::{Folder, LONG, ask, many, open, raw};
 
 const SHORT: Duration = Duration::from_millis(60);
 /// The number of jobs that a call handles in its first page. `REST` more jobs are left
@@ -167,6 +168,33 @@ async fn a_purge_that_fails_later_may_have_happened() {
 
     assert_in_part(&error);
     assert_eq!(scene.free().await.ready, REST);
+}
+
+/// R29: the jobs that the purge has left still have their records, and the others have none.
+#[tokio::test]
+async fn a_purge_that_fails_later_leaves_jobs_with_their_records() {
+    let scene = Scene::new().await;
+    let queue = &scene.queue;
+    let mut ids = Vec::new();
+    for count in [PAGE, REST] {
+        let kept = jobs(count).into_iter().map(|job| job.keep_result(LONG));
+        let pushed = queue.push(&kept.collect::<Vec<_>>(), None).await.unwrap();
+        ids.extend(pushed.iter().map(|one| one.job().clone()));
+    }
+    scene.lock_after_a_page();
+
+    let error = queue.purge().await.unwrap_err();
+
+    assert_in_part(&error);
+    assert_eq!(scene.free().await.ready, REST);
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+    let mut left = 0;
+    for ids in ids.chunks(1000) {
+        left += queue.read_results(ids).await.unwrap().iter().flatten().count();
+    }
+    assert_eq!(left as u64, REST);
+    assert_eq!(queue.purge().await.unwrap(), REST);
+    assert_eq!(queue.read_results(&ids[..1000]).await.unwrap(), vec![None; 1000]);
 }
 
 #[tokio::test]

@@ -376,25 +376,6 @@ async fn an_end_in_another_process_is_noticed() {
     assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
 }
 
-/// A purge removes results before jobs, in pages. If it dies in between, the jobs that are
-/// left keep no result any more.
-#[tokio::test]
-async fn a_job_whose_result_was_purged_ends_without_one() {
-    let folder = Folder::new();
-    let queue = folder.queue().await;
-    let job = push(&queue, kept("a")).await;
-    raw(&folder.file()).execute_batch("DELETE FROM results").unwrap();
-    is_consistent(&queue).await;
-
-    let receipt = claim(&queue).await.receipt;
-    let reported = queue.report_progress(&receipt, b"half").await.unwrap();
-    settle(&queue, &receipt, done_with("42")).await;
-
-    assert_eq!(reported, Reported::NotKept);
-    assert_eq!(read(&queue, &job).await, None);
-    assert_eq!(rows(&folder), 0);
-}
-
 /// R23: the audit finds a result that would stay unfinished for ever.
 #[tokio::test]
 async fn a_result_of_no_job_is_found() {
@@ -408,4 +389,17 @@ async fn a_result_of_no_job_is_found() {
 
     assert_eq!(problems, ["a result is kept for no job, under the id lost"]);
     assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+}
+
+/// R23: the audit finds a job whose end nothing would record.
+#[tokio::test]
+async fn a_job_without_its_record_is_found() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    push(&queue, kept("a").id(JobId::new("mine").unwrap())).await;
+    raw(&folder.file()).execute_batch("DELETE FROM results").unwrap();
+
+    let problems = queue.audit().await.unwrap().problems;
+
+    assert_eq!(problems, ["job mine keeps its result, and has no row for it"]);
 }

@@ -45,6 +45,9 @@ pub(crate) struct Model {
     /// How many cancelled leases the store remembers.
     pub(crate) cancelled_leases: u64,
     pub(crate) batches: BTreeMap<String, Batch>,
+    /// What became of the jobs that keep their results: how they ended, and the result or
+    /// the progress.
+    pub(crate) results: BTreeMap<String, (String, Option<Vec<u8>>)>,
 }
 
 impl Model {
@@ -59,6 +62,12 @@ impl Model {
         self.ended.insert(id.to_owned());
     }
 
+    /// Sets what became of a job that keeps its result.
+    pub(crate) fn set_result(&mut self, id: &str, how: &str, value: Option<&[u8]>) {
+        let result = (how.to_owned(), value.map(<[u8]>::to_vec));
+        self.results.insert(id.to_owned(), result);
+    }
+
     /// Returns the content that belongs to one caller: the jobs and ended ids that
     /// begin with its name. The counters, which all callers share, are set to zero.
     pub(crate) fn part(&self, caller: &str) -> Self {
@@ -66,6 +75,7 @@ impl Model {
         if !caller.is_empty() {
             part.jobs.retain(|id, _| id.starts_with(caller));
             part.ended.retain(|id| id.starts_with(caller));
+            part.results.retain(|id, _| id.starts_with(caller));
             (part.finished, part.discarded, part.cancelled) = (0, 0, 0);
         }
         part
@@ -97,6 +107,12 @@ impl Model {
             Ok((row.get(0)?, Batch { state, total, priority, limit }))
         };
         model.batches = batches.query_map([], row)?.collect::<Result<_, _>>()?;
+        let mut results = conn.prepare(
+            "SELECT id, coalesce(ended_as, 'unfinished'), value FROM results",
+        )?;
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
+        model.results = results.query_map([], row)?.collect::<Result<_, _>>()?;
         Ok(model)
     }
 

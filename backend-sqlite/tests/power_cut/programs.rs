@@ -8,6 +8,7 @@ use relq_core::{
     batch::{BatchId, BatchQueue as _, Change, NewBatch},
     operator::Selection,
     outcome::{Extended, Settled},
+    results::{Reported, ResultQueue as _},
     *,
 };
 use rusqlite::Connection;
@@ -44,6 +45,9 @@ impl Caller {
                 let mut stored = Job::new(state, job.payload.to_vec());
                 stored.unique_key =
                     job.unique.as_ref().map(|unique| unique.key.to_string());
+                if job.keep_result.is_some() {
+                    model.set_result(&name, "unfinished", None);
+                }
                 model.jobs.insert(name, stored);
             }
         })
@@ -220,6 +224,7 @@ pub(crate) fn rare_calls(run: &mut Run) -> impl Future<Output = Vec<History>> + 
     async move {
         let mut caller = site.caller(0, "", Model::default());
         let queue = site.open().await;
+        results(&mut caller, &queue).await;
         tokens(&mut caller, &queue).await;
         given_back(&mut caller, &queue).await;
         recoveries(&mut caller, &queue).await;
@@ -234,6 +239,33 @@ pub(crate) fn rare_calls(run: &mut Run) -> impl Future<Output = Vec<History>> + 
         caller.push(&queue, &[job("last")]).await;
         vec![caller.history]
     }
+}
+
+async fn results(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    let large = vec![7; 30_000];
+    caller.push(queue, &["kept", "dropped"].map(|it| job(it).keep_result(HOUR))).await;
+    let held = caller.claim(queue, 1).await;
+    caller
+        .call("report", queue.report_progress(&held[0], b"half"), |model, reported| {
+            assert_eq!(*reported, Reported::Stored);
+            model.set_result("kept", "unfinished", Some(b"half"));
+        })
+        .await;
+    let done = Disposition::DoneWith { result: large.clone().into() };
+    caller
+        .call("end with a result", queue.settle_one(&held[0], done), |model, _| {
+            model.end("kept");
+            model.finished += 1;
+            model.set_result("kept", "done", Some(&large));
+        })
+        .await;
+    caller
+        .call("cancel a kept job", queue.cancel(&id("dropped")), |model, _| {
+            model.end("dropped");
+            model.cancelled += 1;
+            model.set_result("dropped", "cancelled", None);
+        })
+        .await;
 }
 
 async fn tokens(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {

@@ -27,7 +27,12 @@ redis.call('LLEN', keys.wake)
 redis.call('ZCARD', batch_key(keys, 'claimable'))
 for _, key in ipairs({keys.ids, keys.calls}) do redis.call('ZCARD', key) end
 redis.call('HLEN', keys.answers)
-redis.call('HLEN', results_key(keys, 'results'))
+for i = FIRST, #ARGV, FIELDS do
+  if keeps_result(ARGV[i + 1]) then
+    check_results(keys)
+    break
+  end
+end
 local has_kept = redis.call('HLEN', keys.jobs) > 0
 
 if token ~= '' then

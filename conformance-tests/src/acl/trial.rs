@@ -33,8 +33,13 @@ const ACROSS_QUEUES: [&str; 2] = [
 const INJECTED: [&str; 2] = ["push", "claim_that_waits"];
 
 /// The cases that a trial runs: those whose id begins with one of these texts.
-const CASES: [&str; 4] =
-    ["batches::a_waiter_is_told", "isolation::", "operator::", "waiting::"];
+const CASES: [&str; 5] = [
+    "batches::a_waiter_is_told",
+    "isolation::",
+    "operator::",
+    "results::a_result_wakes_its_waiter",
+    "waiting::",
+];
 
 /// The result of running a backend with the rights of a user.
 #[derive(Debug, Default)]

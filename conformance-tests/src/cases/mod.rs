@@ -24,6 +24,7 @@ mod postponing;
 mod races;
 mod recovery;
 mod refusals;
+mod results;
 mod schedules;
 mod settle_and_claim;
 mod stalled;

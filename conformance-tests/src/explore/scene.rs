@@ -223,6 +223,42 @@ pub(super) const SCENES: &[SceneText] = &[
         needs: &[Capability::Batches],
     },
     SceneText {
+        name: "a_result_against_a_recovery",
+        lines: "p push jv2; a claim 1 l0 | \
+                a settle 0D1 | \
+                r recover 5 | \
+                - advance 3 | \
+                b claim 1 l0; b settle 0D2 | \
+                o result 0; o result 0",
+        needs: &[Capability::Results],
+    },
+    SceneText {
+        name: "progress_of_two_workers",
+        lines: "p push jv2; a claim 1 l0; - advance 3 | \
+                a report 0 v1 | \
+                r recover 5 | \
+                b claim 1 l0; b report 0 v2; b settle 0D | \
+                o result 0",
+        needs: &[Capability::Results],
+    },
+    SceneText {
+        name: "a_result_against_a_cancel",
+        lines: "p push jv2; a claim 1 l0 | \
+                a report 0 v1; a settle 0D1 | \
+                o cancel 0; o result 0 | \
+                r result 0",
+        needs: &[Capability::Results],
+    },
+    SceneText {
+        name: "a_redrive_against_a_purge_of_results",
+        lines: "p push jv2; a claim 1 l0; a settle 0B | \
+                o redrive | \
+                r purge-dead | \
+                a claim 1 l0; a settle 0D1 | \
+                p result 0; p result 0",
+        needs: &[Capability::Results],
+    },
+    SceneText {
         name: "two_schedulers_at_one_tick",
         lines: "p put 1 d1; - advance 3 | \
                 p tick 1 d1 s5 j | \
@@ -315,12 +351,13 @@ impl Scene {
             }
         }
         let mut scene = Self { name: name.to_owned(), setup, programs, needs: &[] };
-        scene.needs = match (scene.batches().is_empty(), scene.has_schedules()) {
-            (true, false) => &[],
-            (true, true) => &[Capability::Schedules],
-            (false, false) => &[Capability::Batches],
-            (false, true) => &[Capability::Batches, Capability::Schedules],
-        };
+        let options = [
+            (!scene.batches().is_empty(), Capability::Batches),
+            (scene.has_schedules(), Capability::Schedules),
+            (scene.has_results(), Capability::Results),
+        ];
+        let used = options.into_iter().filter(|(is_used, _)| *is_used);
+        scene.needs = used.map(|(_, option)| option).collect::<Vec<_>>().leak();
         Ok(scene)
     }
 
@@ -346,6 +383,18 @@ impl Scene {
                     | Act::Tick { .. }
                     | Act::ListSchedules
             )
+        })
+    }
+
+    /// Whether the scene has calls on results, or jobs that keep theirs.
+    fn has_results(&self) -> bool {
+        let mut calls = self.programs.values().flatten().chain(&self.setup);
+        calls.any(|one| match &one.act {
+            Act::Report { .. } | Act::Result { .. } => true,
+            Act::Push { jobs, .. } | Act::Add { jobs, .. } => {
+                jobs.iter().any(|job| job.option('v') > 0)
+            }
+            _ => false,
         })
     }
 

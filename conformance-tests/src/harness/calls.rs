@@ -6,6 +6,7 @@ use relq_core::{
     Delivery, Disposition, Error, JobId, NewJob, Settlement,
     batch::{BatchId, BatchQueue, Change, NewBatch},
     operator::{JobState, PeekRequest, Selection},
+    results::ResultQueue,
     schedule::{ScheduleName, ScheduleQueue, Tick},
 };
 
@@ -28,7 +29,9 @@ impl Known {
     /// the backend has batches, an open batch with one piece, and if it has schedules,
     /// one that was stored a moment ago.
     pub(crate) async fn prepare(actor: &Actor) -> Self {
-        actor.store(["held", "buried"]).await;
+        let held = NewJob::new("held");
+        let held = actor.class().fit(held.keep_result(HELD));
+        actor.store([held, "buried".into()]).await;
         let mut taken = actor.take(2).await;
         let (buried, held) = (taken.pop(), taken.pop());
         actor.say(&buried.expect("two jobs"), dead("the suite says so")).await;
@@ -72,6 +75,9 @@ pub(crate) fn calls<'a>(
     calls.extend(of_operators(actor, known));
     if let Some(batches) = actor.batch_queue() {
         calls.extend(of_batches(batches, &known.batch));
+    }
+    if let Some(results) = actor.result_queue() {
+        calls.extend(of_results(actor, results, known));
     }
     if let (Some(scheduler), Some(tick)) = (actor.schedule_queue(), &known.tick) {
         calls.extend(of_schedulers(scheduler, tick));
@@ -149,6 +155,29 @@ fn of_batches<'a>(
         ("wait_batch", call(batches.wait_batch(open, Duration::ZERO))),
         ("seal", call(batches.seal(open))),
         ("cancel_batch", call(batches.cancel_batch(open))),
+    ]
+}
+
+fn of_results<'a>(
+    actor: &'a Actor,
+    results: &'a dyn ResultQueue,
+    known: &'a Known,
+) -> Vec<(&'static str, Call<'a>)> {
+    let result = Disposition::DoneWith { result: "result".into() };
+    let done = [Settlement::new(known.held.receipt.clone(), result)];
+    let kept = NewJob::new("kept").keep_result(HELD);
+    vec![
+        ("push of a kept result", call(async move { actor.push(&[kept], None).await })),
+        (
+            "report_progress",
+            call(results.report_progress(&known.held.receipt, b"half")),
+        ),
+        ("read_results", {
+            let job = std::slice::from_ref(known.held.job());
+            call(results.read_results(job))
+        }),
+        ("wait_result", call(results.wait_result(known.held.job(), Duration::ZERO))),
+        ("settle with a result", call(async move { actor.settle(&done).await })),
     ]
 }
 

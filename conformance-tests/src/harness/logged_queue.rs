@@ -10,6 +10,7 @@ use relq_core::{
     capabilities::Capabilities,
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    results::{JobResult, Reported, ResultQueue},
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
@@ -105,6 +106,10 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for LoggedQueue<Q> {
 
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
         self.queue.schedule_queue().map(|_| self as &dyn ScheduleQueue)
+    }
+
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
+        self.queue.result_queue().map(|_| self as &dyn ResultQueue)
     }
 }
 
@@ -249,6 +254,43 @@ impl<Q: ReliableQueue + ?Sized> ScheduleQueue for LoggedQueue<Q> {
         let jobs = pushed(std::slice::from_ref(&job));
         let what = format!("pushes {jobs} at {:?} of schedule {}", tick.at, tick.name);
         self.note(what, self.scheduler().push_tick(tick, job)).await
+    }
+}
+
+impl<Q: ReliableQueue + ?Sized> LoggedQueue<Q> {
+    fn results(&self) -> &dyn ResultQueue {
+        let results = self.queue.result_queue();
+        results.expect("the queue keeps results, since it was asked")
+    }
+}
+
+#[async_trait]
+impl<Q: ReliableQueue + ?Sized> ResultQueue for LoggedQueue<Q> {
+    async fn report_progress(
+        &self,
+        receipt: &Receipt,
+        progress: &[u8],
+    ) -> Result<Reported, Error> {
+        let what = format!("reports {} bytes of job {}", progress.len(), receipt.job());
+        self.note(what, self.results().report_progress(receipt, progress)).await
+    }
+
+    async fn read_results(
+        &self,
+        jobs: &[JobId],
+    ) -> Result<Vec<Option<JobResult>>, Error> {
+        let names = some_of(jobs.iter().map(ToString::to_string));
+        let what = format!("reads the results of {names}");
+        self.note(what, self.results().read_results(jobs)).await
+    }
+
+    async fn wait_result(
+        &self,
+        job: &JobId,
+        timeout: Duration,
+    ) -> Result<Option<JobResult>, Error> {
+        let what = format!("waits up to {timeout:?} for the result of {job}");
+        self.note(what, self.results().wait_result(job, timeout)).await
     }
 }
 

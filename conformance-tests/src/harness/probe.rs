@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use relq_core::{
-    Error, NewJob, Priority, PushToken,
+    Disposition, Error, NewJob, Priority, PushToken,
     capabilities::{Capabilities, Capability, LeaseScope, Order},
+    outcome::Settled,
 };
 
 use crate::harness::{
@@ -62,6 +63,7 @@ impl Need {
             }
             Self::Option(Capability::Unique) => (job.unique(key("mine")), None),
             Self::Option(Capability::Expiry) => (job.expires_in(HELD), None),
+            Self::Option(Capability::Results) => (job.keep_result(HELD), None),
             Self::JobLease => (job.lease(HELD), None),
             other => panic!("no case or probe for a backend without {other:?}"),
         }
@@ -78,6 +80,7 @@ pub(crate) async fn instead(store: &Store, need: Need) {
         }
         Need::Option(Capability::Batches) => has_no_batches(store).await,
         Need::Option(Capability::Schedules) => has_no_schedules(store).await,
+        Need::Option(Capability::Results) => keeps_no_results(store, need).await,
         Need::Option(Capability::ReadyAge) => tells_no_age(store).await,
         _ => is_refused(store, need).await,
     }
@@ -124,6 +127,21 @@ async fn has_no_schedules(store: &Store) {
     let actor = store.actor("prober").await;
 
     assert!(actor.schedule_queue().is_none(), "schedules that are not supported");
+}
+
+/// If the backend keeps no results, `result_queue` returns `None`, and a push that asks
+/// for one is refused. A settlement with a result is like one without.
+async fn keeps_no_results(store: &Store, need: Need) {
+    is_refused(store, need).await;
+    let actor = store.actor("prober").await;
+    assert!(actor.result_queue().is_none(), "results that are not supported");
+
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    assert!(!held.keeps_result, "R29: nobody asked for a result");
+    let done = Disposition::DoneWith { result: "result".into() };
+    assert_eq!(actor.say(&held, done).await, Settled::Applied, "R8, R29");
+    assert_eq!(actor.figures().await.finished, 1, "R8, R29");
 }
 
 /// R27: a backend that does not know the age of the oldest ready job tells none.

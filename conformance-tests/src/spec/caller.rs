@@ -9,6 +9,7 @@ use relq_core::{
     environment::Timestamp,
     operator::{PeekRequest, Selection},
     outcome::Pushed,
+    results::ResultQueue,
     schedule::{ScheduleQueue, Tick, Ticked},
 };
 
@@ -183,6 +184,21 @@ impl Caller {
             | Act::RemoveSchedule { .. }
             | Act::Tick { .. }
             | Act::ListSchedules => self.schedule(act, payloads).await,
+            Act::Report { receipt, value } => match self.receipt(*receipt) {
+                Some(receipt) => {
+                    let progress = draft::value(*value);
+                    let reported =
+                        results(&*queue).report_progress(&receipt, &progress);
+                    Reply::Reported(returned(reported.await))
+                }
+                None => return Vec::new(),
+            },
+            Act::Result { job } => match recent(pushes, *job) {
+                Some(id) => {
+                    Reply::Results(returned(results(&*queue).read_results(&[id]).await))
+                }
+                None => return Vec::new(),
+            },
             other => panic!("no actor makes the call `{other}`"),
         }]
     }
@@ -280,6 +296,10 @@ fn batches(queue: &dyn Queue) -> &dyn BatchQueue {
 
 fn scheduler(queue: &dyn Queue) -> &dyn ScheduleQueue {
     queue.schedule_queue().expect("only a backend with schedules gets calls on them")
+}
+
+fn results(queue: &dyn Queue) -> &dyn ResultQueue {
+    queue.result_queue().expect("only a backend with results gets calls on them")
 }
 
 fn recent(pushes: &Pushes, back: u8) -> Option<JobId> {

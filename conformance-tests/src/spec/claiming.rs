@@ -271,6 +271,10 @@ impl Reference {
         let wrong = [
             (job.id.as_ref().is_some_and(|id| id != got.job()), "R3: another id"),
             (spec.headers != got.headers, "R2: other headers"),
+            (
+                spec.keep_result.is_some() != got.keeps_result,
+                "R29: another word on whether its result is kept",
+            ),
             (spec.priority != got.priority, "R15: another priority"),
             (spec.max_attempts != got.max_attempts, "R11: other attempts"),
             (spec.lease.map_or(asked.lease, ms) != ms(got.lease), "R6: another lease"),

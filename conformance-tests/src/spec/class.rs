@@ -125,6 +125,11 @@ impl Class {
         self.can.supports(Capability::Schedules)
     }
 
+    /// Whether the backend keeps results of jobs.
+    pub(crate) fn has_results(&self) -> bool {
+        self.can.supports(Capability::Results)
+    }
+
     pub(crate) fn most_urgent(&self) -> Priority {
         *self.can.priorities.end()
     }
@@ -153,6 +158,9 @@ impl Class {
         }
         if lacks(Capability::Unique) {
             job.unique = None;
+        }
+        if lacks(Capability::Results) {
+            job.keep_result = None;
         }
         if self.shares_heartbeat() {
             job.lease = None;

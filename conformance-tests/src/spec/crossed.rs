@@ -14,9 +14,9 @@ use super::{
 
 /// The columns of the covering array for the options of the job. Each value is the text
 /// of an option in a [`Draft`](super::operation::Draft): delay, expiry, priority,
-/// client's id, unique key, attempts, lease of its own, headers. The number 9 means the
+/// client's id, unique key, attempts, lease of its own, headers, kept result. The number 9 means the
 /// longest allowed value.
-const OPTIONS: [&[&str]; 8] = [
+const OPTIONS: [&[&str]; 9] = [
     &["", "d1"],
     &["", "e1", "e2"],
     &["", "p1", "p2"],
@@ -25,11 +25,12 @@ const OPTIONS: [&[&str]; 8] = [
     &["", "m1", "m2"],
     &["", "o1"],
     &["", "h1", "h9"],
+    &["", "v1", "v2"],
 ];
 
 /// The indexes in [`OPTIONS`] of the options for which a backend stores a record beside
-/// the job: delay, expiry, client's id and unique key.
-const WITH_RECORDS: [usize; 4] = [0, 1, 3, 4];
+/// the job: delay, expiry, client's id, unique key and kept result.
+const WITH_RECORDS: [usize; 5] = [0, 1, 3, 4, 8];
 
 /// The operations that push the job. `J` stands for the job with its options.
 const PUSHES: [&str; 5] = [
@@ -42,8 +43,8 @@ const PUSHES: [&str; 5] = [
 
 /// The operations that bring the job into a state, with one text for each state. The
 /// states are, in this order: scheduled or ready, due, leased, lease expired, failed,
-/// given back, postponed, dead, redriven.
-const STATES: [&str; 9] = [
+/// given back, postponed, dead, redriven, leased with progress.
+const STATES: [&str; 10] = [
     "",
     "- advance 2; r recover 100",
     "- advance 2; a claim 3 l2",
@@ -53,10 +54,11 @@ const STATES: [&str; 9] = [
     "- advance 2; a claim 3 l2; a settle 0P1",
     "- advance 2; a claim 3 l2; a settle 0B",
     "- advance 2; a claim 3 l2; a settle 0B; o redrive-one 0",
+    "- advance 2; a claim 3 l2; a report 0 v1",
 ];
 
 /// The calls about the job, of which each sequence makes one.
-const CALLS: [&str; 21] = [
+const CALLS: [&str; 23] = [
     "r recover 100",
     "o cancel 0",
     "o redrive-one 0",
@@ -67,7 +69,9 @@ const CALLS: [&str; 21] = [
     "a claim 3 l1",
     "a release-worker",
     "a extend 0 l1",
+    "a report 0 v2",
     "a settle 0D",
+    "a settle 0D3",
     "a settle 0X",
     "a settle 0B",
     "a settle 0G",

@@ -39,6 +39,10 @@ const WAITS: [Duration; 3] = [ms(0), ms(1_500), ms(4_000)];
 /// The expiries of pushes, which an operation names by number.
 const EXPIRIES: [Duration; 3] = [ms(4_000), ms(20_000), ms(600_000)];
 
+/// How long results are kept, which an operation names by number: not past all leases, and
+/// past all that an operation waits for but the time for which ids are remembered.
+const KEPT: [Duration; 2] = [ms(20_000), ms(600_000)];
+
 /// The priorities of batches, which an operation names by number.
 const BATCH_PRIORITIES: [BatchPriority; 3] =
     [BatchPriority::NORMAL, BatchPriority::HIGHEST, BatchPriority::LOWEST];
@@ -81,6 +85,9 @@ pub(crate) fn disposition(kind: DispositionKind) -> (Disposition, Duration) {
     let error = || "it failed".to_owned();
     match kind {
         DispositionKind::Done => (Disposition::Done, Duration::ZERO),
+        DispositionKind::DoneWith(number) => {
+            (Disposition::DoneWith { result: value(number) }, Duration::ZERO)
+        }
         DispositionKind::Discard => (Disposition::Discard, Duration::ZERO),
         DispositionKind::Bury => (Disposition::Dead { error: error() }, Duration::ZERO),
         DispositionKind::GiveBack => (Disposition::GiveBack, Duration::ZERO),
@@ -135,6 +142,9 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
     if draft.option('o') > 0 {
         job = job.lease(OWN_LEASE);
     }
+    if let Some(number) = chosen_if('v') {
+        job = job.keep_result(chosen(&KEPT, number - 1));
+    }
     if let Some(number) = chosen_if('h') {
         job = headers(number)
             .into_iter()
@@ -145,7 +155,7 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
 
 /// The piece that a draft describes, without options that only a plain job may have.
 pub(crate) fn piece(draft: &Draft, payload: String, class: &Class) -> NewJob {
-    let own = ['i', 'm', 'o', 'h'];
+    let own = ['i', 'm', 'o', 'h', 'v'];
     let letters = Draft::LETTERS.iter().zip(draft.0);
     let kept = letters.map(|(letter, it)| if own.contains(letter) { it } else { 0 });
     let mut piece = Draft::default();
@@ -182,6 +192,12 @@ pub(crate) fn schedule(number: u8) -> ScheduleName {
 /// The definition of a schedule.
 pub(crate) fn definition(number: u8) -> Bytes {
     format!("definition {number}").into()
+}
+
+/// The progress or result with that number. It begins like what a store may write for a
+/// job without one.
+pub(crate) fn value(number: u8) -> Bytes {
+    format!("u{number}").into()
 }
 
 fn key(number: u8) -> UniqueKey {

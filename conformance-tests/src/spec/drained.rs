@@ -35,7 +35,7 @@ impl Reference {
         self.jobs.iter().enumerate().map(found).collect()
     }
 
-    fn found_at(
+    pub(super) fn found_at(
         &self,
         (at, job): (usize, &Job),
         possible: &PossibleState,

@@ -31,6 +31,10 @@
 //! and reads all of them after each operation (`scheduling.rs`). The job of a tick whose
 //! reply was lost is stored if and only if the tick is recorded.
 //!
+//! **Results.** Where a backend keeps results, jobs ask for them, workers report progress
+//! and end jobs with results, and the reference knows what must be told of each job
+//! (`resulting.rs`). It reads what is told after each operation.
+//!
 //! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
 //! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`
 //! are error replies of the server. An embedded store has no proxy and runs without
@@ -76,6 +80,10 @@ mod possible_state;
 pub(crate) mod pushing;
 pub(crate) mod ready_order;
 pub(crate) mod reference;
+pub(crate) mod resulting;
+#[cfg(test)]
+#[path = "tests/results.rs"]
+mod results;
 mod returning;
 mod run;
 mod runner;
@@ -102,6 +110,6 @@ pub(crate) const CROSSED: &str = "every_pair_of_options_goes_by_the_rules";
 /// its sequences do not contain.
 pub(crate) const RULES: &[&str] = &[
     "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
-    "R15", "R16", "R17", "R21", "R22", "R23", "R24", "R26", "R27", "R28", "B1", "B2",
-    "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10",
+    "R15", "R16", "R17", "R21", "R22", "R23", "R24", "R26", "R27", "R28", "R29", "B1",
+    "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10",
 ];

@@ -263,6 +263,7 @@ fn redrive(possible: &PossibleState, step: u32) -> Vec<PossibleState> {
         attempt: 0,
         expires: None,
         is_detached: true,
+        value: 0,
         ..possible.at(JobLocation::Ready(position))
     };
     let mut becomes = vec![fresh];

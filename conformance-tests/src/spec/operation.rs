@@ -85,6 +85,15 @@ pub(crate) enum Act {
         batch: u8,
         word: BatchWord,
     },
+    /// Reports progress of the job of a receipt.
+    Report {
+        receipt: u8,
+        value: u8,
+    },
+    /// Reads what became of a job.
+    Result {
+        job: u8,
+    },
     /// Lists the jobs of a state.
     Peek(JobState),
     /// Reads the stats.
@@ -156,6 +165,8 @@ pub(crate) struct DraftSettlement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DispositionKind {
     Done,
+    /// Done with the result of that number.
+    DoneWith(u8),
     Discard,
     Bury,
     GiveBack,
@@ -238,6 +249,7 @@ impl DispositionKind {
     pub(crate) fn part(self) -> Self {
         match self {
             Self::Bury | Self::Retry(_) | Self::Postpone(_) => Self::Bury,
+            Self::DoneWith(_) => Self::DoneWith(0),
             other => other,
         }
     }
@@ -246,8 +258,9 @@ impl DispositionKind {
 impl Draft {
     /// The letters of the options in the text of a job: delay, expiry, priority,
     /// client's id, unique key, unique key that reschedules, attempts, lease of its
-    /// own, header.
-    pub(crate) const LETTERS: [char; 9] = ['d', 'e', 'p', 'i', 'k', 'r', 'm', 'o', 'h'];
+    /// own, header, kept result (its value).
+    pub(crate) const LETTERS: [char; 10] =
+        ['d', 'e', 'p', 'i', 'k', 'r', 'm', 'o', 'h', 'v'];
 
     /// The number of the option with that letter. Zero if the job does not have it.
     pub(crate) fn option(&self, letter: char) -> u8 {

@@ -21,6 +21,10 @@ pub(crate) struct PossibleState {
     /// Whether the job was a piece that died and was redriven, so that it is a plain
     /// job now (B8).
     pub(crate) is_detached: bool,
+    /// What the store tells of a job that keeps its result: the number of the last
+    /// progress, or of the result once it is finished. Zero for none. Always zero for a
+    /// job that keeps none.
+    pub(crate) value: u8,
     /// The last settlement call for the job whose reply was lost. `None` if no reply
     /// was lost.
     pub(crate) linked: Option<Link>,
@@ -251,6 +255,9 @@ impl fmt::Display for PossibleState {
         if self.is_detached {
             write!(f, ", no piece any more")?;
         }
+        if self.value > 0 {
+            write!(f, ", value {}", self.value)?;
+        }
         match self.linked {
             Some(Link { call, happened: true }) => {
                 write!(f, ", if settlement {call} took effect")
@@ -323,6 +330,7 @@ mod tests {
             attempt: 1,
             expires: Some(40_000),
             is_detached: false,
+            value: 0,
             linked,
         };
 

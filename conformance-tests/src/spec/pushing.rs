@@ -352,6 +352,7 @@ impl Reference {
             attempt: 0,
             expires: None,
             is_detached: false,
+            value: 0,
             linked: None,
         }
     }

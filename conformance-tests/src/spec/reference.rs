@@ -357,12 +357,13 @@ impl Job {
     }
 
     /// Whether a call that ends the job also changes records beside the job. A job has
-    /// such records if it has a client's id or a unique key, if it is a piece of a
-    /// batch, or if it is at its second attempt or later.
+    /// such records if it has a client's id or a unique key, if it keeps its result, if it
+    /// is a piece of a batch, or if it is at its second attempt or later.
     pub(crate) fn has_side_records(&self, possible: &PossibleState) -> bool {
-        let NewJob { id, unique, .. } = &self.spec;
+        let NewJob { id, unique, keep_result, .. } = &self.spec;
         let is_piece = self.batch.is_some() && !possible.is_detached;
-        id.is_some() || unique.is_some() || possible.attempt > 1 || is_piece
+        let is_indexed = id.is_some() || keep_result.is_some();
+        is_indexed || unique.is_some() || possible.attempt > 1 || is_piece
     }
 
     /// Whether a `Retry` or an expired lease buries the job (R11).

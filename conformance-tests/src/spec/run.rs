@@ -12,7 +12,7 @@ use super::{
     pinned::{PINNED, Pinned},
     runner::{RunCounts, Verbosity, run_sequence},
     sequence::{Sequence, Steps},
-    strategy::{Batches, Faults, Options, Schedules, sequences},
+    strategy::{Batches, Faults, Options, Results, Schedules, sequences},
 };
 use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
 
@@ -164,6 +164,7 @@ impl ModelRun {
             let can = actors.capabilities();
             let has_batches = can.supports(Capability::Batches);
             let has_schedules = can.supports(Capability::Schedules);
+            let has_results = can.supports(Capability::Results);
             actors.take_down();
             Ok(Options {
                 batches: if has_batches { Batches::Some } else { Batches::None },
@@ -172,6 +173,7 @@ impl ModelRun {
                 } else {
                     Schedules::None
                 },
+                results: if has_results { Results::Some } else { Results::None },
             })
         };
         let asked = self.panics.on_this_thread(setting);
@@ -273,7 +275,11 @@ mod tests {
     #[test]
     fn a_sequence_is_read_as_it_was_told() {
         let mut runner = TestRunner::new(config());
-        let all = Options { batches: Batches::Some, schedules: Schedules::Some };
+        let all = Options {
+            batches: Batches::Some,
+            schedules: Schedules::Some,
+            results: Results::Some,
+        };
 
         let read = runner.run(&sequences(Faults::Some, all), |sequence| {
             let observed = sequence.to_string();

@@ -256,7 +256,10 @@ fn carried_out(
     now: Ms,
 ) -> Vec<PossibleState> {
     vec![match sent.disposition {
-        DispositionKind::Done => possible.ended(End::Finished, now),
+        DispositionKind::Done => possible.valued(job, 0).ended(End::Finished, now),
+        DispositionKind::DoneWith(value) => {
+            possible.valued(job, value).ended(End::Finished, now)
+        }
         DispositionKind::Discard => possible.ended(End::Discarded, now),
         DispositionKind::Bury => possible.at(JobLocation::Dead),
         DispositionKind::Retry(_) if job.is_last(possible) => {

@@ -37,11 +37,19 @@ pub(crate) enum Schedules {
     Some,
 }
 
+/// Whether a backend keeps results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Results {
+    None,
+    Some,
+}
+
 /// The options of a backend that have operations of their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
     pub(crate) batches: Batches,
     pub(crate) schedules: Schedules,
+    pub(crate) results: Results,
 }
 
 /// Draws sequences without faults and, if the backend supports faults, also with
@@ -75,6 +83,10 @@ fn operation(
     let act = match options.schedules {
         Schedules::None => act,
         Schedules::Some => prop_oneof![7 => act, 1 => on_schedule()].boxed(),
+    };
+    let act = match options.results {
+        Results::None => act,
+        Results::Some => prop_oneof![12 => act, 1 => on_result()].boxed(),
     };
     (act, fault)
         .prop_map(|((who, act), fault)| {
@@ -154,13 +166,24 @@ fn on_schedule() -> impl Strategy<Value = (Who, Act)> {
     .prop_map(|act| (Who::Producer, act))
 }
 
+/// Draws calls on results. What became of jobs is read after each operation, too.
+fn on_result() -> impl Strategy<Value = (Who, Act)> {
+    let worker = select(vec![Who::WorkerA, Who::WorkerB]);
+    let report =
+        (0..=3u8, 1..=3u8).prop_map(|(receipt, value)| Act::Report { receipt, value });
+    prop_oneof![
+        4 => (worker, report),
+        1 => (0..=5u8).prop_map(|job| (Who::Producer, Act::Result { job })),
+    ]
+}
+
 fn push(jobs: Vec<Draft>, token: u8) -> Act {
     Act::Push { jobs, token }
 }
 
 fn draft() -> impl Strategy<Value = Draft> {
     let rarely = |most: u8| prop_oneof![5 => Just(0), 1 => 1..=most];
-    let most = [2, 2, 2, 2, 2, 2, 2, 1, 1];
+    let most = [2, 2, 2, 2, 2, 2, 2, 1, 1, 2];
     most.map(rarely).prop_map(Draft)
 }
 
@@ -183,7 +206,8 @@ fn by_worker() -> impl Strategy<Value = (Who, Act)> {
 
 fn words() -> impl Strategy<Value = Vec<DraftSettlement>> {
     let disposition = prop_oneof![
-        4 => Just(DispositionKind::Done),
+        3 => Just(DispositionKind::Done),
+        1 => (1..=3u8).prop_map(DispositionKind::DoneWith),
         2 => (0..=2u8).prop_map(DispositionKind::Retry),
         1 => Just(DispositionKind::Bury),
         1 => Just(DispositionKind::GiveBack),

@@ -22,6 +22,7 @@ use relq_core::{
     error::{self, Effect, ErrorContext},
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
+    results::{JobResult, Reported, ResultQueue},
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
@@ -61,6 +62,8 @@ pub(crate) enum Reply {
     ScheduleRemoved(Returned<bool>),
     Schedules(Returned<Schedules>),
     Ticked(Returned<Ticked>),
+    Reported(Returned<Reported>),
+    Results(Returned<Vec<Option<JobResult>>>),
 }
 
 impl Reply {
@@ -87,7 +90,9 @@ impl Reply {
             | Self::ScheduleStored(Err(error))
             | Self::ScheduleRemoved(Err(error))
             | Self::Schedules(Err(error))
-            | Self::Ticked(Err(error)) => Some(error),
+            | Self::Ticked(Err(error))
+            | Self::Reported(Err(error))
+            | Self::Results(Err(error)) => Some(error),
             _ => None,
         }
     }
@@ -229,6 +234,12 @@ impl Judge {
     /// for no schedule.
     pub(crate) fn schedules(&self) -> Vec<Vec<Option<String>>> {
         self.runner.reference.schedules_told()
+    }
+
+    /// Returns, for each job, what may be told of it after a drain, as text: see
+    /// [`Reference::told_when_drained`].
+    pub(crate) fn told(&self, horizon: Duration) -> Vec<Vec<Option<String>>> {
+        self.runner.reference.told_when_drained(ms(horizon))
     }
 
     /// Judges the stats and the audit, which were read while no call was running.
@@ -389,6 +400,11 @@ impl ReliableQueue for Replies {
         has_schedules.then_some(self as &dyn ScheduleQueue)
     }
 
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
+        let has_results = self.can.supports(Capability::Results);
+        has_results.then_some(self as &dyn ResultQueue)
+    }
+
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         Err(not_recorded("a record is not opened twice".to_owned()))
     }
@@ -470,6 +486,25 @@ impl ScheduleQueue for Replies {
 
     async fn push_tick(&self, _: &Tick, _: NewJob) -> Result<Ticked, Error> {
         recorded!(self, Ticked)
+    }
+}
+
+#[async_trait]
+impl ResultQueue for Replies {
+    async fn report_progress(&self, _: &Receipt, _: &[u8]) -> Result<Reported, Error> {
+        recorded!(self, Reported)
+    }
+
+    async fn read_results(&self, _: &[JobId]) -> Result<Vec<Option<JobResult>>, Error> {
+        recorded!(self, Results)
+    }
+
+    async fn wait_result(
+        &self,
+        _: &JobId,
+        _: Duration,
+    ) -> Result<Option<JobResult>, Error> {
+        Err(not_recorded("no scene waits for a result".to_owned()))
     }
 }
 

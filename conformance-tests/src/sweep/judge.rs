@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use relq_core::{
-    Disposition, Error, Receipt, Settlement,
+    Disposition, Error, JobId, Receipt, Settlement,
     batch::BatchState,
     operator::{JobState, PeekRequest},
     outcome::Settled,
@@ -15,6 +15,7 @@ use super::{
     actors::{Actors, HealthyActor, PAST_ALL, Survivors, ask},
     promise::{End, Found},
 };
+use crate::spec::resulting::text_of;
 
 /// How many claims the survivors make at most to drain the queue.
 const CLAIMS: usize = 20;
@@ -91,9 +92,12 @@ pub(crate) async fn settle_up(
     if let Some(scheduler) = actors.healthy.schedule_queue() {
         found.schedules = said("list", scheduler.schedules().await)?.schedules;
     }
-    for dead in dead(actors).await? {
-        found.promise.add(dead, End::Dead);
+    for (id, payload) in dead(actors).await? {
+        found.seen.extend(id);
+        found.promise.add(payload, End::Dead);
     }
+    found.seen.extend(stale.iter().map(|one| one.job().clone()));
+    told(&actors.healthy, &mut found).await?;
     note(audit(actors).await, &mut found.wrong)?;
     at_rest(actors, &mut found).await?;
     Ok(found)
@@ -144,6 +148,7 @@ async fn drain(
             found.is_wrong(Check::KeepLive, "a receipt is lost though its lease runs");
         }
         for one in taken {
+            found.seen.insert(one.job().clone());
             found.promise.add(one.payload, End::Delivered);
         }
     }
@@ -177,11 +182,22 @@ fn done<'a>(held: impl IntoIterator<Item = &'a Receipt>) -> Vec<Settlement> {
     held.into_iter().map(done).collect()
 }
 
-async fn dead(actors: &Survivors) -> Result<Vec<Bytes>, String> {
+/// Reads what is told of each job that a survivor saw or that the victim held.
+async fn told(healthy: &HealthyActor, found: &mut Found) -> Result<(), String> {
+    let Some(results) = healthy.queue.result_queue() else { return Ok(()) };
+    let ids: Vec<_> = found.seen.iter().cloned().collect();
+    let told = said("read results", results.read_results(&ids).await)?;
+    for one in told.iter().flatten() {
+        found.promise.add_told(Some(&text_of(one)));
+    }
+    Ok(())
+}
+
+async fn dead(actors: &Survivors) -> Result<Vec<(Option<JobId>, Bytes)>, String> {
     let limit = NonZeroU32::new(100).expect("not zero");
     let ask = PeekRequest::new(JobState::Dead, limit);
     let page = said("peek", actors.healthy.peek(&ask).await)?;
-    Ok(page.jobs.into_iter().map(|job| job.payload).collect())
+    Ok(page.jobs.into_iter().map(|job| (job.id, job.payload)).collect())
 }
 
 /// Checks by the audit that each job is in exactly one place (R23). No call is running.

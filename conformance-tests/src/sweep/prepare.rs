@@ -84,7 +84,7 @@ impl Scenario {
     /// the reference model knows what they may have changed.
     async fn promise(&self, judge: &mut Judge) -> Result<Promise, String> {
         let before = judge.drained(PAST_ALL);
-        let schedules = judge.schedules();
+        let (schedules, told) = (judge.schedules(), judge.told(PAST_ALL));
         let (mut undone, mut done) = <(StoreContents, StoreContents)>::default();
         if let Calls::Lines(_) = self.calls {
             for (operation, payloads) in self.operations() {
@@ -104,14 +104,13 @@ impl Scenario {
             undone.add_found(payload.clone(), if_undone);
             done.add_found(payload, if_done);
         }
-        for (at, after) in judge.schedules().into_iter().enumerate() {
-            let before = schedules.get(at).cloned().unwrap_or_else(|| vec![None]);
-            let unsure =
-                || format!("the model does not know which of {before:?} is so");
-            let [if_undone] = &before[..] else { return Err(unsure()) };
-            let changed = after.iter().find(|it| *it != if_undone);
-            undone.add_schedule(if_undone.as_ref());
-            done.add_schedule(changed.unwrap_or(if_undone).as_ref());
+        for (before, after) in changes(&schedules, judge.schedules())? {
+            undone.add_schedule(before.as_ref());
+            done.add_schedule(after.as_ref());
+        }
+        for (before, after) in changes(&told, judge.told(PAST_ALL))? {
+            undone.add_told(before.as_ref());
+            done.add_told(after.as_ref());
         }
         if let Calls::WaitingClaims { .. } = self.calls {
             undone.add(PUSHED.into(), End::Delivered);
@@ -143,6 +142,26 @@ impl Setup<'_> {
         self.judge.call(&call).await?;
         is_done.then_some(()).ok_or_else(|| "too few jobs".to_owned())
     }
+}
+
+/// A text of the store, or `None` for nothing.
+type Text = Option<String>;
+
+/// Pairs each text before the victim's calls with that after them. Before them, only one is
+/// possible; after them, it may also be as before, if they took no effect.
+fn changes(
+    before: &[Vec<Text>],
+    after: Vec<Vec<Text>>,
+) -> Result<Vec<(Text, Text)>, String> {
+    let pair = |(at, after): (usize, Vec<Text>)| {
+        let before = before.get(at).cloned().unwrap_or_else(|| vec![None]);
+        let [undone] = &before[..] else {
+            return Err(format!("the model does not know which of {before:?} is so"));
+        };
+        let changed = after.into_iter().find(|it| it != undone);
+        Ok((undone.clone(), changed.unwrap_or_else(|| undone.clone())))
+    };
+    after.into_iter().enumerate().map(pair).collect()
 }
 
 /// Returns the element of a set that has exactly one.

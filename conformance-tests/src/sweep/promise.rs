@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use relq_core::{environment::Timestamp, schedule::Schedule};
+use relq_core::{JobId, environment::Timestamp, schedule::Schedule};
 
 use super::Check;
 use crate::spec::{drained::FoundAt, pushing::ms, scheduling::tell};
@@ -35,6 +35,12 @@ impl StoreContents {
             FoundAt::DeadLetters => self.add(payload, End::Dead),
             FoundAt::Nowhere => {}
         }
+    }
+
+    /// Adds what is told of a job, as text. It counts like a delivered job, as a schedule
+    /// does.
+    pub(crate) fn add_told(&mut self, text: Option<&String>) {
+        self.add_schedule(text);
     }
 
     /// Adds a stored schedule, as text. It counts like a delivered job, so the checks that
@@ -80,6 +86,8 @@ impl fmt::Debug for StoreContents {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) promise: StoreContents,
+    /// The jobs that the survivors saw or that the victim held.
+    pub(crate) seen: BTreeSet<JobId>,
     /// The schedules of the queue.
     pub(crate) schedules: Vec<Schedule>,
     /// The number of jobs that exist but could not be claimed.

@@ -40,10 +40,9 @@ pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
 
 /// The scripts that only a queue with these options sends. A queue of several parts has
 /// neither, and its parts load them.
-const OF_OPTIONS: [(&str, Capability); 5] = [
+const OF_OPTIONS: [(&str, Capability); 4] = [
     ("put_schedule", Capability::Schedules),
     ("push_tick", Capability::Schedules),
-    ("purge_results", Capability::Results),
     ("read_results", Capability::Results),
     ("report_progress", Capability::Results),
 ];

@@ -121,7 +121,10 @@ impl Scenario {
     /// refused once other actors have taken over the jobs (R7).
     pub(crate) fn is_by_receipt(&self) -> bool {
         let settles = |(one, _): &(Operation, usize)| {
-            matches!(one.act, Act::Settle(_) | Act::SettleAndClaim { .. })
+            matches!(
+                one.act,
+                Act::Settle(_) | Act::SettleAndClaim { .. } | Act::Report { .. }
+            )
         };
         self.is_steady() && self.operations().iter().all(settles)
     }
@@ -166,6 +169,9 @@ const BATCH_IDS: &[Need] =
 const SCHEDULES: &[Need] = &[Need::Option(Capability::Schedules)];
 const SCHEDULED_KEYS: &[Need] =
     &[Need::Option(Capability::Schedules), Need::Option(Capability::Unique)];
+const RESULTS: &[Need] = &[Need::Option(Capability::Results)];
+const RESULTS_OF_PIECES: &[Need] =
+    &[Need::Option(Capability::Results), Need::Option(Capability::Batches)];
 const TOKENS: &[Need] = &[Need::Option(Capability::PushTokens)];
 const DELAYS: &[Need] = &[Need::Option(Capability::Delay)];
 const PRIORITIES: &[Need] = &[Need::Option(Capability::Priority)];
@@ -307,6 +313,54 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(purge_a_batch,
         "p create 1 p0s0; p add 1 j,j,j; p seal 1; a claim 1 l1" => "o purge",
         needs: BATCHES, atomicity: Atomicity::EachByItself),
+    scenario!(push_with_kept_results, "" => "p push jv2,jv2i1,jv2k1e3,jv2d1,jv2p2",
+        needs: RESULTS, again: Again::Never),
+    scenario!(first_push_with_a_kept_result, "" => "p push jv2",
+        needs: RESULTS, again: Again::Never, is_new: true),
+    scenario!(settle_with_results,
+        "p push jv2,jv2k1,jv2; a claim 3 l1" => "a settle 2D3,1D2,0D1", needs: RESULTS),
+    scenario!(settle_kept_jobs_without_results,
+        "p push jv2,jv2,j; a claim 3 l1" => "a settle 2D,1D,0D", needs: RESULTS,
+        atomicity: Atomicity::EachByItself),
+    scenario!(settle_with_a_result_and_claim,
+        "p push jv2,jv2; a claim 1 l1" => "a settle-and-claim 0D1 1 l1",
+        needs: RESULTS),
+    scenario!(settle_after_progress,
+        "p push jv2; a claim 1 l1; a report 0 v2; a settle 0R0; a claim 1 l1"
+        => "a settle 0D1", needs: RESULTS),
+    scenario!(discard_a_kept_job, "p push jv2,jv2; a claim 2 l1" => "a settle 1X,0X",
+        needs: RESULTS),
+    scenario!(bury_a_kept_job, "p push jv2,jv2; a claim 2 l1" => "a settle 1B,0B",
+        needs: RESULTS),
+    scenario!(cancel_a_kept_job, "p push jv2; a claim 1 l1" => "o cancel 0",
+        needs: RESULTS),
+    scenario!(bury_kept_jobs_by_a_recovery,
+        "p push jv2m1,jv2; b claim 2 l1; - advance 4" => "r recover 100",
+        needs: RESULTS),
+    scenario!(redrive_a_kept_job, "p push jv2; a claim 1 l1; a settle 0B" => "o redrive",
+        needs: RESULTS),
+    scenario!(purge_a_dead_kept_job,
+        "p push jv2; a claim 1 l1; a settle 0B" => "o purge-dead", needs: RESULTS),
+    scenario!(purge_results,
+        "p push jv2,jv2,jv2; a claim 3 l1; a settle 2D1,1B; p push jv2" => "o purge",
+        needs: RESULTS),
+    scenario!(report_progress, "p push jv2,j; a claim 2 l1" => "a report 1 v1; a report 0 v1",
+        needs: RESULTS, again: Again::ByAnyone),
+    scenario!(read_results,
+        "p push jv2,jv2,j; a claim 2 l1; a settle 0D1"
+        => "p result 0; p result 1; p result 2", needs: RESULTS, again: Again::ByAnyone),
+    scenario!(recover_with_old_results,
+        "p push jv1,jv1; a claim 2 l1; a settle 1D1,0D; - advance 30000ms; p push j"
+        => "r recover 100", needs: RESULTS),
+    scenario!(settle_pieces_with_results,
+        "p create 1 p0s0; p add 1 jv2,jv2; p seal 1; a claim 2 l1" => "a settle 1D1,0D2",
+        needs: RESULTS_OF_PIECES),
+    scenario!(add_pieces_with_kept_results,
+        "p create 1 p0s0" => "p add 1 jv2,j,jv2", needs: RESULTS_OF_PIECES,
+        again: Again::Never),
+    scenario!(cancel_a_batch_of_kept_jobs,
+        "p create 1 p0s0; p add 1 jv2,jv2; p seal 1; a claim 2 l1; p cancel-batch 1"
+        => "a extend 1,0 l1", needs: RESULTS_OF_PIECES),
     scenario!(put_a_schedule, "- advance 3" => "p put 1 d1",
         needs: SCHEDULES, again: Again::ByAnyone),
     scenario!(first_put_of_a_schedule, "- advance 3" => "p put 1 d1",

@@ -26,6 +26,8 @@ mod misreported;
 mod owner;
 #[path = "list/postponed.rs"]
 mod postponed;
+#[path = "list/results.rs"]
+mod results;
 #[path = "list/returned.rs"]
 mod returned;
 #[path = "list/schedules.rs"]
@@ -49,6 +51,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         postponed::POSTPONED,
         times::TIMES,
         schedules::SCHEDULES,
+        results::RESULTS,
         joints::JOINTS,
         company::COMPANY,
         crossed::CROSSED,

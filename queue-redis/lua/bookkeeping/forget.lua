@@ -16,8 +16,8 @@ local now_ms = server_ms()
 check_bookkeeping(keys)
 
 local forgotten = math.max(
-  forget_calls(keys, now_ms, page),
   forget_results(keys, now_ms, page),
+  forget_calls(keys, now_ms, page),
   #forget(keys.ids, now_ms, page),
   #forget(keys.cancelled, now_ms, page))
 return forgotten == page and 1 or 0

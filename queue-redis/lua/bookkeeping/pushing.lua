@@ -41,13 +41,13 @@ end
 -- `plain` the entries to append, all not written yet. `is_kept` has the ids of all jobs that this push
 -- schedules.
 local function begin_push(keys, first, now_ms)
-  local chosen, unique_keys, results = {}, {}, results_key(keys, 'results')
+  local chosen, unique_keys, keeps_any = {}, {}, false
   for at = first, #ARGV, PUSH_FIELDS do
-    -- If this key has another type, the script fails here, before its first write.
-    if keeps_result(ARGV[at + 1]) then redis.call('HLEN', results) end
+    keeps_any = keeps_any or keeps_result(ARGV[at + 1])
     if ARGV[at + 7] == '1' then chosen[#chosen + 1] = ARGV[at] end
     if ARGV[at + 5] ~= '' then unique_keys[#unique_keys + 1] = ARGV[at + 5] end
   end
+  if keeps_any then check_results(keys) end
   return {
     now_ms = now_ms, chosen = chosen,
     forget_ids_at = read_all('ZMSCORE', keys.ids, chosen),

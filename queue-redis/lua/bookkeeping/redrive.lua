@@ -20,7 +20,7 @@ while has_room(step) do
   local entry = redis.call('HGET', keys.jobs, ARGV[handled]) or ''
   local job = read_entry(entry)
   check_job(keys, job)
-  if job and job.keep_ms then redis.call('HLEN', results_key(keys, 'results')) end
+  if job and job.keep_ms then check_results(keys) end
   entries[handled] = entry
   count_job(step, entry)
 end

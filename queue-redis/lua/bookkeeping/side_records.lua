@@ -117,14 +117,32 @@ local function end_result(keys, job, now_ms, letter, value)
   redis.pcall('XADD', results_key(keys, 'ended'), 'MAXLEN', '~', ENDS_KEPT, '*', 'id', job.id)
 end
 
+-- Fails before the first write if a key that `begin_results` changes has another type.
+local function check_results(keys)
+  redis.call('HLEN', results_key(keys, 'results'))
+  redis.call('ZCARD', results_key(keys, 'kept'))
+end
+
 -- Stores that jobs which keep their results are not finished: new ones, and redriven ones.
--- `records` has the id and the record of each. Fails if a key has another type.
+-- `records` has the id and the record of each.
 local function begin_results(keys, records)
   if #records == 0 then return end
   local kept, ids = results_key(keys, 'kept'), {}
   for i = 1, #records, 2 do ids[#ids + 1] = records[i] end
   redis.call('ZREM', kept, unpack(ids))
   redis.call('HSET', results_key(keys, 'results'), unpack(records))
+end
+
+-- Removes what is stored of all jobs, and wakes the clients that wait for them. Called in
+-- the step that removes the last jobs of the queue.
+local function purge_results(keys)
+  local ended = results_key(keys, 'ended')
+  if redis.call('UNLINK', results_key(keys, 'results'), results_key(keys, 'kept')) == 0 then
+    return
+  end
+  -- An entry without an id means all jobs.
+  redis.pcall('XADD', ended, 'MAXLEN', 1, '*', 'id', '')
+  redis.call('EXPIRE', ended, 60)
 end
 
 -- Reads the first argument of a script that ends jobs: the total to increase, or 'results'
@@ -195,10 +213,15 @@ local function forget_calls(keys, now_ms, most)
   return #old
 end
 
--- Removes up to `most` results that need not be kept any longer. Returns how many.
+-- Removes up to `most` results that need not be kept any longer. Returns how many. If a key
+-- has another type, it fails before its first write.
 local function forget_results(keys, now_ms, most)
-  local old = forget(results_key(keys, 'kept'), now_ms, most)
-  if #old > 0 then redis.call('HDEL', results_key(keys, 'results'), unpack(old)) end
+  local kept = results_key(keys, 'kept')
+  local old = redis.call('ZRANGE', kept, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
+  if #old > 0 then
+    redis.call('HDEL', results_key(keys, 'results'), unpack(old))
+    redis.call('ZREM', kept, unpack(old))
+  end
   return #old
 end
 
@@ -235,7 +258,7 @@ local function keep(keys, job, entry)
     end
     if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end
     -- Nobody knows the new id, so nobody could read the result.
-    if job.keep_ms then redis.call('HDEL', results_key(keys, 'results'), job.id) end
+    if job.keep_ms then redis.pcall('HDEL', results_key(keys, 'results'), job.id) end
     entry = with_id(entry, job, id)
     job.id, job.keep_ms = id, nil
   end

@@ -71,17 +71,6 @@ impl Bookkeeping {
         Ok(found)
     }
 
-    /// Removes the results of all jobs, and wakes the clients that wait for them. Called
-    /// before a purge: a job that ends in between stores its result again.
-    ///
-    /// # Errors
-    /// See [`report_progress`](Self::report_progress).
-    pub async fn purge_results(&self) -> Result<(), Error> {
-        let keys = [&self.keys.results, &self.keys.kept, &self.keys.ended];
-        let call = self.scripts.purge_results.keys(&keys);
-        call.run(&self.conn, Operation::Purge).await.map(drop)
-    }
-
     /// The command that waits until a job ends whose result is kept, after the end with
     /// the id `last`.
     pub(crate) fn waiting_for_ends(

@@ -8,15 +8,15 @@ crate::scripts! {
     /// The bookkeeping's scripts, built for one pattern. A backend has one instance for
     /// all its queues.
     pub struct BookkeepingScripts in "../../lua/bookkeeping/";
-    cancel, extend, fail, forget, give_back, promote, purge_dead, purge_results, push,
-    push_tick, put_schedule, read_results, redrive, report_progress, resume,
+    cancel, extend, fail, forget, give_back, promote, purge_dead, push, push_tick,
+    put_schedule, read_results, redrive, report_progress, resume,
 }
 
 /// Whether a backend with these capabilities sends this script of the bookkeeping.
 pub fn is_sent_by(capabilities: &Capabilities, script: &Script) -> bool {
     match script.name() {
         "push_tick" | "put_schedule" => capabilities.supports(Capability::Schedules),
-        "purge_results" | "read_results" | "report_progress" => {
+        "read_results" | "report_progress" => {
             capabilities.supports(Capability::Results)
         }
         _ => true,

@@ -5,7 +5,6 @@ use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture};
 use relq_core::{
     Error, JobId, Operator, Stats,
-    capabilities::Capability,
     error::{ErrorContext, Operation},
     operator::{Audit, Cancelled, JobState, Page, PeekRequest, Redriven, Selection},
 };
@@ -59,9 +58,6 @@ impl<P: Pattern> Operator for RedisQueue<P> {
     }
 
     async fn purge(&self) -> Result<u64, Error> {
-        if P::capabilities().supports(Capability::Results) {
-            self.pattern.bookkeeping().purge_results().await?;
-        }
         self.pattern.purge().await
     }
 

@@ -49,8 +49,9 @@ impl<P: Pattern> ResultQueue for RedisQueue<P> {
         let clock = bookkeeping.conn.environment().clock();
         let deadline = clock.elapsed() + timeout;
         loop {
-            // An end after this look wakes the call, since it listens before the look.
-            let end = self.ends.listen(job);
+            // An end after this look wakes the call, since it listens before the look. A
+            // call that does not wait opens no connection.
+            let end = (!timeout.is_zero()).then(|| self.ends.listen(job));
             let jobs = std::slice::from_ref(job);
             let found = bookkeeping.read_results(Operation::WaitResult, jobs).await?;
             let found = found.into_iter().next().flatten();
@@ -58,6 +59,7 @@ impl<P: Pattern> ResultQueue for RedisQueue<P> {
             if left.is_zero() || found.as_ref().is_none_or(JobResult::has_ended) {
                 return Ok(found);
             }
+            let Some(end) = end else { return Ok(found) };
             tokio::select! {
                 () = end.heard() => {}
                 () = clock.sleep(left.min(RECHECK)) => {}

@@ -19,16 +19,22 @@ use crate::{
 /// a call. No call sends as many.
 const ALWAYS: u32 = 100;
 
-/// Describes the stats, all jobs and all schedules of the queue as text, so that a case can compare
-/// the queue before and after a call.
+/// Describes the stats, all jobs with what is told of them, and all schedules of the queue
+/// as text, so that a case can compare the queue before and after a call.
 async fn described(actor: &Actor) -> String {
     let mut all = format!("{:#?}", actor.figures().await);
+    let mut ids = Vec::new();
     let states =
         [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead];
     for state in states {
         for job in actor.list(state, 100).await {
             write!(all, "\n{state:?}: {job:?}").expect("a string takes all");
+            ids.extend(job.id);
         }
+    }
+    if let Some(results) = actor.result_queue() {
+        let told = results.read_results(&ids).await.expect("answered");
+        write!(all, "\n{told:?}").expect("a string takes all");
     }
     if let Some(scheduler) = actor.schedule_queue() {
         let found = scheduler.schedules().await.expect("answered").schedules;

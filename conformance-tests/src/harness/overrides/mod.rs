@@ -22,6 +22,7 @@
 //! [`judge_case`](crate::judge_case) returns a case's result for that subject.
 
 mod batches;
+mod results;
 mod schedules;
 
 use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
@@ -35,6 +36,7 @@ use relq_core::{
     environment::Environment,
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    results::{JobResult, Reported, ResultQueue},
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
@@ -181,6 +183,35 @@ pub trait Override: Send + Sync {
         right.scheduler().push_tick(tick, job).await
     }
 
+    /// Replaces [`ResultQueue::report_progress`].
+    async fn report_progress(
+        &self,
+        right: &Right,
+        receipt: &Receipt,
+        progress: &[u8],
+    ) -> Result<Reported, Error> {
+        right.results().report_progress(receipt, progress).await
+    }
+
+    /// Replaces [`ResultQueue::read_results`].
+    async fn read_results(
+        &self,
+        right: &Right,
+        jobs: &[JobId],
+    ) -> Result<Vec<Option<JobResult>>, Error> {
+        right.results().read_results(jobs).await
+    }
+
+    /// Replaces [`ResultQueue::wait_result`].
+    async fn wait_result(
+        &self,
+        right: &Right,
+        job: &JobId,
+        timeout: Duration,
+    ) -> Result<Option<JobResult>, Error> {
+        right.results().wait_result(job, timeout).await
+    }
+
     /// Replaces [`Operator::stats`].
     async fn stats(&self, right: &Right) -> Result<Stats, Error> {
         right.stats().await
@@ -308,6 +339,10 @@ impl ReliableQueue for OverriddenQueue {
 
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
         self.right.schedule_queue().map(|_| self as &dyn ScheduleQueue)
+    }
+
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
+        self.right.result_queue().map(|_| self as &dyn ResultQueue)
     }
 }
 

@@ -6,6 +6,8 @@
 //!  a claim 1 l0 w2      worker a claims one job, and waits for it by wait 2
 //!  a settle 0D,1R2      newest receipt: done; the one before: retry, delay 2
 //!  a settle 0P1,1G      newest receipt: postpone, delay 1; the one before: give back
+//!  a settle 0D2         newest receipt: done with result 2
+//!  a report 0 v1        newest receipt: progress 1; result 0 reads of the newest job
 //!  r recover 2 !after1  the reaper recovers a page of 2, and dies after its 1st step
 //!  - advance 3          time passes
 //!  p create 1 p1s2      batch 1 of priority 1, with 2 slots
@@ -130,6 +132,8 @@ impl fmt::Display for Act {
             Self::Tick { schedule, definition, at, job } => {
                 write!(f, "tick {schedule} d{definition} {at} {job}")
             }
+            Self::Report { receipt, value } => write!(f, "report {receipt} v{value}"),
+            Self::Result { job } => write!(f, "result {job}"),
             Self::Peek(state) => write!(f, "peek {}", state.as_str()),
             word => {
                 let known = WORDS.iter().find(|(known, _)| known == word);
@@ -179,6 +183,7 @@ impl fmt::Display for DraftSettlement {
         write!(f, "{}", self.receipt)?;
         match self.disposition {
             DispositionKind::Done => f.write_str("D"),
+            DispositionKind::DoneWith(value) => write!(f, "D{value}"),
             DispositionKind::Discard => f.write_str("X"),
             DispositionKind::Bury => f.write_str("B"),
             DispositionKind::GiveBack => f.write_str("G"),
@@ -251,6 +256,10 @@ fn act(words: &[&str]) -> Option<Act> {
         ["advance", step] => Act::Advance(step.parse().ok()?),
         ["cancel", job] => Act::Cancel { job: job.parse().ok()? },
         ["redrive-one", job] => Act::RedriveOne { job: job.parse().ok()? },
+        ["report", receipt, value] => {
+            Act::Report { receipt: receipt.parse().ok()?, value: marked(value, "v")? }
+        }
+        ["result", job] => Act::Result { job: job.parse().ok()? },
         ["peek", state] => Act::Peek(peeked_state(state)?),
         ["put", schedule, definition] => Act::PutSchedule {
             schedule: schedule.parse().ok()?,
@@ -352,6 +361,7 @@ fn word(text: &str) -> Option<DraftSettlement> {
         "G" => DispositionKind::GiveBack,
         _ => marked(disposition, "R")
             .map(DispositionKind::Retry)
+            .or_else(|| marked(disposition, "D").map(DispositionKind::DoneWith))
             .or_else(|| marked(disposition, "P").map(DispositionKind::Postpone))?,
     };
     Some(DraftSettlement { receipt: receipt.parse().ok()?, disposition })

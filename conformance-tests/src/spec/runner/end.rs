@@ -19,13 +19,14 @@ const ROUNDS: usize = 3;
 const MOST_PAGES: usize = 100;
 
 impl Runner {
-    /// Checks the batches, the schedules, the stats and the audit, after an operation and while no
-    /// call is running.
+    /// Checks the batches, the schedules, the results, the stats and the audit, after an
+    /// operation and while no call is running.
     pub(in crate::spec) async fn look(&mut self) -> CheckResult {
         self.reference.conclude()?;
         let sent = |error: Error| error.full_message();
         self.look_at_batches().await?;
         self.look_at_schedules().await?;
+        self.look_at_results().await?;
         let stats = self.actors.witness().stats().await.map_err(sent)?;
         if self.verbosity == Verbosity::All {
             self.reference.tell(&stats);

@@ -3,6 +3,7 @@
 mod batches;
 mod end;
 mod operator;
+mod results;
 mod schedules;
 mod worker;
 
@@ -50,6 +51,8 @@ pub(super) enum CallEffect {
     Steer(bool),
     PutSchedule(u8, u8),
     RemoveSchedule(u8),
+    /// A report of progress: the receipt and the number of the value.
+    Report(usize, u8),
     Tick(TickOf, PushCall),
     /// A tick that was delayed, with the number of its call in the reference.
     LateTick(TickOf, u32),
@@ -173,6 +176,9 @@ impl Runner {
             | Act::RemoveSchedule { .. }
             | Act::Tick { .. }
             | Act::ListSchedules => self.schedule(who, fault, act).await?,
+            Act::Report { .. } | Act::Result { .. } => {
+                self.result(who, fault, act).await?;
+            }
             Act::Repeat { token } => self.repeat(who, fault, *token).await?,
             Act::Claim { max, lease, wait } => {
                 self.claim(who, fault, (*max, *lease, *wait)).await?;
@@ -346,6 +352,9 @@ impl Runner {
                 reference.maybe_put(*number, *definition);
             }
             CallEffect::RemoveSchedule(number) => reference.maybe_removed(*number),
+            CallEffect::Report(observed, value) => {
+                reference.maybe_reported(*observed, *value);
+            }
             CallEffect::Tick(tick, push) => reference.maybe_ticked(*tick, push),
             CallEffect::LateTick(tick, call) => {
                 reference.maybe_ticked_late(*tick, *call);

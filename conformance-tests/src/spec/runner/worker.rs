@@ -223,7 +223,7 @@ impl Runner {
 
     /// Ends the run of a worker that died. Its next call begins a new run with a new
     /// id.
-    fn bury_the_dead<T>(&mut self, who: Who, ended: &Ended<T>) {
+    pub(super) fn bury_the_dead<T>(&mut self, who: Who, ended: &Ended<T>) {
         if ended.is_dead() {
             self.runs.remove(&who);
         }
@@ -253,12 +253,12 @@ impl Runner {
 
     /// The index of one of a worker's receipts, given its distance from the newest.
     /// `None` if the worker has no such receipt.
-    fn observed_by(&self, who: Who, back: u8) -> Option<usize> {
+    pub(super) fn observed_by(&self, who: Who, back: u8) -> Option<usize> {
         let observed = self.observed.get(&who)?;
         observed.iter().rev().nth(usize::from(back)).copied()
     }
 
-    fn receipt(&self, observed: usize) -> Receipt {
+    pub(super) fn receipt(&self, observed: usize) -> Receipt {
         self.reference.observed[observed].receipt.clone()
     }
 }

@@ -14,6 +14,7 @@ use relq_core::{
     capabilities::Capability,
     environment::Environment,
     operator::{JobState, PeekRequest},
+    results::JobResult,
     schedule::Schedule,
     unique::UniqueKey,
 };
@@ -161,13 +162,21 @@ pub(super) async fn fill_with_a_batch(queue: &dyn Queue) -> Vec<Delivery> {
     held
 }
 
-/// The state of each job, the status of each batch and the schedules of a queue.
+/// The ids of the jobs that keep their results.
+pub(super) fn kept_ids() -> [JobId; 5] {
+    ["kept 1", "kept 2", "kept 3", "kept 4", "kept 5"].map(job_id)
+}
+
+/// The state of each job, the status of each batch, the schedules of a queue, and what is
+/// told of some jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Places {
     /// The payload of each job, with the job's state and attempt.
     pub(super) jobs: BTreeMap<String, (JobState, u32)>,
     pub(super) batches: BTreeMap<BatchId, BatchStatus>,
     pub(super) schedules: Vec<Schedule>,
+    /// What is told of the jobs [`kept_ids`].
+    pub(super) results: BTreeMap<JobId, Option<JobResult>>,
 }
 
 /// Reads the state of each job. Panics if a job is in two states or the audit reports a
@@ -177,7 +186,8 @@ pub(super) async fn places(queue: &dyn Queue) -> Places {
     assert_eq!(audit.problems, [""; 0]);
     let jobs = jobs(queue).await;
     assert_eq!(audit.jobs, jobs.len() as u64);
-    Places { jobs, batches: batches(queue).await, schedules: schedules(queue).await }
+    let (batches, schedules) = (batches(queue).await, schedules(queue).await);
+    Places { jobs, batches, schedules, results: results(queue).await }
 }
 
 async fn batches(queue: &dyn Queue) -> BTreeMap<BatchId, BatchStatus> {
@@ -189,6 +199,12 @@ async fn batches(queue: &dyn Queue) -> BTreeMap<BatchId, BatchStatus> {
 async fn schedules(queue: &dyn Queue) -> Vec<Schedule> {
     let Some(scheduler) = queue.schedule_queue() else { return Vec::new() };
     scheduler.schedules().await.expect("listed").schedules
+}
+
+async fn results(queue: &dyn Queue) -> BTreeMap<JobId, Option<JobResult>> {
+    let Some(results) = queue.result_queue() else { return BTreeMap::new() };
+    let told = results.read_results(&kept_ids()).await.expect("read");
+    kept_ids().into_iter().zip(told).collect()
 }
 
 async fn jobs(queue: &dyn Queue) -> BTreeMap<String, (JobState, u32)> {

@@ -58,6 +58,11 @@ fn judge(marks: &[Mark], cut: usize, found: &Places, after: &Recorded) {
         legal.contains(&&found.schedules),
         "R28: {context}: {found:?}, not {legal:?}"
     );
+    for id in names(&found.results, &old.results, &new.results) {
+        let is = found.results.get(id);
+        let legal = [old.results.get(id), new.results.get(id)];
+        assert!(legal.contains(&is), "R29: {context}: {id} is told as {is:?}");
+    }
     for id in names(&found.batches, &old.batches, &new.batches) {
         let is = found.batches.get(id);
         let between = (old.batches.get(id), new.batches.get(id));

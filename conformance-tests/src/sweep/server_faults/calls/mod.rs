@@ -2,6 +2,7 @@
 //! keys use the writes and the scripts that these calls send.
 
 mod batches;
+mod results;
 mod schedules;
 
 use std::{sync::Arc, time::Duration};
@@ -26,6 +27,9 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     work(tape, &held).await;
     time_passes(tape).await;
     operate(tape).await;
+    if tape.queue.result_queue().is_some() {
+        results::play(tape).await;
+    }
     if tape.queue.schedule_queue().is_some() {
         schedules::play(tape).await;
     }

@@ -1,0 +1,210 @@
+//! How long what became of a job can be read (R29, R18).
+
+use std::time::Duration;
+
+use relq_core::{Disposition, NewJob, operator::Selection, results::JobResult};
+
+use super::fixture::{KEPT, UNFINISHED, done, done_with, kept};
+use crate::{
+    cases::case,
+    harness::{
+        actor::Actor,
+        checks::{dead, numbered},
+        clock::Skew,
+        store::Store,
+        times::{HELD, LIFE, PAST_LIFE},
+    },
+};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// Longer than a queue remembers the id of a job that ended (R4).
+const PAST_WINDOW: Duration = Duration::from_secs(303);
+
+case!(a_result_is_kept_for_its_time: R29 => Results, real_time);
+/// What became of a job is told for the time that its producer asked for, counted from
+/// the end of the job, and not after it.
+async fn a_result_is_kept_for_its_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let job = actor.store_one(NewJob::new("job").keep_result(LIFE)).await;
+    store.advance(PAST_LIFE).await;
+    actor.assert_told(&job, UNFINISHED).await;
+
+    actor.ends(&actor.take_one().await, done_with("result")).await;
+
+    actor.assert_told(&job, done("result")).await;
+    store.advance(PAST_LIFE).await;
+    actor.assert_untold(&job).await;
+    actor.recover_all().await;
+    actor.assert_untold(&job).await;
+}
+
+case!(each_result_is_kept_for_its_own_time: R29 => Results);
+/// A recovery removes the results whose time has passed, and no other.
+async fn each_result_is_kept_for_its_own_time(store: &Store) {
+    store.stop_clock();
+    let actor = store.actor("worker").await;
+    let keep = |seconds| NewJob::new("job").keep_result(Duration::from_secs(seconds));
+    let jobs = actor.store([30, 10, 20].map(keep)).await;
+    for held in actor.take(3).await {
+        actor.finish(&held).await;
+    }
+    let told = async |actor: &Actor| {
+        let told = actor.told_of(&jobs).await;
+        told.iter().map(Option::is_some).collect::<Vec<_>>()
+    };
+    for (seconds, wanted) in [
+        (0, [true, true, true]),
+        (10, [true, false, true]),
+        (20, [true, false, false]),
+        (30, [false, false, false]),
+    ] {
+        if seconds > 0 {
+            store.advance(Duration::from_secs(10) - MILLISECOND).await;
+            let before = told(&actor).await.iter().filter(|it| **it).count();
+            assert_eq!(before, wanted.iter().filter(|it| **it).count() + 1);
+            store.advance(MILLISECOND).await;
+        }
+        actor.recover_all().await;
+        assert_eq!(told(&actor).await, wanted, "R29: after {seconds} s");
+    }
+}
+
+case!(each_end_is_kept_for_its_time: R29 => Results);
+/// Also a discarded, a cancelled and a purged job are told for the time that the producer
+/// asked for, and not after it.
+async fn each_end_is_kept_for_its_time(store: &Store) {
+    let actor = store.actor("worker").await;
+    let keep = |job| NewJob::new(job).keep_result(HELD);
+    let jobs = actor.store([keep("a"), keep("b"), keep("c")]).await;
+    let held = actor.take(3).await;
+    let at = |job: &_| held.iter().find(|one| one.job() == job).expect("it is held");
+    actor.ends(at(&jobs[0]), Disposition::Discard).await;
+    actor.cancel(&jobs[1]).await.expect("answered");
+    actor.ends(at(&jobs[2]), dead("no")).await;
+    store.advance(HELD * 2).await;
+    let is_purged = actor.purge_dead(&Selection::All).await.expect("answered");
+    assert_eq!(is_purged, 1);
+    assert_eq!(
+        actor.told_of(&jobs).await,
+        [None, None, Some(JobResult::Purged)],
+        "R29: the time begins at the purge"
+    );
+
+    store.advance(HELD - LIFE).await;
+    actor.recover_all().await;
+    actor.assert_told(&jobs[2], JobResult::Purged).await;
+    store.advance(PAST_LIFE).await;
+    actor.recover_all().await;
+
+    actor.assert_untold(&jobs[2]).await;
+}
+
+case!(what_is_told_of_a_dead_job_stays: R29 => Results);
+/// A dead job is told as dead for as long as it is dead. Its time begins when it ends for
+/// good.
+async fn what_is_told_of_a_dead_job_stays(store: &Store) {
+    let actor = store.actor("worker").await;
+    let job = actor.store_one(NewJob::new("job").keep_result(LIFE)).await;
+    actor.ends(&actor.take_one().await, dead("no")).await;
+    store.advance(KEPT).await;
+    actor.recover_all().await;
+    let told = actor.result_of(&job).await;
+    assert!(matches!(told, Some(JobResult::Dead { .. })), "R29: {told:?}");
+
+    actor.redrive(&Selection::All).await.expect("answered");
+    store.advance(KEPT).await;
+    actor.recover_all().await;
+    actor.assert_told(&job, UNFINISHED).await;
+    actor.ends(&actor.take_one().await, done_with("result")).await;
+
+    actor.assert_told(&job, done("result")).await;
+    store.advance(PAST_LIFE).await;
+    actor.assert_untold(&job).await;
+}
+
+case!(a_wrong_clock_changes_no_time: R29 R18 => Results);
+/// Results are kept by the store's clock, whatever the clocks of the clients say.
+async fn a_wrong_clock_changes_no_time(store: &Store) {
+    let hours = 7 * KEPT;
+    for (name, skew) in [("fast", Skew::Ahead(hours)), ("slow", Skew::Behind(hours))] {
+        let honest = store.actor("honest").await;
+        let wrong = store.actor_with_clock(name, skew).await;
+        let job = wrong.store_one(NewJob::new("job").keep_result(HELD)).await;
+        wrong.ends(&wrong.take_one().await, done_with("result")).await;
+        store.advance(HELD / 2).await;
+        wrong.recover_all().await;
+        honest.assert_told(&job, done("result")).await;
+        wrong.assert_told(&job, done("result")).await;
+
+        store.advance(HELD).await;
+
+        honest.assert_untold(&job).await;
+        wrong.assert_untold(&job).await;
+    }
+}
+
+case!(old_results_leave_nothing: R29 => Results @ redis);
+/// A recovery removes what was recorded of jobs whose results were kept long enough. Only
+/// short notes for clients that wait may stay, one for each end (NO-ORPHAN-KEYS).
+async fn old_results_leave_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    let keep = |one| NewJob::new(one).keep_result(LIFE);
+    let mut sizes = Vec::new();
+    for round in 1..=2 {
+        let jobs = numbered(20 * round).into_iter().map(keep);
+        actor.store(jobs).await;
+        for held in actor.take(100).await {
+            actor.shows(&held, b"half").await;
+            actor.ends(&held, done_with("result")).await;
+        }
+        store.advance(PAST_WINDOW).await;
+        actor.recover_all().await;
+        sizes.push(store.size().await);
+    }
+    let grown = sizes[1].saturating_sub(sizes[0]);
+    assert!(grown <= 40, "NO-ORPHAN-KEYS: 40 jobs left {grown} values: {sizes:?}");
+}
+
+case!(an_id_that_is_pushed_again_is_told_anew: R29 R4 => Results ClientIds);
+/// When the id of a job is pushed again after it was forgotten, the new job is told, and
+/// for its own time.
+async fn an_id_that_is_pushed_again_is_told_anew(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mine = || kept("job").id(crate::harness::checks::id("mine"));
+    let job = actor.store_one(mine()).await;
+    let held = actor.take_one().await;
+    actor.shows(&held, b"half").await;
+    actor.ends(&held, done_with("first")).await;
+    store.advance(PAST_WINDOW).await;
+    actor.assert_told(&job, done("first")).await;
+
+    assert_eq!(actor.store_one(mine()).await, job);
+
+    actor.assert_told(&job, UNFINISHED).await;
+    store.advance(KEPT).await;
+    actor.recover_all().await;
+    actor.assert_told(&job, UNFINISHED).await;
+    actor.ends(&actor.take_one().await, done_with("second")).await;
+    store.advance(KEPT - HELD).await;
+    actor.recover_all().await;
+    actor.assert_told(&job, done("second")).await;
+    store.advance(HELD).await;
+    actor.assert_untold(&job).await;
+}
+
+case!(a_time_of_no_length_is_refused: R29 R5 => Results);
+/// A push that keeps a result for less than a millisecond or for ever is refused, and
+/// nothing is stored.
+async fn a_time_of_no_length_is_refused(store: &Store) {
+    let actor = store.actor("producer").await;
+    for time in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
+        let wrong = NewJob::new("wrong").keep_result(time);
+
+        let refused = actor.push(&[kept("right"), wrong], None).await;
+
+        let error = refused.expect_err("it is refused");
+        assert!(matches!(error, relq_core::Error::Invalid { .. }), "{error:?}");
+        assert_eq!(actor.figures().await.unfinished(), 0, "R5: nothing is stored");
+    }
+}

@@ -1,0 +1,155 @@
+//! Pieces of batches keep their results like other jobs (R29, B7, B8).
+
+use relq_core::{
+    Disposition, JobId, NewJob,
+    batch::{Added, BatchId, NewBatch},
+    operator::Selection,
+    outcome::Extended,
+    results::JobResult,
+};
+
+use super::fixture::{UNFINISHED, done, done_with, kept};
+use crate::{
+    cases::case,
+    harness::{
+        actor::Actor,
+        checks::{dead, id, retry_now},
+        store::Store,
+        times::HELD,
+    },
+};
+
+/// Creates a batch of these pieces and seals it. Returns the ids of the pieces.
+async fn submit(
+    actor: &Actor,
+    batch: &BatchId,
+    pieces: impl IntoIterator<Item = NewJob>,
+) -> Vec<JobId> {
+    let batches = actor.batch_queue().expect("the backend supports batches");
+    batches.create(&NewBatch::new(batch.clone())).await.expect("answered");
+    let pieces: Vec<_> = pieces.into_iter().collect();
+    let added = batches.add(batch, &pieces, None).await.expect("answered");
+    batches.seal(batch).await.expect("answered");
+    match added {
+        Added::Stored(pushed) => pushed.iter().map(|one| one.job().clone()).collect(),
+        other => panic!("not added: {other:?}"),
+    }
+}
+
+fn batch() -> BatchId {
+    BatchId::new("b").expect("a valid id")
+}
+
+async fn call_off(actor: &Actor) {
+    let batches = actor.batch_queue().expect("the backend supports batches");
+    batches.cancel_batch(&batch()).await.expect("answered");
+}
+
+case!(a_piece_has_its_result: R29 B2 => Results Batches);
+/// What became of a piece is told like that of any job, however it ended.
+async fn a_piece_has_its_result(store: &Store) {
+    let actor = store.actor("worker").await;
+    let pieces = ["done", "empty", "dropped", "dead", "cancelled"].map(kept);
+    let plain = NewJob::new("plain");
+    let jobs = submit(&actor, &batch(), pieces.into_iter().chain([plain])).await;
+    let mut told = vec![Some(UNFINISHED); 5];
+    told.push(None);
+    assert_eq!(actor.told_of(&jobs).await, told);
+
+    for held in actor.take(6).await {
+        assert_eq!(held.keeps_result, held.payload != "plain");
+        match &held.payload[..] {
+            b"done" => actor.ends(&held, done_with("result")).await,
+            b"dropped" => actor.ends(&held, Disposition::Discard).await,
+            b"dead" => actor.ends(&held, dead("no")).await,
+            b"cancelled" => drop(actor.cancel(held.job()).await.expect("answered")),
+            _ => actor.finish(&held).await,
+        }
+    }
+
+    let mut told = actor.told_of(&jobs).await;
+    let buried = told.remove(3);
+    assert!(matches!(buried, Some(JobResult::Dead { .. })), "R29: {buried:?}");
+    assert_eq!(
+        told,
+        [
+            Some(done("result")),
+            Some(done("")),
+            Some(JobResult::Discarded),
+            Some(JobResult::Cancelled),
+            None
+        ]
+    );
+    actor.redrive(&Selection::All).await.expect("answered");
+    actor.assert_told(&jobs[3], UNFINISHED).await;
+    actor.ends(&actor.take_one().await, done_with("at last")).await;
+    actor.assert_told(&jobs[3], done("at last")).await;
+}
+
+case!(a_piece_shows_its_progress: R29 B9 => Results Batches);
+/// The progress of a piece is shown over its attempts.
+async fn a_piece_shows_its_progress(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = submit(&actor, &batch(), [kept("piece"), kept("other")]).await;
+    let held = actor.take(2).await;
+    let held = held.iter().find(|one| one.payload == "piece").expect("it is held");
+    actor.shows(held, b"half").await;
+
+    actor.ends(held, retry_now()).await;
+    actor.recover_all().await;
+
+    let again = actor.take_one().await;
+    actor.assert_told(&jobs[0], super::fixture::reported("half")).await;
+    actor.assert_told(&jobs[1], UNFINISHED).await;
+    actor.ends(&again, done_with("result")).await;
+    actor.assert_told(&jobs[0], done("result")).await;
+}
+
+case!(a_piece_that_is_dropped_with_its_batch_says_so: R29 B7 => Results Batches);
+/// When a batch is cancelled, its waiting pieces are told as cancelled. A leased piece is
+/// told as cancelled when its worker's heartbeat ends it or when it would come back, and
+/// as done if it is finished before.
+async fn a_piece_that_is_dropped_with_its_batch_says_so(store: &Store) {
+    let (worker, operator) = (store.actor("w").await, store.actor("o").await);
+    let pieces = (0..6).map(|number| kept(format!("piece {number}")));
+    let jobs = submit(&worker, &batch(), pieces).await;
+    let held = worker.take(3).await;
+    let brief = worker.acting_as("brief").take_one_briefly().await;
+    let of = |one: &relq_core::Delivery| one.job().clone();
+
+    call_off(&operator).await;
+
+    let is_held = |job: &JobId| held.iter().chain([&brief]).any(|it| it.job() == job);
+    for job in &jobs {
+        let wanted = if is_held(job) { UNFINISHED } else { JobResult::Cancelled };
+        operator.assert_told(job, wanted).await;
+    }
+    let told = worker.keep(&held[0], HELD).await.expect("answered");
+    assert_eq!(told, Extended::Cancelled, "B7");
+    operator.assert_told(&of(&held[0]), JobResult::Cancelled).await;
+    worker.ends(&held[1], done_with("result")).await;
+    operator.assert_told(&of(&held[1]), done("result")).await;
+    worker.ends(&held[2], retry_now()).await;
+    operator.assert_told(&of(&held[2]), JobResult::Cancelled).await;
+    store.outlast_brief_leases().await;
+    operator.recover_all().await;
+    operator.assert_told(&of(&brief), JobResult::Cancelled).await;
+}
+
+case!(a_piece_that_is_added_again_records_nothing: R29 B1 => Results Batches ClientIds);
+/// A piece whose id is known changes nothing of what is told of it.
+async fn a_piece_that_is_added_again_records_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    let batches = actor.batch_queue().expect("the backend supports batches");
+    let mine = [kept("piece").id(id("mine"))];
+    batches.create(&NewBatch::new(batch())).await.expect("answered");
+    let added = batches.add(&batch(), &mine, None).await.expect("answered");
+    let Added::Stored(pushed) = added else { panic!("not added: {added:?}") };
+    let job = pushed[0].job().clone();
+    actor.ends(&actor.take_one().await, done_with("result")).await;
+
+    batches.add(&batch(), &mine, None).await.expect("answered");
+
+    actor.assert_told(&job, done("result")).await;
+    assert_eq!(actor.take(1).await, []);
+}
