@@ -26,8 +26,12 @@ use crate::{
     environment::{Clock, Environment},
     error::{Effect, RetryAdvice},
     outcome::Pushed,
+    results::{JobHandle, JobResult, NoResult},
     unique::OnDuplicate,
-    worker::{Failure, JobContext, Queues, RetryPolicy, Worker, observer::Observer},
+    worker::{
+        Failure, JobContext, ProgressError, Queues, RetryPolicy, SetResultError,
+        Worker, observer::Observer,
+    },
 };
 
 /// Defines a module whose documentation is the given file. The examples in the file run
@@ -64,6 +68,7 @@ page!(unique, "guide/unique.md");
 page!(schedule, "guide/schedule.md");
 page!(cron, "guide/cron.md");
 page!(batches, "guide/batches.md");
+page!(results, "guide/results.md");
 page!(observe, "guide/observe.md");
 page!(test, "guide/test.md");
 page!(deploy, "guide/deploy.md");

@@ -13,6 +13,7 @@ use relq::{
     ClaimRequest, JobId, NewJob, Priority, PushToken, QueueName, ReliableQueueExt as _,
     WorkerId,
     outcome::Pushed,
+    results::JobResult,
     testing::{MAX_RUNS, Outcome, TestQueue},
     unique::UniqueKey,
     worker::{
@@ -123,6 +124,28 @@ async fn a_handler_sees_the_age_of_a_job_by_the_clock_of_the_test() {
     assert_eq!(pushed, [Some(start), Some(start.plus(HOUR))]);
     let outcomes: Vec<_> = drained.ran.iter().map(|ran| &ran.outcome).collect();
     assert_eq!(outcomes, [&Outcome::Discarded, &Outcome::Done]);
+}
+
+/// R29: a test sees the result that a handler sets, as its producer does, and how long it
+/// is kept.
+#[tokio::test]
+async fn a_result_is_told_and_kept_by_the_clock_of_the_test() {
+    let tested = TestQueue::new();
+    let queue = tested.queue();
+    let kept = NewJob::new("four").keep_result(HOUR);
+    let id = queue.push_one(kept).await.unwrap().job().clone();
+    push(&tested, ["plain".into()]).await;
+    let count = async |job: JobContext| job.set_result(job.payload().len().to_string());
+
+    let drained = tested.drain(count).await;
+
+    let results: Vec<_> = drained.ran.iter().map(|ran| ran.result.as_deref()).collect();
+    assert_eq!(results, [Some(&b"4"[..]), None]);
+    let handle = queue.job_handle(&id).unwrap();
+    let done = JobResult::Done { result: "4".into() };
+    assert_eq!(handle.result().await.unwrap(), Some(done));
+    tested.advance(HOUR + Duration::from_millis(1));
+    assert_eq!(handle.result().await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use crate::{
     audit, batch, cancel, cron, dead, demo,
     failure::{CommandResult, Failure, end},
-    pause, peek, purge, push, recover, stats,
+    pause, peek, purge, push, recover, result, stats,
     target::{self, Target},
     work,
 };
@@ -47,8 +47,9 @@ Environment:
   RELQ_PASSWORD_FILE    a file that holds the password of a URL without one
   RELQ_LOG              such as info: prints more of what goes on
 
-Exit codes: 0 done, 1 failed, 2 the command line makes no sense; of work --until-empty
-also 3 jobs died, 4 jobs are left.";
+Exit codes: 0 done, 1 failed, 2 the command line makes no sense; of work --until-empty,
+push --wait and result also 3 jobs died, 4 jobs are left; of the last two also 5 the job
+was cancelled or discarded.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -58,6 +59,7 @@ enum Command {
     #[command(visible_alias = "list")]
     Peek(peek::Args),
     Dead(dead::Args),
+    Result(result::Args),
     Cancel(cancel::Args),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
@@ -111,6 +113,7 @@ impl Command {
             Self::Stats(args) => args.run(target).await,
             Self::Peek(args) => args.run(target).await,
             Self::Dead(args) => args.run(target).await,
+            Self::Result(args) => Box::pin(args.run(target)).await,
             Self::Cancel(args) => args.run(target).await,
             Self::Pause(args) => args.run(target).await,
             Self::Resume(args) => args.run(target).await,

@@ -7,6 +7,7 @@ mod cancel;
 mod cron;
 mod dead;
 mod demo;
+mod exit_codes;
 mod job_options;
 #[cfg(feature = "redis")]
 mod marker;
@@ -17,6 +18,7 @@ mod push;
 #[cfg(feature = "redis")]
 mod queues;
 mod recover;
+mod result;
 mod stats;
 mod target;
 mod values;

@@ -7,9 +7,13 @@ mod lines;
 mod progress;
 mod sender;
 
-use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
+use std::{
+    ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf, sync::Arc, time::Duration,
+};
 
-use relq::{Bytes, JobId, NewJob, error::Effect, outcome::Pushed, unique::UniqueKey};
+use relq::{
+    Bytes, JobId, NewJob, Queue, error::Effect, outcome::Pushed, unique::UniqueKey,
+};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -17,7 +21,9 @@ use crate::{
     interrupts::Interrupts,
     job_options::JobOptions,
     output::Format,
+    result::{self, CODES, Waiting, results_of},
     target::Target,
+    values::positive_duration,
 };
 use ids::Ids;
 use lines::{Limits, Lines};
@@ -34,7 +40,13 @@ pub(crate) use sender::{Sender, Unsent};
 /// Prints the ids as they are stored, one per line. With --json it prints an array of
 /// objects {"id", "stored"}. A duplicate job has the id of the existing job, and
 /// `stored` is false.
+///
+/// With --keep-result, `relq result ID` prints what becomes of a job. With --wait, the push
+/// of one job waits until it has ended, and prints its result in place of its id: the bytes
+/// unchanged, or with --json what `relq result --json` prints of it. Standard error says
+/// what became of a job that is not done.
 #[derive(clap::Args, Debug)]
+#[command(after_help = format!("Exit codes of --wait: {CODES}"))]
 pub(crate) struct Args {
     /// The payloads, one job each
     #[arg(conflicts_with = "file")]
@@ -59,6 +71,22 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["file", "unique_payload"])]
     id: Option<JobId>,
 
+    /// Keep what becomes of the jobs for this time after their end, such as 1h
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
+    keep_result: Option<Duration>,
+
+    /// Wait for the result of the job, for at most this time, such as 30s [default: no
+    /// limit]
+    #[arg(
+        long,
+        value_name = "TIMEOUT",
+        requires = "keep_result",
+        conflicts_with_all = ["file", "quiet"],
+        require_equals = true,
+        value_parser = positive_duration
+    )]
+    wait: Option<Option<Duration>>,
+
     /// Print the number of stored jobs, not their ids
     #[arg(long)]
     quiet: bool,
@@ -71,6 +99,9 @@ impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         self.check()?;
         let queue = target.open().await?;
+        if let Some(timeout) = self.wait {
+            return self.push_and_wait(queue, timeout).await;
+        }
         let interrupts = Interrupts::listen()?;
         let lines = self.lines(Limits::of(queue.capabilities()))?;
         let sender = Sender::new(queue, interrupts);
@@ -91,10 +122,31 @@ impl Args {
             "--null says how the lines of a --file end: give one"
         } else if self.id.is_some() && self.payload.len() > 1 {
             "--id names one job: push the others by calls of their own"
+        } else if self.wait.is_some() && self.payload.len() > 1 {
+            "--wait waits for one job: push several without it, and wait with `relq result \
+             --wait`"
         } else {
             return Ok(());
         };
         Err(Failure::Usage(problem.to_owned()))
+    }
+
+    /// Pushes one job, and waits for its result. A duplicate waits for the result of the
+    /// existing job.
+    async fn push_and_wait(
+        mut self,
+        queue: Arc<dyn Queue>,
+        timeout: Option<Duration>,
+    ) -> CommandResult {
+        let results = results_of(&*queue)?;
+        let sender = Sender::new(Arc::clone(&queue), Interrupts::listen()?);
+        let payload = self.payload.pop().unwrap_or_default();
+        let job = self.job(payload.into_vec().into())?;
+        let waiting = Waiting::new(results, &sender, timeout);
+        let pushed = send(&sender, &[job], 0).await?;
+        let Some(id) = pushed.first().map(Pushed::job) else { return Ok(()) };
+        let found = waiting.until_ended(id).await?;
+        result::show(id, &found, self.format)
     }
 
     fn lines(&mut self, limits: Limits) -> CommandResult<Lines> {
@@ -138,6 +190,7 @@ impl Args {
         let key = self.unique_payload.then(|| payload_key(&payload)).transpose()?;
         let mut job = self.options.job(payload);
         job.id.clone_from(&self.id);
+        job.keep_result = self.keep_result;
         Ok(match key {
             Some(key) => job.unique(key),
             None => job,

@@ -10,6 +10,7 @@ mod outcome;
 mod payload;
 mod program;
 mod queues;
+mod result_bytes;
 mod schedules;
 mod stderr_tail;
 mod whole_lines;
@@ -52,6 +53,9 @@ pub(crate) use schedules::Schedulers;
 /// so their lines are printed whole: a last line without a newline gets one, and a line
 /// of more than 64 KiB is cut into pieces. With --concurrency 1 and without --tag the
 /// output is unchanged.
+///
+/// The output of a command that succeeds is also the result of its job, if the job was
+/// pushed with --keep-result. It may have at most 1 MiB; more buries the job.
 ///
 /// A `relq push` in the command uses the store and the queue of its job, also from
 /// another folder. RELQ_URL does not contain the password of the store, unless

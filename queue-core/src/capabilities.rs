@@ -390,7 +390,11 @@ impl Capabilities {
         Err(self.unsupported(operation, words))
     }
 
-    fn unsupported(&self, operation: Operation, option: &'static str) -> Error {
+    pub(crate) fn unsupported(
+        &self,
+        operation: Operation,
+        option: &'static str,
+    ) -> Error {
         Error::Unsupported { at: self.at(operation), option }
     }
 

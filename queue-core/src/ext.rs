@@ -6,9 +6,11 @@ use std::{num::NonZeroU32, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    ClaimRequest, Delivery, Disposition, Error, NewJob, Receipt, ReliableQueue,
+    ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Receipt, ReliableQueue,
     Settlement,
+    error::Operation,
     outcome::{Pushed, Settled},
+    results::JobHandle,
 };
 
 /// Calls for a single job and for any number of jobs, on every [`ReliableQueue`].
@@ -80,6 +82,18 @@ pub trait ReliableQueueExt: ReliableQueue {
             }
         }
         Ok(pushed)
+    }
+
+    /// A handle on a job whose result is kept, which may be in any state or have ended
+    /// (R29). This makes no call.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the backend keeps no results.
+    fn job_handle(&self, job: &JobId) -> Result<JobHandle<'_>, Error> {
+        let unsupported =
+            || self.capabilities().unsupported(Operation::ReadResults, "a kept result");
+        let queue = self.result_queue().ok_or_else(unsupported)?;
+        Ok(JobHandle::new(queue, job.clone()))
     }
 
     /// Claims one job and ignores `ask.max`. Waits up to `ask.wait` when nothing is

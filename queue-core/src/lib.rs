@@ -55,7 +55,7 @@ use crate::{
     environment::Environment,
     error::Effect,
     outcome::{DuplicateOf, Extended, Pushed},
-    results::{JobResult, ResultQueue},
+    results::{JobHandle, JobResult, ResultQueue},
     schedule::ScheduleQueue,
     unique::{OnDuplicate, UniqueKey},
 };

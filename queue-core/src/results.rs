@@ -1,8 +1,12 @@
 //! Results and progress of jobs: kept for a stated time, and waited for (R29).
 
+mod job_handle;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
+
+pub use job_handle::{JobHandle, NoResult};
 
 use crate::{
     Bytes, Disposition, Error, JobId, Receipt, ReliableQueue, Settlement,

@@ -83,6 +83,10 @@ impl Calls {
         Self { queue, under_way: Vec::with_capacity(3) }
     }
 
+    pub(crate) fn queue(&self) -> Arc<dyn ReliableQueue> {
+        Arc::clone(&self.queue)
+    }
+
     pub(crate) fn max_jobs_per_call(&self) -> NonZeroU32 {
         self.queue.capabilities().limits.max_jobs_per_call
     }

@@ -50,6 +50,7 @@ use crate::{
     backoff::{Backoff, Sleep},
     calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
     claim_size::{ClaimSize, Sent},
+    context::ClaimedFrom,
     held::Held,
     settings::Settings,
     settling::Settling,
@@ -67,7 +68,7 @@ pub(crate) struct ClaimLoop<H> {
     pub(crate) settling: Settling,
     pub(crate) settings: Settings,
     worker: WorkerId,
-    queue: Option<QueueName>,
+    claimed_from: ClaimedFrom,
     held: Arc<Held>,
     claiming: Backoff,
     claim_size: ClaimSize,
@@ -103,6 +104,7 @@ impl<H: Handler> ClaimLoop<H> {
     pub(crate) fn new(parts: ClaimLoopParts<H>) -> Self {
         let ClaimLoopParts { slots, calls, settings, worker, queue, held } = parts;
         let environment = settings.environment.clone();
+        let claimed_from = ClaimedFrom { queue: calls.queue(), name: queue };
         Self {
             settling: Settling::new(
                 Arc::clone(&held),
@@ -118,7 +120,7 @@ impl<H: Handler> ClaimLoop<H> {
             calls,
             settings,
             worker,
-            queue,
+            claimed_from,
             held,
         }
     }
@@ -317,7 +319,7 @@ impl<H: Handler> ClaimLoop<H> {
         // starts the lease later, so the worker never believes in a lease for too long.
         let held = |delivery: Delivery| {
             let until = sent.at.saturating_add(delivery.lease);
-            JobContext::of_queue(self.queue.clone(), delivery, until)
+            JobContext::claimed(&self.claimed_from, delivery, until)
         };
         let (late, in_time): (Vec<_>, Vec<_>) =
             deliveries.into_iter().map(held).partition(|job| job.may_be_over(now));

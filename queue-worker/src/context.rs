@@ -10,12 +10,12 @@ use std::{
 };
 
 use relq_core::{
-    Bytes, Delivery, Headers, JobId, Priority, QueueName, Receipt, batch::BatchId,
-    environment::Timestamp,
+    Bytes, Delivery, Headers, JobId, Priority, QueueName, Receipt, ReliableQueue,
+    batch::BatchId, environment::Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::timing::Timing;
+use crate::{attempt_record::AttemptRecord, timing::Timing};
 
 /// The header of a job that names its kind. The worker gives no other header a meaning.
 pub const KIND_HEADER: &str = "kind";
@@ -56,6 +56,16 @@ struct Inner {
     /// Whether a call that settles the job is pending.
     is_settling: AtomicBool,
     timing: Timing,
+    /// The result and the progress. `None` for a job that keeps none.
+    record: Option<AttemptRecord>,
+}
+
+/// The queue that a worker has claimed a job from.
+#[derive(Debug, Clone)]
+pub(crate) struct ClaimedFrom {
+    pub(crate) queue: Arc<dyn ReliableQueue>,
+    /// The name of the queue, if the worker serves several.
+    pub(crate) name: Option<QueueName>,
 }
 
 /// Why a handler is asked to stop.
@@ -92,30 +102,52 @@ impl JobContext {
     /// let lease = Duration::from_secs(30);
     /// let job = JobContext::new(Delivery::new(receipt, "anna", lease));
     /// assert!(job.is_redelivery());
-    /// # Ok::<(), relq_core::error::InvalidName>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// If the delivery keeps its result, the context remembers what the handler
+    /// [sets](Self::set_result) and [reports](Self::report_progress), and makes no call:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use relq_core::{Delivery, JobId, Receipt};
+    /// # use relq_worker::JobContext;
+    /// # let receipt = Receipt::new(JobId::new("1")?, 2, "the token of the lease");
+    /// # let lease = Duration::from_secs(30);
+    /// let job = JobContext::new(Delivery::new(receipt, "anna", lease).keeps_result(true));
+    /// job.set_result("4 letters")?; // as the handler does
+    /// assert_eq!(job.result().as_deref(), Some(&b"4 letters"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(delivery: Delivery) -> Self {
         Self::held_until(delivery, Duration::MAX)
     }
 
     pub(crate) fn held_until(delivery: Delivery, until: Duration) -> Self {
-        Self::of_queue(None, delivery, until)
+        Self::of(None, delivery, until)
     }
 
-    pub(crate) fn of_queue(
-        queue: Option<QueueName>,
+    pub(crate) fn claimed(
+        from: &ClaimedFrom,
         delivery: Delivery,
         until: Duration,
     ) -> Self {
+        Self::of(Some(from), delivery, until)
+    }
+
+    fn of(from: Option<&ClaimedFrom>, delivery: Delivery, until: Duration) -> Self {
+        let queue = || from.map(|from| Arc::clone(&from.queue));
+        let record = delivery.keeps_result.then(|| AttemptRecord::new(queue()));
         Self(Arc::new(Inner {
             delivery,
-            queue,
+            queue: from.and_then(|from| from.name.clone()),
             token: CancellationToken::new(),
             cancellation: OnceLock::new(),
             lease_end: OnceLock::new(),
             until_us: AtomicU64::new(micros(until)),
             is_settling: AtomicBool::new(false),
             timing: Timing::default(),
+            record,
         }))
     }
 
@@ -278,6 +310,10 @@ impl JobContext {
 
     pub(crate) fn timing(&self) -> &Timing {
         &self.0.timing
+    }
+
+    pub(crate) fn record(&self) -> Option<&AttemptRecord> {
+        self.0.record.as_ref()
     }
 
     /// Returns the address of the job in memory. It identifies the job as long as the

@@ -62,6 +62,7 @@
 
 mod already_done;
 mod attempt;
+mod attempt_record;
 mod backoff;
 mod calls;
 mod claim_loop;
@@ -103,6 +104,7 @@ mod worker;
 pub use tokio_util::sync::CancellationToken;
 
 pub use already_done::AlreadyDone;
+pub use attempt_record::{ProgressError, SetResultError};
 pub use context::{Cancellation, JobContext, KIND_HEADER};
 pub use error::{InvalidSetting, WorkerError};
 pub use failure::Failure;

@@ -14,12 +14,17 @@ use relq_core::{
     environment::Environment,
     error::{Effect, Operation},
     outcome::Settled,
+    results::MAX_RESULT,
 };
 
 use crate::{
     JobContext, WorkerError, backoff::Backoff, context::LeaseEnd, held::Held,
     observer::JobOutcome, observers::Observers,
 };
+
+/// The most bytes of results that one call carries, but for a single result. A larger call
+/// would delay the settlements of small jobs, and the claim that goes with it.
+const MAX_RESULTS_OF_CALL: usize = 4 * MAX_RESULT;
 
 /// The settlements that one call carries, and the jobs that they settle.
 #[derive(Default)]
@@ -102,7 +107,7 @@ impl Settling {
         if self.fresh.is_empty() {
             return None;
         }
-        let rest = self.fresh.split_off(max);
+        let rest = self.fresh.split_off(self.fresh.fitting(max));
         Some(std::mem::replace(&mut self.fresh, rest))
     }
 
@@ -256,6 +261,16 @@ impl SettleCall {
         Arc::clone(&self.settlements)
     }
 
+    /// How many of the settlements one call carries: at most `max`, and at least one.
+    fn fitting(&self, max: usize) -> usize {
+        let mut bytes = 0;
+        let fitting = self.settlements.iter().take(max).take_while(|settlement| {
+            bytes += result_bytes(settlement);
+            bytes <= MAX_RESULTS_OF_CALL
+        });
+        fitting.count().max(1)
+    }
+
     fn push(&mut self, settlement: Settlement, job: JobContext) {
         Arc::make_mut(&mut self.settlements).push(settlement);
         self.jobs.push(job);
@@ -284,6 +299,13 @@ impl SettleCall {
             is_uncertain,
             has_failed,
         })
+    }
+}
+
+fn result_bytes(settlement: &Settlement) -> usize {
+    match &settlement.disposition {
+        Disposition::DoneWith { result } => result.len(),
+        _ => 0,
     }
 }
 
@@ -352,6 +374,22 @@ mod tests {
 
         let summary = observers.progress.summary();
         assert_eq!((summary.cancelled, summary.lost, summary.uncertain), (2, 0, 0));
+    }
+
+    /// Large results are sent in several calls.
+    #[test]
+    fn the_results_of_one_call_are_bounded() {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let mut settling =
+            Settling::new(held, Observers::default(), Environment::default());
+        for name in ["1", "2", "3", "4", "5", "6"] {
+            let result = vec![0; MAX_RESULT].into();
+            settling.add(job(name), Disposition::DoneWith { result });
+        }
+        settling.add(job("small"), Disposition::Done);
+
+        let mut calls = || settling.next_settle_call(100).map(|call| call.len());
+        assert_eq!([calls(), calls(), calls()], [Some(4), Some(3), None], "by size");
     }
 
     /// Of two pending calls, one fails and then the other succeeds. The success must

@@ -47,6 +47,9 @@ pub struct Ran {
     pub attempt: u32,
     /// How the attempt ended.
     pub outcome: Outcome,
+    /// The result that the handler has set, if the attempt is done and the job keeps its
+    /// result (R29). An attempt that sets none has an empty one.
+    pub result: Option<Bytes>,
 }
 
 /// How an attempt ended.
@@ -229,12 +232,14 @@ impl Observer for Record {
             return;
         }
         let job = event.job;
+        let is_kept = event.outcome == JobOutcome::Done && job.keeps_result();
         let ran = Ran {
             id: job.id().clone(),
             payload: job.payload().clone(),
             kind: job.kind().map(ToOwned::to_owned),
             attempt: job.attempt(),
             outcome: event.outcome.into(),
+            result: is_kept.then(|| job.result().unwrap_or_default()),
         };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(ran);
     }

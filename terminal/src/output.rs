@@ -64,6 +64,14 @@ impl Output {
         self.text("\n")
     }
 
+    /// Prints bytes unchanged. On a terminal they are made printable, but for newlines.
+    pub fn bytes(&mut self, bytes: &[u8]) -> CommandResult {
+        if io::stdout().is_terminal() {
+            return self.text(&printable_lines(&String::from_utf8_lossy(bytes)));
+        }
+        self.0.write_all(bytes).map_err(|error| Failure::output(&error))
+    }
+
     /// Prints a value as JSON on one line, without a newline at the end.
     pub fn json<T: Serialize>(&mut self, value: &T) -> CommandResult {
         serde_json::to_writer(&mut self.0, value)

@@ -16,6 +16,7 @@ mod observer;
 mod outcomes;
 mod producer;
 mod queues;
+mod results;
 mod settings;
 mod shutdown;
 mod slots;
@@ -146,6 +147,37 @@ on_every_backend! {
         queues_share_slots_within_their_limits,
         shutdown_gives_back_the_jobs_of_all_queues,
         strict_order_serves_the_first_queue_first;
+}
+
+/// Defines a test for each of the given functions, on each backend that keeps results.
+macro_rules! on_backends_with_results {
+    ($($promises:tt)+) => {
+        mod results_on_sqlite {
+            on_a_backend! { sqlite: $($promises)+ }
+        }
+        mod results_on_zset {
+            on_a_backend! { zset: $($promises)+ }
+        }
+        #[cfg(feature = "stream")]
+        mod results_on_stream {
+            on_a_backend! { stream: $($promises)+ }
+        }
+    };
+}
+
+on_backends_with_results! {
+    results:
+        result_of_the_handler_reaches_the_producer,
+        result_of_a_failed_attempt_is_dropped,
+        job_that_keeps_no_result_has_none,
+        progress_is_shown_until_the_end,
+        progress_without_a_lease_is_refused,
+        result_of_a_kind_is_a_value;
+}
+
+#[cfg(feature = "circular")]
+mod without_results {
+    on_a_backend! { circular: results: backend_without_results_refuses_them; }
 }
 
 // How a worker shares its slots does not depend on the backend.

@@ -44,7 +44,7 @@ impl Sender {
     }
 
     /// The signals that ask the program to stop.
-    pub(super) fn interrupts(&self) -> &Interrupts {
+    pub(crate) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
     }
 

@@ -10,6 +10,7 @@ use std::{
 
 use relq::{
     Headers,
+    results::MAX_RESULT,
     worker::{Cancellation, Failure, JobContext},
 };
 use rustix::{io::Errno, process::Pid};
@@ -22,11 +23,12 @@ use tokio::{
 
 use super::{
     cannot_start::CannotStart,
-    forward::{Format, Forwarding, Stream},
+    forward::{Format, Forwarding, KeepsOutput, Stream},
     group::Group,
     guards::Guards,
     payload::payload_file,
     program::Program,
+    result_bytes::{ResultBytes, TooLong},
     stderr_tail::StderrTail,
     whole_lines::WholeLines,
 };
@@ -67,7 +69,8 @@ pub(super) enum OutputLines {
 }
 
 impl JobCommand {
-    /// Runs the command on a job. Returns `Ok` if the command exits with 0.
+    /// Runs the command on a job. Returns `Ok` if the command exits with 0. Then its output
+    /// is the result of the job, if the job keeps one.
     ///
     /// If this future is dropped, the command's process group is killed.
     pub(super) async fn run(&self, job: JobContext) -> Result<(), Failure> {
@@ -89,9 +92,9 @@ impl JobCommand {
             }
             End::TimedOut(_) | End::Stopped(_) => group.terminate(&mut child).await,
         }
-        let last_words = output.complete().await;
+        let (last_words, result) = output.complete().await;
         match end.failure() {
-            None => Ok(()),
+            None => set_result(&job, result.as_deref()),
             Some(what) if last_words.is_empty() => Err(Failure::retry(what)),
             Some(what) => Err(Failure::retry(format!("{what}: {last_words}"))),
         }
@@ -100,6 +103,7 @@ impl JobCommand {
     /// Forwards the output of the command to the output of relq.
     fn forward(&self, child: &mut Child, job: &JobContext) -> Output {
         let tail = Arc::new(StderrTail::default());
+        let result = job.keeps_result().then(|| Arc::new(ResultBytes::default()));
         let format = || match self.output_lines {
             OutputLines::Unchanged => Format::Unchanged,
             OutputLines::Whole => Format::Lines(WholeLines::new(Vec::new())),
@@ -111,13 +115,16 @@ impl JobCommand {
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
         Output {
-            stdout: stdout
-                .map(|it| Forwarding::start(it, Stream::Output, format(), None)),
+            stdout: stdout.map(|it| {
+                let copy = result.clone().map(|result| result as Arc<dyn KeepsOutput>);
+                Forwarding::start(it, Stream::Output, format(), copy)
+            }),
             stderr: stderr.map(|it| {
-                let tail = Some(Arc::clone(&tail));
-                Forwarding::start(it, Stream::Error, format(), tail)
+                let copy: Arc<dyn KeepsOutput> = Arc::clone(&tail) as _;
+                Forwarding::start(it, Stream::Error, format(), Some(copy))
             }),
             tail,
+            result,
         }
     }
 
@@ -197,8 +204,8 @@ impl JobCommand {
         command
             .stdin(payload_file(job.payload())?)
             .stdout(match self.output_lines {
-                OutputLines::Unchanged => Stdio::inherit(),
-                OutputLines::Whole | OutputLines::Tagged => Stdio::piped(),
+                OutputLines::Unchanged if !job.keeps_result() => Stdio::inherit(),
+                _ => Stdio::piped(),
             })
             .stderr(Stdio::piped())
             .process_group(group.as_raw_nonzero().get())
@@ -209,6 +216,19 @@ impl JobCommand {
         let Some(limit) = self.timeout else { return pending().await };
         sleep(limit).await;
         limit
+    }
+}
+
+/// Sets the output of a command that succeeded as the result of its job. An output that is
+/// too long buries the job: another attempt would repeat the work, and then fail too.
+fn set_result(job: &JobContext, result: Option<&ResultBytes>) -> Result<(), Failure> {
+    let Some(result) = result else { return Ok(()) };
+    match result.take() {
+        Ok(result) => Ok(job.set_result(result)?),
+        Err(TooLong) => Err(Failure::dead(format!(
+            "the command succeeded, but its output has more than the {MAX_RESULT} bytes \
+             that a result may have"
+        ))),
     }
 }
 
@@ -250,16 +270,18 @@ struct Output {
     stdout: Option<Forwarding>,
     stderr: Option<Forwarding>,
     tail: Arc<StderrTail>,
+    /// The copy of the standard output. `None` if the job keeps no result.
+    result: Option<Arc<ResultBytes>>,
 }
 
 impl Output {
     /// Waits until the whole output of a command that has ended is forwarded. Returns
-    /// the last part of its standard error.
-    async fn complete(self) -> String {
+    /// the last part of its standard error, and its result.
+    async fn complete(self) -> (String, Option<Arc<ResultBytes>>) {
         for forwarding in [self.stdout, self.stderr].into_iter().flatten() {
             forwarding.complete().await;
         }
-        self.tail.text()
+        (self.tail.text(), self.result)
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{stderr_tail::StderrTail, whole_lines::WholeLines};
+use super::whole_lines::WholeLines;
 
 /// How long the output of a command that has ended may be silent before it counts as
 /// complete. A process that the command left running may hold the output open for ever.
@@ -43,6 +43,12 @@ pub(super) enum Format {
     Lines(WholeLines),
 }
 
+/// A copy of an output, or of a part of it.
+pub(super) trait KeepsOutput: Send + Sync {
+    /// Appends output.
+    fn keep(&self, output: &[u8]);
+}
+
 /// A task that forwards one output of a running command.
 #[derive(Debug)]
 pub(super) struct Forwarding {
@@ -51,17 +57,16 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Starts a task that forwards the output. `tail` receives a copy of its last
-    /// bytes.
+    /// Starts a task that forwards the output. `copy` receives it too.
     pub(super) fn start(
         from: impl AsyncRead + Send + Unpin + 'static,
         to: Stream,
         format: Format,
-        tail: Option<Arc<StderrTail>>,
+        copy: Option<Arc<dyn KeepsOutput>>,
     ) -> Self {
         let (command_ended, ended) = oneshot::channel();
         let (complete_until_now, complete) = oneshot::channel();
-        let forwarder = Forwarder { from, to, format, tail, chunk: vec![0; CHUNK] };
+        let forwarder = Forwarder { from, to, format, copy, chunk: vec![0; CHUNK] };
         tokio::spawn(forwarder.run(ended, complete_until_now));
         Self { command_ended, complete }
     }
@@ -87,7 +92,7 @@ struct Forwarder<R> {
     from: R,
     to: Stream,
     format: Format,
-    tail: Option<Arc<StderrTail>>,
+    copy: Option<Arc<dyn KeepsOutput>>,
     chunk: Vec<u8>,
 }
 
@@ -148,8 +153,8 @@ impl<R: AsyncRead + Unpin> Forwarder<R> {
             }
         };
         let output = &self.chunk[..length];
-        if let Some(tail) = &self.tail {
-            tail.keep(output);
+        if let Some(copy) = &self.copy {
+            copy.keep(output);
         }
         let bytes = match &mut self.format {
             Format::Unchanged => output.to_vec(),

@@ -3,13 +3,10 @@
 use relq::Stats;
 
 use super::queues::OpenQueues;
-use crate::failure::{CommandResult, Failure};
-
-/// The exit code when no job is left, but some jobs became dead during the run.
-const SOME_DIED: u8 = 3;
-
-/// The exit code when a queue has jobs left.
-const SOME_LEFT: u8 = 4;
+use crate::{
+    exit_codes::{DIED, LEFT},
+    failure::{CommandResult, Failure},
+};
 
 /// The number of dead jobs that the queues had before the worker began. These do not
 /// count as a result of this run.
@@ -49,8 +46,8 @@ fn left(stats: &Stats) -> u64 {
 fn judge(died: u64, left: u64) -> CommandResult {
     let code = match (died, left) {
         (0, 0) => return Ok(()),
-        (_, 0) => SOME_DIED,
-        _ => SOME_LEFT,
+        (_, 0) => DIED,
+        _ => LEFT,
     };
     let mut parts = Vec::new();
     if left > 0 {

@@ -5,6 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use super::forward::KeepsOutput;
+
 /// How many of the last bytes of a command's standard error are kept. With the text
 /// that relq adds, they fit into a job's last error.
 const KEPT: usize = 3 << 10;
@@ -14,18 +16,20 @@ const KEPT: usize = 3 << 10;
 pub(super) struct StderrTail(Mutex<VecDeque<u8>>);
 
 impl StderrTail {
-    /// Appends output, and drops the oldest bytes beyond the limit.
-    pub(super) fn keep(&self, output: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(output);
-        let surplus = kept.len().saturating_sub(KEPT);
-        kept.drain(..surplus);
-    }
-
     /// The kept bytes as text.
     pub(super) fn text(&self) -> String {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(kept.make_contiguous()).trim().to_owned()
+    }
+}
+
+impl KeepsOutput for StderrTail {
+    /// Appends output, and drops the oldest bytes beyond the limit.
+    fn keep(&self, output: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(output);
+        let surplus = kept.len().saturating_sub(KEPT);
+        kept.drain(..surplus);
     }
 }
 

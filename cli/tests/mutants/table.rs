@@ -6,6 +6,7 @@ mod demo;
 mod operator;
 mod output;
 mod push;
+mod results;
 mod signals;
 
 use crate::mutant::Mutant;
@@ -19,6 +20,7 @@ pub(crate) fn all() -> Vec<&'static Mutant> {
         operator::MUTANTS,
         cron::MUTANTS,
         demo::MUTANTS,
+        results::MUTANTS,
     ];
     parts.into_iter().flatten().collect()
 }

@@ -16,6 +16,7 @@ mod push_errors;
 #[cfg(target_os = "linux")]
 mod push_unprinted;
 mod relq;
+mod result;
 mod shown;
 mod start;
 #[cfg(feature = "tls")]

@@ -22,6 +22,8 @@ fn a_command_that_reads_creates_no_store_and_says_so() {
         "audit",
         "recover",
         "cancel some-id",
+        "result some-id",
+        "result some-id --wait",
         "pause",
         "resume",
         "purge --yes",

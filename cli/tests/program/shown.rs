@@ -64,6 +64,7 @@ on_each_store! {
         for line in [
             &["stats"][..],
             &["peek"],
+            &["result", NASTY_NAME],
             &["cancel", NASTY_NAME],
             &["purge"],
             &["pause"],

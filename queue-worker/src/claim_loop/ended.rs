@@ -35,7 +35,10 @@ impl<H: Handler> ClaimLoop<H> {
             return;
         }
         match ended {
-            Ended::Answered(Ok(())) => self.settle(job, Disposition::Done),
+            Ended::Answered(Ok(())) => {
+                let disposition = done(&job);
+                self.settle(job, disposition);
+            }
             Ended::Answered(Err(failure)) => {
                 let disposition = self.disposition(&job, failure);
                 self.settle(job, disposition);
@@ -72,6 +75,11 @@ impl<H: Handler> ClaimLoop<H> {
         let random = self.settings.environment.random();
         self.slots.retry_policy(job).delay(job.attempt(), random)
     }
+}
+
+/// The disposition of a job whose handler returned `Ok`.
+fn done(job: &JobContext) -> Disposition {
+    job.result().map_or(Disposition::Done, |result| Disposition::DoneWith { result })
 }
 
 fn log_failure(job: &JobContext, failure: &Failure) {

@@ -61,6 +61,23 @@ pub trait Enqueue: ReliableQueue {
     /// # }
     /// ```
     ///
+    /// Or it keeps the result, for a producer that waits for it:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use relq_core::{ReliableQueue, ReliableQueueExt};
+    /// # use relq_worker::{Enqueue, Job};
+    /// # async fn example(
+    /// #     queue: &dyn ReliableQueue,
+    /// #     count: impl Job,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let hour = Duration::from_secs(60 * 60);
+    /// let pushed = queue.enqueue_with(&count, |job| job.keep_result(hour)).await?;
+    /// let words: u64 = queue.job_handle(pushed.job())?.json_result().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`Job::to_new_job`], and [`EnqueueError::Push`].
     fn enqueue_with<T: Job>(

@@ -46,6 +46,9 @@ pub enum EnqueueError {
         /// repeated.
         source: relq_core::Error,
     },
+    /// The queue of the kind keeps no results, so there is no handle on its jobs.
+    #[error("the queue of the kind keeps no results")]
+    Results(#[source] relq_core::Error),
 }
 
 fn after_commas(names: &[QueueName]) -> String {

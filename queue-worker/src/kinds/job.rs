@@ -90,7 +90,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const ON_DUPLICATE: OnDuplicate = OnDuplicate::Keep;
 
     /// Sets the options with which this job is pushed: priority, attempts, lease, delay,
-    /// expiry and headers. `job` has its payload and its unique key already. The default
+    /// expiry, headers, and for how long its result is kept. `job` has its payload and its unique key already. The default
     /// sets nothing.
     fn options(&self, job: NewJob) -> NewJob {
         job

@@ -2,7 +2,10 @@
 
 use std::{fmt, future::Future, sync::Arc};
 
-use relq_core::{NewJob, QueueName, ReliableQueue, ReliableQueueExt, outcome::Pushed};
+use relq_core::{
+    JobId, NewJob, QueueName, ReliableQueue, ReliableQueueExt, outcome::Pushed,
+    results::JobHandle,
+};
 
 use crate::{EnqueueError, Job, kinds::name::assert_valid};
 
@@ -157,6 +160,35 @@ impl Producer {
                 queue: name,
                 known: self.named.iter().map(|(known, _)| known.clone()).collect(),
             })
+    }
+
+    /// A handle on a job of the kind `T` whose result is kept, in the
+    /// [queue](Self::queue_of) of its kind. The kind or the push asks for the result, by
+    /// [`NewJob::keep_result`].
+    ///
+    /// ```
+    /// # use relq_worker::{Job, Producer};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Size { width: u32, height: u32 }
+    /// # async fn example<Resize: Job>(
+    /// #     producer: Producer,
+    /// #     resize: Resize,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let pushed = producer.enqueue(&resize).await?;
+    /// let handle = producer.job_handle::<Resize>(pushed.job())?;
+    /// let size: Size = handle.json_result().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`queue_of`](Self::queue_of), and [`EnqueueError::Results`] if the
+    /// backend of that queue keeps no results.
+    pub fn job_handle<T: Job>(
+        &self,
+        job: &JobId,
+    ) -> Result<JobHandle<'_>, EnqueueError> {
+        self.queue_of::<T>()?.job_handle(job).map_err(EnqueueError::Results)
     }
 
     /// `job` as [`enqueue`](Self::enqueue) pushes it: with the options of its kind, and

@@ -74,6 +74,8 @@ impl ScriptedHandler {
                 work.await;
             }
         }
+        // The worker sends it only for a job that keeps its result and is done.
+        job.set_result(crate::queue::words(&run.lease))?;
         result_of(plan.result, run)
     }
 

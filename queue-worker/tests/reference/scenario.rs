@@ -213,6 +213,11 @@ impl Scenario {
     }
 }
 
+/// Whether the job with this index keeps its result: every second one does.
+pub(crate) fn keeps_result(job: usize) -> bool {
+    job.is_multiple_of(2)
+}
+
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap()
 }

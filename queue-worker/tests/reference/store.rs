@@ -31,7 +31,7 @@ use tokio::{
 
 use crate::{
     clock::{SeededRandomness, VirtualClock},
-    scenario::{Fault, FaultKind, JobPlan, Scenario, ms},
+    scenario::{Fault, FaultKind, JobPlan, Scenario, keeps_result, ms},
     trace::{Reply, Request, Trace, What},
 };
 
@@ -192,7 +192,13 @@ impl World {
         kind: FaultKind,
     ) -> Result<Vec<Delivery>, Error> {
         let ask = ask.clone().wait(Duration::ZERO);
-        self.outcome(Operation::Claim, kind, || at_once(self.memory.claim(&ask)))
+        let claim = || at_once(self.memory.claim(&ask));
+        let mut claimed = self.outcome(Operation::Claim, kind, claim);
+        for delivery in claimed.iter_mut().flatten() {
+            let index = std::str::from_utf8(&delivery.payload).unwrap();
+            delivery.keeps_result = keeps_result(index.parse().unwrap());
+        }
+        claimed
     }
 
     /// Applies a call to the store, or returns an error, or does both, as the fault of

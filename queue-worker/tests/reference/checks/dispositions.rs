@@ -8,8 +8,9 @@ use relq_core::{Disposition, error::Operation, outcome::Extended};
 use super::{backoff::Failures, ending::doomed, leases::grace_is_over};
 use crate::{
     facts::{Call, Facts, Held, Moment, ROUNDING},
+    queue::words,
     report::{Violations, job},
-    scenario::ms,
+    scenario::{keeps_result, ms},
     simulation::LONGEST_RETRY,
     trace::Expected,
 };
@@ -58,7 +59,10 @@ fn is_true(facts: &Facts, held: &Held, violations: &mut Violations) {
         let sent = settlements.find(|one| *one.receipt.token() == held.lease);
         let sent = &sent.expect("the call settles it").disposition;
         let is_met = match (&expected, sent) {
-            (Some(Ok(())), Disposition::Done) => true,
+            (Some(Ok(())), Disposition::Done) => !keeps_result(held.job),
+            (Some(Ok(())), Disposition::DoneWith { result }) => {
+                keeps_result(held.job) && result == &words(&held.lease)
+            }
             (Some(Err(failure)), sent) => failure.is_met_by(sent, LONGEST_RETRY),
             (None, Disposition::GiveBack) => {
                 held.started.is_empty() || grace_is_over(facts, call.sent.at)

@@ -1,0 +1,70 @@
+//! Waits for the ends of jobs, and outlives short outages of the store.
+
+use std::time::{Duration, Instant};
+
+use relq::{
+    JobId,
+    results::{JobResult, ResultQueue},
+};
+
+use crate::{
+    exit_codes::LEFT,
+    failure::{CommandResult, Failure},
+    push::Sender,
+};
+
+/// How long one call waits at most. A call that fails is repeated for half a minute from
+/// its start, so it must be shorter than that.
+const LONGEST_CALL: Duration = Duration::from_secs(10);
+
+/// A wait for jobs, all until the same time.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    results: &'a dyn ResultQueue,
+    sender: &'a Sender,
+    deadline: Option<Instant>,
+}
+
+impl<'a> Waiting<'a> {
+    /// Begins a wait for `timeout`, or without a limit.
+    pub(crate) fn new(
+        results: &'a dyn ResultQueue,
+        sender: &'a Sender,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        Self { results, sender, deadline }
+    }
+
+    /// Waits until the job has ended or the time is over, and returns what became of it so
+    /// far. Fails at a signal to stop.
+    pub(crate) async fn until_ended(
+        &self,
+        id: &JobId,
+    ) -> CommandResult<Option<JobResult>> {
+        loop {
+            let left = self
+                .deadline
+                .map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let wait = left.map_or(LONGEST_CALL, |left| left.min(LONGEST_CALL));
+            let call =
+                self.sender.repeat(async || self.results.wait_result(id, wait).await);
+            let found = tokio::select! {
+                found = call => found.map_err(|unsent| unsent.error)?,
+                () = self.sender.interrupts().first() => return Err(stopped(id)),
+            };
+            let has_ended = found.as_ref().is_none_or(JobResult::has_ended);
+            if has_ended || left.is_some_and(|left| left.is_zero()) {
+                return Ok(found);
+            }
+        }
+    }
+}
+
+fn stopped(id: &JobId) -> Failure {
+    let message = format!(
+        "the wait was stopped by a signal, and the job {id} has not ended; `relq result \
+         {id}` reads its result later"
+    );
+    Failure::Unfinished { code: LEFT, message }
+}

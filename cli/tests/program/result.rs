@@ -1,0 +1,143 @@
+//! `relq push --keep-result`, `relq push --wait` and `relq result`: the output of a command
+//! reaches the producer of its job (R29).
+
+use serde_json::{Value, json};
+
+use crate::{
+    on_each_store,
+    relq::{Ended, Running, Store},
+};
+
+/// Starts a worker that runs `script` on each job.
+fn worker(store: &Store, script: &str) -> Running {
+    store.relq_with(&["work", "--concurrency", "2", "--", "sh", "-c", script]).start()
+}
+
+/// Runs `script` on each job until no job is left.
+fn work(store: &Store, script: &str) -> Ended {
+    store.relq_with(&["work", "--until-empty", "--", "sh", "-c", script]).run()
+}
+
+fn push_kept(store: &Store, payload: &str) -> String {
+    store.push(&format!("--keep-result 1h --max-attempts 1 {payload}")).remove(0)
+}
+
+on_each_store! {
+    fn a_push_waits_for_the_output_of_the_command(store) {
+        store.create();
+        let _worker = worker(store, "printf 'a\\377 '; cat");
+        let ended = store.relq("push --keep-result 1h --wait b").run();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        assert_eq!(ended.out, b"a\xff b");
+        assert_eq!(ended.err, "");
+    }
+
+    fn a_push_says_what_became_of_a_job_that_is_not_done(store) {
+        store.create();
+        let error = store.relq("push --keep-result 1h --wait=50ms a").fails(4);
+        assert!(error.contains("has not ended"), "{error}");
+
+        let _worker = worker(store, "echo why >&2; exit 7");
+        let line = "push --keep-result 1h --max-attempts 1 --wait b";
+        let error = store.relq(line).fails(3);
+        assert!(error.contains("is dead") && error.contains("status: 7: why"), "{error}");
+    }
+
+    /// A duplicate waits for the existing job, and hears at once that this keeps nothing.
+    fn a_duplicate_hears_of_the_existing_job(store) {
+        store.push("--id plain a");
+        store.push("--id kept --keep-result 1h b");
+        work(store, "cat");
+        let again = |id: &str| {
+            store.relq(&format!("push --keep-result 1h --wait --json --id {id} x"))
+        };
+        assert_eq!(again("kept").json()["result"], "b");
+        let error = again("plain").fails(1);
+        assert!(error.contains("nothing is known of the job plain"), "{error}");
+    }
+
+    fn results_are_read_by_the_ids(store) {
+        let [done, dead, gone] = ["done", "dead", "gone"].map(|it| push_kept(store, it));
+        store.relq(&format!("cancel {gone}")).ok();
+        let plain = store.push("plain").remove(0);
+        work(store, "case $(cat) in done) printf x;; dead) exit 1;; esac");
+        let ids = [done, dead, push_kept(store, "left"), gone, plain];
+
+        let ended = store.relq(&format!("result --json {}", ids.join(" "))).run();
+        let found: Value = serde_json::from_slice(&ended.out).unwrap();
+        let states: Vec<_> =
+            found.as_array().unwrap().iter().map(|it| it["state"].clone()).collect();
+        assert_eq!(json!(states), json!(["done", "dead", "unfinished", "cancelled", null]));
+        assert_eq!(found[0], json!({
+            "id": ids[0], "state": "done", "result": "x", "result_base64": null,
+            "progress": null, "progress_base64": null, "error": null,
+        }));
+        assert_eq!(found[1]["error"], "exit status: 1");
+        assert_eq!(ended.code, Some(1), "one is not known");
+        assert!(ended.err.contains("4 of 5 jobs are not done"), "{}", ended.err);
+
+        let text = store.relq(&format!("result {}", ids[..2].join(" "))).run();
+        let out = String::from_utf8(text.out).unwrap();
+        assert_eq!(out, format!("{} done: x\n{} dead: exit status: 1\n", ids[0], ids[1]));
+        assert_eq!(text.code, Some(3), "one is dead");
+        store.relq(&format!("result {}", ids[2])).fails(4);
+        store.relq(&format!("result {}", ids[3])).fails(5);
+        assert_eq!(store.relq(&format!("result --raw {}", ids[0])).ok(), "x");
+    }
+
+    fn a_result_is_waited_for(store) {
+        let id = push_kept(store, "payload");
+        let mut waiting = store.relq(&format!("result --wait --raw {id}")).start();
+        assert_eq!(work(store, "cat").code, Some(0));
+        let ended = waiting.end();
+        assert_eq!((ended.code, &ended.out[..]), (Some(0), &b"payload"[..]), "{}", ended.err);
+        let error = store.relq("result --wait=50ms unknown").fails(1);
+        assert!(error.contains("nothing is known"), "{error}");
+    }
+
+    /// The output that is the result is printed as that of any other job.
+    fn the_output_is_printed_and_is_the_result_without_a_tag(store) {
+        for concurrency in ["1", "2"] {
+            let id = push_kept(store, "payload");
+            let line = ["work", "--until-empty", "--tag", "--concurrency", concurrency,
+                "--", "cat"];
+            assert_eq!(store.relq_with(&line).ok(), format!("{id}\tpayload\n"));
+            assert_eq!(store.relq(&format!("result --raw {id}")).ok(), "payload");
+        }
+        let id = push_kept(store, "payload");
+        let out = store.relq("work --until-empty --concurrency 1 -- cat").ok();
+        assert_eq!(out, "payload", "one command at a time is printed unchanged");
+        assert_eq!(store.relq(&format!("result --raw {id}")).ok(), "payload");
+    }
+
+    /// The work is done, and a second attempt would repeat it.
+    fn an_output_that_is_too_long_buries_the_job(store) {
+        let ids = store.push("--keep-result 1h job");
+        let ended = work(store, "head -c 1048577 /dev/zero");
+        assert_eq!(ended.code, Some(3), "{}", ended.err);
+        let error = store.relq(&format!("result {}", ids[0])).fails(3);
+        assert!(error.contains("more than the 1048576 bytes"), "{error}");
+    }
+
+    /// A signal ends the wait, and the job stays.
+    fn a_signal_ends_the_wait(store) {
+        store.create();
+        let mut waiting = store.relq("push --keep-result 1h --wait job").start();
+        crate::relq::wait_until("it is pushed", || store.count("default", "ready") == 1);
+        waiting.signal(rustix::process::Signal::TERM);
+        let ended = waiting.end_by_itself();
+        assert_eq!(ended.code, Some(4), "{}", ended.err);
+        assert!(ended.err.contains("stopped by a signal"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_backend_without_results_says_so() {
+    let store = Store::on_tcp("circular");
+    let error = store.relq("push --keep-result 1h job").fails(1);
+    assert!(error.contains("a kept result is not an option"), "{error}");
+    let error = store.relq("push --keep-result 1h --wait job").fails(2);
+    assert!(error.contains("circular keeps no results"), "{error}");
+    let error = store.relq("result some-id").fails(2);
+    assert!(error.contains("circular keeps no results"), "{error}");
+}
