@@ -11,8 +11,9 @@ use relq_core::{
 };
 
 use crate::{
+    job::{Job, StoredState},
     queue::{CAPABILITIES, MemoryQueue, POLL},
-    state::{Job, State, StoredState},
+    state::State,
 };
 
 /// What is kept of a job, from its push on.
