@@ -58,6 +58,29 @@ async fn a_redrive_of_several_steps_moves_all(store: &Store) {
     }
 }
 
+case!(a_redrive_beside_another_that_is_dropped_moves_all: R22 R23);
+/// A redrive leaves no job dead although another redrive takes jobs out of its steps. The
+/// other one is dropped, so it does not move what the first has passed over.
+async fn a_redrive_beside_another_that_is_dropped_moves_all(store: &Store) {
+    const ROUNDS: usize = 20;
+    let actor = store.actor_in_steps("worker").await;
+    let other = store.actor_in_steps("other").await;
+    for _ in 0..ROUNDS {
+        bury(&actor, 4 * PAGE + 1).await;
+
+        let redriving = actor.redrive(&Selection::All);
+        tokio::pin!(redriving);
+        let redriven = tokio::select! {
+            redriven = &mut redriving => redriven,
+            _ = other.redrive(&Selection::All) => redriving.await,
+        };
+
+        redriven.expect("answered");
+        assert_eq!(actor.figures().await.dead, 0, "R23: dead jobs after a redrive of all");
+        actor.purge().await.expect("purged");
+    }
+}
+
 case!(a_redrive_passes_stuck_jobs_at_every_joint: R16 R23 => Unique);
 /// A redrive leaves a job dead if another job holds its unique key, and moves the
 /// others. It is tested with such jobs beside each step boundary, and with a whole step
