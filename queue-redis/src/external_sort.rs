@@ -261,7 +261,7 @@ mod tests {
         sort.spill().unwrap();
 
         assert!(!sort.is_empty());
-        assert_eq!(sorted(sort, &[]), [Vec::new()]);
+        assert_eq!(sorted(sort, &[]), [Vec::<u8>::new()]);
     }
 
     #[test]

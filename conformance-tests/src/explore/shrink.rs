@@ -6,6 +6,8 @@
 //! way and is simpler: it has fewer faults, or else fewer decisions, or else fewer draws,
 //! or else fewer changes from one actor to another.
 
+use std::time::{Duration, Instant};
+
 use super::{
     choice::Choice,
     faults::Faults,
@@ -16,23 +18,33 @@ use super::{
 /// How many runs the shrinking of one failure makes at most.
 const MOST_RUNS: usize = 300;
 
+/// How long the shrinking of one failure takes at most, so that a failure is shown soon
+/// even if each of its runs takes long to judge.
+const MOST_TIME: Duration = Duration::from_secs(60);
+
 impl Search<'_> {
     /// Returns a run with the same failure that cannot be made simpler by leaving out
     /// one decision or making it earlier. Returns the simplest run so far after
-    /// [`MOST_RUNS`] runs.
+    /// [`MOST_RUNS`] runs or [`MOST_TIME`].
     pub(super) fn shrunk(&self, mut failure: Failure) -> Failure {
         // If equal decisions lead to different runs, other decisions prove nothing.
         let is_repeatable = kind(&failure.wrong) != "DETERMINISTIC";
         let mut runs = if is_repeatable { 0 } else { MOST_RUNS };
-        while let Some(simpler) = self.simpler(&failure, &mut runs) {
+        let end = Instant::now() + MOST_TIME;
+        while let Some(simpler) = self.simpler(&failure, &mut runs, end) {
             failure = simpler;
         }
         failure
     }
 
-    fn simpler(&self, failure: &Failure, runs: &mut usize) -> Option<Failure> {
+    fn simpler(
+        &self,
+        failure: &Failure,
+        runs: &mut usize,
+        end: Instant,
+    ) -> Option<Failure> {
         for wishes in variants(&failure.schedule) {
-            if *runs == MOST_RUNS {
+            if *runs == MOST_RUNS || Instant::now() >= end {
                 return None;
             }
             *runs += 1;
