@@ -123,7 +123,7 @@ async fn what_is_told_of_a_dead_job_stays(store: &Store) {
     actor.assert_untold(&job).await;
 }
 
-case!(a_wrong_clock_changes_no_time: R29 R18 => Results);
+case!(a_wrong_clock_changes_no_time: R29 R18 => Results @ redis);
 /// Results are kept by the store's clock, whatever the clocks of the clients say.
 async fn a_wrong_clock_changes_no_time(store: &Store) {
     let hours = 7 * KEPT;
