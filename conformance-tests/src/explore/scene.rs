@@ -224,12 +224,11 @@ pub(super) const SCENES: &[SceneText] = &[
     },
     SceneText {
         name: "a_result_against_a_recovery",
-        lines: "p push jv2; a claim 1 l0 | \
+        lines: "p push jv2; a claim 1 l0; - advance 3 | \
                 a settle 0D1 | \
                 r recover 5 | \
-                - advance 3 | \
                 b claim 1 l0; b settle 0D2 | \
-                o result 0; o result 0",
+                o result 0",
         needs: &[Capability::Results],
     },
     SceneText {

@@ -49,7 +49,8 @@ case!(a_piece_has_its_result: R29 B2 => Results Batches);
 /// What became of a piece is told like that of any job, however it ended.
 async fn a_piece_has_its_result(store: &Store) {
     let actor = store.actor("worker").await;
-    let pieces = ["done", "empty", "dropped", "dead", "cancelled"].map(kept);
+    let pieces = ["done", "empty", "dropped", "dead", "cancelled"];
+    let pieces = pieces.map(|name| kept(name).header("name", name));
     let plain = NewJob::new("plain");
     let jobs = submit(&actor, &batch(), pieces.into_iter().chain([plain])).await;
     let mut told = vec![Some(UNFINISHED); 5];
@@ -99,6 +100,7 @@ async fn a_piece_shows_its_progress(store: &Store) {
     actor.recover_all().await;
 
     let again = actor.take_one().await;
+    assert_eq!(again.batch, Some(batch()), "B9: it is still a piece");
     actor.assert_told(&jobs[0], super::fixture::reported("half")).await;
     actor.assert_told(&jobs[1], UNFINISHED).await;
     actor.ends(&again, done_with("result")).await;
