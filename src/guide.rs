@@ -29,8 +29,8 @@ use crate::{
     results::{JobHandle, JobResult, NoResult},
     unique::OnDuplicate,
     worker::{
-        Failure, JobContext, ProgressError, Queues, RetryPolicy, SetResultError, Worker,
-        observer::Observer,
+        Failure, JobContext, ProgressError, Queues, RetryPolicy, SetResultError,
+        Worker, observer::Observer,
     },
 };
 

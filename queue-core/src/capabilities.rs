@@ -387,7 +387,11 @@ impl Capabilities {
         Err(self.unsupported(operation, words))
     }
 
-    pub(crate) fn unsupported(&self, operation: Operation, option: &'static str) -> Error {
+    pub(crate) fn unsupported(
+        &self,
+        operation: Operation,
+        option: &'static str,
+    ) -> Error {
         Error::Unsupported { at: self.at(operation), option }
     }
 
