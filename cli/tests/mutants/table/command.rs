@@ -147,8 +147,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "dead jobs hide the jobs that are left",
         promise: "work_ended::sqlite::until_empty_ends_with_4_when_a_job_waits_for_another_try: left: Some(3)",
         file: "cli/src/work/outcome.rs",
-        old: "(_, 0) => SOME_DIED,\n        _ => SOME_LEFT,",
-        new: "(0, _) => SOME_LEFT,\n        _ => SOME_DIED,",
+        old: "(_, 0) => DIED,\n        _ => LEFT,",
+        new: "(0, _) => LEFT,\n        _ => DIED,",
     },
     Mutant {
         name: "the command gets the password of the store",

@@ -116,7 +116,7 @@ fn applied(facts: &Facts, held: &Held) -> Count {
     let mut settlements = facts.calls[last].request.settlements.iter();
     let settled = settlements.find(|one| *one.receipt.token() == held.lease);
     match settled.expect("the call settles it").disposition {
-        Disposition::Done => Count::Done,
+        Disposition::Done | Disposition::DoneWith { .. } => Count::Done,
         Disposition::Retry { .. } if held.is_last => Count::Dead,
         Disposition::Retry { .. } => Count::Retried,
         Disposition::Dead { .. } => Count::Dead,
