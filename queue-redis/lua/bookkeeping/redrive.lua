@@ -5,8 +5,8 @@
 -- ARGV[1...] ids
 --
 -- Returns {how many ids were handled, how many jobs were made ready, how many stay dead
--- because another job holds their unique key}. It handles fewer ids when the entries
--- are large.
+-- because another job holds their unique key, how many because they cannot be read}. It
+-- handles fewer ids when the entries are large.
 --
 -- Library: entry, side_records, moves
 local keys = bind_keys()
@@ -24,7 +24,7 @@ while has_room(step) do
   entries[handled] = entry
   count_job(step, entry)
 end
-local moved, duplicates = 0, 0
+local moved, duplicates, unreadable = 0, 0, 0
 
 local function redrive(id, job, entry)
   if job.unique_key then
@@ -43,7 +43,12 @@ local function redrive(id, job, entry)
 end
 
 for i, entry in ipairs(entries) do
-  local job = redis.call('ZSCORE', keys.dead, ARGV[i]) and read_entry(entry)
-  if job then redrive(ARGV[i], job, entry) end
+  local is_dead = redis.call('ZSCORE', keys.dead, ARGV[i])
+  local job = is_dead and read_entry(entry)
+  if job then
+    redrive(ARGV[i], job, entry)
+  elseif is_dead then
+    unreadable = unreadable + 1
+  end
 end
-return {handled, moved, duplicates}
+return {handled, moved, duplicates, unreadable}

@@ -205,17 +205,19 @@ impl Bookkeeping {
     }
 
     /// Makes the dead jobs with the given ids ready again, as many as one step handles.
-    /// Returns how many ids it handled.
+    /// Returns how many ids it handled, and how many jobs stay dead because they cannot be
+    /// read.
     pub(super) async fn redrive_page(
         &self,
         ids: &[Bytes],
-    ) -> Result<(usize, Redriven), Error> {
+    ) -> Result<(usize, Redriven, u64), Error> {
         let mut call = self.call(&self.scripts.redrive);
         ids.iter().for_each(|id| call.push_arg(&id[..]));
         let mut parts = call.run(&self.conn, Operation::Redrive).await?.parts()?;
         let handled = parts.part().handled()?;
         let (moved, duplicates) = (parts.part().count()?, parts.part().count()?);
-        Ok((handled, Redriven { moved, duplicates }))
+        let unreadable = parts.part().count()?;
+        Ok((handled, Redriven { moved, duplicates }, unreadable))
     }
 
     /// Removes the dead jobs with the given ids, as many as one step handles. Returns

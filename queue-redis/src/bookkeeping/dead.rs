@@ -20,20 +20,17 @@ impl Bookkeeping {
         let mut ids = self.dead(Operation::Redrive, which).await?;
         let mut stuck = 0;
         while let Some(page) = ids.next_page(self, (stuck, partial)).await? {
-            let (mut rest, mut of_page) = (&page[..], Redriven::default());
+            let mut rest = &page[..];
             while !rest.is_empty() {
                 let redriven = self.redrive_page(rest).await;
-                let (handled, step) = partial.then(redriven)?;
+                let (handled, step, unreadable) = partial.then(redriven)?;
                 rest = rest.get(handled..).unwrap_or_default();
-                of_page.moved += step.moved;
-                of_page.duplicates += step.duplicates;
+                all.moved += step.moved;
+                all.duplicates += step.duplicates;
+                // Only those that are dead still: another client may have redriven or
+                // purged the others, and then the jobs behind them have moved up.
+                stuck += step.duplicates + unreadable;
             }
-            let Redriven { moved, duplicates } = of_page;
-            all.moved += moved;
-            all.duplicates += duplicates;
-            // If no job of this page can be read, all of them stay dead: skip the page.
-            stuck +=
-                if moved + duplicates > 0 { duplicates } else { page.len() as u64 };
         }
         Ok(all)
     }

@@ -76,7 +76,11 @@ async fn a_redrive_beside_another_that_is_dropped_moves_all(store: &Store) {
         };
 
         redriven.expect("answered");
-        assert_eq!(actor.figures().await.dead, 0, "R23: dead jobs after a redrive of all");
+        assert_eq!(
+            actor.figures().await.dead,
+            0,
+            "R23: dead jobs after a redrive of all"
+        );
         actor.purge().await.expect("purged");
     }
 }
