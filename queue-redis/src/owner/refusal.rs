@@ -190,10 +190,10 @@ mod tests {
     #[test]
     fn the_owner_and_its_options_are_let_in() {
         for (asked, marker) in [
-            ("zset", "relq 2 zset"),
-            ("processing-list", "relq 2 processing-list"),
-            ("processing-list", "relq 2 processing-list mode=shared"),
-            ("circular", "relq 2 circular finish=lrem"),
+            ("zset", "relq 3 zset"),
+            ("processing-list", "relq 3 processing-list"),
+            ("processing-list", "relq 3 processing-list mode=shared"),
+            ("circular", "relq 3 circular finish=lrem"),
         ] {
             assert_eq!(why_not(asked, marker), None);
         }
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn another_backend_is_refused_with_the_owner_and_its_url() {
         for (marker, url) in [
-            ("relq 2 stream", "stream+redis://host:7000/3"),
+            ("relq 3 stream", "stream+redis://host:7000/3"),
             (
-                "relq 2 processing-list mode=shared",
+                "relq 3 processing-list mode=shared",
                 "processing-list+redis://host:7000/3?mode=shared",
             ),
         ] {
@@ -218,9 +218,9 @@ mod tests {
     fn a_newer_format_or_option_is_named() {
         for (marker, named) in [
             ("relq 3 zset", "format 3"),
-            ("relq 2 zset tenants=4", "tenants=4"),
-            ("relq 2 zset partitions=many", "partitions=many"),
-            ("relq 2 processing-list mode=other", "mode=other"),
+            ("relq 3 zset tenants=4", "tenants=4"),
+            ("relq 3 zset partitions=many", "partitions=many"),
+            ("relq 3 processing-list mode=other", "mode=other"),
         ] {
             let asked =
                 if marker.contains("list") { "processing-list" } else { "zset" };
@@ -234,10 +234,10 @@ mod tests {
     fn another_number_of_parts_is_refused_with_the_right_url() {
         for (marker, words) in [
             (
-                "relq 2 zset partitions=3",
+                "relq 3 zset partitions=3",
                 "open it with zset+redis://host:7000/3?partitions=3",
             ),
-            ("relq 2 zset part=2", "relq marker show -q emails"),
+            ("relq 3 zset part=2", "relq marker show -q emails"),
         ] {
             let why = why_not("zset", marker).unwrap();
 
