@@ -137,7 +137,9 @@ impl State {
             self.results.insert(job.id.clone(), kept);
         }
         if job.job.id.is_some() || job.job.keep_result.is_some() {
-            self.ended_ids.insert(job.id, now.plus(DEDUPLICATION_WINDOW));
+            // As long as the result, so that no other job takes the id meanwhile.
+            let kept = job.job.keep_result.unwrap_or_default();
+            self.ended_ids.insert(job.id, now.plus(DEDUPLICATION_WINDOW.max(kept)));
         }
     }
 

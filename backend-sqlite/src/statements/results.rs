@@ -48,7 +48,9 @@ impl Store<'_> {
         end: End<'_>,
     ) -> Result<(), Failure> {
         if job.keeps_id {
-            let until = self.ms_after(WINDOW);
+            // As long as the result, so that no other job takes the id meanwhile.
+            let kept_until = self.now_ms().saturating_add(job.keep_ms.unwrap_or(0));
+            let until = self.ms_after(WINDOW).max(kept_until);
             self.change(sql!("id_remember"), params![self.queue, job.id, until])?;
         }
         let Some(keep_ms) = job.keep_ms else { return Ok(()) };

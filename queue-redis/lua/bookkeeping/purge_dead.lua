@@ -24,8 +24,10 @@ while has_room(step) do
   count_job(step, entry)
   if redis.call('ZSCORE', keys.dead, id) then
     local job = read_entry(entry or '')
-    if job and job.is_indexed then redis.call('ZADD', keys.ids, now_ms + window_ms, id) end
-    if job then end_result(keys, job, now_ms, PURGED) end
+    if job then
+      remember_id(keys, job, now_ms, window_ms)
+      end_result(keys, job, now_ms, PURGED)
+    end
     redis.call('HDEL', keys.errors, id)
     redis.call('HDEL', keys.jobs, id)
     redis.call('ZREM', keys.dead, id)

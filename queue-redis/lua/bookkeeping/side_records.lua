@@ -153,12 +153,19 @@ local function read_ending(word)
   return word, 1
 end
 
+-- Remembers the id of a job that has ended, at least for `window_ms`, and as long as its
+-- result. So no other job takes the id while the result can be read.
+local function remember_id(keys, job, now_ms, window_ms)
+  if not job.is_indexed then return end
+  redis.call('ZADD', keys.ids, now_ms + math.max(window_ms, job.keep_ms or 0), job.id)
+end
+
 -- Cleans up after a job that ends: frees its unique key, remembers its id, and stores how
 -- it ended. `total` counts jobs that end so; `value` is the result of a finished job.
 local function close_side_records(keys, job, now_ms, window_ms, total, value)
   free_unique(keys.unique, job)
   end_result(keys, job, now_ms, END_LETTERS[total], value)
-  if job.is_indexed then redis.call('ZADD', keys.ids, now_ms + window_ms, job.id) end
+  remember_id(keys, job, now_ms, window_ms)
   redis.call('HDEL', keys.errors, job.id)
 end
 
