@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use relq_core::{Disposition, NewJob, operator::Selection, results::JobResult};
+use relq_core::{
+    Disposition, NewJob, operator::Selection, outcome::DuplicateOf, results::JobResult,
+};
 
 use super::fixture::{KEPT, UNFINISHED, done, done_with, kept};
 use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, numbered},
+        checks::{dead, duplicate, id, numbered},
         clock::Skew,
         store::Store,
         times::{HELD, LIFE, PAST_LIFE},
@@ -166,24 +168,29 @@ async fn old_results_leave_nothing(store: &Store) {
     assert!(grown <= 40, "NO-ORPHAN-KEYS: 40 jobs left {grown} values: {sizes:?}");
 }
 
-case!(an_id_that_is_pushed_again_is_told_anew: R29 R4 => Results ClientIds);
-/// When the id of a job is pushed again after it was forgotten, the new job is told, and
-/// for its own time.
-async fn an_id_that_is_pushed_again_is_told_anew(store: &Store) {
+case!(an_id_is_remembered_as_long_as_its_result: R29 R4 => Results ClientIds);
+/// No job takes the id of another while that one's result is kept, even after the time for
+/// which other ids are remembered. Then the next job of that id is told, for its own time.
+async fn an_id_is_remembered_as_long_as_its_result(store: &Store) {
     let actor = store.actor("worker").await;
-    let mine = || kept("job").id(crate::harness::checks::id("mine"));
+    let mine = || kept("job").id(id("mine"));
     let job = actor.store_one(mine()).await;
+    let known = duplicate(&job, DuplicateOf::Id);
     let held = actor.take_one().await;
     actor.shows(&held, b"half").await;
     actor.ends(&held, done_with("first")).await;
     store.advance(PAST_WINDOW).await;
+    actor.recover_all().await;
+
+    assert_eq!(actor.offer(mine()).await, known, "R29: its result is kept");
+    let plain = NewJob::new("plain").id(id("mine"));
+    assert_eq!(actor.offer(plain).await, known, "R29: its result is kept");
     actor.assert_told(&job, done("first")).await;
 
-    assert_eq!(actor.store_one(mine()).await, job);
-
-    actor.assert_told(&job, UNFINISHED).await;
     store.advance(KEPT).await;
     actor.recover_all().await;
+    actor.assert_untold(&job).await;
+    assert_eq!(actor.store_one(mine()).await, job);
     actor.assert_told(&job, UNFINISHED).await;
     actor.ends(&actor.take_one().await, done_with("second")).await;
     store.advance(KEPT - HELD).await;

@@ -134,7 +134,7 @@ pub(super) const RESULTS: &[Mutant] = &[
         name: "a result that is pushed again is removed with the old one",
         patches: &[patch("push", "redis.call('ZREM', kept, unpack(ids))", "")],
         caught_by: &[Case(
-            "results::an_id_that_is_pushed_again_is_told_anew",
+            "results::an_id_is_remembered_as_long_as_its_result",
             "R29: job",
         )],
         ..NARROW
