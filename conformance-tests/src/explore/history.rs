@@ -179,8 +179,10 @@ impl History {
     /// A recovery goes from job to job, so calls that overlap with it may take effect
     /// between two of its jobs. A claim that waits may hold a job before it returns, as
     /// on `processing-list`. A release of its worker gives that job back and counts it,
-    /// and the claim looks again. Such a recovery or release may also be judged as one
-    /// whose answer was lost: what it did is judged by the stats that follow.
+    /// and the claim looks again. A redrive or purge of all dead jobs reads and moves them
+    /// page by page, so jobs that die meanwhile may be on a later page. Such a call may also
+    /// be judged as one whose answer was lost: what it did is judged by the stats that
+    /// follow.
     ///
     /// # Errors
     /// What is wrong with the order in which the calls ended, if no order is accepted.
@@ -204,7 +206,8 @@ impl History {
     }
 
     /// Returns this history with the calls that other calls may have interrupted as
-    /// calls whose answers were lost. `None` if there is no such call.
+    /// calls whose answers were lost. A call on all dead jobs is in it twice, for two of its
+    /// pages. `None` if there is no such call.
     fn in_steps(&self) -> Option<Self> {
         let mut in_steps = self.clone();
         let mut interrupted =
@@ -214,6 +217,10 @@ impl History {
             let call = &mut in_steps.overlapping[at].call;
             call.replies.clear();
             call.is_lost = true;
+            if goes_by_pages(&call.operation.act) {
+                let another = in_steps.overlapping[at].clone();
+                in_steps.overlapping.push(another);
+            }
         }
         Some(in_steps)
     }
@@ -227,6 +234,7 @@ impl History {
         };
         match act {
             Act::Recover { .. } => self.beside(at).next().is_some(),
+            act if goes_by_pages(act) => self.beside(at).next().is_some(),
             Act::ReleaseWorker => self.beside(at).any(waits_for_it),
             _ => false,
         }
@@ -333,4 +341,9 @@ impl History {
         }
         judge.end()
     }
+}
+
+/// Whether the call reads all dead jobs page by page.
+fn goes_by_pages(act: &Act) -> bool {
+    matches!(act, Act::Redrive | Act::PurgeDead)
 }
