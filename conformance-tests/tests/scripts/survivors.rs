@@ -108,10 +108,23 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
         UNREADABLE,
     ),
     ("bookkeeping/purge_dead: without `check_bookkeeping(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/pushing: without `check_results(keys)`", ANOTHER_TYPE),
     ("bookkeeping/redrive: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/redrive: without `check_job(keys, job)`", NO_KEYS_OF_ITS_OWN),
+    ("bookkeeping/redrive: without `check_results(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/report_progress: without `check_keys(keys)`", ANOTHER_TYPE),
     (
-        "bookkeeping/redrive: without `check_job(keys, read_entry(entry))`",
+        "bookkeeping/report_progress: without `check_lease(keys, lease, 1)`",
         NO_KEYS_OF_ITS_OWN,
+    ),
+    (
+        "bookkeeping/side_records: without `redis.call('EXPIRE', ended, 60)`",
+        "one entry of a stream would stay after a purge; no case waits a minute for its end",
+    ),
+    (
+        "bookkeeping/side_records: without `redis.pcall('HDEL', results_key(keys, 'results'), job.id)`",
+        "only for a job whose id another job has taken, which no case of results makes: what \
+         is told of the lost id would stay",
     ),
     ("zset/cancel_listed: without `check_side_records(side_records)`", ANOTHER_TYPE),
     ("zset/cancel_ranked: without `check_side_records(keys)`", ANOTHER_TYPE),

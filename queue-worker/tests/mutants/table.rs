@@ -489,14 +489,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the result of a handler is dropped",
         promise: "settles_as_the_handler_ended",
-        file: "claim_loop.rs",
+        file: "claim_loop/ended.rs",
         old: "job.result().map_or(Disposition::Done, |result| Disposition::DoneWith { result })",
         new: "job.result().map_or(Disposition::Done, |_| Disposition::Done)",
     },
     Mutant {
         name: "a failed handler leaves a result",
         promise: "settles_as_the_handler_ended",
-        file: "claim_loop.rs",
+        file: "claim_loop/ended.rs",
         old: "                let disposition = self.disposition(&job, failure);\n",
         new: "                let disposition = match job.result() {\n                    Some(result) => Disposition::DoneWith { result },\n                    None => self.disposition(&job, failure),\n                };\n",
     },

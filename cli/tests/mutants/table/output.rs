@@ -28,8 +28,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the tag becomes part of the last error",
         promise: "work_output::sqlite::the_error_of_a_job_has_no_tag: left: ",
         file: "cli/src/work/forward.rs",
-        old: "        if let Some(tail) = &self.tail {\n            tail.keep(output);\n        }\n        let bytes = match &mut self.format {\n            Format::Unchanged => output.to_vec(),\n            Format::Lines(lines) => lines.add(output),\n        };\n",
-        new: "        let bytes = match &mut self.format {\n            Format::Unchanged => output.to_vec(),\n            Format::Lines(lines) => lines.add(output),\n        };\n        if let Some(tail) = &self.tail {\n            tail.keep(&bytes);\n        }\n",
+        old: "        if let Some(copy) = &self.copy {\n            copy.keep(output);\n        }\n        let bytes = match &mut self.format {\n            Format::Unchanged => output.to_vec(),\n            Format::Lines(lines) => lines.add(output),\n        };\n",
+        new: "        let bytes = match &mut self.format {\n            Format::Unchanged => output.to_vec(),\n            Format::Lines(lines) => lines.add(output),\n        };\n        if let Some(copy) = &self.copy {\n            copy.keep(&bytes);\n        }\n",
     },
     Mutant {
         name: "a long line loses what is beyond 64 KiB",
