@@ -58,8 +58,8 @@ pub(super) const RETURNED: &[Mutant] = &[
         name: "an ack keeps the unique key",
         patches: &[patch(
             "finish_with_side_records",
-            "  free_unique(keys.unique, job)\n  if job.is_indexed",
-            "  if job.is_indexed",
+            "  free_unique(keys.unique, job)\n  end_result(keys, job, now_ms, END",
+            "  end_result(keys, job, now_ms, END",
         )],
         caught_by: &[Case("unique::an_ack_frees_the_key", "not stored: Duplicate")],
         ..NARROW

@@ -10,8 +10,8 @@ pub(super) const TIMES: &[Mutant] = &[
         name: "a job that becomes ready again forgets when it was pushed",
         patches: &[patch(
             "promote",
-            "(job.times + which)",
-            "(job.times > 0 and job.times + which or 1)",
+            "+ 16 * which)",
+            "+ 16 * (job.times > 0 and which or 1))",
         )],
         caught_by: &[
             Case(
