@@ -395,7 +395,7 @@ mod tests {
             ("processing-list+redis://host?mode=shared", "processing-list"),
         ] {
             let error = find_among(&backends, true, url).err().map(|it| it.to_string());
-            let words = format!("--features {feature}");
+            let words = format!("build with `--features {feature}`");
             assert!(error.as_ref().is_some_and(|it| it.ends_with(&words)), "{error:?}");
         }
     }
