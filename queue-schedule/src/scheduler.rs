@@ -75,11 +75,13 @@ impl Scheduler {
         self
     }
 
-    /// Sets the longest time between two looks at the schedules; the default is 30
-    /// seconds, which is also the most. A schedule that another process stores is known
-    /// after this time and that of a look, while the store works. Zero, and more than half
-    /// of [`MISSED_AFTER`], are refused: the first ticks of such a schedule could be
-    /// missed before a look that is slow finds it.
+    /// Sets the longest time between two looks at the schedules. The default is 30 seconds,
+    /// which is also the maximum. While the store works, the scheduler finds a schedule that
+    /// another process has stored within this time and that of one look.
+    ///
+    /// Zero, and more than half of [`MISSED_AFTER`], are refused when the scheduler starts.
+    /// With a longer interval and a slow look, the first ticks of a new schedule would count
+    /// as missed before the scheduler finds it.
     #[must_use]
     pub fn look_every(mut self, interval: Duration) -> Self {
         self.look_every = interval;

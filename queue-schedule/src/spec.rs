@@ -140,7 +140,8 @@ pub(crate) fn schedules_of(
     queue.schedule_queue().ok_or_else(|| {
         let capabilities = queue.capabilities();
         let at = ErrorContext { backend: capabilities.backend, operation };
-        // The backend of its parts has schedules, so that its name alone would mislead.
+        // The error names the backend of the parts, which does have schedules. So it must
+        // say that a queue of several parts has none.
         let option = match capabilities.order {
             Order::ByPart => "a schedule of a queue of several partitions",
             _ => "a schedule",

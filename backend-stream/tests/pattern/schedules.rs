@@ -1,5 +1,6 @@
-//! Tests of the hash of schedules, which all backends on Redis store alike, when other
-//! clients change it or the server's clock was set back.
+//! Tests of what happens to schedules when another client changes the hash that stores
+//! them, or when the server's clock is set back. All backends on Redis share that hash, so
+//! one backend is enough.
 
 use relq_conformance::server::Server;
 use relq_core::{

@@ -55,7 +55,8 @@ impl Schedulers {
         schedulers
     }
 
-    /// Completes when a scheduler has ended.
+    /// Completes when any of the schedulers has ended. None ends by itself while the worker
+    /// runs.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         self.ended.clone().cancelled_owned()
     }
