@@ -190,10 +190,9 @@ async fn read_ends(
 async fn begin(shared: &Shared) -> Result<(Link, String), BoxError> {
     let mut link = shared.bookkeeping.conn.open_blocking().await?;
     let reply: Value = link.ask(&shared.bookkeeping.reading_last_end(), GRACE).await?;
-    let last: Vec<(String, Vec<(String, Vec<u8>)>)> = from_redis_value(reply)?;
-    let last =
-        last.into_iter().next().map_or_else(|| BEGINNING.to_owned(), |(id, _)| id);
-    Ok((link, last))
+    let entries: Vec<(String, Value)> = from_redis_value(reply)?;
+    let last = entries.into_iter().next().map(|(id, _)| id);
+    Ok((link, last.unwrap_or_else(|| BEGINNING.to_owned())))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

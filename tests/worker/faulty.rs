@@ -19,6 +19,7 @@ use relq::{
     capabilities::Capabilities,
     error::{ErrorContext, Operation},
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
+    results::ResultQueue,
     schedule::ScheduleQueue,
 };
 use tokio::sync::Notify;
@@ -255,6 +256,11 @@ impl ReliableQueue for Faulty {
 
     /// Returns `None`, because the calls for schedules would bypass the faults.
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
+        None
+    }
+
+    /// Returns `None`, because the calls for results would bypass the faults.
+    fn result_queue(&self) -> Option<&dyn ResultQueue> {
         None
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use relq_core::{
-    Disposition, Error, JobId, NewJob, error::Operation, operator::Selection,
+    Delivery, Disposition, Error, JobId, NewJob, error::Operation, operator::Selection,
     results::JobResult,
 };
 use tokio::task::JoinHandle;
@@ -194,7 +194,7 @@ async fn ends_at_once_wake_each_waiter(store: &Store) {
     let clients = [store.actor("c1").await, store.actor("c2").await];
     worker.store(numbered(5).into_iter().map(kept)).await;
     let held = worker.take(5).await;
-    let jobs = held.iter().map(|one| one.job());
+    let jobs = held.iter().map(Delivery::job);
     let waiting: Vec<_> = jobs
         .flat_map(|job| clients.iter().map(move |client| begin(client, job)))
         .collect();
