@@ -32,7 +32,10 @@ pub(super) const RESULTS: &[Mutant] = &[
             Case("results::a_result_wakes_its_waiter", "HANG"),
             Act("settle_with_results", Check::Unexpected),
             Model("R29: told"),
-            Orders("p push jv2; a claim 1 l0 | a settle 0D1 | o result 0", "R29: told"),
+            Orders(
+                "p push jv2; a claim 1 l0 | a settle 0D1; a result 0 | o result 0",
+                "R29: told",
+            ),
         ],
         ..NARROW
     },
@@ -79,6 +82,10 @@ pub(super) const RESULTS: &[Mutant] = &[
         caught_by: &[
             Case("results::a_report_by_a_lost_lease_changes_nothing", "left: Stored"),
             Model("R29, R7: a report is Stored"),
+            Orders(
+                "p push jv2; a claim 1 l0; a settle 0D1 | a report 0 v1 | o result 0",
+                "R29, R7: a report is Stored",
+            ),
         ],
         ..NARROW
     },
@@ -89,6 +96,10 @@ pub(super) const RESULTS: &[Mutant] = &[
             Case("results::a_job_that_its_worker_buries_says_why", "R29: job"),
             Act("bury_a_kept_job", Check::Unexpected),
             Model("R29: told"),
+            Orders(
+                "p push jv2; a claim 1 l0 | a settle 0B; a result 0 | o result 0",
+                "R29: told",
+            ),
         ],
         ..NARROW
     },
@@ -102,6 +113,10 @@ pub(super) const RESULTS: &[Mutant] = &[
         caught_by: &[
             Case("results::a_redriven_job_is_unfinished_again", "R29: job"),
             Model("R29: told"),
+            Orders(
+                "p push jv2; a claim 1 l0; a settle 0B | o redrive; o result 0 | a result 0",
+                "R29: told",
+            ),
         ],
         ..NARROW
     },
@@ -111,6 +126,10 @@ pub(super) const RESULTS: &[Mutant] = &[
         caught_by: &[
             Case("results::a_result_is_kept_for_its_time", "R29: job"),
             Model("R29: told"),
+            Orders(
+                "p push jv2; a claim 1 l0; a settle 0D1; - advance 3 | o result 0 | r recover 5",
+                "R29: told",
+            ),
         ],
         ..NARROW
     },
@@ -121,6 +140,10 @@ pub(super) const RESULTS: &[Mutant] = &[
             Case("results::a_done_job_has_its_result", "R29: job"),
             Act("settle_with_results", Check::Lost),
             Model("R29: told"),
+            Orders(
+                "p push jv2; a claim 1 l0; a settle 0D1 | o result 0 | r recover 5",
+                "R29: told",
+            ),
         ],
         ..NARROW
     },
@@ -167,6 +190,10 @@ pub(super) const RESULTS: &[Mutant] = &[
             Case("results::a_purge_removes_all_that_is_recorded", "left: [Some"),
             Act("purge_results", Check::Unexpected),
             Model("R29: told"),
+            Orders(
+                "p push jv2; a claim 1 l0; a settle 0B | r purge-dead; r result 0 | o result 0",
+                "R29: told",
+            ),
         ],
         ..NARROW
     },
