@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::capabilities::Capabilities;
+use relq_core::{capabilities::Capabilities, operator::Redriven};
 
 use crate::spec::{
     operation::{Act, Operation, Who},
@@ -180,9 +180,10 @@ impl History {
     /// between two of its jobs. A claim that waits may hold a job before it returns, as
     /// on `processing-list`. A release of its worker gives that job back and counts it,
     /// and the claim looks again. A redrive or purge of all dead jobs reads and moves them
-    /// page by page, so jobs that die meanwhile may be on a later page. Such a call may also
-    /// be judged as one whose answer was lost: what it did is judged by the stats that
-    /// follow.
+    /// page by page, so jobs that die meanwhile may be on a later page. A recovery or
+    /// release may also be judged as a call whose answer was lost: what it did is judged
+    /// by the stats that follow. A redrive or purge may also be judged as two calls that
+    /// share its answer.
     ///
     /// # Errors
     /// What is wrong with the order in which the calls ended, if no order is accepted.
@@ -192,10 +193,10 @@ impl History {
         let Err(wrong) = self.try_order(&as_ended, can).await else { return Ok(()) };
         // A call without an answer is accepted in more orders, and a search that finds an
         // order ends early. So this search comes first.
-        if let Some(in_steps) = self.in_steps()
-            && in_steps.search(can).await.is_ok()
-        {
-            return Ok(());
+        for in_steps in self.in_steps() {
+            if in_steps.search(can).await.is_ok() {
+                return Ok(());
+            }
         }
         let tried = self.search(can).await;
         tried.map_err(|tried| {
@@ -205,24 +206,32 @@ impl History {
         })
     }
 
-    /// Returns this history with the calls that other calls may have interrupted as
-    /// calls whose answers were lost. A call on all dead jobs is in it twice, for two of its
-    /// pages. `None` if there is no such call.
-    fn in_steps(&self) -> Option<Self> {
-        let mut in_steps = self.clone();
-        let mut interrupted =
-            (0..self.overlapping.len()).filter(|at| self.goes_in_steps(*at)).peekable();
-        interrupted.peek()?;
-        for at in interrupted {
-            let call = &mut in_steps.overlapping[at].call;
-            call.replies.clear();
-            call.is_lost = true;
-            if goes_by_pages(&call.operation.act) {
-                let another = in_steps.overlapping[at].clone();
-                in_steps.overlapping.push(another);
-            }
+    /// Returns this history with each call that other calls may have interrupted as a
+    /// call whose answer was lost, or as two calls, one for each way to share its answer
+    /// between them. Empty if there is no such call.
+    fn in_steps(&self) -> Vec<Self> {
+        let interrupted: Vec<_> =
+            (0..self.overlapping.len()).filter(|at| self.goes_in_steps(*at)).collect();
+        if interrupted.is_empty() {
+            return Vec::new();
         }
-        Some(in_steps)
+        interrupted.into_iter().fold(vec![self.clone()], |histories, at| {
+            let parts = parts_of(&self.overlapping[at].call);
+            let with = |history: &Self, (first, second): &(RecordedCall, _)| {
+                let mut history = history.clone();
+                history.overlapping[at].call = first.clone();
+                if let Some(second) = second {
+                    let call = Clone::clone(second);
+                    let second =
+                        Overlapping { call, ..history.overlapping[at].clone() };
+                    history.overlapping.push(second);
+                }
+                history
+            };
+            let all = histories.iter();
+            all.flat_map(|history| parts.iter().map(|parts| with(history, parts)))
+                .collect()
+        })
     }
 
     /// Whether other calls may take effect between the steps of this one.
@@ -346,4 +355,31 @@ impl History {
 /// Whether the call reads all dead jobs page by page.
 fn goes_by_pages(act: &Act) -> bool {
     matches!(act, Act::Redrive | Act::PurgeDead)
+}
+
+/// Returns the ways in which a call that others interrupted may be judged: by the stats
+/// that follow, as one call without an answer, or as two calls, each with a part of the
+/// answer.
+fn parts_of(call: &RecordedCall) -> Vec<(RecordedCall, Option<RecordedCall>)> {
+    let lost = || RecordedCall { replies: Vec::new(), is_lost: true, ..call.clone() };
+    let answered = |reply| RecordedCall { replies: vec![reply], ..call.clone() };
+    let two = |first, second| (answered(first), Some(answered(second)));
+    match &call.replies[..] {
+        [Reply::Redriven(Ok(all))] => (0..=all.moved)
+            .flat_map(|moved| (0..=all.duplicates).map(move |same| (moved, same)))
+            .map(|(moved, duplicates)| {
+                let rest = Redriven {
+                    moved: all.moved - moved,
+                    duplicates: all.duplicates - duplicates,
+                };
+                let first = Redriven { moved, duplicates };
+                two(Reply::Redriven(Ok(first)), Reply::Redriven(Ok(rest)))
+            })
+            .collect(),
+        [Reply::Removed(Ok(all))] if goes_by_pages(&call.operation.act) => (0..=*all)
+            .map(|some| two(Reply::Removed(Ok(some)), Reply::Removed(Ok(*all - some))))
+            .collect(),
+        _ if goes_by_pages(&call.operation.act) => vec![(lost(), Some(lost()))],
+        _ => vec![(lost(), None)],
+    }
 }

@@ -112,7 +112,6 @@ pub(super) const RESULTS: &[Mutant] = &[
         )],
         caught_by: &[
             Case("results::a_redriven_job_is_unfinished_again", "R29: job"),
-            Model("R29: told"),
             Orders(
                 "p push jv2; a claim 1 l0; a settle 0B | o redrive; o result 0 | a result 0",
                 "R29: told",
@@ -123,14 +122,7 @@ pub(super) const RESULTS: &[Mutant] = &[
     Mutant {
         name: "a result is kept for ever",
         patches: &[patch("finish_with_side_records", DATED, "")],
-        caught_by: &[
-            Case("results::a_result_is_kept_for_its_time", "R29: job"),
-            Model("R29: told"),
-            Orders(
-                "p push jv2; a claim 1 l0; a settle 0D1; - advance 3 | o result 0 | r recover 5",
-                "R29: told",
-            ),
-        ],
+        caught_by: &[Case("results::a_result_is_kept_for_its_time", "R29: job")],
         ..NARROW
     },
     Mutant {
@@ -189,9 +181,8 @@ pub(super) const RESULTS: &[Mutant] = &[
         caught_by: &[
             Case("results::a_purge_removes_all_that_is_recorded", "left: [Some"),
             Act("purge_results", Check::Unexpected),
-            Model("R29: told"),
             Orders(
-                "p push jv2; a claim 1 l0; a settle 0B | r purge-dead; r result 0 | o result 0",
+                "p push jv2; a claim 1 l0; a settle 0B | r purge; r result 0 | o result 0",
                 "R29: told",
             ),
         ],
@@ -211,8 +202,10 @@ pub(super) const RESULTS: &[Mutant] = &[
                 "results::results_of_one_call_are_of_their_jobs",
                 "R29: the settlement",
             ),
-            Act("settle_with_results", Check::Unexpected),
-            Model("R29: told"),
+            Orders(
+                "p push jv2,jv2; a claim 2 l0 | a settle 1D1,0D2; a result 0 | o result 1",
+                "R29: told",
+            ),
         ],
         ..NARROW
     },
