@@ -55,7 +55,7 @@ impl Judge {
     }
 
     /// Returns, for each job, the states in which a drain of the queue may find it after
-    /// `horizon`: see [`Reference::drained`].
+    /// `horizon`: see `Reference::drained`.
     pub(crate) fn drained(&self, horizon: Duration) -> Vec<(Bytes, BTreeSet<FoundAt>)> {
         self.runner.reference.drained(ms(horizon))
     }
@@ -67,7 +67,7 @@ impl Judge {
     }
 
     /// Returns, for each job, the results that it may have after a drain, as text: see
-    /// [`Reference::told_when_drained`].
+    /// `Reference::told_when_drained`.
     pub(crate) fn told(&self, horizon: Duration) -> Vec<Vec<Option<String>>> {
         self.runner.reference.told_when_drained(ms(horizon))
     }
