@@ -21,18 +21,19 @@
 mod by_runtime;
 mod confirmed;
 mod failed;
+mod marked;
 mod redirected;
 
 use std::{
-    fmt, io,
+    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use futures_util::{FutureExt as _, future::BoxFuture};
-use redis::{Cmd, ErrorKind, RedisError, Value};
+use redis::{Cmd, RedisError, Value};
 use relq_core::{
-    Error, QueueName,
+    Error,
     environment::{Environment, Timestamp},
     error::{ErrorContext, Operation},
 };
@@ -42,7 +43,7 @@ use self::{by_runtime::State, redirected::Request};
 pub(crate) use self::{confirmed::Replication, failed::Failed};
 use crate::{
     Call, Owner, RedisConfig, Reply, Script, error, link::Link, opening::Opening,
-    owner::is_write, server_info::ServerInfo, topology::until_settled, wrong_type,
+    server_info::ServerInfo, topology::until_settled, wrong_type,
 };
 
 /// The connections of one opened queue, one per runtime. Clones share them.
@@ -253,50 +254,6 @@ impl Conn {
         }))
     }
 
-    /// Checks the queue's marker again, and rewrites it if it is missing. A call that
-    /// cleans up after other clients does this before it changes anything (R25).
-    ///
-    /// # Errors
-    /// [`Error::Unusable`] when another backend has become the owner of the queue.
-    pub async fn confirm_owner(&self, operation: Operation) -> Result<(), Error> {
-        let Some(owner) = &self.0.owner else { return Ok(()) };
-        let confirming = || async {
-            let link = self.link().await?;
-            self.mark(owner, link).await
-        };
-        let confirmed = until_settled(&self.0.config, confirming).await;
-        confirmed.map_err(|failed| error::before_send(self.at(operation), failed))
-    }
-
-    /// Returns the connections for another queue of this backend. This backend becomes
-    /// the owner of that queue, so that this client may change it: its marker is
-    /// written, or checked (R25). In a cluster that queue may be on another node, so it
-    /// gets connections of its own.
-    ///
-    /// # Errors
-    /// [`Error::Unusable`] when another backend owns that queue, and the errors of
-    /// [`Conn::open`].
-    pub async fn for_queue(
-        &self,
-        operation: Operation,
-        queue: QueueName,
-    ) -> Result<Self, Error> {
-        let Some(owner) = &self.0.owner else { return Ok(self.clone()) };
-        let owner = owner.of(queue);
-        if self.0.config.cluster().is_some() {
-            let Inner { backend, scripts, config, .. } = &*self.0;
-            let (scripts, config) = (scripts.clone(), config.clone());
-            return Self::open_with(backend, Some(owner), scripts, config).await;
-        }
-        let writing = async {
-            let link = self.link().await?;
-            self.write_marker(&owner, link).await
-        };
-        let written = writing.await;
-        written.map_err(|failed| error::before_send(self.at(operation), failed))?;
-        Ok(self.clone())
-    }
-
     /// Whether the current runtime has a connection that is not known to be broken. If
     /// not, the next call connects first.
     pub fn is_connected(&self) -> bool {
@@ -347,51 +304,6 @@ impl Conn {
             State::Open(link) => Ok(link),
             State::Connecting(outcome) => outcome.await,
         }
-    }
-
-    /// The connection of the current runtime for a call of `operation`. If the
-    /// operation changes the queue, the marker is written first (R25).
-    pub(crate) async fn link_for(
-        &self,
-        operation: Operation,
-    ) -> Result<Link, RedisError> {
-        let link = self.link().await?;
-        if let Some(owner) = &self.0.owner
-            && is_write(operation)
-            && !link.is_marked()
-        {
-            self.mark(owner, link.clone()).await?;
-        }
-        Ok(link)
-    }
-
-    /// Writes the queue's marker, or checks it if it exists. If that fails, the next
-    /// call tries again.
-    async fn mark(&self, owner: &Owner, link: Link) -> Result<(), RedisError> {
-        let marked = self.write_marker(owner, link.clone()).await;
-        link.set_marked(marked.is_ok());
-        marked
-    }
-
-    fn write_marker<'a>(
-        &'a self,
-        owner: &'a Owner,
-        mut link: Link,
-    ) -> BoxFuture<'a, Result<(), RedisError>> {
-        let writing = async move {
-            let Link { conn, progress, .. } = &mut link;
-            let writing = owner.write(conn, &self.0.config);
-            let written = progress.within(self.response_timeout(), writing).await;
-            let written =
-                written.unwrap_or_else(|late| Err(io::Error::from(late).into()));
-            written.inspect_err(|failed| {
-                let is_answer = failed.kind() == ErrorKind::InvalidClientConfig;
-                if !is_answer {
-                    link.heed(failed);
-                }
-            })
-        };
-        writing.boxed()
     }
 }
 

@@ -7,7 +7,7 @@ use relq_core::{Disposition, Settlement, outcome::Settled};
 
 use crate::{
     cases::case,
-    cases::one_holder::{Lost, lose_and_retake},
+    cases::one_holder::stale::{Lost, lose_and_retake},
     harness::{
         checks::{numbered, payloads},
         store::Store,

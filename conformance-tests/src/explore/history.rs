@@ -15,7 +15,7 @@ use relq_core::{capabilities::Capabilities, operator::Redriven};
 
 use crate::spec::{
     operation::{Act, Operation, Who},
-    tape::{Judge, Look, RecordedCall, Reply},
+    recorded::{Judge, Look, RecordedCall, Reply},
 };
 
 /// A call that ran while others did.
@@ -335,7 +335,7 @@ impl History {
         Ok(judge)
     }
 
-    /// Judges what followed the overlapping calls.
+    /// Judges the calls after the overlapping ones.
     async fn judge_end(&self, mut judge: Judge) -> Result<(), String> {
         for recorded in &self.after {
             match recorded {

@@ -55,10 +55,10 @@
 //! **Statements inside of a transaction** of an embedded store are independent of all
 //! that other actors do: they read what was committed when the transaction began, and no
 //! other connection sees what they write before the commit. The search runs them at once,
-//! and decides only about the beginning and the end of each transaction. A death at such a
-//! statement leaves what a death at the transaction's end leaves. A statement that would
-//! wait for the lock of another transaction cannot run before that one has ended, so no
-//! real time passes.
+//! and decides only about the beginning and the end of each transaction. After a death at
+//! such a statement the store has the same data as after a death at the transaction's
+//! end. A statement that would wait for the lock of another transaction cannot run before
+//! that transaction has ended, so no real time passes.
 //!
 //! **Time** passes in the steps that the scene names, at any moment. When all that is
 //! left is to wait, it passes until the next sleep ends.
@@ -110,8 +110,11 @@
 //! decisions, then with fewer draws, then with fewer changes from one actor to another.
 
 mod choice;
+mod ends;
+mod explored;
 mod faults;
 mod history;
+mod limits;
 mod picture;
 mod random;
 mod saved;
@@ -122,79 +125,26 @@ mod simplest;
 mod store;
 mod world;
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    path::PathBuf,
-    str::FromStr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, str::FromStr, sync::Arc, time::Instant};
 
 use relq_core::capabilities::Capability;
 
+#[doc(hidden)]
+pub use self::ends::{Ends, ends};
 use self::{
     choice::Choice,
     saved::SavedSearch,
     scene::Scene,
-    search::{Found, Progress, Pruning, Replayed, Search},
+    search::{Found, Progress, Replayed, Search},
     store::Place,
 };
 pub use self::{
+    explored::Explored,
     faults::Faults,
+    limits::{DEFAULT_STATES, Limits},
     store::{Bound, Digest, Transactions},
 };
 use crate::{Profile, Subject};
-
-/// The result of exploring one scene.
-#[derive(Debug, Clone)]
-pub struct Explored {
-    /// The scene's name.
-    pub scene: String,
-    /// How often the scene was played.
-    pub runs: u64,
-    /// The number of different states in which a decision was made.
-    pub states: u64,
-    /// The number of decisions of the longest run.
-    pub longest: usize,
-    /// How long the search took.
-    pub took: Duration,
-    /// Whether the search ended early because it reached its limit of known states.
-    pub is_bounded: bool,
-    /// A description of the first run that broke a rule: what is wrong, a picture of
-    /// the run, and the command line that replays it. `None` if no run broke a rule.
-    /// Then the scene was explored completely, unless the search was bounded.
-    pub failure: Option<String>,
-    /// The picture of the failed run, as SVG.
-    pub picture: Option<String>,
-}
-
-/// The limits of a search.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Limits {
-    /// The most faults in one run.
-    pub faults: Faults,
-    /// The number of known states at which the search ends. Each state takes about 20
-    /// bytes of memory.
-    pub states: usize,
-    /// The file in which the search saves its progress every few seconds, and from
-    /// which it continues. The file is removed when the search has ended.
-    pub resume: Option<PathBuf>,
-    /// How many runs may be made to prove that the run of a failure is the simplest one.
-    pub proof_runs: u64,
-}
-
-/// The default of [`Limits::states`]. The states take 20 MB.
-pub const DEFAULT_STATES: usize = 1_000_000;
-
-impl Limits {
-    /// Limits the faults of a run to `faults`, and the states to [`DEFAULT_STATES`]. No
-    /// failure is proven to be the simplest.
-    pub fn of(faults: Faults) -> Self {
-        Self { faults, states: DEFAULT_STATES, resume: None, proof_runs: 0 }
-    }
-}
 
 /// The names of the scenes that are explored completely.
 pub fn scenes() -> impl Iterator<Item = &'static str> {
@@ -276,7 +226,7 @@ pub fn explore_within(
             resumed(&search, path.clone(), what)?
         }
     };
-    Ok(Some(explored(&search, found, start)))
+    Ok(Some(Explored::of(&search, found, start)))
 }
 
 /// Plays a scene `runs` times in random orders of its commands, which depend only on
@@ -298,7 +248,7 @@ pub fn explore_random(
     }
     let start = Instant::now();
     let found = Found { is_bounded: true, ..search.random(seed, runs) };
-    Ok(Some(explored(&search, found, start)))
+    Ok(Some(Explored::of(&search, found, start)))
 }
 
 fn resumed(search: &Search<'_>, path: PathBuf, what: String) -> Result<Found, String> {
@@ -307,60 +257,6 @@ fn resumed(search: &Search<'_>, path: PathBuf, what: String) -> Result<Found, St
     let found = search.all(progress, |progress| saved.save(progress))?;
     saved.remove()?;
     Ok(found)
-}
-
-fn explored(search: &Search<'_>, mut found: Found, start: Instant) -> Explored {
-    let told = found.failure.take().map(|failure| {
-        let shrunk = search.shrunk(failure);
-        let (simplest, is_proven) = search.simplest(shrunk, search.most_proof_runs);
-        search.tell(&simplest, is_proven)
-    });
-    let (failure, picture) = told.unzip();
-    Explored {
-        scene: search.scene.name.clone(),
-        runs: found.runs,
-        states: found.states,
-        longest: found.longest,
-        took: start.elapsed(),
-        is_bounded: found.is_bounded,
-        failure,
-        picture,
-    }
-}
-
-/// The states in which the runs of a scene ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[doc(hidden)]
-pub struct Ends {
-    /// How often the scene was played.
-    pub runs: u64,
-    /// The digests of these states.
-    pub ends: BTreeSet<u64>,
-}
-
-/// Returns the final states of a scene, once found by the usual search and once by a
-/// search that prunes nothing. A test compares the two.
-///
-/// # Errors
-/// When no scene has that name, or a run breaks a rule.
-#[doc(hidden)]
-pub fn ends(
-    subject: &Arc<dyn Subject>,
-    name: &str,
-    faults: Faults,
-) -> Result<[Ends; 2], String> {
-    let scene = Scene::named(name)?;
-    let place = Place::of(&**subject);
-    let found = [Pruning::KnownStates, Pruning::Nothing].map(|pruning| {
-        let search = Search { pruning, ..Search::new(&place, subject, &scene, faults) };
-        let found = search.all(Progress::default(), |_| Ok(()))?;
-        match found.failure {
-            Some(failure) => Err(failure.wrong),
-            None => Ok(Ends { runs: found.runs, ends: found.ends }),
-        }
-    });
-    let [pruned, whole] = found;
-    Ok([pruned?, whole?])
 }
 
 /// Plays a scene with these decisions, and returns its picture.
@@ -419,27 +315,5 @@ pub fn run<S: Subject + Default>(name: &str, deaths: usize) {
         Ok(Some(Explored { failure: Some(failure), .. })) => panic!("{failure}"),
         Ok(explored) => println!("{explored:?}"),
         Err(wrong) => panic!("{wrong}"),
-    }
-}
-
-impl fmt::Display for Explored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scene, runs, states, longest, took, is_bounded, failure, .. } = self;
-        let result = match (failure, is_bounded) {
-            (Some(_), _) => "FAILED",
-            (None, true) if *states == 0 => "random",
-            (None, true) => "bounded by states",
-            (None, false) => "complete",
-        };
-        let seconds = took.as_secs_f64();
-        write!(
-            f,
-            "{scene:<36} {runs:>6} runs {states:>6} states {longest:>3} decisions \
-             {seconds:>6.1} s  {result}"
-        )?;
-        match failure {
-            Some(failure) => write!(f, "\n{failure}"),
-            None => Ok(()),
-        }
     }
 }

@@ -8,9 +8,9 @@ use std::{
 
 use super::{
     command::Kind,
-    fault_proxy::Shared,
     request::Request,
     rewrite::{self, Session},
+    shared::Shared,
     upstream::Upstream,
 };
 

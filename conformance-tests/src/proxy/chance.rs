@@ -15,7 +15,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    command::Kind, fault_proxy::Shared, reply::is_error, request::Request, rewrite,
+    command::Kind, reply::is_error, request::Request, rewrite, shared::Shared,
 };
 
 /// The most draws of one script. Four draws arrange four members in every order.

@@ -8,11 +8,11 @@ use tokio::{sync::watch, time::timeout};
 use super::{
     actor::{Actor, Life},
     afterlife::Ghost,
-    fault_proxy::Shared,
     frame::Malformed,
     inbound::{Ended, Inbound, Requests},
     outbound::{Outbound, Stopped},
     rewrite::Session,
+    shared::Shared,
     stream::{Stream, Writer},
     upstream::Upstream,
     wire::Wire,

@@ -1,22 +1,12 @@
 //! The proxy as the suite uses it: start it, plan faults, and read the record of steps.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    fmt, io,
-    os::unix::net::UnixListener as StdUnixListener,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread::JoinHandle,
-    time::Duration,
+    collections::BTreeSet, fmt, io, sync::Arc, thread::JoinHandle, time::Duration,
 };
 
 use bytes::Bytes;
-use relq_core::environment::Clock;
 use tempfile::TempDir;
 use tokio::{
-    net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
     sync::oneshot,
     time::timeout,
@@ -24,19 +14,16 @@ use tokio::{
 
 use super::{
     actor::{Actor, Life},
-    afterlife::Afterlife,
     chance::Draws,
     clock::VirtualClock,
-    connection::serve,
-    gate::Gate,
-    ledger::Ledger,
+    endpoint::{Endpoint, Transport},
     patch::{Fitted, Patch},
     record::{Fault, StepRecord},
     request::Request,
-    script::{Scripts, digest},
+    script::digest,
     server::Server,
-    stream::{Address, Stream},
-    traffic::Traffic,
+    shared::{HeldCommand, Shared, lock},
+    stream::Address,
 };
 
 /// How long `heal` waits for the command of a fault that was already sent.
@@ -53,87 +40,6 @@ pub struct FaultProxy {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     dir: TempDir,
-}
-
-/// The state that all connections of a proxy share.
-pub(crate) struct Shared {
-    pub(crate) server: Server,
-    pub(crate) clock: VirtualClock,
-    pub(crate) ledger: Ledger,
-    pub(crate) traffic: Arc<Traffic>,
-    /// The blocking commands that the server holds at the moment, in the order in which
-    /// it began to hold them.
-    held: Mutex<Vec<HeldCommand>>,
-    /// How many commands the server has held so far.
-    held_so_far: AtomicU64,
-    pub(crate) gate: Gate,
-    scripts: Mutex<Scripts>,
-    actors: Mutex<HashMap<String, Endpoint>>,
-    pub(crate) afterlife: Afterlife,
-    listener: OnceLock<Listener>,
-}
-
-/// A callback that sees each request of each actor.
-type Listener = Box<dyn Fn(&Request) + Send + Sync>;
-
-/// A command that the server holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HeldCommand {
-    pub(crate) actor: String,
-    pub(crate) command: String,
-    /// A digest of its arguments.
-    pub(crate) arguments: u64,
-    /// The server's id of its connection.
-    client: String,
-}
-
-/// How an actor reaches the proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// A unix socket: `unix:///…`.
-    Unix,
-    /// A port of 127.0.0.1: `redis://127.0.0.1:…`.
-    Tcp,
-}
-
-/// The address at which one actor reaches the proxy. Clones stand for the same actor.
-#[derive(Debug, Clone)]
-pub struct Endpoint {
-    actor: Arc<Actor>,
-    url: String,
-}
-
-impl Endpoint {
-    /// The URL that the actor connects to.
-    pub fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Completes once the actor is dead and the server has seen all its connections
-    /// end, except those that are kept open or that still have commands to run late.
-    pub async fn gone(&self) {
-        self.actor.gone().await;
-    }
-
-    /// Completes once the server holds a blocking command of this actor.
-    pub async fn held(&self) {
-        self.actor.held().await;
-    }
-
-    /// Returns a digest of all replies since [`Endpoint::forget_replies`]. The replies
-    /// since the previous call count as sent at the moment `now`.
-    pub(crate) fn replies(&self, now: Duration) -> u64 {
-        self.actor.replies(now)
-    }
-
-    pub(crate) fn forget_replies(&self) {
-        self.actor.forget_replies();
-    }
-
-    /// How many steps the actor has taken. Steps are numbered from 1.
-    pub fn steps(&self) -> u32 {
-        self.actor.steps()
-    }
 }
 
 impl FaultProxy {
@@ -229,12 +135,15 @@ impl FaultProxy {
         if let Some(known) = actors.get(name) {
             return Ok(known.clone());
         }
-        let actor = Arc::new(Actor::new(name));
-        let url = match transport {
-            Transport::Unix => self.listen_unix(actors.len(), &actor)?,
-            Transport::Tcp => self.listen_tcp(&actor)?,
+        let _on_proxy = self.runtime.enter();
+        let (shared, actor) = (Arc::clone(&self.shared), Actor::new(name));
+        let endpoint = match transport {
+            Transport::Unix => {
+                let path = self.dir.path().join(format!("{}.sock", actors.len()));
+                Endpoint::on_unix(shared, actor, &path)?
+            }
+            Transport::Tcp => Endpoint::on_tcp(shared, actor)?,
         };
-        let endpoint = Endpoint { actor, url };
         actors.insert(name.to_owned(), endpoint.clone());
         Ok(endpoint)
     }
@@ -342,20 +251,20 @@ impl FaultProxy {
     /// Kills an actor. The proxy closes its connections, and any new ones until
     /// [`FaultProxy::revive`]. Completes once the server has seen the connections end.
     pub async fn kill(&self, endpoint: &Endpoint) {
-        endpoint.actor.set_life(Life::Closed);
+        endpoint.set_life(Life::Closed);
         endpoint.gone().await;
     }
 
     /// Kills an actor whose connections stay open and unread: the server does not notice
     /// until [`FaultProxy::heal`]. Completes once its clients get nothing more.
     pub(crate) async fn freeze(&self, endpoint: &Endpoint) {
-        endpoint.actor.set_life(Life::Silent);
+        endpoint.set_life(Life::Silent);
         endpoint.gone().await;
     }
 
     /// Lets an actor connect again, like a restarted process.
     pub fn revive(&self, endpoint: &Endpoint) {
-        endpoint.actor.set_life(Life::Alive);
+        endpoint.set_life(Life::Alive);
     }
 
     /// Runs the commands that dead actors had sent and that were kept, connection by
@@ -414,43 +323,6 @@ impl FaultProxy {
     ) -> io::Result<T> {
         self.runtime.spawn(work).await.map_err(io::Error::other)?
     }
-
-    fn listen_unix(&self, number: usize, actor: &Arc<Actor>) -> io::Result<String> {
-        let path = self.dir.path().join(format!("{number}.sock"));
-        let listener = StdUnixListener::bind(&path)?;
-        listener.set_nonblocking(true)?;
-        let (shared, actor) = (Arc::clone(&self.shared), Arc::clone(actor));
-        let _on_proxy = self.runtime.enter();
-        let listener = UnixListener::from_std(listener)?;
-        self.runtime.spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let client = Stream::Unix(client);
-                tokio::spawn(serve(Arc::clone(&shared), Arc::clone(&actor), client));
-            }
-        });
-        Ok(format!("unix://{}", path.display()))
-    }
-
-    fn listen_tcp(&self, actor: &Arc<Actor>) -> io::Result<String> {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let (shared, actor) = (Arc::clone(&self.shared), Arc::clone(actor));
-        let _on_proxy = self.runtime.enter();
-        let listener = TcpListener::from_std(listener)?;
-        self.runtime.spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                if let Ok(client) = Stream::tcp(client) {
-                    tokio::spawn(serve(
-                        Arc::clone(&shared),
-                        Arc::clone(&actor),
-                        client,
-                    ));
-                }
-            }
-        });
-        Ok(format!("redis://{address}"))
-    }
 }
 
 impl Drop for FaultProxy {
@@ -473,78 +345,6 @@ impl fmt::Debug for FaultProxy {
             self.shared.server.address, self.shared.clock
         )
     }
-}
-
-impl Shared {
-    fn new(server: Server, clock: VirtualClock) -> Self {
-        Self {
-            server,
-            clock,
-            ledger: Ledger::new(),
-            traffic: Arc::new(Traffic::new()),
-            held: Mutex::default(),
-            held_so_far: AtomicU64::new(0),
-            gate: Gate::default(),
-            scripts: Mutex::default(),
-            actors: Mutex::default(),
-            afterlife: Afterlife::default(),
-            listener: OnceLock::new(),
-        }
-    }
-
-    /// Lists a command that the server holds, until the value is dropped.
-    pub(crate) fn holds(
-        &self,
-        actor: &str,
-        request: &Request,
-        client: &str,
-    ) -> Holds<'_> {
-        let held = HeldCommand {
-            actor: actor.to_owned(),
-            command: request.word(0),
-            arguments: request.digest(),
-            client: client.to_owned(),
-        };
-        let number = self.held_so_far.fetch_add(1, Ordering::Relaxed);
-        lock(&self.held).push(held);
-        self.traffic.ends(1);
-        Holds { shared: self, client: client.to_owned(), number }
-    }
-
-    /// Passes a request to the listener, if there is one.
-    pub(crate) fn show(&self, request: &Request) {
-        if let Some(listener) = self.listener.get() {
-            listener(request);
-        }
-    }
-
-    pub(crate) fn scripts(&self) -> MutexGuard<'_, Scripts> {
-        lock(&self.scripts)
-    }
-
-    pub(crate) fn deadline(&self, limit: Duration) -> Duration {
-        self.clock.elapsed().saturating_add(limit)
-    }
-}
-
-/// Removes a command from the list of commands that the server holds when it is
-/// dropped.
-pub(crate) struct Holds<'a> {
-    shared: &'a Shared,
-    client: String,
-    /// How many commands the server had held before.
-    pub(crate) number: u64,
-}
-
-impl Drop for Holds<'_> {
-    fn drop(&mut self) {
-        lock(&self.shared.held).retain(|held| held.client != self.client);
-        self.shared.traffic.adds(1);
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use tokio::sync::oneshot::{self, error::RecvError};
 use super::{
     actor::{Actor, Life},
     command::Kind,
-    fault_proxy::Shared,
     frame::Malformed,
     record::{Fate, StepRecord},
     request::{Request, RequestParser},
     rewrite::{self, Session},
+    shared::Shared,
     stream::{Reader, Writer},
     wire::{Reply, Wire},
 };

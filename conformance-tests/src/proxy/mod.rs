@@ -40,6 +40,7 @@ mod chance;
 mod clock;
 mod command;
 mod connection;
+mod endpoint;
 mod fault_proxy;
 mod frame;
 mod gate;
@@ -55,6 +56,7 @@ mod request;
 mod rewrite;
 mod script;
 mod server;
+mod shared;
 mod stream;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
@@ -65,8 +67,8 @@ mod wire;
 
 pub(crate) use chance::Draws;
 pub use clock::VirtualClock;
-pub(crate) use fault_proxy::HeldCommand;
-pub use fault_proxy::{Endpoint, FaultProxy, Transport};
+pub use endpoint::{Endpoint, Transport};
+pub use fault_proxy::FaultProxy;
 pub use guarded::Guarded;
 pub use patch::Fitted;
 pub use record::{Behind, Fate, Fault, StepRecord, When};
@@ -75,5 +77,6 @@ pub(crate) use reply::is_error;
 pub use reply::replies_in;
 #[doc(hidden)]
 pub use request::requests_in;
+pub(crate) use shared::HeldCommand;
 pub use stream::Address;
 pub(crate) use upstream::Upstream;

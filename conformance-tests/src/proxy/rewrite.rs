@@ -12,9 +12,9 @@ use relq_core::environment::Clock as _;
 use super::{
     chance::{AS_SCRIPT, DrawsFrom},
     command::Kind,
-    fault_proxy::Shared,
     request::{Request, bulk, encode},
     script::Scripts,
+    shared::Shared,
     wire::Reply,
 };
 

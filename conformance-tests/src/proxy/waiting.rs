@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::{
     blocking::Blocking,
-    fault_proxy::Shared,
     inbound::{Answer, Ended, Inbound, gone},
     request::Request,
+    shared::Shared,
 };
 
 impl Inbound<'_> {

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use super::{
     operation::{How, InjectedFault, Who},
+    recorded::WORKERS,
     sequence::Steps,
-    tape::WORKERS,
 };
 use crate::{
     Room, Subject,

@@ -17,8 +17,8 @@ use super::{
     class::Class,
     draft,
     operation::{Act, BatchWord, DraftSettlement, Operation, TickTime, Who},
+    recorded::{Reply, WORKERS, returned},
     reference::Reference,
-    tape::{Reply, WORKERS, returned},
 };
 
 /// The most jobs or batches that a call lists: more than any scene has.

@@ -153,7 +153,7 @@ mod tests {
 
     use crate::spec::{
         class::everything,
-        tape::{Judge, RecordedCall, Reply},
+        recorded::{Judge, RecordedCall, Reply},
     };
 
     /// A call with its number of earlier payloads and its reply.

@@ -31,9 +31,9 @@
 //! and reads all of them after each operation (`scheduling.rs`). The job of a tick whose
 //! reply was lost is stored if and only if the tick is recorded.
 //!
-//! **Results.** Where a backend keeps results, jobs ask for them, workers report progress
-//! and end jobs with results, and the reference knows what must be told of each job
-//! (`resulting.rs`). It reads what is told after each operation.
+//! **Results.** Where a backend keeps results, jobs ask for them, and workers report
+//! progress and end jobs with results. The reference derives the possible results of each
+//! job from its states, and reads all results after each operation (`resulting.rs`).
 //!
 //! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
 //! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`
@@ -67,10 +67,12 @@ pub(crate) mod class;
 #[cfg(test)]
 #[path = "tests/classes.rs"]
 mod classes;
+mod concluding;
 mod covering;
 mod crossed;
 pub(crate) mod draft;
 pub(crate) mod drained;
+mod duplicates;
 mod fingerprint;
 pub(crate) mod line;
 mod operating;
@@ -79,6 +81,7 @@ mod pinned;
 mod possible_state;
 pub(crate) mod pushing;
 pub(crate) mod ready_order;
+pub(crate) mod recorded;
 pub(crate) mod reference;
 pub(crate) mod resulting;
 #[cfg(test)]
@@ -95,7 +98,6 @@ pub(crate) mod sequence;
 mod settling;
 mod stats;
 mod strategy;
-pub(crate) mod tape;
 
 pub use run::{Summary, judge, judge_crossed, judge_random, run, run_crossed};
 

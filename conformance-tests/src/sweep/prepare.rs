@@ -21,8 +21,8 @@ use crate::spec::{
     caller::{Caller, Pushes},
     drained::FoundAt,
     operation::{Act, Operation, Who},
+    recorded::{Judge, RecordedCall, Reply},
     reference::CheckResult,
-    tape::{Judge, RecordedCall, Reply},
 };
 
 /// The store before the victim's calls, as far as the victim and the checks need to know

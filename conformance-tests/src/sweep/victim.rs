@@ -24,7 +24,7 @@ use crate::{
     spec::{
         caller::{Caller, Pushes},
         operation::Operation,
-        tape::Reply,
+        recorded::Reply,
     },
 };
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::World;
-use crate::{explore::history::History, spec::tape::RecordedCall};
+use crate::{explore::history::History, spec::recorded::RecordedCall};
 
 impl World {
     /// Returns a digest of everything that decides how the run can continue: the

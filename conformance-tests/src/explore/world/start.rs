@@ -21,7 +21,7 @@ use crate::{
     spec::{
         caller::Caller,
         operation::{Operation, Who},
-        tape::{RecordedCall, Reply},
+        recorded::{RecordedCall, Reply},
     },
 };
 

@@ -111,34 +111,42 @@ impl fmt::Display for Act {
             Self::Advance(step) => write!(f, "advance {step}"),
             Self::Cancel { job } => write!(f, "cancel {job}"),
             Self::RedriveOne { job } => write!(f, "redrive-one {job}"),
-            Self::CreateBatch { batch, options } => {
-                write!(f, "create {batch} {options}")
-            }
-            Self::Add { batch, jobs, token } => {
-                write!(f, "add {batch} {}{}", list(jobs), optional_text("t", *token))
-            }
-            Self::Batch { batch, word: BatchWord::Alter(options) } => {
-                write!(f, "alter {batch} {options}")
-            }
-            Self::Batch { batch, word } => {
-                write!(f, "{} {batch}", name_in(&BATCH_WORDS, *word))
-            }
-            Self::PutSchedule { schedule, definition } => {
-                write!(f, "put {schedule} d{definition}")
-            }
-            Self::RemoveSchedule { schedule } => {
-                write!(f, "remove-schedule {schedule}")
-            }
-            Self::Tick { schedule, definition, at, job } => {
-                write!(f, "tick {schedule} d{definition} {at} {job}")
-            }
             Self::Report { receipt, value } => write!(f, "report {receipt} v{value}"),
             Self::Result { job } => write!(f, "result {job}"),
             Self::Peek(state) => write!(f, "peek {}", state.as_str()),
-            word => {
-                let known = WORDS.iter().find(|(known, _)| known == word);
-                f.write_str(known.map_or("?", |(_, name)| name))
-            }
+            act => write_batch_act(act, f),
+        }
+    }
+}
+
+fn write_batch_act(act: &Act, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match act {
+        Act::CreateBatch { batch, options } => write!(f, "create {batch} {options}"),
+        Act::Add { batch, jobs, token } => {
+            write!(f, "add {batch} {}{}", list(jobs), optional_text("t", *token))
+        }
+        Act::Batch { batch, word: BatchWord::Alter(options) } => {
+            write!(f, "alter {batch} {options}")
+        }
+        Act::Batch { batch, word } => {
+            write!(f, "{} {batch}", name_in(&BATCH_WORDS, *word))
+        }
+        act => write_schedule_act(act, f),
+    }
+}
+
+fn write_schedule_act(act: &Act, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match act {
+        Act::PutSchedule { schedule, definition } => {
+            write!(f, "put {schedule} d{definition}")
+        }
+        Act::RemoveSchedule { schedule } => write!(f, "remove-schedule {schedule}"),
+        Act::Tick { schedule, definition, at, job } => {
+            write!(f, "tick {schedule} d{definition} {at} {job}")
+        }
+        word => {
+            let known = WORDS.iter().find(|(known, _)| known == word);
+            f.write_str(known.map_or("?", |(_, name)| name))
         }
     }
 }
@@ -224,10 +232,6 @@ fn fault(word: &str) -> Option<InjectedFault> {
 }
 
 fn act(words: &[&str]) -> Option<Act> {
-    if let [word] = words {
-        let known = WORDS.iter().find(|(_, name)| name == word);
-        return known.map(|(act, _)| act.clone());
-    }
     Some(match words {
         ["push", jobs, token @ ..] => {
             Act::Push { jobs: items(jobs, draft)?, token: optional(token, "t")? }
@@ -261,6 +265,13 @@ fn act(words: &[&str]) -> Option<Act> {
         }
         ["result", job] => Act::Result { job: job.parse().ok()? },
         ["peek", state] => Act::Peek(peeked_state(state)?),
+        words => return schedule_act(words),
+    })
+}
+
+/// Parses a call on a schedule.
+fn schedule_act(words: &[&str]) -> Option<Act> {
+    Some(match words {
         ["put", schedule, definition] => Act::PutSchedule {
             schedule: schedule.parse().ok()?,
             definition: marked(definition, "d")?,
@@ -278,7 +289,7 @@ fn act(words: &[&str]) -> Option<Act> {
     })
 }
 
-/// Parses a call on a batch.
+/// Parses a call on a batch, or an operation of one word.
 fn batch_act(words: &[&str]) -> Option<Act> {
     Some(match words {
         ["create", batch, options] => Act::CreateBatch {
@@ -298,6 +309,7 @@ fn batch_act(words: &[&str]) -> Option<Act> {
             batch: batch.parse().ok()?,
             word: value_in(&BATCH_WORDS, word)?,
         },
+        [word] => WORDS.iter().find(|(_, name)| name == word)?.0.clone(),
         _ => return None,
     })
 }

@@ -11,13 +11,35 @@ use super::super::{
     actors::Observed,
     batching::BatchChange,
     draft,
-    operation::{BatchDraft, BatchWord, InjectedFault, Who},
+    operation::{Act, BatchDraft, BatchWord, InjectedFault, Who},
     reference::{CheckResult, Knowledge, Reference},
     runner::{CallEffect, Runner},
 };
 
 impl Runner {
-    pub(in crate::spec) async fn create_batch(
+    /// Makes a call on batches, if the backend has them.
+    pub(in crate::spec) async fn batch_call(
+        &mut self,
+        who: Who,
+        fault: Option<InjectedFault>,
+        act: &Act,
+    ) -> CheckResult {
+        if !self.reference.class.has_batches() {
+            return Ok(());
+        }
+        match act {
+            Act::Add { batch, jobs, token } => {
+                self.push_new(who, fault, (Some(*batch), jobs), *token).await
+            }
+            Act::CreateBatch { batch, options } => {
+                self.create_batch(who, fault, (*batch, *options)).await
+            }
+            Act::Batch { batch, word } => self.batch(who, fault, (*batch, *word)).await,
+            _ => self.list_batches(who, fault).await,
+        }
+    }
+
+    async fn create_batch(
         &mut self,
         who: Who,
         fault: Option<InjectedFault>,

@@ -20,11 +20,11 @@ use super::{
     draft,
     operation::{Act, InjectedFault, Operation, Who},
     pushing::{PushCall, ms},
+    recorded::WORKERS,
     reference::{CheckResult, Knowledge, Reference, WINDOW},
     scheduling::TickOf,
     sequence::{Sequence, Steps},
     settling::SentSettlement,
-    tape::WORKERS,
 };
 use crate::{Subject, spec::class::Class};
 
@@ -159,45 +159,40 @@ impl Runner {
         let (who, fault) = (*who, *fault);
         match act {
             Act::Push { jobs, token } => {
-                self.push_new(who, fault, (None, jobs), *token).await?;
+                self.push_new(who, fault, (None, jobs), *token).await
             }
-            Act::Add { .. } | Act::CreateBatch { .. } | Act::Batch { .. }
-                if !self.reference.class.has_batches() => {}
-            Act::Add { batch, jobs, token } => {
-                self.push_new(who, fault, (Some(*batch), jobs), *token).await?;
-            }
-            Act::CreateBatch { batch, options } => {
-                self.create_batch(who, fault, (*batch, *options)).await?;
-            }
-            Act::Batch { batch, word } => {
-                self.batch(who, fault, (*batch, *word)).await?;
-            }
+            Act::CreateBatch { .. }
+            | Act::Add { .. }
+            | Act::Batch { .. }
+            | Act::ListBatches => self.batch_call(who, fault, act).await,
             Act::PutSchedule { .. }
             | Act::RemoveSchedule { .. }
             | Act::Tick { .. }
-            | Act::ListSchedules => self.schedule(who, fault, act).await?,
+            | Act::ListSchedules => self.schedule(who, fault, act).await,
             Act::Report { .. } | Act::Result { .. } => {
-                self.result(who, fault, act).await?;
+                self.result(who, fault, act).await
             }
-            Act::Repeat { token } => self.repeat(who, fault, *token).await?,
+            Act::Repeat { token } => self.repeat(who, fault, *token).await,
             Act::Claim { max, lease, wait } => {
-                self.claim(who, fault, (*max, *lease, *wait)).await?;
+                self.claim(who, fault, (*max, *lease, *wait)).await
             }
-            Act::Settle(words) => self.settle(who, fault, words).await?,
+            Act::Settle(words) => self.settle(who, fault, words).await,
             Act::SettleAndClaim { words, max, lease } => {
-                self.settle_and_claim(who, fault, words, (*max, *lease)).await?;
+                self.settle_and_claim(who, fault, words, (*max, *lease)).await
             }
             Act::Extend { receipts, lease } => {
-                self.extend(who, fault, receipts, *lease).await?;
+                self.extend(who, fault, receipts, *lease).await
             }
-            Act::ReleaseWorker => self.release_worker(who, fault).await?,
-            Act::Recover { page } => self.recover(who, fault, *page).await?,
-            Act::Advance(step) => self.advance(*step).await?,
-            Act::AdvanceBy(time) => self.pass(*time),
-            Act::Release => self.release().await?,
-            operated => self.operate(who, fault, operated).await?,
+            Act::ReleaseWorker => self.release_worker(who, fault).await,
+            Act::Recover { page } => self.recover(who, fault, *page).await,
+            Act::Advance(step) => self.advance(*step).await,
+            Act::AdvanceBy(time) => {
+                self.pass(*time);
+                Ok(())
+            }
+            Act::Release => self.release().await,
+            operated => self.operate(who, fault, operated).await,
         }
-        Ok(())
     }
 
     fn has_tokens(&self) -> bool {

@@ -43,8 +43,6 @@ impl Runner {
             Act::Peek(state) => self.peek(who, fault, *state).await,
             Act::Stats => self.stats(who, fault).await,
             Act::Audit => self.audit(who, fault).await,
-            Act::ListBatches if !self.reference.class.has_batches() => Ok(()),
-            Act::ListBatches => self.list_batches(who, fault).await,
             other => Err(format!("`{other}` is not an operator's")),
         }
     }

@@ -1,0 +1,77 @@
+//! A call with several settlements carries out each of them by its own receipt (R7).
+
+use relq_core::{Disposition, Settlement, outcome::Settled};
+
+use crate::{
+    cases::case,
+    harness::{
+        checks::{dead, delivers, expect_exactly, numbered, retry_after, settle_all},
+        store::Store,
+        times::HELD,
+    },
+};
+
+case!(a_receipt_counts_once_in_a_call: R7);
+/// If one call names the same receipt with two dispositions, one of them is carried
+/// out.
+async fn a_receipt_counts_once_in_a_call(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let said = [dead("no"), Disposition::Done]
+        .map(|disposition| Settlement::new(held.receipt.clone(), disposition));
+
+    let settled = actor.settle(&said).await.expect("answered");
+
+    expect_exactly(settled.iter().map(|one| *one == Settled::Applied), [false, true]);
+    let stats = actor.figures().await;
+    let (buried, done) =
+        (settled[0] == Settled::Applied, settled[1] == Settled::Applied);
+    assert_eq!((stats.dead, stats.finished), (buried.into(), done.into()));
+}
+
+case!(a_stale_receipt_spoils_no_other: R7);
+/// If one settlement of a call has a lost lease, at any position, the other settlements
+/// are carried out.
+async fn a_stale_receipt_spoils_no_other(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(6)).await;
+    let held = actor.take(6).await;
+    actor.finish(&held[0]).await;
+    actor.finish(&held[3]).await;
+    actor.finish(&held[5]).await;
+
+    let settled = settle_all(&actor, &held, &Disposition::Done).await;
+
+    let (lost, applied) = (Settled::LeaseLost, Settled::Applied);
+    assert_eq!(settled, [lost, applied, applied, lost, applied, lost]);
+    assert_eq!(actor.figures().await.finished, 6);
+}
+
+case!(one_call_carries_every_disposition: R7);
+/// One call may give each job a different disposition.
+async fn one_call_carries_every_disposition(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(5)).await;
+    let held = actor.take(5).await;
+    let dispositions = [
+        Disposition::Done,
+        retry_after(HELD),
+        dead("no"),
+        Disposition::Discard,
+        Disposition::GiveBack,
+    ];
+    let said: Vec<_> = held
+        .iter()
+        .zip(dispositions)
+        .map(|(one, disposition)| Settlement::new(one.receipt.clone(), disposition))
+        .collect();
+
+    let settled = actor.settle(&said).await.expect("answered");
+
+    assert_eq!(settled, [Settled::Applied; 5]);
+    let stats = actor.figures().await;
+    assert_eq!((stats.finished, stats.scheduled, stats.dead), (1, 1, 1));
+    assert_eq!((stats.discarded, stats.ready, stats.leased), (1, 1, 0));
+    delivers(&actor, [held[4].payload.clone()]).await;
+}

@@ -1,0 +1,216 @@
+//! The checks that every backend makes before it sends a request, so that all backends
+//! refuse the same ones.
+
+use std::time::Duration;
+
+use super::{Capabilities, Capability, LeaseScope, Limits};
+use crate::{
+    ClaimRequest, Error, NewJob,
+    error::{ErrorContext, Operation},
+    limits::MAX_DURATION,
+};
+
+impl Capabilities {
+    /// Refuses jobs that the backend cannot store, before anything is written (R5).
+    ///
+    /// Every backend calls this first in `push`, so that all backends refuse the same
+    /// requests.
+    ///
+    /// # Errors
+    /// For the first job that is refused: [`Error::Invalid`] if it breaks a limit,
+    /// [`Error::Unsupported`] if it uses an option that is not supported. Also
+    /// [`Error::Invalid`] for too many jobs or bytes in the call, and
+    /// [`Error::Unsupported`] for a token on a backend without them.
+    pub fn check_push(&self, jobs: &[NewJob], has_token: bool) -> Result<(), Error> {
+        self.check_batch(Operation::Push, jobs.len())?;
+        self.check_token(Operation::Push, has_token)?;
+        self.check_jobs(Operation::Push, jobs)
+    }
+
+    /// Refuses a claim whose lease or wait is not valid.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a lease under a millisecond, and for a lease or wait above
+    /// [`MAX_DURATION`].
+    pub fn check_claim(&self, ask: &ClaimRequest) -> Result<(), Error> {
+        self.check_lease(Operation::Claim, ask.lease)?;
+        self.check_duration(Operation::Claim, "the wait", ask.wait)
+    }
+
+    /// Refuses a lease that is too short or too long.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a lease under a millisecond or above [`MAX_DURATION`].
+    pub fn check_lease(
+        &self,
+        operation: Operation,
+        lease: Duration,
+    ) -> Result<(), Error> {
+        if lease < Duration::from_millis(1) {
+            return Err(self.invalid(operation, "the lease is shorter than 1 ms"));
+        }
+        self.check_duration(operation, "the lease", lease)
+    }
+
+    /// Refuses a call for more than [`Limits::max_jobs_per_call`] jobs.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the call has too many jobs.
+    pub fn check_batch(
+        &self,
+        operation: Operation,
+        length: usize,
+    ) -> Result<(), Error> {
+        let most = self.limits.max_jobs_per_call.get() as usize;
+        if length > most {
+            let reason = format!(
+                "{length} jobs in one call are more than the {most} allowed: use several \
+                 calls"
+            );
+            return Err(self.invalid(operation, reason));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_token(
+        &self,
+        operation: Operation,
+        has_token: bool,
+    ) -> Result<(), Error> {
+        if has_token {
+            self.require(operation, Capability::PushTokens, "a push token")?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_jobs(
+        &self,
+        operation: Operation,
+        jobs: &[NewJob],
+    ) -> Result<(), Error> {
+        jobs.iter().try_for_each(|job| self.check_job(operation, job))?;
+        let bytes: usize = jobs.iter().map(NewJob::total_bytes).sum();
+        let most = self.limits.max_bytes_per_push;
+        if bytes > most {
+            let reason = format!(
+                "{bytes} bytes in one push are more than the {most} allowed: use \
+                 several pushes"
+            );
+            return Err(self.invalid(operation, reason));
+        }
+        Ok(())
+    }
+
+    fn check_job(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
+        self.check_options(operation, job)?;
+        self.check_sizes(operation, job)?;
+        self.check_duration(operation, "the delay", job.delay)?;
+        if let Some(expires_in) = job.expires_in {
+            self.check_duration(operation, "the expiry", expires_in)?;
+        }
+        if let Some(keep_result) = job.keep_result {
+            self.check_keep_result(operation, keep_result)?;
+        }
+        job.lease.map_or(Ok(()), |lease| self.check_lease(operation, lease))
+    }
+
+    fn check_options(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
+        let used = [
+            (job.id.is_some(), Capability::ClientIds, "a job id chosen by the client"),
+            (!job.delay.is_zero(), Capability::Delay, "a delay"),
+            (job.expires_in.is_some(), Capability::Expiry, "an expiry"),
+            (job.unique.is_some(), Capability::Unique, "a unique key"),
+            (job.keep_result.is_some(), Capability::Results, "a kept result"),
+        ];
+        for (is_used, option, words) in used {
+            if is_used {
+                self.require(operation, option, words)?;
+            }
+        }
+        if !self.priorities.contains(&job.priority) {
+            return Err(self.unsupported(operation, "this priority"));
+        }
+        if job.lease.is_some() && self.lease_scope == LeaseScope::Worker {
+            return Err(self.unsupported(operation, "a lease of the job's own"));
+        }
+        Ok(())
+    }
+
+    fn check_sizes(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
+        let Limits { max_payload, max_headers, .. } = self.limits;
+        self.check_bytes(operation, "a payload", job.payload.len(), max_payload)?;
+        let headers = job.headers.total_bytes();
+        self.check_bytes(operation, "a set of headers", headers, max_headers)
+    }
+
+    pub(crate) fn check_bytes(
+        &self,
+        operation: Operation,
+        what: &str,
+        size: usize,
+        most: usize,
+    ) -> Result<(), Error> {
+        if size > most {
+            let reason = format!("{what} of {size} bytes is over the limit of {most}");
+            return Err(self.invalid(operation, reason));
+        }
+        Ok(())
+    }
+
+    fn check_keep_result(
+        &self,
+        operation: Operation,
+        keep_result: Duration,
+    ) -> Result<(), Error> {
+        if keep_result < Duration::from_millis(1) {
+            let reason = "a result is kept for less than 1 ms";
+            return Err(self.invalid(operation, reason));
+        }
+        self.check_duration(operation, "the time of a result", keep_result)
+    }
+
+    pub(crate) fn check_duration(
+        &self,
+        operation: Operation,
+        what: &str,
+        duration: Duration,
+    ) -> Result<(), Error> {
+        if duration > MAX_DURATION {
+            let reason = format!("{what} is longer than a hundred years");
+            return Err(self.invalid(operation, reason));
+        }
+        Ok(())
+    }
+
+    fn require(
+        &self,
+        operation: Operation,
+        option: Capability,
+        words: &'static str,
+    ) -> Result<(), Error> {
+        if self.supports(option) {
+            return Ok(());
+        }
+        Err(self.unsupported(operation, words))
+    }
+
+    pub(crate) fn unsupported(
+        &self,
+        operation: Operation,
+        option: &'static str,
+    ) -> Error {
+        Error::Unsupported { at: self.at(operation), option }
+    }
+
+    pub(crate) fn invalid(
+        &self,
+        operation: Operation,
+        reason: impl Into<String>,
+    ) -> Error {
+        Error::Invalid { at: self.at(operation), reason: reason.into() }
+    }
+
+    fn at(&self, operation: Operation) -> ErrorContext {
+        ErrorContext { backend: self.backend, operation }
+    }
+}
