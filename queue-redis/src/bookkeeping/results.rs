@@ -130,7 +130,8 @@ mod tests {
         assert_eq!(read("u"), Some(JobResult::Unfinished { progress: None }));
         assert_eq!(read("r"), Some(JobResult::Unfinished { progress }));
         assert_eq!(read("d42"), Some(JobResult::Done { result: "42".into() }));
-        assert_eq!(read("xfno"), Some(JobResult::Dead { error: "no".into() }));
+        let error = "its worker asked for no retry: no".into();
+        assert_eq!(read("xfno"), Some(JobResult::Dead { error }));
         assert_eq!(read("i"), Some(JobResult::Discarded));
         assert_eq!(read("c"), Some(JobResult::Cancelled));
         assert_eq!(read("p"), Some(JobResult::Purged));

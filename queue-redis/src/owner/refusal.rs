@@ -217,10 +217,10 @@ mod tests {
     #[test]
     fn a_newer_format_or_option_is_named() {
         for (marker, named) in [
-            ("relq 3 zset", "format 3"),
-            ("relq 3 zset tenants=4", "tenants=4"),
-            ("relq 3 zset partitions=many", "partitions=many"),
-            ("relq 3 processing-list mode=other", "mode=other"),
+            ("relq 4 zset", "format 4"),
+            ("relq 4 zset tenants=4", "tenants=4"),
+            ("relq 4 zset partitions=many", "partitions=many"),
+            ("relq 4 processing-list mode=other", "mode=other"),
         ] {
             let asked =
                 if marker.contains("list") { "processing-list" } else { "zset" };
