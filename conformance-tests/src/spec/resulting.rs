@@ -103,6 +103,11 @@ pub(crate) fn text_of(told: &JobResult) -> String {
     }
 }
 
+/// What is told of a job as text, with the id of the job if it is known.
+pub(crate) fn named(id: Option<&JobId>, told: &str) -> String {
+    id.map_or_else(|| told.to_owned(), |id| format!("{id} {told}"))
+}
+
 fn is_end(end: End, value: Option<Bytes>, told: &JobResult) -> bool {
     match (end, told) {
         (End::Finished, JobResult::Done { result }) => {
@@ -152,7 +157,8 @@ impl Reference {
     }
 
     /// Returns, for each job, what may be told of it once the queue was drained by
-    /// settlements without a result, as text. `None` stands for nothing.
+    /// settlements without a result, as text, with the job's id if it is known. `None`
+    /// stands for nothing.
     pub(crate) fn told_when_drained(&self, horizon: Ms) -> Vec<Vec<Option<String>>> {
         let end = self.now + horizon;
         let of_job = |(at, job): (usize, &Job)| {
@@ -165,7 +171,8 @@ impl Reference {
                 .collect();
             told.sort();
             told.dedup();
-            told
+            let named = |text: String| named(job.id.as_ref(), &text);
+            told.into_iter().map(|text| text.map(named)).collect()
         };
         self.jobs.iter().enumerate().map(of_job).collect()
     }

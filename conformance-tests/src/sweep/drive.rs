@@ -281,6 +281,7 @@ async fn judged(
         found.promise.add(payload, End::Ran);
     }
     found.count_schedules(scene.part.scene_began);
+    found.count_told(&scene.promise);
     scene.promise.bearing(injected.is_some()).judge(&found, known)
 }
 

@@ -187,9 +187,8 @@ async fn told(healthy: &HealthyActor, found: &mut Found) -> Result<(), String> {
     let Some(results) = healthy.queue.result_queue() else { return Ok(()) };
     let ids: Vec<_> = found.seen.iter().cloned().collect();
     let told = said("read results", results.read_results(&ids).await)?;
-    for one in told.iter().flatten() {
-        found.promise.add_told(Some(&text_of(one)));
-    }
+    let told = ids.into_iter().zip(told);
+    found.told.extend(told.filter_map(|(id, told)| Some((id, text_of(&told?)))));
     Ok(())
 }
 

@@ -116,7 +116,8 @@ impl Scenario {
             undone.add(PUSHED.into(), End::Delivered);
             done.add(PUSHED.into(), End::Delivered);
         }
-        Ok(Promise { undone, done, atomicity: self.atomicity })
+        let known = judge.known_ids().into_iter().collect();
+        Ok(Promise { undone, done, known, atomicity: self.atomicity })
     }
 }
 

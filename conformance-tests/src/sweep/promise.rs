@@ -10,7 +10,7 @@ use bytes::Bytes;
 use relq_core::{JobId, environment::Timestamp, schedule::Schedule};
 
 use super::Check;
-use crate::spec::{drained::FoundAt, pushing::ms, scheduling::tell};
+use crate::spec::{drained::FoundAt, pushing::ms, resulting::named, scheduling::tell};
 
 /// Where a job was found at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,6 +88,8 @@ pub(crate) struct Found {
     pub(crate) promise: StoreContents,
     /// The jobs that the survivors saw or that the victim held.
     pub(crate) seen: BTreeSet<JobId>,
+    /// What is told of each of these jobs that keeps its result, as text.
+    pub(crate) told: Vec<(JobId, String)>,
     /// The schedules of the queue.
     pub(crate) schedules: Vec<Schedule>,
     /// The number of jobs that exist but could not be claimed.
@@ -107,6 +109,16 @@ impl Found {
         }
     }
 
+    /// Adds what is told of jobs to what must be as promised. The promise does not know
+    /// the ids of the jobs that the victim pushed, so what is told of them counts for any
+    /// of them.
+    pub(crate) fn count_told(&mut self, promise: &Promise) {
+        for (id, text) in self.told.drain(..) {
+            let known = Some(&id).filter(|id| promise.known.contains(id));
+            self.promise.add_told(Some(&named(known, &text)));
+        }
+    }
+
     pub(crate) fn is_wrong(&mut self, check: Check, how: &str) {
         self.wrong.push(format!("{check}: {how}"));
     }
@@ -118,6 +130,8 @@ impl Found {
 pub(crate) struct Promise {
     pub(crate) undone: StoreContents,
     pub(crate) done: StoreContents,
+    /// The ids of the jobs that the reference model knows.
+    pub(crate) known: BTreeSet<JobId>,
     /// Whether the calls may take effect in part.
     pub(crate) atomicity: Atomicity,
 }
@@ -184,7 +198,7 @@ impl Promise {
 
     /// Returns the checks that fail for at least one payload.
     fn broken(&self, found: &StoreContents, known: Knowledge) -> BTreeSet<Check> {
-        let Self { undone, done, atomicity } = self;
+        let Self { undone, done, atomicity, .. } = self;
         let all = found.payloads().chain(done.payloads()).chain(undone.payloads());
         if let Atomicity::AtLeastOnce { at_most } = *atomicity {
             return all.filter_map(|one| not_run(one, found, done, at_most)).collect();
@@ -272,7 +286,8 @@ mod tests {
     /// victim or on a survivor. Without a fault it runs exactly once.
     fn promise() -> Promise {
         let (undone, done) = (found(&[], &JOBS), found(&[], &JOBS));
-        Promise { undone, done, atomicity: Atomicity::AtLeastOnce { at_most: 1 } }
+        let atomicity = Atomicity::AtLeastOnce { at_most: 1 };
+        Promise { undone, done, known: BTreeSet::new(), atomicity }
     }
 
     fn is_kept(has_fault: bool, found: &StoreContents) -> bool {

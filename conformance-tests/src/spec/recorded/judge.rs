@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use relq_core::{Queue, QueueName, capabilities::Capabilities};
+use relq_core::{JobId, Queue, QueueName, capabilities::Capabilities};
 
 use super::{Look, RecordedCall, queue::Replies};
 use crate::spec::{
@@ -70,6 +70,11 @@ impl Judge {
     /// `Reference::told_when_drained`.
     pub(crate) fn told(&self, horizon: Duration) -> Vec<Vec<Option<String>>> {
         self.runner.reference.told_when_drained(ms(horizon))
+    }
+
+    /// The ids of all jobs that are known.
+    pub(crate) fn known_ids(&self) -> Vec<JobId> {
+        self.runner.reference.known_ids()
     }
 
     /// Judges the stats and the audit, which were read while no call was running.

@@ -124,6 +124,7 @@ impl Start {
     ) -> Result<StoreContents, String> {
         ran.into_iter().for_each(|one| found.promise.add(one, End::Ran));
         found.count_schedules(self.part.scene_began);
+        found.count_told(&self.promise);
         let promise = self.promise.bearing(fault_of_victim == VictimFault::Some);
         promise.judge(&found, known).map(|()| found.promise)
     }
