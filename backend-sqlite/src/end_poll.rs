@@ -7,7 +7,8 @@
 //! ```
 //!
 //! If each call looked for itself, the handle's thread would spend its time on the looks of
-//! a thousand calls, and would delay pushes and settlements.
+//! a thousand calls, and would delay pushes and settlements. So the calls take turns: the
+//! call that has the lock sleeps and looks, and the others wait for the lock.
 
 use std::{pin::pin, time::Duration};
 
@@ -20,17 +21,10 @@ use crate::queue::SqliteQueue;
 use crate::store::Store;
 use crate::wake::{EndWaiter, Wakes};
 
-/// The last look of a handle; `None` before the first.
+/// The lock of the call that looks, and the `data_version` of the file before the last look;
+/// `None` before the first.
 #[derive(Debug, Default)]
-pub(crate) struct EndPoll(Mutex<Option<Look>>);
-
-#[derive(Debug)]
-struct Look {
-    /// When it was, by the clock of the waiting calls.
-    at: Duration,
-    /// The `data_version` of the file before the look.
-    version: i64,
-}
+pub(crate) struct EndPoll(Mutex<Option<i64>>);
 
 /// Finds those of these jobs that have ended, or of which nothing is kept.
 struct Ended {
@@ -64,37 +58,28 @@ impl SqliteQueue {
         end: &mut EndWaiter,
         wait: Duration,
     ) -> Result<(), Failure> {
-        let clock = self.environment().clock();
-        let until = clock.elapsed().saturating_add(wait);
         let mut woken = pin!(end.woken());
+        let mut late = pin!(self.environment().clock().sleep(wait));
         loop {
-            let left = until.saturating_sub(clock.elapsed());
-            if left.is_zero() {
-                return Ok(());
-            }
             tokio::select! {
                 () = &mut woken => return Ok(()),
-                () = clock.sleep(left.min(self.poll_interval())) => {}
+                () = &mut late => return Ok(()),
+                looked = self.look_in_turn() => looked?,
             }
-            self.wake_ended().await?;
         }
     }
 
-    /// Wakes the calls whose job has ended in another process, unless another call did so a
-    /// moment ago.
-    async fn wake_ended(&self) -> Result<(), Failure> {
+    /// Looks once, after the looks of other calls, and wakes the calls whose job has ended.
+    /// If the look is dropped before its end, the next one finds the same.
+    async fn look_in_turn(&self) -> Result<(), Failure> {
         let mut last = self.end_poll().0.lock().await;
-        let now = self.environment().clock().elapsed();
-        let half = self.poll_interval() / 2;
-        if last.as_ref().is_some_and(|look| now.saturating_sub(look.at) < half) {
-            return Ok(());
-        }
+        self.environment().clock().sleep(self.poll_interval()).await;
         // The version is read first. So an end after it is found now or by the next look.
         let version = self.db_thread().call(Poll).await?;
-        if last.as_ref().is_none_or(|look| look.version != version) {
+        if *last != Some(version) {
             self.wake_those_that_ended().await?;
         }
-        *last = Some(Look { at: now, version });
+        *last = Some(version);
         Ok(())
     }
 
