@@ -189,7 +189,7 @@ async fn a_completion_job_keeps_its_result(store: &Store) {
     if store.fit(&["jobs", "others"]).len() < 2 {
         return;
     }
-    let there = store.actor_on("another worker", "others").await;
+    let there = store.actor_on("w2", "others").await;
     let others = QueueName::new("others").expect("a valid name");
     let on_complete = OnComplete::new(kept("there")).queue(others);
     let job = complete(&here, &batch_of("there"), on_complete).await;
