@@ -11,6 +11,7 @@ mod connection;
 mod contents;
 mod db_thread;
 mod dead;
+mod end_poll;
 mod extend;
 mod failure;
 mod give_back;

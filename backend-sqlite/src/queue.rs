@@ -29,12 +29,13 @@ use tokio::sync::watch;
 use crate::claim::{Claim, Poll, Pulse};
 use crate::config::{Sorts, SqliteConfig};
 use crate::db_thread::{DbThread, Site};
+use crate::end_poll::EndPoll;
 use crate::extend::{Extend, ReleaseWorker};
 use crate::failure::Failure;
 use crate::push::Push;
 use crate::recover::Recover;
 use crate::settle::Settle;
-use crate::wake::EndWaiter;
+use crate::wake::{EndWaiter, Notifier};
 
 /// A queue in a SQLite file.
 ///
@@ -60,6 +61,7 @@ pub struct SqliteQueue {
     /// A second connection for calls that read many jobs, so that they do not delay
     /// workers. The first such call opens it.
     reading: Mutex<Option<Opening>>,
+    end_poll: EndPoll,
 }
 
 /// The second connection while it is being opened. All callers that need it share this
@@ -95,8 +97,9 @@ impl SqliteQueue {
     ) -> Result<Self, Failure> {
         let (db_thread, site) = DbThread::start(find).await?;
         let capabilities = site.config.capabilities();
-        let reading = Mutex::default();
-        Ok(Self { site, capabilities, db_thread: Arc::new(db_thread), reading })
+        let (reading, end_poll) = (Mutex::default(), EndPoll::default());
+        let db_thread = Arc::new(db_thread);
+        Ok(Self { site, capabilities, db_thread, reading, end_poll })
     }
 
     /// Returns a receiver that is notified when jobs may have become available to
@@ -108,6 +111,19 @@ impl SqliteQueue {
     /// Returns a call that waits for the end of a job. Every end from now on wakes it.
     pub(crate) fn listen_for_end(&self, job: &JobId) -> EndWaiter {
         self.site.notifier.listen_for_end(job)
+    }
+
+    pub(crate) fn notifier(&self) -> &Notifier {
+        &self.site.notifier
+    }
+
+    pub(crate) fn end_poll(&self) -> &EndPoll {
+        &self.end_poll
+    }
+
+    /// How often a waiting call looks for changes by other processes.
+    pub(crate) fn poll_interval(&self) -> Duration {
+        self.site.config.poll_interval
     }
 
     /// Whether the store can hold several queues. A store in memory holds only one.
@@ -204,7 +220,7 @@ impl SqliteQueue {
             }
             tokio::select! {
                 _ = &mut woken => return Ok(()),
-                () = clock.sleep(left.min(self.site.config.poll_interval)) => {}
+                () = clock.sleep(left.min(self.poll_interval())) => {}
             }
             if self.db_thread.call(Poll).await? != pulse.version {
                 return Ok(());
@@ -323,7 +339,14 @@ impl ReliableQueue for SqliteQueue {
             let db_thread = Arc::clone(&self.db_thread);
             let (site, capabilities) = (self.site.clone(), self.capabilities.clone());
             let reading = Mutex::default();
-            return Ok(Arc::new(Self { site, capabilities, db_thread, reading }));
+            let end_poll = EndPoll::default();
+            return Ok(Arc::new(Self {
+                site,
+                capabilities,
+                db_thread,
+                reading,
+                end_poll,
+            }));
         }
         let site = self.site.clone();
         let another = Self::start(move || Ok(site)).await;

@@ -25,7 +25,6 @@ use relq_core::{
 };
 
 use crate::call::Call;
-use crate::claim::Pulse;
 use crate::failure::Failure;
 use crate::give_back::find_held;
 use crate::queue::SqliteQueue;
@@ -77,27 +76,6 @@ impl Call for Read {
             found.push(result);
         }
         Ok(found)
-    }
-}
-
-/// Reads what became of a job and the file's `data_version`, for a caller that waits until
-/// the job ends.
-struct Watch {
-    job: JobId,
-}
-
-impl Call for Watch {
-    type Answer = (Option<JobResult>, i64);
-
-    const LOOKS_FIRST: bool = true;
-
-    fn look(&self, store: &Store<'_>) -> Result<Option<Self::Answer>, Failure> {
-        self.run(store).map(Some)
-    }
-
-    fn run(&self, store: &Store<'_>) -> Result<Self::Answer, Failure> {
-        let version = store.data_version()?;
-        Ok((read(store, &self.job)?, version))
     }
 }
 
@@ -155,14 +133,13 @@ impl SqliteQueue {
         loop {
             // An end after this look wakes the call, since it listens before the look.
             let mut end = self.listen_for_end(job);
-            let call = Watch { job: job.clone() };
-            let (found, version) = self.db_thread().call(call).await?;
+            let call = Read { jobs: vec![job.clone()] };
+            let found = self.db_thread().call(call).await?.pop().flatten();
             let left = deadline.saturating_sub(clock.elapsed());
             if left.is_zero() || found.as_ref().is_none_or(JobResult::has_ended) {
                 return Ok(found);
             }
-            let pulse = Pulse { version, due_in: None };
-            self.wait_for_change(end.woken(), pulse, left).await?;
+            self.wait_for_wake(&mut end, left).await?;
         }
     }
 }

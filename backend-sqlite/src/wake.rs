@@ -86,6 +86,11 @@ impl Notifier {
         self.0.claims.subscribe()
     }
 
+    /// The ids of the jobs for whose end calls wait.
+    pub(crate) fn awaited(&self) -> Vec<String> {
+        self.0.ends().keys().cloned().collect()
+    }
+
     /// Begins to wait for the end of a job.
     pub(crate) fn listen_for_end(&self, job: &JobId) -> EndWaiter {
         let (wake, woken) = oneshot::channel();

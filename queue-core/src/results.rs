@@ -68,8 +68,8 @@ pub trait ResultQueue: ReliableQueue {
     /// [`read_results`](Self::read_results) does; `None` at once for a job that it does
     /// not know.
     ///
-    /// The end of the job wakes the call: it does not poll. All calls that wait on one
-    /// handle of a queue share one connection.
+    /// The end of the job wakes the call, which does not ask the store again and again
+    /// meanwhile. All calls that wait on one handle of a queue share one connection.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a `timeout` of more than

@@ -97,17 +97,19 @@ local function ready_age(entry, now_ms)
   return since_ms and math.max(0, now_ms - since_ms) or -1
 end
 
--- Returns the entry with another id, which relq generated and need not remember, and
--- without the time for which its result is kept.
+-- Returns the entry with another id, which relq generated and need not remember.
 local function with_id(entry, job, id)
-  local flags, level = job.flags - (job.is_indexed and 1 or 0), entry:byte(6)
-  local rest = entry:sub(12 + #job.id)
-  if job.keep_ms then
-    local times = (job.expires_at and 8 or 0) + (job.lease_ms and 8 or 0)
-    level, rest = level - 64, rest:sub(1, times) .. rest:sub(times + 9)
-  end
-  return entry:sub(1, 4) .. string.char(flags, level) .. entry:sub(7, 10) .. string.char(#id)
-    .. id .. rest
+  local flags = job.flags - (job.is_indexed and 1 or 0)
+  return entry:sub(1, 4) .. string.char(flags) .. entry:sub(6, 10) .. string.char(#id) .. id
+    .. entry:sub(12 + #job.id)
+end
+
+-- Returns the entry without the time for which its result is kept.
+local function without_result(entry, job)
+  if not job.keep_ms then return entry end
+  local at = 12 + #job.id + (job.expires_at and 8 or 0) + (job.lease_ms and 8 or 0)
+  return entry:sub(1, 5) .. string.char(entry:byte(6) - 64) .. entry:sub(7, at - 1)
+    .. entry:sub(at + 8)
 end
 
 -- The last time that `unique_holder` has formatted, and its text. Most jobs of a push

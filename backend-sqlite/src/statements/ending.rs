@@ -47,8 +47,12 @@ impl Store<'_> {
         reason: &str,
         error: Option<&str>,
     ) -> Result<(), Failure> {
-        self.change(sql!("job_bury"), params![job, self.now_ms(), reason, error])?;
-        self.wake_waiters_of_all();
+        let params = params![job, self.now_ms(), reason, error];
+        let kept: Option<Option<String>> =
+            self.find(sql!("job_bury"), params, |row| row.get(0))?;
+        if let Some(id) = kept.flatten() {
+            self.wake_waiters_of(&id);
+        }
         Ok(())
     }
 

@@ -98,6 +98,12 @@ impl Store<'_> {
         Ok(())
     }
 
+    /// Whether a job that keeps its result has not ended.
+    pub(crate) fn is_pending(&self, id: &str) -> Result<bool, Failure> {
+        let params = params![self.queue, id];
+        Ok(self.find(sql!("result_pending"), params, |_| Ok(()))?.is_some())
+    }
+
     /// Removes up to `most` results of the queue's jobs. Returns how many it removed.
     pub(crate) fn purge_results(&self, most: u32) -> Result<usize, Failure> {
         self.change(sql!("purge_results"), params![self.queue, most])

@@ -2,6 +2,10 @@
 
 use std::{
     slice::from_ref,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -13,7 +17,10 @@ use relq_core::{
     outcome::{DuplicateOf, Extended, Pushed, Settled},
     results::{JobResult, MAX_RESULT, Reported, ResultQueue as _},
 };
-use relq_sqlite::{SqliteConfig, SqliteQueue};
+use relq_sqlite::{
+    SqliteConfig, SqliteQueue,
+    testing::{AtStep, Side, at_each_step},
+};
 
 use crate::fixture::{
     Folder, LONG, Notes, ask, eventually, file_of_child, many, open, raw, spawn,
@@ -370,10 +377,73 @@ async fn an_end_in_another_process_is_noticed() {
 
     let began = Instant::now();
     let job = push(&queue, kept("a")).await;
-    let found = queue.wait_result(&job, LONG).await.unwrap();
+    let wait = || queue.wait_result(&job, LONG);
+    let (one, two) = tokio::join!(wait(), wait());
 
-    assert_eq!(found, done("42"));
+    assert_eq!([one.unwrap(), two.unwrap()], [done("42"), done("42")]);
     assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
+}
+
+/// Counts the statements that begin with this text.
+fn counting(
+    config: SqliteConfig,
+    start: &'static str,
+) -> (SqliteConfig, Arc<AtomicUsize>) {
+    let counted = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&counted);
+    let count: AtStep = Arc::new(move |side, sql| {
+        let counts = side == Side::After && sql.starts_with(start);
+        counter.fetch_add(usize::from(counts), Ordering::Relaxed);
+        Ok(())
+    });
+    (at_each_step(config, count), counted)
+}
+
+/// Sixty calls that wait for jobs of their own, for a second.
+async fn wait_in_a_crowd(queue: &SqliteQueue) {
+    let jobs = queue.push(&vec![kept("a"); 60], None).await.unwrap();
+    let second = Duration::from_secs(1);
+    let waits = jobs.iter().map(|job| queue.wait_result(job.job(), second));
+    let found = futures_util::future::try_join_all(waits).await.unwrap();
+    assert_eq!(found, vec![unfinished(None); 60]);
+}
+
+/// If each call polled, a thousand waiting calls would take all the time of the thread that
+/// pushes and settles.
+#[tokio::test]
+async fn one_poll_serves_all_waiting_calls() {
+    let folder = Folder::new();
+    let config = folder.config().poll_interval(Duration::from_millis(100));
+    let (config, polls) = counting(config, "PRAGMA data_version");
+    let queue = open(config).await.unwrap();
+
+    wait_in_a_crowd(&queue).await;
+
+    let polls = polls.load(Ordering::Relaxed);
+    assert!((1..60).contains(&polls), "{polls} polls");
+}
+
+/// A burial wakes only the calls that wait for its job.
+#[tokio::test]
+async fn other_burials_wake_no_call() {
+    let folder = Folder::new();
+    let config = folder.config().poll_interval(NEVER);
+    let (config, reads) = counting(config, "-- Read what became of a job");
+    let queue = open(config).await.unwrap();
+    queue.push(&vec![kept("other"); 10], None).await.unwrap();
+    let others = queue.claim(&ask("w").max(many(10))).await.unwrap();
+
+    tokio::join!(wait_in_a_crowd(&queue), async {
+        let all_wait = || async { reads.load(Ordering::Relaxed) == 60 };
+        eventually("all calls wait", all_wait).await;
+        for held in &others {
+            queue.bury(&held.receipt, "broken").await.unwrap();
+        }
+    });
+
+    assert_eq!(others.len(), 10);
+    let reads = reads.load(Ordering::Relaxed);
+    assert_eq!(reads, 2 * 60, "each call reads when it begins and when it ends");
 }
 
 /// R23: the audit finds a result that would stay unfinished for ever.

@@ -130,17 +130,13 @@ end
 
 -- Pushes the completion job to the batch's own queue. Its id is remembered like a
 -- client's own, so a second push of the job would be found.
-local function push_completion(keys, record, now_ms)
-  local entry = redis.call('HGET', record, 'completion')
+local function push_completion(keys, record, job, entry, now_ms)
   local times = redis.call('HMGET', record, 'completion_delay_ms', 'completion_expires_ms')
   local delay_ms, expires_ms = number_or(0, times[1]), number_or(0, times[2])
-  local job = read_entry(entry)
-  -- A completion job that cannot be read is not pushed. The record still shows that the
-  -- batch has completed.
-  if not job then return end
   local forget_at = redis.call('ZSCORE', keys.ids, job.id)
   if forget_at and tonumber(forget_at) > now_ms then return end
   redis.call('ZADD', keys.ids, '+inf', job.id)
+  if job.keep_ms then begin_results(keys, {job.id, UNFINISHED}) end
   if expires_ms > 0 then entry = with_expiry(entry, job.id, now_ms + expires_ms) end
   entry = with_time(entry, job, ENQUEUE_TIME, now_ms)
   if delay_ms > 0 then
@@ -162,11 +158,16 @@ local function complete(keys, id, now_ms)
   redis.call('ZCARD', batch_key(keys, 'ended'))
   for _, key in ipairs({'outbox', 'cancelling'}) do redis.call('SCARD', batch_key(keys, key)) end
   check_ready(keys)
-  local fields = redis.call('HMGET', record, 'state', 'failed', 'retention_ms', 'tells')
+  local fields =
+    redis.call('HMGET', record, 'state', 'failed', 'retention_ms', 'tells', 'completion')
+  -- A completion job that cannot be read is not pushed. The record still shows that the
+  -- batch has completed.
+  local job = fields[4] == 'here' and read_entry(fields[5] or '')
+  if job and job.keep_ms then check_results(keys) end
   local outcome = 'done'
   if number_or(1, fields[2]) > 0 then outcome = 'failed' end
   if fields[1] == 'cancelling' then outcome = 'cancelled' end
-  if fields[4] == 'here' then push_completion(keys, record, now_ms) end
+  if job then push_completion(keys, record, job, fields[5], now_ms) end
   if fields[4] == 'there' then redis.call('SADD', batch_key(keys, 'outbox'), id) end
   redis.call('HSET', record, 'state', outcome, 'completed_ms', now_ms)
   redis.call('ZADD', batch_key(keys, 'ended'), now_ms + number_or(0, fields[3]), id)

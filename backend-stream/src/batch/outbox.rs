@@ -107,6 +107,7 @@ fn read(letter: &Letter) -> Option<(QueueName, JobId, NewJob)> {
         .delay(Duration::from_millis(letter.delay_ms));
     job.headers = entry.headers;
     job.lease = entry.lease;
+    job.keep_result = entry.keep_result;
     if letter.expires_ms > 0 {
         job.expires_in = Some(Duration::from_millis(letter.expires_ms));
     }

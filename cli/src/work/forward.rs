@@ -160,7 +160,10 @@ impl<R: AsyncRead + Unpin> Forwarder<R> {
             Format::Unchanged => output.to_vec(),
             Format::Lines(lines) => lines.add(output),
         };
-        write(self.to, bytes).await
+        let written = write(self.to, bytes).await;
+        // The result of a job is its whole output, also when relq's own output is closed
+        // in the middle. So a command that has this second reader goes on.
+        if self.copy.is_some() { Source::Open } else { written }
     }
 
     /// Writes the rest of the output: a last line that has no newline.

@@ -111,6 +111,17 @@ on_each_store! {
         assert_eq!(store.relq(&format!("result --raw {id}")).ok(), "payload");
     }
 
+    /// The result is whole although no process reads the output of the worker.
+    fn the_result_is_whole_when_the_output_of_relq_is_closed(store) {
+        let id = push_kept(store, "payload");
+        let script = "for i in 1 2 3; do seq 1 9000; sleep 0.1; done";
+        let line = ["work", "--until-empty", "--", "sh", "-c", script];
+        let ended = store.relq_with(&line).start_without_output().end();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let lines = store.relq(&format!("result --raw {id}")).ok();
+        assert_eq!(lines.lines().count(), 3 * 9000);
+    }
+
     /// The work is done, and a second attempt would repeat it.
     fn an_output_that_is_too_long_buries_the_job(store) {
         let ids = store.push("--keep-result 1h job");

@@ -266,7 +266,7 @@ local function keep(keys, job, entry)
     if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end
     -- Nobody knows the new id, so nobody could read the result.
     if job.keep_ms then redis.pcall('HDEL', results_key(keys, 'results'), job.id) end
-    entry = with_id(entry, job, id)
+    entry = with_id(without_result(entry, job), job, id)
     job.id, job.keep_ms = id, nil
   end
   redis.call('HSET', keys.jobs, id, entry)

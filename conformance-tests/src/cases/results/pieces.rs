@@ -1,8 +1,8 @@
 //! Pieces of batches keep their results like other jobs (R29, B7, B8).
 
 use relq_core::{
-    Disposition, JobId, NewJob,
-    batch::{Added, BatchId, NewBatch},
+    Disposition, JobId, NewJob, QueueName,
+    batch::{Added, BatchId, NewBatch, OnComplete},
     operator::Selection,
     outcome::Extended,
     results::JobResult,
@@ -15,7 +15,7 @@ use crate::{
         actor::Actor,
         checks::{dead, id, retry_now},
         store::Store,
-        times::HELD,
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
 };
 
@@ -37,7 +37,11 @@ async fn submit(
 }
 
 fn batch() -> BatchId {
-    BatchId::new("b").expect("a valid id")
+    batch_of("b")
+}
+
+fn batch_of(id: &str) -> BatchId {
+    BatchId::new(id).expect("a valid id")
 }
 
 async fn call_off(actor: &Actor) {
@@ -155,4 +159,48 @@ async fn a_piece_that_is_added_again_records_nothing(store: &Store) {
 
     actor.assert_told(&job, done("result")).await;
     assert_eq!(actor.take(1).await, []);
+}
+
+/// Creates a batch with this completion job and without pieces, and seals it. Returns the
+/// id of its completion job.
+async fn complete(actor: &Actor, batch: &BatchId, on_complete: OnComplete) -> JobId {
+    let batches = actor.batch_queue().expect("the backend supports batches");
+    let new = NewBatch::new(batch.clone()).on_complete(on_complete);
+    batches.create(&new).await.expect("answered");
+    let sealed = batches.seal(batch).await.expect("answered");
+    batch.completion_job(sealed.expect("the batch is there").created_at)
+}
+
+case!(a_completion_job_keeps_its_result: R29 B5 => Results Batches);
+/// The completion job of a batch keeps its result, in the queue of the batch and in
+/// another one, with a delay and without one.
+async fn a_completion_job_keeps_its_result(store: &Store) {
+    let here = store.actor("worker").await;
+    let late = batch_of("late");
+    let job = complete(&here, &late, OnComplete::new(kept("late").delay(BRIEF))).await;
+    here.assert_told(&job, UNFINISHED).await;
+    store.advance(PAST_BRIEF).await;
+    here.recover_all().await;
+    has_its_result(&here, &job).await;
+
+    let job = complete(&here, &batch(), OnComplete::new(kept("here"))).await;
+    has_its_result(&here, &job).await;
+
+    if store.fit(&["jobs", "others"]).len() < 2 {
+        return;
+    }
+    let there = store.actor_on("w2", "others").await;
+    let others = QueueName::new("others").expect("a valid name");
+    let on_complete = OnComplete::new(kept("there")).queue(others);
+    let job = complete(&here, &batch_of("there"), on_complete).await;
+    here.recover_all().await;
+    has_its_result(&there, &job).await;
+}
+
+async fn has_its_result(actor: &Actor, job: &JobId) {
+    actor.assert_told(job, UNFINISHED).await;
+    let held = actor.take_one().await;
+    assert!(held.keeps_result, "R29: {held:?}");
+    actor.ends(&held, done_with("result")).await;
+    actor.assert_told(job, done("result")).await;
 }
