@@ -368,3 +368,33 @@ async fn write_the_fixtures_of_todays_formats() {
         }
     }
 }
+
+/// R16: workers of earlier versions could bury a job that kept its unique key. Its redrive
+/// does not take the job for its own duplicate, and its purge frees the key.
+#[tokio::test]
+async fn a_dead_job_that_kept_its_key_is_redriven_and_purged() {
+    for (scheme, option, name) in ON_REDIS {
+        let server = Server::start();
+        let queue = open(&format!("{scheme}+{}{option}", server.url())).await;
+        let job = || NewJob::new("job").unique(UniqueKey::new("k").unwrap());
+        queue.push_one(job()).await.unwrap();
+        bury_with_its_key(&server, &*queue).await;
+
+        let redriven = queue.redrive(&Selection::All).await.unwrap();
+
+        assert_eq!((redriven.moved, redriven.duplicates), (1, 0), "{name}");
+        bury_with_its_key(&server, &*queue).await;
+        assert_eq!(queue.purge_dead(&Selection::All).await.unwrap(), 1, "{name}");
+
+        let pushed = queue.push_one(job()).await.unwrap();
+        assert!(matches!(pushed, Pushed::Stored(_)), "{name}: {pushed:?}");
+    }
+}
+
+/// Buries the next job as a worker did that left its key `k` behind.
+async fn bury_with_its_key(server: &Server, queue: &dyn Queue) {
+    let held = take(queue).await;
+    queue.bury(&held.receipt, "no").await.unwrap();
+    let holder = format!("0 {}", held.job());
+    server.command(&[b"HSET", b"{q}:unique", b"k", holder.as_bytes()]);
+}

@@ -18,7 +18,10 @@ use relq::{
     capabilities::Order,
     schedule::ScheduleName,
 };
-use relq_conformance::server::Server;
+use relq_conformance::{
+    proxy::{Fault, FaultProxy, VirtualClock},
+    server::Server,
+};
 
 /// How long a test waits for a condition.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -389,4 +392,32 @@ async fn a_queue_with_schedules_gets_no_parts() {
     assert!(schedules.remove_schedule(&name).await.unwrap());
     relq::redis::mark(&three, &named("q")).await.unwrap();
     assert_eq!(marker(&server, "q"), "relq 3 zset partitions=3");
+}
+
+/// R28: a schedule that is stored while the marker is being changed is not out of reach:
+/// the change is refused, whichever of its steps the schedule comes before.
+#[tokio::test]
+async fn a_schedule_stored_meanwhile_keeps_the_queue_whole() {
+    let mut steps = 0;
+    loop {
+        let server = Server::start();
+        open(&server, "").await.push(&["job".into()], None).await.unwrap();
+        let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+        let operator = proxy.actor("operator").unwrap();
+        let put = ["HSET", "{q}:schedules", "poll", "123456hourly"];
+        let meanwhile = Fault::Meanwhile(put.map(str::to_owned).to_vec());
+        proxy.plan("operator", steps + 1, meanwhile);
+        let three = format!("zset+{}?partitions=3", operator.url());
+
+        let marked = relq::redis::mark(&three, &named("q")).await;
+
+        if !proxy.unfired().is_empty() {
+            break;
+        }
+        steps += 1;
+        let error = marked.map_err(|error| error.to_string());
+        assert_eq!(marker(&server, "q"), "relq 3 zset", "before {steps}: {error:?}");
+        assert!(error.is_err(), "before {steps}");
+    }
+    assert!(steps > 2, "{steps} steps");
 }

@@ -125,40 +125,12 @@ pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     if let Some(why) = database.and_then(|name| owner.why_no_database(&name, &config)) {
         return unusable(why);
     }
-    if let Some(why) = why_schedules_stay(&conn, owner, seen.as_ref()).await? {
-        return unusable(why);
-    }
-    let kind = ChangeKind::of(seen.as_ref(), owner);
-    let change = change(owner, &value.unwrap_or_default(), kind);
+    let change = change(owner, &value.unwrap_or_default(), seen.as_ref());
     let answer = conn.call(Operation::Connect, &change).await?;
     match read_refusal(owner, answer)? {
         None => Ok(()),
         Some(why) => unusable(why),
     }
-}
-
-/// Why a queue cannot be changed into several parts: its schedules would be out of reach.
-/// `None` if it has none, or has several parts already.
-async fn why_schedules_stay(
-    conn: &Conn,
-    owner: &Owner,
-    seen: Option<&Marker>,
-) -> Result<Option<String>, Error> {
-    let has_parts = |marker: &Marker| !matches!(Stored::of(marker), Stored::First(1));
-    if !has_parts(&owner.marker()) || seen.is_some_and(has_parts) {
-        return Ok(None);
-    }
-    let mut cmd = command("HLEN");
-    cmd.arg(owner.keys.part("schedules"));
-    let count = conn.call(Operation::Connect, &cmd).await?.count()?;
-    let queue = owner.keys.producer();
-    Ok((count > 0).then(|| {
-        format!(
-            "the queue {queue:?} has {count} schedules, and a queue of several \
-             partitions has none; nothing was changed: remove them with `relq cron \
-             remove`, and store them in another queue"
-        )
-    }))
 }
 
 /// Removes the marker of a queue that has no other key. Returns whether the queue has
@@ -274,22 +246,43 @@ impl ChangeKind {
     }
 }
 
-fn change(owner: &Owner, seen: &[u8], kind: ChangeKind) -> redis::Cmd {
+/// Whether the queue has one part and is to get several. Its schedules would then be out
+/// of reach.
+fn is_split(seen: Option<&Marker>, owner: &Owner) -> bool {
+    let has_parts = |marker: &Marker| !matches!(Stored::of(marker), Stored::First(1));
+    has_parts(&owner.marker()) && !seen.is_some_and(has_parts)
+}
+
+/// Builds the command that writes the owner's marker in place of `seen`, whose stored
+/// bytes are `value`.
+fn change(owner: &Owner, value: &[u8], seen: Option<&Marker>) -> redis::Cmd {
     let layout = Layout::of(owner.backend);
     let ownership = owner.ownership();
     let mut keys = vec![owner.keys.producer()];
-    keys.extend(["leased", "marks", "workers"].map(|part| owner.keys.part(part)));
+    keys.extend(
+        ["leased", "marks", "workers", "schedules"].map(|part| owner.keys.part(part)),
+    );
     keys.extend(ownership.iter().map(|(key, _)| key.clone()));
     let foreign = layout.map(Layout::foreign_parts).unwrap_or_default();
     keys.extend(foreign.into_iter().map(|part| owner.keys.part(part)));
     let mut cmd = command("EVAL");
     cmd.arg(CHANGE).arg(keys.len()).arg(keys);
     cmd.arg(layout.and_then(|layout| layout.queue).map_or("", KeyType::name));
-    cmd.arg(seen).arg(kind.word());
+    cmd.arg(value).arg(ChangeKind::of(seen, owner).word());
+    cmd.arg(if is_split(seen, owner) { "split" } else { "whole" });
     ownership.iter().for_each(|(_, value)| {
         cmd.arg(value);
     });
     cmd
+}
+
+/// The refusal of several parts for a queue that has schedules.
+fn why_not_split(queue: &str, schedules: u64) -> String {
+    format!(
+        "the queue {queue:?} has {schedules} schedules, and a queue of several partitions \
+         has none; nothing was changed: remove them with `relq cron remove`, and store \
+         them in another queue"
+    )
 }
 
 /// Reads from a script's reply why the marker was not written; `None` if it was
@@ -301,6 +294,7 @@ fn read_refusal(owner: &Owner, answer: Reply) -> Result<Option<String>, Error> {
     let mut count = || parts.next().map_or(Ok(0), Reply::count);
     Ok(match word.as_deref() {
         Some("set") => None,
+        Some("schedules") => Some(why_not_split(&queue, count()?)),
         Some("leased") => {
             let (leases, left_ms) = (count()?, count()?);
             let left = left_ms.div_ceil(1000);

@@ -25,6 +25,8 @@ while has_room(step) do
   if redis.call('ZSCORE', keys.dead, id) then
     local job = read_entry(entry or '')
     if job then
+      -- A worker of an earlier version may have left the key with the job that it buried.
+      free_unique(keys.unique, job)
       remember_id(keys, job, now_ms, window_ms)
       end_result(keys, job, now_ms, PURGED)
     end

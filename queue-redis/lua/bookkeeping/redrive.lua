@@ -28,7 +28,9 @@ local moved, duplicates, unreadable = 0, 0, 0
 
 local function redrive(id, job, entry)
   if job.unique_key then
-    if id_of_holder(redis.call('HGET', keys.unique, job.unique_key), now_ms) then
+    -- A worker of an earlier version may have left the key with the job that it buried.
+    local holder = id_of_holder(redis.call('HGET', keys.unique, job.unique_key), now_ms)
+    if holder and holder ~= id then
       duplicates = duplicates + 1
       return
     end

@@ -6,21 +6,25 @@
 -- KEYS[2] leased   ZSET  lease -> end (ms)
 -- KEYS[3] marks    ZSET  token of a lease -> its end (ms), or its state after the end
 -- KEYS[4] workers  ZSET  session -> end of its heartbeat (ms)
--- KEYS[5...4+n] STRING   the keys that name the owner: the marker first
--- KEYS[5+n...]           keys that a queue of this pattern never has
+-- KEYS[5] schedules  HASH  name -> schedule
+-- KEYS[6...5+n] STRING   the keys that name the owner: the marker first
+-- KEYS[6+n...]           keys that a queue of this pattern never has
 -- ARGV[1] the type of Q in this pattern, or '' for any
 -- ARGV[2] the marker that the caller read, or '' for none
 -- ARGV[3] 'owned' if that marker names another backend, 'resized' if only the number of
 --         parts changes, which is allowed while leases run, else 'own'
--- ARGV[4...] the n values for the keys that name the owner
+-- ARGV[4] 'split' if a queue of one part gets several, which have no schedules, else
+--         'whole'
+-- ARGV[5...] the n values for the keys that name the owner
 --
 -- Returns {'set'}, or why nothing was written: {'changed'} if the marker is no longer
 -- the one that the caller read; {'other', a key} if that key exists and the pattern
--- never has it; {'leased', number of running leases and heartbeats, time until the last
--- of them ends (ms)}; {'ended', number of expired leases that wait for recovery}.
-local FIRST_VALUE, FIRST_CLAIM = 4, 5
-local queue, leased, marks, workers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local queue_type, seen, word = ARGV[1], ARGV[2], ARGV[3]
+-- never has it; {'schedules', their number} if they would be out of reach; {'leased',
+-- number of running leases and heartbeats, time until the last of them ends (ms)};
+-- {'ended', number of expired leases that wait for recovery}.
+local FIRST_VALUE, FIRST_CLAIM = 5, 6
+local queue, leased, marks, workers, schedules = unpack(KEYS, 1, 5)
+local queue_type, seen, word, parts = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local count = #ARGV - FIRST_VALUE + 1
 
 local time = redis.call('TIME')
@@ -34,6 +38,9 @@ end
 for i = FIRST_CLAIM + count, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 1 then return {'other', KEYS[i]} end
 end
+-- Counted in the step that writes, so that no schedule is stored in between.
+local schedule_count = parts == 'split' and redis.call('HLEN', schedules) or 0
+if schedule_count > 0 then return {'schedules', schedule_count} end
 local running, last_ms, held = 0, 0, 0
 for _, key in ipairs({leased, marks, workers}) do
   running = running + redis.call('ZCOUNT', key, '(' .. now_ms, '+inf')

@@ -19,8 +19,11 @@ use crate::{
 pub(crate) const ROUNDING: Duration = Duration::from_millis(3);
 
 /// How long the worker waits at least for the reply to a claim or settlement before it
-/// gives up the call.
+/// gives up the call. A suspend of the machine does not count.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long the worker waits, after a suspend, for the store to confirm a lease.
+const CONFIRMATION: Duration = Duration::from_secs(1);
 
 /// When an event happened: its time, and its number among all events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub(crate) struct Call {
     pub sent: Moment,
     pub request: Request,
     pub replied: Option<(Moment, Reply)>,
+    /// Until when the worker surely waits for the reply.
+    pub waits_until: Duration,
 }
 
 /// One delivery of a job: its lease, and the events that belong to it.
@@ -89,6 +94,10 @@ impl Facts {
             facts.note(Moment { at: event.at, index }, event.what.clone());
         }
         facts.events = events;
+        for index in 0..facts.calls.len() {
+            let sent = facts.calls[index].sent.at;
+            facts.calls[index].waits_until = facts.after_awake(sent, CALL_LIMIT);
+        }
         facts
     }
 
@@ -119,7 +128,8 @@ impl Facts {
             self.lease(settlement.receipt.token()).settles.push(call);
         }
         request.extended.iter().for_each(|lease| self.lease(lease).extends.push(call));
-        self.calls.push(Call { sent, request, replied: None });
+        let waits_until = sent.at;
+        self.calls.push(Call { sent, request, replied: None, waits_until });
         assert_eq!(self.calls.len(), call + 1);
     }
 
@@ -170,8 +180,35 @@ impl Facts {
     }
 
     /// Returns when the lease may expire, as far as the worker knows at `moment`. An
-    /// extension counts only if its reply arrives before the lease may expire.
+    /// extension counts only if its reply arrives before the lease may expire, or at any
+    /// time after a suspend.
     pub(crate) fn known_end(&self, held: &Held, moment: Moment) -> Duration {
+        self.end_with(held, moment, |end, _| {
+            !self.suspended(Duration::ZERO, end).is_zero()
+        })
+    }
+
+    /// Like [`known_end`](Self::known_end), but after a suspend an extension counts only
+    /// if its reply arrives while the worker surely waits for it. Any later reply may
+    /// find that the worker has given up the lease.
+    pub(crate) fn sure_end(&self, held: &Held, moment: Moment) -> Duration {
+        self.end_with(held, moment, |end, reply| {
+            self.suspends.iter().any(|one| {
+                let waits_until = one.at + self.length_of(one) + CONFIRMATION;
+                one.at <= end && reply + ROUNDING <= waits_until
+            })
+        })
+    }
+
+    /// Returns the end of the lease with all extensions whose reply has arrived at
+    /// `moment`. If a reply arrives after the end that the worker knows, `counts` says
+    /// whether it still counts, by that end and the time of the reply.
+    fn end_with(
+        &self,
+        held: &Held,
+        moment: Moment,
+        counts: impl Fn(Duration, Duration) -> bool,
+    ) -> Duration {
         let mut extensions: Vec<_> = held
             .extends
             .iter()
@@ -185,8 +222,7 @@ impl Facts {
         extensions.sort_by_key(|(at, _)| at.index);
         let first = held.claim_sent + held.length;
         extensions.into_iter().fold(first, |end, (at, call)| {
-            let is_suspended = !self.suspended(Duration::ZERO, end).is_zero();
-            if at.at > end && !is_suspended {
+            if at.at > end && !counts(end, at.at) {
                 return end;
             }
             end.max(call.sent.at + call.request.length)
@@ -267,14 +303,26 @@ impl Facts {
     pub(crate) fn suspended(&self, from: Duration, until: Duration) -> Duration {
         let mut suspended = Duration::ZERO;
         for moment in self.suspends.iter().filter(|one| one.at >= from) {
-            let What::Suspended { length } = self.events[moment.index].what else {
-                unreachable!("only suspends are noted as such")
-            };
             if moment.at <= until + suspended + ms(2000) {
-                suspended += length;
+                suspended += self.length_of(moment);
             }
         }
         suspended
+    }
+
+    /// When the machine has run for `awake` after `from`.
+    fn after_awake(&self, from: Duration, awake: Duration) -> Duration {
+        let later = self.suspends.iter().filter(|one| one.at >= from);
+        later.fold(from + awake, |end, suspend| {
+            if suspend.at < end { end + self.length_of(suspend) } else { end }
+        })
+    }
+
+    fn length_of(&self, suspend: &Moment) -> Duration {
+        let What::Suspended { length } = self.events[suspend.index].what else {
+            unreachable!("only suspends are noted as such")
+        };
+        length
     }
 
     /// How long the machine ran between two moments.
@@ -336,7 +384,7 @@ impl Call {
     pub(crate) fn is_pending(&self, moment: Moment) -> bool {
         let is_open = match &self.replied {
             Some((at, _)) => at.index > moment.index,
-            None => moment.at < self.sent.at + CALL_LIMIT,
+            None => moment.at < self.waits_until,
         };
         self.sent.index < moment.index && is_open
     }

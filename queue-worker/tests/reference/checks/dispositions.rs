@@ -97,8 +97,22 @@ fn one_call(facts: &Facts, held: &Held, violations: &mut Violations) {
 /// Returns when the worker learns that a handler's lease has ended. It learns this when
 /// the lease expires, or when a heartbeat's reply, read before `before`, reports the
 /// lease as lost or cancelled.
-fn lost(facts: &Facts, held: &Held, before: Moment) -> Option<std::time::Duration> {
-    let end = facts.known_end(held, before);
+fn lost(facts: &Facts, held: &Held, before: Moment) -> Option<Duration> {
+    lost_with(facts, held, before, facts.known_end(held, before))
+}
+
+/// Like [`lost`], but returns the earliest time at which the worker may learn it. After
+/// a suspend, the worker may give up a lease that the store confirms too late.
+fn perhaps_lost(facts: &Facts, held: &Held, before: Moment) -> Option<Duration> {
+    lost_with(facts, held, before, facts.sure_end(held, before))
+}
+
+fn lost_with(
+    facts: &Facts,
+    held: &Held,
+    before: Moment,
+    end: Duration,
+) -> Option<Duration> {
     let end = end + facts.slack(held.claim_sent, end);
     // A report that a lease is lost does not count while a settlement is pending: the
     // settlement itself may have ended the lease.
@@ -139,7 +153,7 @@ fn loses_none(facts: &Facts, held: &Held, violations: &mut Violations) {
     };
     let end = facts.end();
     let is_answered = facts.answer(held).is_some() || facts.refused(held).is_some();
-    let is_lost = lost(facts, held, end)
+    let is_lost = perhaps_lost(facts, held, end)
         .is_some_and(|lost| lost <= end.at + facts.slack(held.claim_sent, end.at));
     let lease = ms(facts.scenario.settings.lease);
     let is_out_of_time =
@@ -270,8 +284,8 @@ fn repeats(facts: &Facts, failed: Moment, violations: &mut Violations) {
             .into_iter()
             .flatten()
             .any(|one| one.index <= failed.index);
-        let is_held = facts.known_end(held, end) > limit
-            && lost(facts, held, end).is_none_or(|lost| lost > limit);
+        let is_held = facts.sure_end(held, end) > limit
+            && perhaps_lost(facts, held, end).is_none_or(|lost| lost > limit);
         ended_before && expected(facts, held).is_some() && !is_settled && is_held
     };
     let Some(held) = facts.held.values().find(is_left) else { return };
