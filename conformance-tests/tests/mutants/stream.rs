@@ -145,4 +145,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         ..HEALTHY
     },
+    Mutant {
+        name: "nothing is recorded of a completion job that keeps its result",
+        patches: &[patch(
+            "finish_with_side_records",
+            "  if job.keep_ms then begin_results(keys, {job.id, UNFINISHED}) end\n",
+            "",
+        )],
+        caught_by: &[Case("results::a_completion_job_keeps_its_result", "R29: job")],
+        ..HEALTHY
+    },
 ];
