@@ -198,10 +198,7 @@ pub(super) const RESULTS: &[Mutant] = &[
         name: "results of a call are given to each other's jobs",
         overrides: Some(|| Arc::new(GivesResultsToOthers)),
         caught_by: &[
-            Case(
-                "results::results_of_one_call_are_of_their_jobs",
-                "R29: the settlement",
-            ),
+            Case("results::results_of_one_call_are_of_their_jobs", "R29"),
             Act("settle_with_results", Check::Unexpected),
             Orders(
                 "p push jv2,jv2; a claim 2 l0 | a settle 1D1,0D2; a result 0 | o result 1",
