@@ -118,8 +118,8 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
         NO_KEYS_OF_ITS_OWN,
     ),
     (
-        "bookkeeping/side_records: without `redis.call('EXPIRE', ended, 60)`",
-        "one entry of a stream would stay after a purge; no case waits a minute for its end",
+        "bookkeeping/side_records: without `redis.call('EXPIRE', ended, 3600)`",
+        "one entry of a stream would stay after a purge; no case waits an hour for its end",
     ),
     (
         "bookkeeping/side_records: without `redis.pcall('HDEL', results_key(keys, 'results'), job.id)`",

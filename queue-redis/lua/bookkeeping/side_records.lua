@@ -142,7 +142,7 @@ local function purge_results(keys)
   end
   -- An entry without an id means all jobs.
   redis.pcall('XADD', ended, 'MAXLEN', 1, '*', 'id', '')
-  redis.call('EXPIRE', ended, 60)
+  redis.call('EXPIRE', ended, 3600)
 end
 
 -- Reads the first argument of a script that ends jobs: the total to increase, or 'results'
