@@ -5,7 +5,11 @@ use relq_redis::{Owner, pattern::PatternConfig};
 
 pub use relq_redis::{InvalidUrl, RedisConfig};
 
-use crate::{capabilities::CAPABILITIES, keys::DATABASE};
+use crate::{
+    capabilities::CAPABILITIES,
+    database,
+    keys::{DATABASE, Keys},
+};
 
 /// The configuration of a queue: the server's address, the clock and the source of
 /// randomness, and whether foreign keys are tolerated.
@@ -49,7 +53,12 @@ impl KeyspaceConfig {
 
 impl PatternConfig for KeyspaceConfig {
     fn owner(self, queue: QueueName) -> (RedisConfig, Owner) {
+        let look = database::first_page(&Keys::new(queue.clone()));
         let owner = Owner::new(CAPABILITIES.backend, queue).database(DATABASE);
+        let owner = match self.foreign_keys {
+            ForeignKeys::Refused => owner.first_look(look),
+            ForeignKeys::Tolerated => owner,
+        };
         (self.redis, owner)
     }
 }

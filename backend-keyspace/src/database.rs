@@ -4,9 +4,16 @@ use relq_core::{
     Error,
     error::{BoxError, Operation},
 };
-use relq_redis::code_of;
+use relq_redis::{Cmd, code_of, command};
 
-use crate::{config::ForeignKeys, pick::Sweep, scripts::Store};
+use crate::{
+    config::ForeignKeys,
+    keys::{ITEM, Keys, PROCESSING},
+    pick::Sweep,
+    scripts::{PAGE, Store},
+};
+
+const FIRST_PAGE: &str = include_str!("../lua/first_page.lua");
 
 /// The number of pages, of a thousand keys each, that are scanned for foreign keys. In
 /// a larger database these keys are a random sample: if one key in a thousand is
@@ -46,26 +53,46 @@ pub(crate) fn say_of_a_cluster(error: Error) -> Error {
     }
 }
 
-/// Fails if the database holds foreign keys. A database of up to a thousand keys is
-/// scanned in one round trip.
+/// Builds the command that looks for a foreign key in the first page of the database. It
+/// is sent together with the other checks of a new connection.
+pub(crate) fn first_page(keys: &Keys) -> Cmd {
+    let own = keys.bookkeeping.all().map(str::to_owned).into_iter();
+    let own: Vec<_> = own.chain(keys.of_pattern()).collect();
+    let mut cmd = command("EVAL_RO");
+    cmd.arg(FIRST_PAGE).arg(own.len()).arg(own).arg(PAGE).arg(ITEM).arg(PROCESSING);
+    cmd
+}
+
+/// Fails if the database holds foreign keys. A database of up to a thousand keys has been
+/// scanned when the connection was opened.
 async fn refuse_foreign_keys(store: &Store) -> Result<(), Error> {
-    let mut sweep = Sweep::of_all();
-    for _ in 0..PAGES {
+    let Some(first) = store.conn.take_first_look()? else { return Ok(()) };
+    let mut parts = first.parts()?;
+    let (cursor, foreign_key) = (parts.part().bytes()?, parts.part().optional_bytes()?);
+    if let Some(key) = foreign_key {
+        return Err(refusal(store, &key));
+    }
+    let mut sweep = Sweep::rest_of_all(cursor);
+    for _ in 1..PAGES {
         let Some(page) = sweep.next_page(store, Operation::Connect).await? else {
             return Ok(());
         };
         if let Some(key) = page.named.first() {
-            let key = String::from_utf8_lossy(key);
-            let why = format!(
-                "the database at {} holds keys that do not belong to the queue, such as \
-                 {key:?}: give the queue a database of its own, or tolerate foreign \
-                 keys with `?foreign=tolerate` in the URL",
-                store.conn
-            );
-            return Err(unusable(store, why));
+            return Err(refusal(store, key));
         }
     }
     Ok(())
+}
+
+fn refusal(store: &Store, key: &[u8]) -> Error {
+    let key = String::from_utf8_lossy(key);
+    let why = format!(
+        "the database at {} holds keys that do not belong to the queue, such as {key:?}: \
+         give the queue a database of its own, or tolerate foreign keys with \
+         `?foreign=tolerate` in the URL",
+        store.conn
+    );
+    unusable(store, why)
 }
 
 fn unusable(store: &Store, why: impl Into<BoxError>) -> Error {

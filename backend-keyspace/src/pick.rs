@@ -149,6 +149,13 @@ impl Sweep {
         Self::from(START, For::All)
     }
 
+    /// The rest of a sweep of all keys whose earlier pages were read: from `cursor` to the
+    /// end.
+    pub(crate) fn rest_of_all(cursor: Bytes) -> Self {
+        let ends_left = u32::from(cursor != START);
+        Self { target: For::All, cursor, ends_left, foreign_keys: 0 }
+    }
+
     /// A sweep from `cursor` to the end, and then once through the whole database: SCAN
     /// returns every key that exists throughout only if the cursor runs a full cycle.
     fn from(cursor: Bytes, target: For) -> Self {

@@ -26,12 +26,12 @@ mod redirected;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use futures_util::{FutureExt as _, future::BoxFuture};
-use redis::{Cmd, RedisError, Value};
+use redis::{Cmd, RedisError, RedisResult, Value};
 use relq_core::{
     Error,
     environment::{Environment, Timestamp},
@@ -42,8 +42,12 @@ use tokio::runtime::{self, Handle};
 use self::{by_runtime::State, redirected::Request};
 pub(crate) use self::{confirmed::Replication, failed::Failed};
 use crate::{
-    Call, Owner, RedisConfig, Reply, Script, error, link::Link, opening::Opening,
-    server_info::ServerInfo, topology::until_settled, wrong_type,
+    Call, Owner, RedisConfig, Reply, Script, error,
+    link::Link,
+    opening::{First, Opening},
+    server_info::ServerInfo,
+    topology::until_settled,
+    wrong_type,
 };
 
 /// The connections of one opened queue, one per runtime. Clones share them.
@@ -64,6 +68,7 @@ struct Inner {
     confirmed: Option<Conn>,
     /// What each call on these connections waits for.
     replication: Option<Replication>,
+    first_look: Mutex<Option<RedisResult<Value>>>,
 }
 
 impl Conn {
@@ -111,7 +116,8 @@ impl Conn {
             };
             let opening = Opening::of_calls(owner.as_ref(), &scripts);
             let opened = until_settled(&config, || opening.open_first(&config)).await;
-            let (link, info) = opened.map_err(|error| error::before_send(at, error))?;
+            let First { link, info, look } =
+                opened.map_err(|error| error::before_send(at, error))?;
             let info = info.map_err(|error| error::after_send(at, error))?;
             let info = ServerInfo::read(&info);
             info.check(at)?;
@@ -127,6 +133,7 @@ impl Conn {
                 by_runtime,
                 confirmed: None,
                 replication: None,
+                first_look: look.into(),
             };
             inner.confirmed = inner.confirming();
             Ok(Self(Arc::new(inner)))
@@ -140,7 +147,21 @@ impl Conn {
     /// The errors of [`Conn::open`].
     pub async fn open_another(&self) -> Result<Self, Error> {
         let Inner { backend, owner, scripts, config, .. } = &*self.0;
-        Self::open_with(backend, owner.clone(), scripts.clone(), config.clone()).await
+        let owner = owner.clone().map(Owner::without_first_look);
+        Self::open_with(backend, owner, scripts.clone(), config.clone()).await
+    }
+
+    /// The reply to the command of [`Owner::first_look`], the first time that this is
+    /// called. `None` if there is no such command.
+    ///
+    /// # Errors
+    /// The error with which the server refused the command.
+    pub fn take_first_look(&self) -> Result<Option<Reply>, Error> {
+        let look =
+            self.0.first_look.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let at = self.at(Operation::Connect);
+        let look = look.transpose().map_err(|error| error::after_send(at, error))?;
+        Ok(look.map(|value| Reply::new(at, value)))
     }
 
     /// Sends one command and returns its reply.

@@ -8,7 +8,7 @@
 //!
 //! The client library sends the handshake itself and waits for its replies, so CLIENT
 //! SETNAME is sent with the opening. INFO is sent once for each opened queue, on its
-//! first connection.
+//! first connection, and so is the command of a pattern that checks its database.
 //!
 //! A user may lack the right to CLIENT SETNAME or to SCRIPT EXISTS, as the users of
 //! earlier versions do. A connection of such a user has no name, and treats each script
@@ -35,6 +35,16 @@ enum Role {
     /// The connection is for an operator's calls on a marker, or on more than one
     /// queue.
     Operator,
+}
+
+/// The first connection of an opened queue, with the replies to the commands that are
+/// sent on this connection only. Each may be the error with which the server refused the
+/// command.
+pub(crate) struct First {
+    pub(crate) link: Link,
+    pub(crate) info: RedisResult<String>,
+    /// The reply to [`Owner::first_look`]; `None` if the pattern has no such command.
+    pub(crate) look: Option<RedisResult<Value>>,
 }
 
 /// The commands that are sent on a new connection before any call uses it, and how to
@@ -82,21 +92,24 @@ impl<'a> Opening<'a> {
         opening.boxed()
     }
 
-    /// Connects, and checks that this client may use the queue. Also returns the
-    /// server's INFO, or the error with which the server refused INFO.
-    pub(crate) async fn open_first(
-        self,
-        config: &RedisConfig,
-    ) -> RedisResult<(Link, RedisResult<String>)> {
+    /// Connects, and checks that this client may use the queue. Also asks what is asked
+    /// once for each opened queue.
+    pub(crate) async fn open_first(self, config: &RedisConfig) -> RedisResult<First> {
         let mut link = Link::open(config).await?;
         let mut asking = redis::pipe();
         asking.add_command(ServerInfo::asking());
         self.ask(&mut asking);
+        let look = self.owner.and_then(|owner| owner.first_look.as_deref());
+        if let Some(look) = look {
+            asking.add_command(look.clone());
+        }
         let mut replies = link.ask_all(asking, config.response_timeout).await?;
-        let others = replies.split_off(1);
+        let mut others = replies.split_off(1);
+        let look = look.and_then(|_| others.pop());
         self.read(others, &link, config)?;
         let info = replies.pop().unwrap_or(Ok(Value::Nil));
-        Ok((link, info.and_then(|info| Ok(String::from_redis_value(info)?))))
+        let info = info.and_then(|info| Ok(String::from_redis_value(info)?));
+        Ok(First { link, info, look })
     }
 
     fn ask(self, asking: &mut Pipeline) {

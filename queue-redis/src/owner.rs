@@ -51,6 +51,9 @@ pub struct Owner {
     options: Vec<&'static str>,
     pub(crate) partition: Partition,
     database: Option<&'static str>,
+    /// A command that reads what the pattern checks when it opens the queue. It is sent
+    /// together with the other checks of the first connection.
+    pub(crate) first_look: Option<Arc<redis::Cmd>>,
     /// Whether this client has seen its own marker on the queue. All connections of the
     /// client share this value.
     was_marked: Arc<AtomicBool>,
@@ -79,6 +82,7 @@ impl Owner {
             options: Vec::new(),
             partition: Partition::Whole,
             database: None,
+            first_look: None,
             was_marked: Arc::default(),
             server_clock: Arc::default(),
         }
@@ -104,6 +108,18 @@ impl Owner {
         Self { database: Some(key), ..self }
     }
 
+    /// Sets a command that only reads, and whose reply the pattern checks when it opens
+    /// the queue: see [`Conn::take_first_look`](crate::Conn::take_first_look).
+    #[must_use]
+    pub fn first_look(self, cmd: redis::Cmd) -> Self {
+        Self { first_look: Some(Arc::new(cmd)), ..self }
+    }
+
+    /// The same owner for further connections of an opened queue.
+    pub(crate) fn without_first_look(self) -> Self {
+        Self { first_look: None, ..self }
+    }
+
     /// Names the same backend, with the same options, as the owner of another queue,
     /// which may have parts of its own.
     #[must_use]
@@ -113,6 +129,7 @@ impl Owner {
             was_marked: Arc::default(),
             server_clock: Arc::default(),
             partition: Partition::WholeOrFirst,
+            first_look: None,
             ..self.clone()
         }
     }

@@ -2,6 +2,7 @@
 //! handler when the lease is lost.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -11,76 +12,118 @@ use std::{
 };
 
 use relq::{
-    ClaimRequest, Error, NewJob, ReliableQueueExt, WorkerId,
+    Error, NewJob, ReliableQueue, ReliableQueueExt, WorkerId,
     capabilities::LeaseScope,
-    operator::{Cancelled, JobState},
+    environment::Timestamp,
+    operator::{Cancelled, JobState, JobView, PeekRequest, StateDetail},
     outcome::Settled,
-    worker::{Cancellation, CancellationToken, Failure, JobContext},
+    worker::{Cancellation, CancellationToken, Failure, JobContext, Worker},
 };
 use tokio::runtime;
 
 use crate::{
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LEASE, LIMIT, Running, eventually, queue_name, worker_on},
+    fixture::{Dropped, Fixture, LIMIT, Running, eventually, queue_name, worker_on},
 };
 
-/// A thread that recovers expired leases and claims their jobs as another worker, on a
-/// connection of its own. When the test ends it, it returns how many jobs it claimed.
-struct Thief {
-    is_over: Arc<AtomicBool>,
-    thread: thread::JoinHandle<usize>,
+/// A lease that ends only if the worker's clock is moved.
+const LONG_LEASE: Duration = Duration::from_secs(300);
+
+/// A worker's clock that a test moves no further than the heartbeats have come. A machine
+/// that is busy then ends no lease.
+#[derive(Default)]
+struct BeatenTime {
+    clock: PartingClock,
+    answers: Arc<AtomicUsize>,
 }
 
-impl Thief {
-    fn start(url: &str) -> Self {
-        let (url, is_over) = (url.to_owned(), Arc::new(AtomicBool::new(false)));
-        let ends = Arc::clone(&is_over);
-        let thread = thread::spawn(move || {
-            let runtime = runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(claim_until_over(&url, &ends))
+impl BeatenTime {
+    /// A worker with two slots on the queue, whose heartbeats are counted.
+    fn worker_on(&self, queue: Arc<dyn ReliableQueue>) -> Worker {
+        let answers = Arc::clone(&self.answers);
+        let counted = Faulty::new(queue).on_extend(move |_, _| {
+            let answers = Arc::clone(&answers);
+            Some(Fault::Overtaken(Arc::new(move || {
+                answers.fetch_add(1, SeqCst);
+            })))
         });
-        Self { is_over, thread }
+        let worker = worker_on(Arc::new(counted)).concurrency(2.try_into().unwrap());
+        worker.environment(self.clock.environment())
     }
 
-    fn end(self) -> usize {
-        self.is_over.store(true, SeqCst);
-        self.thread.join().unwrap()
+    /// Moves the clock by three times `LONG_LEASE`, with a heartbeat in each third of
+    /// one.
+    fn pass(&self) {
+        for _ in 0..9 {
+            let seen = self.answers.load(SeqCst);
+            self.clock.advance(LONG_LEASE / 3);
+            block_until(|| self.answers.load(SeqCst) > seen);
+        }
     }
 }
 
-async fn claim_until_over(url: &str, is_over: &AtomicBool) -> usize {
-    let queue = relq::connect(url, &queue_name()).await.unwrap();
-    let ask = ClaimRequest::new(WorkerId::new("thief").unwrap(), LEASE);
-    let mut stolen = 0;
-    while !is_over.load(SeqCst) {
-        queue.recover(100.try_into().unwrap()).await.unwrap();
-        stolen += usize::from(queue.claim_one(&ask).await.unwrap().is_some());
-        tokio::time::sleep(Duration::from_millis(20)).await;
+/// Blocks the thread of the test until `is_so` returns true, for at most `LIMIT`. While
+/// handlers block the threads of the runtime, none of its timers fires.
+fn block_until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LIMIT, "it does not come true");
+        thread::sleep(Duration::from_millis(5));
     }
-    stolen
+}
+
+/// The ends of all leases in the store by the payloads of their jobs, read by a thread
+/// with a runtime and a connection of its own.
+fn lease_ends(url: &str) -> BTreeMap<Vec<u8>, Timestamp> {
+    let reading = || async {
+        let queue = relq::connect(url, &queue_name()).await.unwrap();
+        let all = PeekRequest::new(JobState::Leased, 100.try_into().unwrap());
+        queue.peek(&all).await.unwrap().jobs
+    };
+    let jobs = thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let runtime = runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(reading())
+        });
+        thread.join().unwrap()
+    });
+    let end = |job: JobView| match job.detail {
+        StateDetail::Leased { until, .. } => (job.payload.to_vec(), until),
+        other => panic!("{other:?}"),
+    };
+    jobs.into_iter().map(end).collect()
 }
 
 /// R6: heartbeats continue while handlers block all threads of the runtime.
 pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
     fixture.push_many(2).await;
-    let running = Arc::new(AtomicUsize::new(0));
-    let entered = Arc::clone(&running);
+    let (time, running) = (BeatenTime::default(), Arc::new(AtomicUsize::new(0)));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (entered, ends) = (Arc::clone(&running), Arc::clone(&is_over));
+    let over = Dropped(is_over);
 
-    let worker = fixture.start(move |_: JobContext| {
-        let entered = Arc::clone(&entered);
+    let worker = time.worker_on(fixture.queue.clone()).lease(LONG_LEASE);
+    let worker = Running::start(worker, move |_: JobContext| {
+        let (entered, ends) = (Arc::clone(&entered), Arc::clone(&ends));
         async move {
             entered.fetch_add(1, SeqCst);
-            // Two handlers block both threads of the runtime, for three lease lengths.
-            thread::sleep(LEASE * 3);
+            // Two handlers block both threads of the runtime.
+            while !ends.load(SeqCst) {
+                thread::sleep(Duration::from_millis(5));
+            }
             Ok::<_, Failure>(())
         }
     });
-    eventually(|| running.load(SeqCst) == 2).await;
-    let thief = Thief::start(&fixture.url);
+    block_until(|| running.load(SeqCst) == 2);
+    let before = lease_ends(&fixture.url);
+    time.pass();
+    let after = lease_ends(&fixture.url);
+    drop(over);
     worker.until(|summary| summary.done == 2).await;
 
-    assert_eq!(thief.end(), 0);
+    assert_eq!((before.len(), after.len()), (2, 2));
+    assert!(after.iter().all(|(job, end)| before[job] < *end), "{before:?} {after:?}");
     assert_eq!(worker.stop().await.done, 2);
     assert_eq!(running.load(SeqCst), 2);
 }
@@ -174,7 +217,7 @@ pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
 /// R6: a job whose own lease is shorter than the worker's lease gets heartbeats often
 /// enough to keep it.
 pub(crate) async fn own_lease_of_a_job_is_kept(fixture: Fixture) {
-    let short = NewJob::new("short").lease(LEASE);
+    let short = NewJob::new("short").lease(LONG_LEASE);
     if fixture.queue.capabilities().lease_scope == LeaseScope::Worker {
         let refused = fixture.queue.push_one(short).await;
         assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
@@ -182,18 +225,27 @@ pub(crate) async fn own_lease_of_a_job_is_kept(fixture: Fixture) {
     }
     fixture.push(short).await;
     fixture.push("long").await;
+    let (time, is_over) = (BeatenTime::default(), CancellationToken::new());
+    let over = is_over.clone();
 
-    let worker = fixture.worker().lease(Duration::from_secs(30));
-    let worker = Running::start(worker, async |job: JobContext| {
-        tokio::time::sleep(LEASE * 2).await;
-        if job.attempt() == 1 { Ok(()) } else { Err("delivered again") }
+    let worker = time.worker_on(fixture.queue.clone()).lease(LONG_LEASE * 100);
+    let worker = Running::start(worker, move |_: JobContext| {
+        let over = over.clone();
+        async move {
+            over.cancelled().await;
+            Ok::<_, Failure>(())
+        }
     });
     worker.until_running(2).await;
-    let thief = Thief::start(&fixture.url);
+    let before = lease_ends(&fixture.url);
+    time.pass();
+    let after = lease_ends(&fixture.url);
+    is_over.cancel();
     worker.until(|summary| summary.done == 2).await;
 
-    assert_eq!(thief.end(), 0);
-    assert_eq!(worker.stop().await.retried, 0);
+    let [before, after] = [before, after].map(|ends| ends[&b"short"[..]]);
+    assert!(before < after, "{before:?} {after:?}");
+    assert_eq!(worker.stop().await.done, 2);
 }
 
 /// A handler that ignores its cancellation token is dropped after the grace time, so

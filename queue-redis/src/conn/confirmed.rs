@@ -151,6 +151,7 @@ impl Inner {
             by_runtime: Vec::new().into(),
             confirmed: None,
             replication: self.config.replication,
+            first_look: None.into(),
         })))
     }
 }
