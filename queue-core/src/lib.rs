@@ -30,6 +30,7 @@ mod claim;
 pub mod environment;
 pub mod error;
 mod ext;
+pub mod followers;
 mod job;
 pub mod limits;
 mod name;

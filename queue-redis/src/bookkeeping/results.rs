@@ -112,7 +112,7 @@ fn parse(stored: &Bytes) -> Option<JobResult> {
         b'd' => JobResult::Done { result: value? },
         b'x' => JobResult::Dead { error: peek::reason(&peek::text(&value?)) },
         b'i' => JobResult::Discarded,
-        b'c' => JobResult::Cancelled,
+        b'c' => JobResult::Cancelled { leader: None },
         b'p' => JobResult::Purged,
         _ => return None,
     })
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(read("d42"), Some(JobResult::Done { result: "42".into() }));
         assert_eq!(read("xfno"), Some(JobResult::Dead { error: "no".into() }));
         assert_eq!(read("i"), Some(JobResult::Discarded));
-        assert_eq!(read("c"), Some(JobResult::Cancelled));
+        assert_eq!(read("c"), Some(JobResult::Cancelled { leader: None }));
         assert_eq!(read("p"), Some(JobResult::Purged));
         assert_eq!((read(""), read("?")), (None, None));
     }

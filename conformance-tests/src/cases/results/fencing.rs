@@ -96,7 +96,7 @@ async fn results_of_one_call_are_of_their_jobs(store: &Store) {
         let wanted = match at {
             _ if !kept[at] => None,
             0 => Some(done("first")),
-            1 | 4 => Some(JobResult::Cancelled),
+            1 | 4 => Some(JobResult::Cancelled { leader: None }),
             2 | 8 => Some(done("")),
             3 => Some(done("second")),
             5 => Some(JobResult::Discarded),
@@ -134,7 +134,11 @@ async fn many_results_of_one_call_are_of_their_jobs(store: &Store) {
         assert_eq!(settled[at], wanted, "R7: settlement {at}");
         let job = held.job();
         let place = jobs.iter().position(|it| it == job).expect("it was pushed");
-        let wanted = if is_lost { JobResult::Cancelled } else { done(result(job)) };
+        let wanted = if is_lost {
+            JobResult::Cancelled { leader: None }
+        } else {
+            done(result(job))
+        };
         assert_eq!(told[place], Some(wanted), "R29: settlement {at}");
     }
 }
