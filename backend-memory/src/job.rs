@@ -21,10 +21,19 @@ pub(crate) struct Job {
 /// The state of a job, with the details of that state.
 #[derive(Debug, Clone)]
 pub(crate) enum StoredState {
-    Scheduled { due: Timestamp },
+    Scheduled {
+        due: Timestamp,
+    },
+    /// Scheduled without a due time, until the leader is done (R30).
+    Held {
+        leader: JobId,
+    },
     Ready,
     Leased(Lease),
-    Dead { reason: String, since: Timestamp },
+    Dead {
+        reason: String,
+        since: Timestamp,
+    },
 }
 
 /// The lease of a job.

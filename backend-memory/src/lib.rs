@@ -6,6 +6,7 @@
 //! that no job can be in two states. The module `state` implements the contract; the
 //! other modules only call it.
 
+mod followers;
 mod job;
 mod operator;
 mod queue;

@@ -69,8 +69,10 @@ impl Operator for MemoryQueue {
 
     /// A job cannot be in two states here, because there is one map.
     async fn audit(&self) -> Result<Audit, Error> {
-        let jobs = self.step(|state, _| state.jobs.len() as u64);
-        Ok(Audit { jobs, problems: Vec::new() })
+        Ok(self.step(|state, _| Audit {
+            jobs: state.jobs.len() as u64,
+            problems: state.lost_followers(),
+        }))
     }
 }
 
@@ -89,6 +91,7 @@ impl State {
                     stats.leased += 1;
                     stats.overdue += u64::from(lease.until <= now);
                 }
+                StoredState::Held { .. } => stats.scheduled += 1,
                 StoredState::Scheduled { due } => {
                     let due_in = due.since(now);
                     let next =
@@ -162,16 +165,17 @@ impl State {
         }
         self.cancelled += 1;
         let state = detail(&job).state();
-        self.end(job, JobResult::Cancelled, now);
+        self.end(job, JobResult::Cancelled { leader: None }, now);
         Cancelled::Removed(state)
     }
 }
 
-/// The position of a job in the list of its state: by due time if scheduled, by urgency if
-/// ready, and then by its position in the queue.
+/// The position of a job in the list of its state: by due time if scheduled, and behind
+/// these if held; by urgency if ready; and then by its position in the queue.
 fn position(position: u64, job: &Job) -> [u8; 16] {
     let rank = match job.state {
         StoredState::Scheduled { due } => due.unix_ms().max(0),
+        StoredState::Held { .. } => i64::MAX,
         StoredState::Ready => i64::from(u8::MAX - job.job.priority.level()),
         _ => 0,
     };
@@ -195,6 +199,7 @@ fn view(job: &Job) -> JobView {
 fn detail(job: &Job) -> StateDetail {
     match job.state.clone() {
         StoredState::Scheduled { due } => StateDetail::Scheduled { due },
+        StoredState::Held { leader } => StateDetail::Following { leader },
         StoredState::Ready => StateDetail::Ready,
         StoredState::Leased(Lease { worker, since, until, .. }) => {
             StateDetail::Leased { worker, since, until }

@@ -41,6 +41,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
         Capability::Schedules,
         Capability::ReadyAge,
         Capability::Results,
+        Capability::Followers,
     ]),
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: POLL,
@@ -111,12 +112,14 @@ impl ReliableQueue for MemoryQueue {
             (None, None) => (self.new_id(), job.clone()),
         };
         let with_ids: Vec<_> = jobs.iter().enumerate().map(id).collect();
-        let results = self.step(|state, now| state.push(with_ids, token, now));
+        let at =
+            ErrorContext { backend: CAPABILITIES.backend, operation: Operation::Push };
+        let results = self
+            .step(|state, now| state.push(with_ids, token, now))
+            .map_err(|(leader, why)| Error::CannotFollow { at, leader, why })?;
         if results.len() == jobs.len() {
             return Ok(results);
         }
-        let at =
-            ErrorContext { backend: CAPABILITIES.backend, operation: Operation::Push };
         let reason = format!("the token is that of a push of {} jobs", results.len());
         Err(Error::Invalid { at, reason })
     }

@@ -59,7 +59,7 @@ impl State {
     fn push_tick(
         &mut self,
         tick: &Tick,
-        job: (JobId, NewJob),
+        (id, job): (JobId, NewJob),
         now: Timestamp,
     ) -> Ticked {
         let found = self.schedules.get_mut(&tick.name);
@@ -73,7 +73,7 @@ impl State {
             return Ticked::NotDue(tick.at.since(now));
         }
         schedule.last_tick = tick.at;
-        let pushed = self.push([job], None, now).pop();
-        Ticked::Pushed(pushed.expect("a result for each job"))
+        self.promote(usize::MAX, now);
+        Ticked::Pushed(self.push_one(id, job, now))
     }
 }

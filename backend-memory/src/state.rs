@@ -7,6 +7,7 @@ use relq_core::{
     Settlement, WorkerId,
     capabilities::ClaimBytes,
     environment::Timestamp,
+    followers::CannotFollow,
     limits::DEDUPLICATION_WINDOW,
     outcome::{DuplicateOf, Extended, Pushed, Recovered, Settled},
     results::JobResult,
@@ -14,6 +15,7 @@ use relq_core::{
     unique::{OnDuplicate, Unique, UniqueKey},
 };
 
+use crate::followers::{EndedId, keeps_id};
 use crate::job::{Job, Lease, StoredState, wait_until};
 use crate::results::KeptResult;
 
@@ -29,8 +31,8 @@ pub(crate) struct State {
     /// Leases of cancelled jobs, until a while after they would have expired. A heartbeat
     /// that names them may be repeated, so it does not end them.
     pub(crate) cancelled_leases: BTreeMap<u64, Timestamp>,
-    /// Client-made ids of ended jobs, and until when they are remembered (R4).
-    pub(crate) ended_ids: BTreeMap<JobId, Timestamp>,
+    /// Client-made ids of ended jobs, for as long as they are remembered (R4).
+    pub(crate) ended_ids: BTreeMap<JobId, EndedId>,
     /// The results of push calls with a token, and until when they are remembered (R4).
     pub(crate) push_calls: BTreeMap<PushToken, (Vec<Pushed>, Timestamp)>,
     /// What became of the jobs that keep their results (R29).
@@ -47,19 +49,21 @@ pub(crate) struct State {
 
 impl State {
     /// Stores jobs, each with the id that it gets if it has none of its own. Returns the
-    /// results of the first call if the token is known (R4).
+    /// results of the first call if the token is known (R4). Refuses the call if one of
+    /// them cannot follow its leader (R30).
     pub(crate) fn push(
         &mut self,
-        jobs: impl IntoIterator<Item = (JobId, NewJob)>,
+        jobs: Vec<(JobId, NewJob)>,
         token: Option<&PushToken>,
         now: Timestamp,
-    ) -> Vec<Pushed> {
+    ) -> Result<Vec<Pushed>, (JobId, CannotFollow)> {
         let call = token.and_then(|token| self.push_calls.get(token));
         if let Some((results, until)) = call
             && *until > now
         {
-            return results.clone();
+            return Ok(results.clone());
         }
+        self.check_leaders(&jobs, now)?;
         self.promote(usize::MAX, now);
         let results: Vec<_> =
             jobs.into_iter().map(|(id, job)| self.push_one(id, job, now)).collect();
@@ -67,12 +71,17 @@ impl State {
             let until = now.plus(DEDUPLICATION_WINDOW);
             self.push_calls.insert(token.clone(), (results.clone(), until));
         }
-        results
+        Ok(results)
     }
 
-    fn push_one(&mut self, id: JobId, job: NewJob, now: Timestamp) -> Pushed {
-        let is_ended = self.ended_ids.get(&id).is_some_and(|until| *until > now);
-        if is_ended || self.jobs.values().any(|job| job.id == id) {
+    /// Stores one job, whose leader has been checked.
+    pub(crate) fn push_one(
+        &mut self,
+        id: JobId,
+        job: NewJob,
+        now: Timestamp,
+    ) -> Pushed {
+        if self.knows(&id, now) {
             return Pushed::Duplicate { existing: id, by: DuplicateOf::Id };
         }
         if let Some(unique) = &job.unique
@@ -83,7 +92,12 @@ impl State {
         if job.keep_result.is_some() {
             self.results.insert(id.clone(), KeptResult::NEW);
         }
-        self.enqueue(Job::new(id.clone(), job, now));
+        let leader = job.after.clone().filter(|leader| self.is_live_leader(leader));
+        let job = Job::new(id.clone(), job, now);
+        self.enqueue(match leader {
+            Some(leader) => job.held_by(leader),
+            None => job,
+        });
         Pushed::Stored(id)
     }
 
@@ -129,17 +143,27 @@ impl State {
         self.end(job, JobResult::Done { result }, now);
     }
 
+    /// Ends a job that was removed: remembers it, and releases or cancels its followers.
+    pub(crate) fn end(&mut self, job: Job, result: JobResult, now: Timestamp) {
+        let was_done = matches!(result, JobResult::Done { .. });
+        let id = job.id.clone();
+        self.remember(job, result, now);
+        self.end_of_leader(id, was_done, now);
+    }
+
     /// Remembers a job that has ended: how, if its producer asked for it (R29), and its
     /// id, if the producer asked for that or made the id (R4).
-    pub(crate) fn end(&mut self, job: Job, result: JobResult, now: Timestamp) {
+    pub(crate) fn remember(&mut self, job: Job, result: JobResult, now: Timestamp) {
+        let was_done = matches!(result, JobResult::Done { .. });
         if let Some(keep_result) = job.job.keep_result {
             let kept = KeptResult::Ended { result, until: now.plus(keep_result) };
             self.results.insert(job.id.clone(), kept);
         }
-        if job.job.id.is_some() || job.job.keep_result.is_some() {
+        if keeps_id(&job.job) {
             // As long as the result, so that no other job takes the id meanwhile.
             let kept = job.job.keep_result.unwrap_or_default();
-            self.ended_ids.insert(job.id, now.plus(DEDUPLICATION_WINDOW.max(kept)));
+            let until = now.plus(DEDUPLICATION_WINDOW.max(kept));
+            self.ended_ids.insert(job.id, EndedId { until, was_done });
         }
     }
 
@@ -271,7 +295,7 @@ impl State {
     /// Recovers one page of jobs that are overdue or due (R9, R14).
     pub(crate) fn recover(&mut self, page: NonZeroU32, now: Timestamp) -> Recovered {
         self.cancelled_leases.retain(|_, until| *until > now);
-        self.ended_ids.retain(|_, until| *until > now);
+        self.ended_ids.retain(|_, ended| ended.until > now);
         self.push_calls.retain(|_, (_, until)| *until > now);
         self.results.retain(|_, kept| !kept.is_outdated(now));
         let mut done = Recovered::default();
@@ -297,7 +321,7 @@ impl State {
     }
 
     /// Makes up to `most` due jobs ready, the earliest first.
-    fn promote(&mut self, most: usize, now: Timestamp) -> u32 {
+    pub(crate) fn promote(&mut self, most: usize, now: Timestamp) -> u32 {
         let mut due: Vec<_> = self
             .jobs
             .iter()

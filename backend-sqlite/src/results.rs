@@ -92,7 +92,7 @@ fn result(row: ResultRow) -> Option<JobResult> {
     Some(match ended_as.as_deref() {
         Some("done") => JobResult::Done { result: value? },
         Some("discarded") => JobResult::Discarded,
-        Some("cancelled") => JobResult::Cancelled,
+        Some("cancelled") => JobResult::Cancelled { leader: None },
         Some("purged") => JobResult::Purged,
         Some(_) => return None,
         None if state? == JobState::Dead.as_str() => JobResult::Dead { error: reason? },

@@ -69,6 +69,7 @@ pub(crate) struct JobJson<'a> {
 #[serde(untagged)]
 enum DetailJson<'a> {
     Scheduled { due_ms: i64 },
+    Following { after: &'a str },
     Ready {},
     Leased(LeaseJson<'a>),
     Dead { reason: &'a str, since_ms: i64 },
@@ -109,6 +110,9 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
     fn from(detail: &'a StateDetail) -> Self {
         match detail {
             StateDetail::Scheduled { due } => Self::Scheduled { due_ms: due.unix_ms() },
+            StateDetail::Following { leader } => {
+                Self::Following { after: leader.as_str() }
+            }
             StateDetail::Ready => Self::Ready {},
             StateDetail::Leased { worker, since, until } => Self::Leased(LeaseJson {
                 worker: worker.as_str(),
@@ -125,21 +129,27 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
 }
 
 /// When a ready job was pushed, when a scheduled job is due, or since when a job is leased
-/// or dead. `None` for a ready job without a time of its push.
+/// or dead. `None` for a ready job without a time of its push, and for a job that follows
+/// another one.
 pub(crate) fn state_time(job: &JobView) -> Option<Timestamp> {
     match &job.detail {
         StateDetail::Ready => job.enqueued_at,
         StateDetail::Scheduled { due } => Some(*due),
+        StateDetail::Following { .. } => None,
         StateDetail::Leased { since, .. } | StateDetail::Dead { since, .. } => {
             Some(*since)
         }
     }
 }
 
-/// The note for a job in a list: the worker that holds it, or why it is dead.
+/// The note for a job in a list: the job that it follows, the worker that holds it, or why
+/// it is dead.
 pub(crate) fn note(job: &JobView) -> Option<String> {
     match &job.detail {
         StateDetail::Ready | StateDetail::Scheduled { .. } => None,
+        StateDetail::Following { leader } => {
+            Some(printable(&format!("after {leader}")))
+        }
         StateDetail::Leased { worker, until, .. } => {
             let holder = match host_and_pid(worker) {
                 Some((host, pid)) => format!("host {host}, pid {pid}"),

@@ -43,6 +43,9 @@ pub enum Capability {
     /// The backend keeps results and progress of jobs for their producers (R29), through
     /// [`ReliableQueue::result_queue`](crate::ReliableQueue::result_queue).
     Results,
+    /// The backend accepts jobs that follow another job: they become ready when that job
+    /// is done (R30).
+    Followers,
 }
 
 /// The order in which ready jobs of one priority are delivered (R13).

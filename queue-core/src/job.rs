@@ -178,7 +178,7 @@ pub struct NewJob {
     /// With `None` the backend makes the id.
     pub id: Option<JobId>,
     /// How long after the push the job becomes ready (R14). With zero it is ready at
-    /// once.
+    /// once. The delay of a follower begins when its leader is done (R30).
     pub delay: Duration,
     /// The job is buried if it was not delivered within this time after the push (R17).
     /// With `None` the job does not expire.
@@ -194,6 +194,9 @@ pub struct NewJob {
     /// For how long what became of the job is kept after its end (R29). With `None` it is
     /// not kept.
     pub keep_result: Option<Duration>,
+    /// The job that must be done before this one becomes ready (R30). With `None` the job
+    /// follows no other.
+    pub after: Option<JobId>,
     /// Names and values that are stored and delivered with the job.
     pub headers: Headers,
 }
@@ -211,6 +214,7 @@ impl NewJob {
             max_attempts: DEFAULT_MAX_ATTEMPTS,
             lease: None,
             keep_result: None,
+            after: None,
             headers: Headers::default(),
         }
     }
@@ -229,7 +233,7 @@ impl NewJob {
     }
 
     /// Makes the job ready only after `delay`, counted from the push by the store's
-    /// clock (R14).
+    /// clock (R14). The delay of a follower is counted from the end of its leader (R30).
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
@@ -286,6 +290,16 @@ impl NewJob {
     #[must_use]
     pub fn keep_result(mut self, keep_result: Duration) -> Self {
         self.keep_result = Some(keep_result);
+        self
+    }
+
+    /// Makes the job follow the job with the id `leader` (R30): it becomes ready, or its
+    /// delay begins, when the leader is done. If the leader ends otherwise, the job is
+    /// cancelled. The id of the leader must be one that is
+    /// [remembered](crate::followers).
+    #[must_use]
+    pub fn after(mut self, leader: JobId) -> Self {
+        self.after = Some(leader);
         self
     }
 

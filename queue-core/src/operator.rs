@@ -12,7 +12,8 @@ use crate::{
 /// The states of a stored job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// The job waits until a set time, when it becomes ready.
+    /// The job waits until a set time, when it becomes ready, or until the job that it
+    /// follows is done (R30).
     Scheduled,
     /// The job waits until a worker claims it.
     Ready,
@@ -148,6 +149,12 @@ pub enum StateDetail {
         /// When the job is due.
         due: Timestamp,
     },
+    /// The job becomes ready, or its delay begins, when another job is done (R30). Its
+    /// state is [`JobState::Scheduled`].
+    Following {
+        /// The job that it follows.
+        leader: JobId,
+    },
     /// The job can be claimed.
     Ready,
     /// A worker holds the job.
@@ -172,7 +179,7 @@ impl StateDetail {
     /// Returns the state to which these details belong.
     pub fn state(&self) -> JobState {
         match self {
-            Self::Scheduled { .. } => JobState::Scheduled,
+            Self::Scheduled { .. } | Self::Following { .. } => JobState::Scheduled,
             Self::Ready => JobState::Ready,
             Self::Leased { .. } => JobState::Leased,
             Self::Dead { .. } => JobState::Dead,

@@ -1,6 +1,10 @@
 //! The error type of all backends. Each variant is a case that a caller can handle.
 
-use crate::error::{BoxError, Effect, ErrorContext, RetryAdvice};
+use crate::{
+    JobId,
+    error::{BoxError, Effect, ErrorContext, RetryAdvice},
+    followers::CannotFollow,
+};
 
 /// Why a call failed (R21).
 ///
@@ -43,6 +47,16 @@ pub enum Error {
         at: ErrorContext,
         /// The name of the option, in words.
         option: &'static str,
+    },
+    /// A job of a push cannot follow the job that it names (R30). Nothing was done.
+    #[error("{at}: the job \"{leader}\" cannot be followed: {why}")]
+    CannotFollow {
+        /// Where the error occurred.
+        at: ErrorContext,
+        /// The job that was to be followed.
+        leader: JobId,
+        /// The reason for the refusal.
+        why: CannotFollow,
     },
     /// There is no connection, or the store is temporarily unable to answer (starting
     /// up, failing over, locked by another client for too long). Nothing was done.
@@ -144,8 +158,11 @@ impl Error {
     /// by naming another file, or by promoting a replica. An unattended program should
     /// stop after it has retried for some time.
     pub fn needs_help(&self) -> bool {
-        matches!(self, Self::ReadOnly { .. })
-            || self.retry_advice() == RetryAdvice::Never
+        match self {
+            Self::ReadOnly { .. } => true,
+            Self::CannotFollow { .. } => false,
+            _ => self.retry_advice() == RetryAdvice::Never,
+        }
     }
 
     /// Whether the caller may make the same call again.
@@ -172,6 +189,7 @@ impl Error {
         match self {
             Self::Invalid { at, .. }
             | Self::Unsupported { at, .. }
+            | Self::CannotFollow { at, .. }
             | Self::Unavailable { at, .. }
             | Self::Interrupted { at, .. }
             | Self::NotReplicated { at, .. }

@@ -109,7 +109,11 @@ pub enum JobResult {
     /// The job's worker discarded it.
     Discarded,
     /// The job was cancelled, or dropped with its batch.
-    Cancelled,
+    Cancelled {
+        /// The job that it followed, if that job ended without being done (R30). `None`
+        /// for a job that was itself cancelled or dropped.
+        leader: Option<JobId>,
+    },
     /// The job was dead, and an operator purged it.
     Purged,
 }

@@ -233,8 +233,13 @@ impl Capabilities {
     /// first in [`push_tick`](ScheduleQueue::push_tick).
     ///
     /// # Errors
-    /// The errors of [`check_push`](Self::check_push).
+    /// The errors of [`check_push`](Self::check_push), and [`Error::Invalid`] for a job
+    /// that follows another: at a later tick that job may be forgotten (R30).
     pub fn check_tick(&self, job: &NewJob) -> Result<(), Error> {
+        if job.after.is_some() {
+            let reason = "the job of a tick has no job to follow";
+            return Err(self.invalid(Operation::PushTick, reason));
+        }
         self.check_jobs(Operation::PushTick, std::slice::from_ref(job))
     }
 }

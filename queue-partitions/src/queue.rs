@@ -333,11 +333,15 @@ impl<Q: ReliableQueue + ?Sized> fmt::Debug for Partitioned<Q> {
 /// The options and properties of a queue of several parts, each of which has `own`.
 ///
 /// It has no schedules: the job of a tick and the schedule would have to be in one part,
-/// but the part of a job follows from its id or unique key.
+/// but the part of a job follows from its id or unique key. For the same reason it has no
+/// followers: the leader may be in another part.
 fn of_parts(own: Capabilities) -> Capabilities {
     let mut supported = own.supported.into_owned();
     supported.retain(|option| {
-        !matches!(option, Capability::Schedules | Capability::Results)
+        !matches!(
+            option,
+            Capability::Schedules | Capability::Results | Capability::Followers
+        )
     });
     Capabilities { order: Order::ByPart, supported: Cow::Owned(supported), ..own }
 }

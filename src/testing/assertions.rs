@@ -150,10 +150,11 @@ impl TestQueue {
         let state = job.detail.state().as_str();
         let payload = job.payload.escape_ascii();
         let kind = kind(job).map(|kind| format!(" of the kind {kind:?}"));
-        let due = match job.detail {
+        let due = match &job.detail {
             StateDetail::Scheduled { due } => {
                 format!(", due in {:?}", due.since(self.now()))
             }
+            StateDetail::Following { leader } => format!(", after \"{leader}\""),
             _ => String::new(),
         };
         format!("  {state}{}: \"{payload}\"{due}", kind.unwrap_or_default())

@@ -149,7 +149,7 @@ pub(crate) async fn progress_without_a_lease_is_refused(fixture: Fixture) {
         }
     });
 
-    assert_eq!(ended(&fixture, &id).await, Some(JobResult::Cancelled));
+    assert_eq!(ended(&fixture, &id).await, Some(JobResult::Cancelled { leader: None }));
     worker.until(|it| it.cancelled + it.lost == 1).await;
     assert_eq!(worker.stop().await.done, 0);
     let refused = refused.lock().unwrap().take();

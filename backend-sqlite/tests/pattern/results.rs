@@ -161,7 +161,10 @@ async fn a_job_that_is_cancelled_in_any_state_is_recorded() {
     for job in [held, ready, scheduled] {
         let cancelled = queue.cancel(&job).await.unwrap();
         assert!(matches!(cancelled, Cancelled::Removed(_)), "{cancelled:?}");
-        assert_eq!(read(&queue, &job).await, Some(JobResult::Cancelled));
+        assert_eq!(
+            read(&queue, &job).await,
+            Some(JobResult::Cancelled { leader: None })
+        );
     }
     is_consistent(&queue).await;
 }
@@ -226,10 +229,17 @@ async fn pieces_that_are_dropped_with_their_batch_are_cancelled() {
     let worker = ask("w").worker;
     let extended = queue.extend(&worker, &held, LONG).await.unwrap();
 
-    assert_eq!(after_cancel, [unfinished(None), Some(JobResult::Cancelled)]);
+    assert_eq!(
+        after_cancel,
+        [unfinished(None), Some(JobResult::Cancelled { leader: None })]
+    );
     assert_eq!(extended, [Extended::Cancelled]);
     let after_extend = queue.read_results(&jobs).await.unwrap();
-    assert_eq!(after_extend, [JobResult::Cancelled, JobResult::Cancelled].map(Some));
+    assert_eq!(
+        after_extend,
+        [JobResult::Cancelled { leader: None }, JobResult::Cancelled { leader: None }]
+            .map(Some)
+    );
     is_consistent(&queue).await;
 }
 

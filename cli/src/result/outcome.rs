@@ -33,8 +33,11 @@ impl Outcome {
             Some(JobResult::Purged) => {
                 (DIED, format!("the job {id} died, and was purged"))
             }
-            Some(JobResult::Cancelled) => {
+            Some(JobResult::Cancelled { leader: None }) => {
                 (NO_RESULT, format!("the job {id} was cancelled"))
+            }
+            Some(JobResult::Cancelled { leader: Some(leader) }) => {
+                (NO_RESULT, format!("the job {id} was cancelled: it followed {leader}"))
             }
             Some(JobResult::Discarded) => {
                 (NO_RESULT, format!("the job {id} was discarded by its worker"))
@@ -87,9 +90,12 @@ mod tests {
         let dead = || Some(JobResult::Dead { error: "no".into() });
         let left = || Some(JobResult::Unfinished { progress: None });
         assert_eq!(code(&[done(), done()]), 0, "done");
-        assert_eq!(code(&[done(), Some(JobResult::Cancelled)]), NO_RESULT, "cancelled");
+        let cancelled = |leader| Some(JobResult::Cancelled { leader });
+        assert_eq!(code(&[done(), cancelled(None)]), NO_RESULT, "cancelled");
+        let leader = JobId::new("leader").ok();
+        assert_eq!(code(&[done(), cancelled(leader)]), NO_RESULT, "a follower");
         assert_eq!(code(&[Some(JobResult::Discarded)]), NO_RESULT, "discarded");
-        assert_eq!(code(&[Some(JobResult::Cancelled), dead()]), DIED, "dead");
+        assert_eq!(code(&[cancelled(None), dead()]), DIED, "dead");
         assert_eq!(code(&[Some(JobResult::Purged)]), DIED, "purged");
         assert_eq!(code(&[dead(), left()]), LEFT, "one has not ended");
         assert_eq!(code(&[left(), None]), UNKNOWN, "unknown");

@@ -23,6 +23,8 @@ pub(super) struct Report<'a> {
     progress: Option<&'a str>,
     progress_base64: Option<String>,
     error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    followed: Option<&'a str>,
     #[serde(skip)]
     found: Option<&'a JobResult>,
 }
@@ -43,6 +45,10 @@ impl<'a> Report<'a> {
             Some(JobResult::Dead { error }) => Some(error.as_str()),
             _ => None,
         };
+        let followed = match found {
+            Some(JobResult::Cancelled { leader }) => leader.as_ref().map(JobId::as_str),
+            _ => None,
+        };
         let (id, state) = (id.as_str(), found.map(state));
         Self {
             id,
@@ -52,6 +58,7 @@ impl<'a> Report<'a> {
             progress,
             progress_base64,
             error,
+            followed,
             found,
         }
     }
@@ -65,6 +72,9 @@ impl<'a> Report<'a> {
                 Some(payload(progress, width))
             }
             Some(JobResult::Dead { error }) => Some(printable(error)),
+            Some(JobResult::Cancelled { leader: Some(leader) }) => {
+                Some(printable(&format!("it followed {leader}")))
+            }
             _ => None,
         };
         let shown = shown.filter(|shown| !shown.is_empty());
@@ -80,7 +90,7 @@ fn state(result: &JobResult) -> &'static str {
         JobResult::Done { .. } => "done",
         JobResult::Dead { .. } => "dead",
         JobResult::Discarded => "discarded",
-        JobResult::Cancelled => "cancelled",
+        JobResult::Cancelled { .. } => "cancelled",
         JobResult::Purged => "purged",
         _ => "of a newer version",
     }

@@ -64,6 +64,7 @@ impl Need {
             Self::Option(Capability::Unique) => (job.unique(key("mine")), None),
             Self::Option(Capability::Expiry) => (job.expires_in(HELD), None),
             Self::Option(Capability::Results) => (job.keep_result(HELD), None),
+            Self::Option(Capability::Followers) => (job.after(id("leader")), None),
             Self::JobLease => (job.lease(HELD), None),
             other => panic!("no case or probe for a backend without {other:?}"),
         }

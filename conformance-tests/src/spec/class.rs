@@ -162,6 +162,9 @@ impl Class {
         if lacks(Capability::Results) {
             job.keep_result = None;
         }
+        if lacks(Capability::Followers) {
+            job.after = None;
+        }
         if self.shares_heartbeat() {
             job.lease = None;
         }

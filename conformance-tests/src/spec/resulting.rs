@@ -85,7 +85,7 @@ impl Job {
                 _,
                 JobLocation::Gone { end: End::Cancelled(_), .. }
                 | JobLocation::Leased(_),
-            ) => JobResult::Cancelled,
+            ) => JobResult::Cancelled { leader: None },
             _ => return None,
         };
         Some(text_of(&told))
@@ -114,7 +114,7 @@ fn is_end(end: End, value: Option<Bytes>, told: &JobResult) -> bool {
             *result == value.unwrap_or_default()
         }
         (End::Discarded, JobResult::Discarded)
-        | (End::Cancelled(_), JobResult::Cancelled)
+        | (End::Cancelled(_), JobResult::Cancelled { leader: None })
         | (End::PurgedDead, JobResult::Purged) => true,
         _ => false,
     }

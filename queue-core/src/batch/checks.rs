@@ -12,7 +12,7 @@ impl Capabilities {
     /// # Errors
     /// [`Error::Invalid`] for too much metadata, for a retention under
     /// [`NewBatch::MIN_RETENTION`] or too long to add to a time, and for a completion
-    /// job with an id or a unique key of its own; and the errors of
+    /// job with an id, a unique key or a job to follow of its own; and the errors of
     /// [`check_push`](Self::check_push) for that job.
     pub fn check_new_batch(&self, batch: &NewBatch) -> Result<(), Error> {
         let create = Operation::CreateBatch;
@@ -32,6 +32,10 @@ impl Capabilities {
             let reason = "a completion job has no id and no unique key of its own";
             return Err(self.invalid(create, reason));
         }
+        if on_complete.job.after.is_some() {
+            let reason = "a completion job has no job to follow of its own";
+            return Err(self.invalid(create, reason));
+        }
         self.check_jobs(create, std::slice::from_ref(&on_complete.job))
     }
 
@@ -39,7 +43,8 @@ impl Capabilities {
     ///
     /// # Errors
     /// The errors of [`check_push`](Self::check_push), and [`Error::Invalid`] for a
-    /// piece with a delay, an expiry, a unique key or a priority of its own.
+    /// piece with a delay, an expiry, a unique key, a priority or a job to follow of its
+    /// own.
     pub fn check_pieces(
         &self,
         pieces: &[NewJob],
@@ -75,6 +80,7 @@ fn own_option(piece: &NewJob) -> Option<&'static str> {
         (piece.expires_in.is_some(), "expiry"),
         (piece.unique.is_some(), "unique key"),
         (piece.priority != Priority::NORMAL, "priority"),
+        (piece.after.is_some(), "job to follow"),
     ];
     options.into_iter().find_map(|(is_set, option)| is_set.then_some(option))
 }

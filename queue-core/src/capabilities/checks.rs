@@ -19,7 +19,8 @@ impl Capabilities {
     /// # Errors
     /// For the first job that is refused: [`Error::Invalid`] if it breaks a limit,
     /// [`Error::Unsupported`] if it uses an option that is not supported. Also
-    /// [`Error::Invalid`] for too many jobs or bytes in the call, and
+    /// [`Error::Invalid`] for too many jobs or bytes in the call, for a job that follows
+    /// itself or a job of the same call with a unique key (R30), and
     /// [`Error::Unsupported`] for a token on a backend without them.
     pub fn check_push(&self, jobs: &[NewJob], has_token: bool) -> Result<(), Error> {
         self.check_batch(Operation::Push, jobs.len())?;
@@ -89,6 +90,7 @@ impl Capabilities {
         jobs: &[NewJob],
     ) -> Result<(), Error> {
         jobs.iter().try_for_each(|job| self.check_job(operation, job))?;
+        self.check_leaders(operation, jobs)?;
         let bytes: usize = jobs.iter().map(NewJob::total_bytes).sum();
         let most = self.limits.max_bytes_per_push;
         if bytes > most {
@@ -121,6 +123,7 @@ impl Capabilities {
             (job.expires_in.is_some(), Capability::Expiry, "an expiry"),
             (job.unique.is_some(), Capability::Unique, "a unique key"),
             (job.keep_result.is_some(), Capability::Results, "a kept result"),
+            (job.after.is_some(), Capability::Followers, "a job to follow"),
         ];
         for (is_used, option, words) in used {
             if is_used {

@@ -36,6 +36,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 /// | it is buried: its last attempt failed, it expired, or its handler gave it up | [`JobResult::Dead`], at once. A job that is redriven later is unfinished again, and a new call waits for it |
 /// | its handler discards it | [`JobResult::Discarded`] |
 /// | it is cancelled, or dropped with its batch | [`JobResult::Cancelled`] |
+/// | it follows a job that ends without being done | [`JobResult::Cancelled`], with that job |
 /// | it is dead and an operator purges it | [`JobResult::Purged`] |
 /// | the whole queue is purged | `None` |
 /// | it never was, keeps no result, or ended longer ago than its result is kept | `None`, at once |
@@ -130,8 +131,11 @@ pub enum NoResult {
     #[error("the job was discarded by its worker")]
     Discarded,
     /// The job was cancelled, or dropped with its batch.
-    #[error("the job was cancelled")]
-    Cancelled,
+    #[error("the job was cancelled{}", followed(.leader.as_ref()))]
+    Cancelled {
+        /// The job that it followed, if that job ended without being done (R30).
+        leader: Option<JobId>,
+    },
     /// The job was dead, and an operator purged it.
     #[error("the job died, and was purged")]
     Purged,
@@ -148,6 +152,10 @@ pub enum NoResult {
     Store(#[from] Error),
 }
 
+fn followed(leader: Option<&JobId>) -> String {
+    leader.map(|leader| format!(": it followed \"{leader}\"")).unwrap_or_default()
+}
+
 impl JobResult {
     /// The result of a job that is done.
     ///
@@ -159,7 +167,7 @@ impl JobResult {
             Self::Unfinished { .. } => Err(NoResult::Unfinished),
             Self::Dead { error } => Err(NoResult::Dead { error }),
             Self::Discarded => Err(NoResult::Discarded),
-            Self::Cancelled => Err(NoResult::Cancelled),
+            Self::Cancelled { leader } => Err(NoResult::Cancelled { leader }),
             Self::Purged => Err(NoResult::Purged),
         }
     }

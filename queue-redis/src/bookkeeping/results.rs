@@ -112,7 +112,7 @@ fn parse(stored: &Bytes) -> Option<JobResult> {
         b'd' => JobResult::Done { result: value? },
         b'x' => JobResult::Dead { error: peek::reason(&peek::text(&value?)) },
         b'i' => JobResult::Discarded,
-        b'c' => JobResult::Cancelled,
+        b'c' => JobResult::Cancelled { leader: None },
         b'p' => JobResult::Purged,
         _ => return None,
     })
@@ -133,7 +133,7 @@ mod tests {
         let error = "its worker asked for no retry: no".into();
         assert_eq!(read("xfno"), Some(JobResult::Dead { error }));
         assert_eq!(read("i"), Some(JobResult::Discarded));
-        assert_eq!(read("c"), Some(JobResult::Cancelled));
+        assert_eq!(read("c"), Some(JobResult::Cancelled { leader: None }));
         assert_eq!(read("p"), Some(JobResult::Purged));
         assert_eq!((read(""), read("?")), (None, None));
     }

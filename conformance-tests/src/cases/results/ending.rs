@@ -76,7 +76,7 @@ async fn a_discarded_job_says_so(store: &Store) {
 async fn cancel(actor: &Actor, job: &JobId, from: JobState) {
     let cancelled = actor.cancel(job).await.expect("answered");
     assert_eq!(cancelled, Cancelled::Removed(from));
-    actor.assert_told(job, JobResult::Cancelled).await;
+    actor.assert_told(job, JobResult::Cancelled { leader: None }).await;
 }
 
 case!(a_ready_or_leased_job_that_is_cancelled_says_so: R29 => Results);

@@ -71,10 +71,10 @@ async fn results_of_one_call_are_of_their_jobs(store: &Store) {
     }
     let ends = [
         (done_with("first"), done("first")),
-        (done_with("lost"), JobResult::Cancelled),
+        (done_with("lost"), JobResult::Cancelled { leader: None }),
         (Disposition::Done, done("")),
         (done_with("second"), done("second")),
-        (Disposition::Done, JobResult::Cancelled),
+        (Disposition::Done, JobResult::Cancelled { leader: None }),
         (Disposition::Discard, JobResult::Discarded),
         (retry_after(HELD), UNFINISHED),
         (dead("no"), JobResult::Dead { error: String::new() }),
@@ -125,7 +125,11 @@ async fn many_results_of_one_call_are_of_their_jobs(store: &Store) {
         assert_eq!(settled[at], wanted, "R7: settlement {at}");
         let job = held.job();
         let place = jobs.iter().position(|it| it == job).expect("it was pushed");
-        let wanted = if is_lost { JobResult::Cancelled } else { done(result(job)) };
+        let wanted = if is_lost {
+            JobResult::Cancelled { leader: None }
+        } else {
+            done(result(job))
+        };
         assert_eq!(told[place], Some(wanted), "R29: settlement {at}");
     }
 }

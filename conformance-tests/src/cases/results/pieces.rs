@@ -81,7 +81,7 @@ async fn a_piece_has_its_result(store: &Store) {
             Some(done("result")),
             Some(done("")),
             Some(JobResult::Discarded),
-            Some(JobResult::Cancelled),
+            Some(JobResult::Cancelled { leader: None }),
             None
         ]
     );
@@ -127,20 +127,24 @@ async fn a_piece_that_is_dropped_with_its_batch_says_so(store: &Store) {
 
     let is_held = |job: &JobId| held.iter().chain([&brief]).any(|it| it.job() == job);
     for job in &jobs {
-        let wanted = if is_held(job) { UNFINISHED } else { JobResult::Cancelled };
+        let wanted = if is_held(job) {
+            UNFINISHED
+        } else {
+            JobResult::Cancelled { leader: None }
+        };
         operator.assert_told(job, wanted).await;
     }
     let told = worker.keep(&held[0], HELD).await.expect("answered");
     assert_eq!(told, Extended::Cancelled, "B7");
-    operator.assert_told(&of(&held[0]), JobResult::Cancelled).await;
+    operator.assert_told(&of(&held[0]), JobResult::Cancelled { leader: None }).await;
     worker.ends(&held[1], done_with("result")).await;
     operator.assert_told(&of(&held[1]), done("result")).await;
     worker.ends(&held[2], retry_now()).await;
     operator.recover_all().await;
-    operator.assert_told(&of(&held[2]), JobResult::Cancelled).await;
+    operator.assert_told(&of(&held[2]), JobResult::Cancelled { leader: None }).await;
     store.outlast_brief_leases().await;
     operator.recover_all().await;
-    operator.assert_told(&of(&brief), JobResult::Cancelled).await;
+    operator.assert_told(&of(&brief), JobResult::Cancelled { leader: None }).await;
 }
 
 case!(a_piece_that_is_added_again_records_nothing: R29 B1 => Results Batches ClientIds);

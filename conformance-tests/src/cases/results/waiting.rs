@@ -93,7 +93,7 @@ async fn a_cancel_wakes(store: &Store) {
 
         worker.cancel(&job).await.expect("answered");
 
-        is_woken(store, waiting, Some(JobResult::Cancelled)).await;
+        is_woken(store, waiting, Some(JobResult::Cancelled { leader: None })).await;
     }
 }
 
