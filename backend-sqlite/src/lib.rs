@@ -14,6 +14,7 @@ mod dead;
 mod end_poll;
 mod extend;
 mod failure;
+mod followers;
 mod give_back;
 mod group_commit;
 mod headers;

@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use super::results::{Remembered, read_remembered};
 use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
@@ -29,9 +30,11 @@ pub(crate) struct JobRow<'a> {
 /// The job that holds a unique key, so that a push with that key is a duplicate.
 pub(crate) struct Holder {
     pub(crate) job: i64,
-    pub(crate) id: String,
+    pub(crate) remembered: Remembered,
     pub(crate) state: String,
     pub(crate) expires_at: Option<i64>,
+    /// Whether it is held until its leader is done (R30).
+    pub(crate) is_held: bool,
 }
 
 impl Store<'_> {
@@ -68,9 +71,10 @@ impl Store<'_> {
         self.find(sql!("unique_holder_find"), params![self.queue, key], |row| {
             Ok(Holder {
                 job: row.get(0)?,
-                id: row.get(1)?,
-                state: row.get(2)?,
-                expires_at: row.get(3)?,
+                remembered: read_remembered(row, 1)?,
+                state: row.get(4)?,
+                expires_at: row.get(5)?,
+                is_held: row.get(6)?,
             })
         })
     }
