@@ -8,7 +8,7 @@
 --
 -- Returns 1 if the job was there and ready, else 0.
 --
--- Library: entry, side_records, pattern, batch/records, moves
+-- Library: entry, side_records, pattern, batch/records, moves, followers
 local keys = bind_keys()
 local word, sid, window_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local stream, batch = stream_by(keys, word)
@@ -16,6 +16,7 @@ local now_ms = server_ms()
 
 -- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
+check_leaders(keys)
 if batch then check_batch(keys, batch) end
 local _, job = read_at(stream, sid)
 if not job then return 0 end
@@ -25,4 +26,5 @@ redis.call('XDEL', stream, sid)
 close_side_records(keys, job, now_ms, window_ms, 'cancelled')
 if batch then refresh(keys, batch) end
 add_to_total(keys.totals, 'cancelled', 1)
+settle_leaders(keys, now_ms, window_ms, new_step(1))
 return 1

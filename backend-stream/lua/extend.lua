@@ -10,7 +10,7 @@
 -- Returns {new end (ms), {positions, from 0, of the lost leases}, {positions of the
 -- cancelled leases}}.
 --
--- Library: entry, side_records, pattern, batch/records, moves
+-- Library: entry, side_records, pattern, batch/records, moves, followers
 local keys = bind_keys()
 local FIRST = 3
 local now_ms = server_ms()
@@ -42,6 +42,7 @@ for i, lease_end in ipairs(ends) do
     count_job(step, entry)
     keys.outcome = 'cancelled'
     drop_leased(keys, lease)
+    settle_dropped(keys, step)
     redis.call('ZADD', keys.cancelled, forget_at, lease)
     stopped[#stopped + 1] = i - 1
   elseif lease_end then

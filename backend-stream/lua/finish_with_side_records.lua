@@ -11,7 +11,7 @@
 -- Returns {how many jobs were handled, {positions, from 0, of the leases that were
 -- lost}}. It handles fewer jobs when their entries are large.
 --
--- Library: entry, side_records, pattern, moves
+-- Library: entry, side_records, pattern, moves, followers
 local keys = bind_keys()
 local total, width = read_ending(ARGV[1])
 local window_ms = tonumber(ARGV[2])
@@ -20,6 +20,7 @@ local now_ms = server_ms()
 
 -- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
+check_leaders(keys)
 for i = FIRST, #ARGV, width do check_lease(keys, ARGV[i]) end
 
 local lost, step, handled = {}, new_step((#ARGV - FIRST + 1) / width), 0
@@ -35,6 +36,7 @@ while has_room(step) do
     -- Another client may have deleted the entry: the job still counts as done.
     if job then close_side_records(keys, job, now_ms, window_ms, total, value) end
     add_to_total(keys.totals, total, 1)
+    settle_leaders(keys, now_ms, window_ms, step)
   else
     lost[#lost + 1] = handled
     count_job(step, false)

@@ -146,6 +146,10 @@ end
 -- Buries a job whose entry was deleted. Only its id is known.
 local function bury_deleted(keys, stream, sid, id)
   local entry, now_ms = BARE_HEADER .. string.char(#id) .. id, server_ms()
+  -- A remembered id stays remembered, so that the end of the job settles its followers.
+  if type(redis.pcall('ZSCORE', keys.ids, id)) == 'string' then
+    entry = entry:sub(1, 4) .. string.char(entry:byte(5) + 1) .. entry:sub(6)
+  end
   local job = read_entry(entry)
   -- The entry said for how long the result of the job is kept.
   if redis.pcall('HEXISTS', results_key(keys, 'results'), id) == 1 then job.keep_ms = 0 end

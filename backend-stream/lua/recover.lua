@@ -8,7 +8,7 @@
 -- Returns {how many were made ready, how many were buried, 1 if expired leases are left
 -- else 0, ms until the next lease expires or -1}.
 --
--- Library: entry, side_records, pattern, batch/records, moves
+-- Library: entry, side_records, pattern, batch/records, moves, followers
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
@@ -31,6 +31,7 @@ while handled < #overdue and has_room(step) do
     outcome = recover_job(keys, read_entry(entry), entry, now_ms)
   end
   if entry then drop_leased(keys, lease) end
+  settle_dropped(keys, step)
   if outcome then counts[outcome] = counts[outcome] + 1 end
 end
 return {

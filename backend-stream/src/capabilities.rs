@@ -30,6 +30,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Expiry,
         Capability::Schedules,
         Capability::Results,
+        Capability::Followers,
         Capability::BlockingWait,
         Capability::ReadyAge,
         Capability::Batches,

@@ -11,16 +11,19 @@
 --
 -- Returns 1 if the element was in the list, else 0.
 --
--- Library: entry, side_records
+-- Library: entry, side_records, followers
 local list, totals = KEYS[1], KEYS[5]
-local side_records = {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4]}
+local side_records =
+  {unique = KEYS[2], ids = KEYS[3], errors = KEYS[4], totals = totals}
 local element, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
 
 -- If a key has another type, the script fails here, before its first write.
 check_side_records(side_records)
+check_leaders(side_records)
 if redis.call('LREM', list, 1, element) == 0 then return 0 end
 local job = read_entry(element)
 if job then close_side_records(side_records, job, now_ms, window_ms, 'cancelled') end
 add_to_total(totals, 'cancelled', 1)
+settle_leaders(side_records, now_ms, window_ms, new_step(1))
 return 1

@@ -7,7 +7,7 @@
 --
 -- Returns 1 if the job was ready, else 0.
 --
--- Library: entry, side_records, moves
+-- Library: entry, side_records, moves, followers
 local keys = bind_keys()
 local id, window_ms = ARGV[1], tonumber(ARGV[2])
 local now_ms = server_ms()
@@ -15,9 +15,11 @@ local now_ms = server_ms()
 -- If a key has another type, the script fails here, before its first write.
 redis.call('HLEN', keys.jobs)
 check_side_records(keys)
+check_leaders(keys)
 if redis.call('ZREM', keys.ranked, id) == 0 then return 0 end
 local job = read_entry(redis.call('HGET', keys.jobs, id) or '')
 redis.call('HDEL', keys.jobs, id)
 if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 add_to_total(keys.totals, 'cancelled', 1)
+settle_leaders(keys, now_ms, window_ms, new_step(1))
 return 1

@@ -49,10 +49,12 @@ local function write_leases(held, fields, leased, ends)
   return written
 end
 
--- Whole milliseconds until the next scheduled job is due, or -1 if there is none.
+-- Whole milliseconds until the next scheduled job is due, or -1 if there is none. Held
+-- jobs, whose score is infinite, have no due time.
 local function due_in_ms(later, now_ms)
   local due = redis.call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
-  return due and math.max(0, math.floor(due) - now_ms) or -1
+  if not due or due == 'inf' then return -1 end
+  return math.max(0, math.floor(due) - now_ms)
 end
 
 -- Removes claimed jobs from `ranked`. Wakes a notifier if there are more.

@@ -15,7 +15,7 @@
 -- Returns {how many jobs were handled, {positions, from 0, of the leases that were
 -- lost}}. It handles fewer jobs when their entries are large.
 --
--- Library: entry, side_records, pattern
+-- Library: entry, side_records, pattern, followers
 local keys = {
   leased = KEYS[1], held = KEYS[2], totals = KEYS[3], unique = KEYS[4], ids = KEYS[5],
   errors = KEYS[6],
@@ -29,6 +29,10 @@ local now_ms = server_ms()
 redis.call('ZCARD', keys.leased)
 redis.call('HLEN', keys.held)
 check_side_records(keys)
+if check_leaders(keys) then
+  add_ready_keys(keys)
+  check_ready(keys)
+end
 local lost, step, handled = {}, new_step((#ARGV - FIRST + 1) / width), 0
 while has_room(step) do
   local at = FIRST + handled * width
@@ -40,6 +44,7 @@ while has_room(step) do
     local job = read_entry(entry)
     if job then close_side_records(keys, job, now_ms, window_ms, total, value) end
     drop_leased(keys, lease)
+    settle_leaders(keys, now_ms, window_ms, step)
   else
     lost[#lost + 1] = handled
   end

@@ -14,6 +14,12 @@ local function pattern_keys(first)
   }
 end
 
+-- Adds the names of the keys of ready jobs, for a script that does not declare them: see
+-- `results_key`. The name of the queue is between braces in the names of its other keys.
+local function add_ready_keys(keys)
+  keys.ready, keys.ranked = keys.errors:sub(2, -9), results_key(keys, 'ranked')
+end
+
 -- Fails before the first write if a key has the wrong type.
 local function check_ready(keys)
   redis.call('LLEN', keys.ready)

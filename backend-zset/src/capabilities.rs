@@ -22,6 +22,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Expiry,
         Capability::Schedules,
         Capability::Results,
+        Capability::Followers,
         Capability::BlockingWait,
         Capability::ReadyAge,
     ]),

@@ -2,6 +2,13 @@
 -- layout.
 local NORMAL = 5
 
+-- The flag of the entry of a held job (R30), and whether an entry has it.
+local HELD = 128
+
+local function is_held(entry)
+  return #entry >= 12 and entry:byte(5) >= HELD
+end
+
 -- Returns the fields of an entry, or nil if it does not follow the layout.
 local function read_entry(entry)
   if #entry < 12 or entry:sub(1, 4) ~= '\245RQ\1' then return nil end
@@ -9,7 +16,7 @@ local function read_entry(entry)
     struct.unpack('>BBHHB', entry, 5)
   local at, times = 12 + id_bytes, math.floor(priority / 16)
   priority = priority % 16
-  if flags >= 128 or times > 7 or priority > 9 then return nil end
+  if times > 7 or priority > 9 then return nil end
   local keeps_result = times >= 4
   times = times % 4
   if max_attempts == 0 or id_bytes == 0 or #entry < at - 1 then return nil end
@@ -33,6 +40,12 @@ local function read_entry(entry)
     job.keep_ms = struct.unpack('>I8', entry, at)
     at = at + 8
   end
+  if flags >= HELD then
+    if #entry < at + 8 or #entry < at + 8 + entry:byte(at + 8) then return nil end
+    job.leader_at, job.delay_ms = at, struct.unpack('>I8', entry, at)
+    job.leader = entry:sub(at + 9, at + 8 + entry:byte(at + 8))
+    at = at + 9 + #job.leader
+  end
   if bit.band(flags, 2) ~= 0 then
     if #entry < at or #entry < at + entry:byte(at) then return nil end
     job.unique_key = entry:sub(at + 1, at + entry:byte(at))
@@ -41,7 +54,7 @@ local function read_entry(entry)
 end
 
 -- How many bytes of an entry `read_entry` needs at most: the fixed part, an id, three
--- times and a unique key. Lua reads each byte of a text that it creates, so a script
+-- times and a unique key. Entries of held jobs are longer, and are read as a whole. Lua reads each byte of a text that it creates, so a script
 -- that needs no payload copies only these.
 local LONGEST_HEAD = 548
 
@@ -61,6 +74,12 @@ end
 local function with_expiry(entry, id, expires_at)
   local at = 12 + #id
   return entry:sub(1, at - 1) .. struct.pack('>I8', expires_at) .. entry:sub(at + 8)
+end
+
+-- Returns the entry of a held job as that of a job without a leader.
+local function without_leader(entry, job)
+  return entry:sub(1, 4) .. string.char(job.flags - HELD) .. entry:sub(6, job.leader_at - 1)
+    .. entry:sub(job.leader_at + 9 + #job.leader)
 end
 
 -- The times that an entry may end with. The later one is the last.

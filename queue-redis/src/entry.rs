@@ -4,7 +4,7 @@
 //!  offset  bytes
 //!  0       4      mark: F5 52 51 01; no UTF-8 text begins with F5
 //!  4       1      flags: 1 indexed id, 2 unique key, 4 expiry, 8 lease,
-//!                 16 headers, 32 bare, 64 piece of a batch
+//!                 16 headers, 32 bare, 64 piece of a batch, 128 held
 //!  5       1      priority, 0 to 9; plus 16 enqueue time, 32 ready time,
 //!                 64 kept result
 //!  6       2      deliveries so far
@@ -13,6 +13,8 @@
 //!          8      when it expires, ms since 1970, 0 never     (flag 4)
 //!          8      its lease, ms                               (flag 8)
 //!          8      how long its result is kept, ms             (64)
+//!          8      its delay, ms                               (flag 128)
+//!          1 + n  the id of its leader                        (flag 128)
 //!          1 + n  its unique key                              (flag 2)
 //!          1 + n  its batch                                   (flag 64)
 //!          4 + n  its headers: 4 + name, 4 + value, …         (flag 16)
@@ -23,7 +25,9 @@
 //!
 //! The id of most jobs says when they were pushed (`timed_id.rs`), and then the entry need
 //! not. The times are at the end, where a script that only moves jobs need not look for
-//! them.
+//! them. A job is held until its leader is done (R30); the step that releases it removes the
+//! flag and both fields.
+//!
 //! Numbers are unsigned and big-endian. An element that does not begin with the mark is
 //! a bare payload that another client pushed (R20). The step that leases it adds a
 //! header with the flag `bare`.
@@ -39,8 +43,9 @@ use relq_core::{
 };
 
 use self::field::{
-    TIME, batch_of, headers_of, put_headers, put_short, put_short_time, short_text,
-    short_time, take, take_end, time_of, u8_of, u16_of, u64_of, unique_key_of,
+    TIME, batch_of, headers_of, leader_of, put_headers, put_short, put_short_time,
+    short_text, short_time, take, take_end, time_of, u8_of, u16_of, u64_of,
+    unique_key_of,
 };
 use crate::timed_id;
 
@@ -61,7 +66,7 @@ const LEASE: u8 = 8;
 const HEADERS: u8 = 16;
 const BARE: u8 = 32;
 const PIECE: u8 = 64;
-const KNOWN: u8 = INDEXED | UNIQUE | EXPIRES | LEASE | HEADERS | BARE | PIECE;
+const HELD: u8 = 128;
 
 /// In the byte of the priority: the entry ends with these times.
 const ENQUEUE_TIME: u8 = 16;
@@ -105,6 +110,9 @@ pub struct Entry {
     pub lease: Option<Duration>,
     /// How long the result of the job is kept; `None` if it is not kept.
     pub keep_result: Option<Duration>,
+    /// The job that must be done before this one becomes ready; `None` if the job is not
+    /// held (R30).
+    pub leader: Option<JobId>,
     /// When the job was pushed; `None` if its producer did not record it.
     pub enqueued_at: Option<Timestamp>,
     /// The unique key of the job, if it has one.
@@ -145,6 +153,7 @@ impl Entry {
             has(EXPIRES).then(|| time_of(&mut rest)).transpose()?.flatten();
         let lease = has(LEASE).then(|| u64_of(&mut rest)).transpose()?;
         let keep_result = keeps_result.then(|| u64_of(&mut rest)).transpose()?;
+        let leader = has(HELD).then(|| leader_of(&mut rest)).transpose()?;
         let unique = has(UNIQUE).then(|| unique_key_of(&mut rest)).transpose()?;
         let batch = has(PIECE).then(|| batch_of(&mut rest)).transpose()?;
         let headers =
@@ -165,6 +174,7 @@ impl Entry {
             expires_at,
             lease: lease.map(Duration::from_millis),
             keep_result: keep_result.map(Duration::from_millis),
+            leader,
             unique,
             batch,
             headers,
@@ -190,9 +200,6 @@ impl Fixed {
             return Err(Malformed("the mark is missing"));
         }
         let flags = u8_of(rest)?;
-        if flags & !KNOWN != 0 {
-            return Err(Malformed("unknown flags"));
-        }
         let level = u8_of(rest)?;
         let times = level & (ENQUEUE_TIME | READY_TIME);
         let keeps_result = level & KEPT_RESULT != 0;
@@ -221,7 +228,8 @@ fn take_times(rest: &mut Bytes, times: u8) -> Result<Option<Timestamp>, Malforme
 /// because it is not known.
 ///
 /// The time of expiry is written as zero. The push script replaces it, because only the
-/// server knows the exact time.
+/// server knows the exact time. A job that follows another one is written as a held job; the
+/// script changes that if its leader is done already.
 pub fn encode(job: &NewJob, id: &JobId, now: Option<Timestamp>) -> Vec<u8> {
     encode_in(job, id, None, now)
 }
@@ -257,6 +265,10 @@ fn encode_in(
     }
     if let Some(keep_result) = job.keep_result {
         out.put_u64(millis(keep_result));
+    }
+    if let Some(leader) = &job.after {
+        out.put_u64(millis(job.delay));
+        put_short(&mut out, leader.as_str());
     }
     if let Some(unique) = &job.unique {
         put_short(&mut out, unique.key.as_str());
@@ -319,6 +331,7 @@ fn flags_of(job: &NewJob) -> u8 {
         | set(job.expires_in.is_some(), EXPIRES)
         | set(job.lease.is_some(), LEASE)
         | set(!job.headers.is_empty(), HEADERS)
+        | set(job.after.is_some(), HELD)
 }
 
 fn put_fixed(
@@ -350,6 +363,7 @@ mod tests {
             .unique(UniqueKey::new("ü").unwrap())
             .expires_in(Duration::from_secs(1))
             .lease(Duration::from_millis(1500))
+            .after(JobId::new("leader").unwrap())
             .header("traceparent", "00-1")
             .header("empty", "")
     }
@@ -365,6 +379,7 @@ mod tests {
         assert_eq!(entry.priority, Priority::HIGHEST);
         assert_eq!(entry.unique.unwrap().as_str(), "ü");
         assert_eq!(entry.lease, Some(Duration::from_millis(1500)));
+        assert_eq!(entry.leader.unwrap().as_str(), "leader");
         assert_eq!(entry.headers, job.headers);
         assert_eq!(entry.payload, job.payload);
         assert_eq!((entry.attempt, entry.expires_at), (0, None));

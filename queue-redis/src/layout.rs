@@ -44,6 +44,8 @@ const BOOKKEEPING: &[Part] = &[
     ("results", Hash),
     ("kept", Zset),
     ("ended", Stream),
+    ("followers", Hash),
+    ("orphans", Zset),
 ];
 
 /// The keys of one backend, without those of the bookkeeping.

@@ -60,5 +60,5 @@ pub use push_batcher::PushBatcher;
 pub use queue::{Connecting, RedisQueue};
 pub use redis::Cmd;
 pub use reply::{Parts, Reply};
-pub use script::{Call, Script, code_of};
+pub use script::{Call, Script, code_of, detail_of};
 pub use waiting::WaitingConn;

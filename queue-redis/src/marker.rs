@@ -1,7 +1,7 @@
 //! The marker of a queue: it names the backend that owns the keys (R25).
 //!
 //! ```text
-//!  {Q}:marker  STRING  relq 3 processing-list mode=shared
+//!  {Q}:marker  STRING  relq 4 processing-list mode=shared
 //!                           | |               '-- options, as in a URL
 //!                           | '-- backend
 //!                           '-- format of the keys
@@ -15,8 +15,8 @@ use std::fmt;
 
 /// The format of the keys that this version of relq writes. In format 1 no entry ends with
 /// times, and no id says when its job was pushed. In format 2 no entry says that the result
-/// of its job is kept.
-pub(crate) const FORMAT: u32 = 3;
+/// of its job is kept. In format 3 no job is held.
+pub(crate) const FORMAT: u32 = 4;
 
 /// The first word of every marker.
 const MARK: &str = "relq";
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn a_marker_is_read_as_it_is_written() {
         for (backend, options, text) in [
-            ("zset", &[][..], "relq 3 zset"),
-            ("circular", &["finish=lrem"], "relq 3 circular finish=lrem"),
+            ("zset", &[][..], "relq 4 zset"),
+            ("circular", &["finish=lrem"], "relq 4 circular finish=lrem"),
         ] {
             let marker = Marker::new(backend, options.iter().copied());
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_newer_format_is_known_as_one() {
-        let marker = Marker::parse(b"relq 4 zset partitions=4").unwrap();
+        let marker = Marker::parse(b"relq 5 zset partitions=4").unwrap();
 
         assert!(marker.is_newer());
         assert_eq!(marker.options(), ["partitions=4"]);
@@ -115,8 +115,8 @@ mod tests {
             b"relq 1",
             b"relq one zset",
             b"celery 1 zset",
-            b"relq 3 zs\x1bet",
-            b"relq 3 zset \xff",
+            b"relq 4 zs\x1bet",
+            b"relq 4 zset \xff",
         ];
         for value in damaged {
             assert_eq!(Marker::parse(value), None, "{value:?}");

@@ -1,9 +1,9 @@
 //! Which part of a queue of several parts a queue on Redis is, as its marker says.
 //!
 //! ```text
-//!  {Q}:marker    relq 3 zset partitions=3    part 0, which has the name of the whole
-//!  {Q:1}:marker  relq 3 zset part=1
-//!  {Q:2}:marker  relq 3 zset part=2
+//!  {Q}:marker    relq 4 zset partitions=3    part 0, which has the name of the whole
+//!  {Q:1}:marker  relq 4 zset part=1
+//!  {Q:2}:marker  relq 4 zset part=2
 //! ```
 
 use std::num::NonZeroU16;
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn the_marker_says_which_part_it_is() {
         for (marker, stored) in [
-            ("relq 3 zset", Stored::First(1)),
-            ("relq 3 zset partitions=3", Stored::First(3)),
-            ("relq 3 processing-list mode=shared part=2", Stored::Other(2)),
+            ("relq 4 zset", Stored::First(1)),
+            ("relq 4 zset partitions=3", Stored::First(3)),
+            ("relq 4 processing-list mode=shared part=2", Stored::Other(2)),
         ] {
             let marker = Marker::parse(marker.as_bytes()).unwrap();
             assert_eq!(Stored::of(&marker), stored);

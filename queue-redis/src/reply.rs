@@ -104,6 +104,19 @@ impl Reply {
         }
     }
 
+    /// Reads the reply as the score of a time, in milliseconds; `None` if it is infinite.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] if the reply has another type.
+    pub fn time_ms(self) -> Result<Option<i64>, Error> {
+        let is_infinite = match &self.value {
+            Value::Double(number) => number.is_infinite(),
+            Value::BulkString(text) => text == b"inf",
+            _ => false,
+        };
+        if is_infinite { Ok(None) } else { self.number().map(Some) }
+    }
+
     /// Reads the reply as a whole number that is not negative.
     ///
     /// # Errors

@@ -287,8 +287,17 @@ impl KnownScripts {
 
 /// The error code at the start of the server's error reply.
 pub fn code_of(error: &Error) -> Option<&str> {
+    replies_in(error).find_map(RedisError::code)
+}
+
+/// The text after the error code in the server's error reply.
+pub fn detail_of(error: &Error) -> Option<&str> {
+    replies_in(error).find_map(RedisError::detail)
+}
+
+fn replies_in(error: &Error) -> impl Iterator<Item = &RedisError> {
     // relq's own explanation of a refusal may stand before the server's error.
     let sources =
         std::iter::successors(std::error::Error::source(error), |it| it.source());
-    sources.filter_map(|it| it.downcast_ref::<RedisError>()).find_map(RedisError::code)
+    sources.filter_map(|it| it.downcast_ref::<RedisError>())
 }

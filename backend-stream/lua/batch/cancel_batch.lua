@@ -9,13 +9,14 @@
 -- Returns {1 if more pieces must be dropped else 0, the new status of the batch}, or
 -- false if there is no such batch.
 --
--- Library: entry, pattern, batch/records, batch/sweep, moves
+-- Library: entry, side_records, pattern, batch/records, batch/sweep, moves
 local keys = bind_keys()
 local id, page = ARGV[1], tonumber(ARGV[2])
 
 -- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 check_batch(keys, id)
+check_leaders(keys)
 local state, has_more = state_of(keys, id), false
 if not state then return false end
 if state == 'open' or state == 'sealed' then

@@ -8,11 +8,12 @@ local read_any = read_entry
 -- field `batch`.
 local function read_entry(entry)
   local job = read_any(entry)
-  if not job or job.flags < PIECE then return job end
+  if not job or bit.band(job.flags, PIECE) == 0 then return job end
   local at = 12 + #job.id
   if bit.band(job.flags, 4) ~= 0 then at = at + 8 end
   if bit.band(job.flags, 8) ~= 0 then at = at + 8 end
   if job.keep_ms then at = at + 8 end
+  if job.leader then at = at + 9 + #job.leader end
   if job.unique_key then at = at + 1 + #job.unique_key end
   if #entry < at or #entry < at + entry:byte(at) then return nil end
   job.batch, job.batch_offset = entry:sub(at + 1, at + entry:byte(at)), at

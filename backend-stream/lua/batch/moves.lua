@@ -1,5 +1,5 @@
--- Updates the record of the batch when one of its pieces is scheduled. Needs
--- relq-redis's moves.lua.
+-- Updates the record of the batch when one of its pieces is scheduled or dropped. Needs
+-- relq-redis's moves.lua and followers.lua.
 local schedule_any = schedule
 
 -- No piece of a cancelled batch is scheduled for a retry (B7).
@@ -17,4 +17,9 @@ local function schedule(keys, job, entry, due_ms)
     redis.call('SREM', batch_key(keys, 'live', job.batch), id)
     redis.call('SADD', batch_key(keys, 'live', job.batch), job.id)
   end
+end
+
+-- A piece that is dropped with its batch may have followers (R30).
+local function settle_dropped(keys, step)
+  if #ended_leaders > 0 then settle_leaders(keys, server_ms(), MEMORY_MS, step) end
 end

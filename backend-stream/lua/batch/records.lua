@@ -36,14 +36,20 @@ local function check_batch(keys, id)
   redis.call('SCARD', batch_key(keys, 'live', id))
 end
 
+-- The same before a piece of this batch may be dropped, which may have followers.
+local function check_piece(keys, id)
+  check_batch(keys, id)
+  check_leaders(keys)
+end
+
 local function check_lease(keys, lease)
   if not redis.call('ZSCORE', keys.leased, lease) then return end
   local _, _, _, batch = place_of(keys, lease)
-  if batch then check_batch(keys, batch) end
+  if batch then check_piece(keys, batch) end
 end
 
 local function check_job(keys, job)
-  if job and job.batch then check_batch(keys, job.batch) end
+  if job and job.batch then check_piece(keys, job.batch) end
 end
 
 -- Converts a field of a record to a number. Another client may have overwritten the

@@ -1,4 +1,4 @@
--- Drops or buries pieces that no worker holds. Needs pieces.lua.
+-- Drops or buries pieces that no worker holds. Needs pieces.lua and moves.lua.
 
 -- Drops a cancelled batch's ready pieces, as many as the step has room for. A piece
 -- that was never delivered is read into the group first.
@@ -9,6 +9,7 @@ local function drop_ready(keys, id, step)
     redis.call('XACK', stream, GROUP, sid)
     redis.call('XDEL', stream, sid)
     if job then cancel_piece(keys, id, job) end
+    settle_dropped(keys, step)
   end
   local function next_unread()
     local unread = redis.call('XREADGROUP', 'GROUP', GROUP, READY, 'COUNT', 1, 'STREAMS',
@@ -49,6 +50,7 @@ local function drop_later(keys, id, step)
         redis.call('ZREM', keys.later, job_id)
         redis.call('HDEL', keys.jobs, job_id)
         cancel_piece(keys, id, job)
+        settle_dropped(keys, step)
       end
     end
   until cursor == '0' or not has_room(step)

@@ -9,7 +9,7 @@
 --
 -- Returns 1 if there is more work else 0.
 --
--- Library: entry, pattern, batch/records, batch/sweep, moves
+-- Library: entry, side_records, pattern, batch/records, batch/sweep, moves
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local step = new_step(page)
@@ -18,6 +18,7 @@ local now_ms = server_ms()
 -- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
 check_batches(keys)
+check_leaders(keys)
 -- Batches are chosen at random. A later call finds those that this call misses.
 local FEW, has_lost = 10, false
 local some = redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)

@@ -41,9 +41,9 @@ static LIBRARY: LazyLock<Vec<LibraryFile>> = LazyLock::new(|| {
         file("pattern", include_str!("../../lua/pattern.lua")),
         file("batch/records", include_str!("../../lua/batch/records.lua")),
         file("pattern", include_str!("../../lua/batch/pieces.lua")),
-        file("batch/sweep", include_str!("../../lua/batch/sweep.lua")),
     ]);
     library.push(file("batch/moves", include_str!("../../lua/batch/moves.lua")));
+    library.push(file("batch/sweep", include_str!("../../lua/batch/sweep.lua")));
     library
 });
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));

@@ -10,7 +10,7 @@
 -- Returns the job's state before the call, 'scheduled' or 'leased'; or false if there
 -- is no such job.
 --
--- Library: entry, side_records, pattern, moves
+-- Library: entry, side_records, pattern, moves, followers
 local keys = bind_keys()
 local id, lease, window_ms, remember_ms =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -27,14 +27,18 @@ local function take_out()
     drop_leased(keys, lease, 1)
     return entry, 'leased'
   end
-  if redis.call('ZREM', keys.later, id) == 0 then return nil end
-  local entry = redis.call('HGET', keys.jobs, id)
+  if not redis.call('ZSCORE', keys.later, id) then return nil end
+  local entry = redis.call('HGET', keys.jobs, id) or ''
+  local job = is_held(entry) and read_entry(entry)
+  if job then leave_leader(keys, job, entry) end
+  redis.call('ZREM', keys.later, id)
   redis.call('HDEL', keys.jobs, id)
-  return entry or '', 'scheduled'
+  return entry, 'scheduled'
 end
 
 -- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
+check_leaders(keys)
 if lease ~= '' then
   check_lease(keys, lease, 1)
 else
@@ -46,4 +50,5 @@ local job = read_entry(entry)
 if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 redis.call('HDEL', keys.errors, id)
 add_to_total(keys.totals, 'cancelled', 1)
+settle_leaders(keys, now_ms, window_ms, new_step(1))
 return place

@@ -11,7 +11,7 @@
 -- Returns {how many jobs were handled, {positions, from 0, of the leases that were
 -- lost}}. It handles fewer jobs when their entries are large.
 --
--- Library: entry, side_records, pattern, moves
+-- Library: entry, side_records, pattern, moves, followers
 local keys = bind_keys()
 local FIELDS = 4
 local now_ms = server_ms()
@@ -59,6 +59,7 @@ while has_room(step) do
   end
   if entry then
     drop_leased(keys, lease, number + 1)
+    settle_dropped(keys, step)
   else
     lost[#lost + 1] = number
   end

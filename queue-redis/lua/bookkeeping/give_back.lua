@@ -7,7 +7,7 @@
 -- Returns {how many jobs were handled, {positions, from 0, of the leases that were
 -- lost}}. It handles fewer jobs when their entries are large.
 --
--- Library: entry, side_records, pattern, moves
+-- Library: entry, side_records, pattern, moves, followers
 local keys = bind_keys()
 
 -- If a key has another type, the script fails here, before its first write.
@@ -26,6 +26,7 @@ while has_room(step) do
   end
   if entry then
     drop_leased(keys, ARGV[i], i)
+    settle_dropped(keys, step)
   else
     lost[#lost + 1] = handled
   end

@@ -76,10 +76,12 @@ local function recover_job(keys, job, entry, now_ms)
 end
 
 -- Whole milliseconds until the earliest time in a sorted set of times, or -1 if the set
--- is empty. Only the whole part of a score is a time: see `score_behind`.
+-- has none. Only the whole part of a score is a time: see `score_behind`. The infinite score
+-- of a held job is no time.
 local function next_in_ms(set, now_ms)
   local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
-  return first and math.max(0, math.floor(first) - now_ms) or -1
+  if not first or first == 'inf' then return -1 end
+  return math.max(0, math.floor(first) - now_ms)
 end
 
 -- How long ago the first scheduled job was due (ms), or -1 if none is due. A due job stays

@@ -7,7 +7,7 @@
 -- Returns {how many jobs left the scheduled ones, 1 if there is more else 0, ms until
 -- the next job is due or -1}. It handles fewer jobs when their entries are large.
 --
--- Library: entry, side_records, moves
+-- Library: entry, side_records, moves, followers
 local keys = bind_keys()
 local page = tonumber(ARGV[1])
 local now_ms = server_ms()
@@ -30,6 +30,7 @@ end
 for i = 1, count do
   if jobs[i] then
     make_kept_ready(keys, jobs[i], entries[i], now_ms)
+    settle_dropped(keys, step)
   elseif entries[i] then
     -- An entry that cannot be read becomes a dead letter (R3).
     redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])

@@ -8,13 +8,14 @@
 -- Returns {how many ids were handled, how many jobs were removed}. It handles fewer ids
 -- when the entries are large.
 --
--- Library: entry, side_records, moves
+-- Library: entry, side_records, moves, followers
 local keys = bind_keys()
 local window_ms = tonumber(ARGV[1])
 local now_ms = server_ms()
 
 -- If a key has another type, the script fails here, before its first write.
 check_bookkeeping(keys)
+check_leaders(keys)
 
 local removed, step, handled = 0, new_step(#ARGV - 1), 0
 while has_room(step) do
@@ -27,12 +28,13 @@ while has_room(step) do
     if job then
       -- A worker of an earlier version may have left the key with the job that it buried.
       free_unique(keys.unique, job)
-      remember_id(keys, job, now_ms, window_ms)
+      remember_id(keys, job, now_ms, window_ms, 'purged')
       end_result(keys, job, now_ms, PURGED)
     end
     redis.call('HDEL', keys.errors, id)
     redis.call('HDEL', keys.jobs, id)
     redis.call('ZREM', keys.dead, id)
+    settle_leaders(keys, now_ms, window_ms, step)
     removed = removed + 1
   end
 end

@@ -7,7 +7,8 @@
 -- ARGV[3...] the fields of each job: see pushing.lua
 --
 -- Returns the duplicates as `push_jobs` does; or the error RELQTOKEN if the token belongs
--- to another call.
+-- to another call, or RELQLEADER with the position of a job that cannot follow its leader,
+-- and why. After an error nothing was written.
 --
 -- Library: entry, side_records, moves, pushing
 local keys = bind_keys()
@@ -31,6 +32,7 @@ if token ~= '' then
 end
 
 local duplicates, chosen = push_jobs(keys, FIRST, now_ms)
+if not duplicates then return chosen end
 
 -- How many expired tokens and ids a push forgets for each one that it adds. Where no
 -- reaper runs, only pushes remove them.

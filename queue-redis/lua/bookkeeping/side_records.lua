@@ -90,10 +90,10 @@ local function free_unique(unique, job)
   if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
 
--- Results (R29) are stored in four keys, which are described in keys.rs. Only scripts that
--- serve results alone declare them. The others build their names from the declared key
--- `errors`, so that a queue without results sends no byte for them. All these keys are in
--- the queue's slot.
+-- Results (R29) and followers (R30) are stored in keys that are described in keys.rs. Only
+-- scripts that serve results alone declare them. The others build their names from the
+-- declared key `errors`, so that a queue without them sends no byte for them. All these
+-- keys are in the queue's slot.
 local function results_key(keys, what)
   return keys.errors:sub(1, -7) .. what
 end
@@ -133,10 +133,11 @@ local function begin_results(keys, records)
   redis.call('HSET', results_key(keys, 'results'), unpack(records))
 end
 
--- Removes what is stored of all jobs, and wakes the clients that wait for them. Called in
--- the step that removes the last jobs of the queue.
+-- Removes the results of all jobs and the lists of followers, and wakes the clients that
+-- wait for results. Called in the step that removes the last jobs of the queue.
 local function purge_results(keys)
   local ended = results_key(keys, 'ended')
+  redis.call('UNLINK', results_key(keys, 'followers'), results_key(keys, 'orphans'))
   if redis.call('UNLINK', results_key(keys, 'results'), results_key(keys, 'kept')) == 0 then
     return
   end
@@ -153,11 +154,39 @@ local function read_ending(word)
   return word, 1
 end
 
+-- Whether this queue has followers (R30), once `check_leaders` has looked; and the jobs
+-- that this call has ended and that may have followers. `settle_leaders` handles these.
+local has_followers, ended_leaders = nil, {}
+
+-- Looks whether the queue has followers. If it has, this also adds the names of the keys of
+-- the bookkeeping that the script does not declare, and fails if a key that
+-- `settle_leaders` changes has another type. Called before the first write. Returns whether
+-- it has followers.
+local function check_leaders(keys)
+  if has_followers ~= nil then return has_followers end
+  has_followers = redis.call('HLEN', results_key(keys, 'followers')) > 0
+  if not has_followers then return false end
+  for _, what in ipairs({'later', 'jobs', 'wake', 'totals'}) do
+    keys[what] = keys[what] or results_key(keys, what)
+  end
+  check_side_records(keys)
+  redis.call('HLEN', keys.jobs)
+  redis.call('LLEN', keys.wake)
+  for _, key in ipairs({keys.later, results_key(keys, 'orphans')}) do
+    redis.call('ZCARD', key)
+  end
+  return true
+end
+
 -- Remembers the id of a job that has ended, at least for `window_ms`, and as long as its
--- result. So no other job takes the id while the result can be read.
-local function remember_id(keys, job, now_ms, window_ms)
+-- result. So no other job takes the id while the result can be read. The time of a job that
+-- was not done ends with half a millisecond, so that no job can follow it.
+local function remember_id(keys, job, now_ms, window_ms, total)
   if not job.is_indexed then return end
-  redis.call('ZADD', keys.ids, now_ms + math.max(window_ms, job.keep_ms or 0), job.id)
+  local is_done = total == 'finished'
+  local forget_at = now_ms + math.max(window_ms, job.keep_ms or 0)
+  redis.call('ZADD', keys.ids, is_done and forget_at or forget_at + 0.5, job.id)
+  ended_leaders[#ended_leaders + 1] = {id = job.id, is_done = is_done}
 end
 
 -- Cleans up after a job that ends: frees its unique key, remembers its id, and stores how
@@ -165,7 +194,7 @@ end
 local function close_side_records(keys, job, now_ms, window_ms, total, value)
   free_unique(keys.unique, job)
   end_result(keys, job, now_ms, END_LETTERS[total], value)
-  remember_id(keys, job, now_ms, window_ms)
+  remember_id(keys, job, now_ms, window_ms, total)
   redis.call('HDEL', keys.errors, job.id)
 end
 

@@ -15,6 +15,7 @@
 //! would cost the server several readings, and compare records that are further apart
 //! in time.
 
+mod followers;
 mod judge;
 mod record;
 
@@ -236,10 +237,13 @@ impl Seen {
                     if let Some(record) = Record::in_key(source, name, value) {
                         self.add(record).await?;
                     }
+                    if source == Source::Entry {
+                        self.held(name, value).await?;
+                    }
                 }
             }
         }
-        Ok(())
+        self.read_followers(bookkeeping).await
     }
 
     async fn add(&mut self, record: Record<'_>) -> Result<(), Error> {

@@ -158,13 +158,14 @@ impl Bookkeeping {
     }
 
     /// Forgets up to `page` each of the ids, tokens and cancelled leases that need not
-    /// be remembered any longer. Returns whether there are more.
+    /// be remembered any longer. Cancels up to `page` followers whose leader has ended
+    /// without being done (R30). Returns whether there are more.
     ///
     /// # Errors
     /// The errors of [`fail`](Self::fail).
     pub async fn forget(&self, page: u32) -> Result<bool, Error> {
         let page = page.min(self.max_jobs_per_step().get());
-        let call = self.call(&self.scripts.forget).arg(page);
+        let call = self.call(&self.scripts.forget).arg(page).arg(Self::memory_ms());
         Ok(call.run(&self.conn, Operation::Recover).await?.number()? == 1)
     }
 

@@ -7,7 +7,8 @@
 //!  dead       ZSET    id -> since (ms), place among those since then: dead letters
 //!  errors     HASH    id -> a letter for why it died, and its last error
 //!  unique     HASH    unique key -> when it expires (ms, 0 never), holder's id
-//!  ids        ZSET    client-made id -> when it may be forgotten (ms)
+//!  ids        ZSET    client-made id -> when it may be forgotten (ms), plus a half if
+//!                     the job has ended and was not done
 //!  calls      ZSET    push token -> when it may be forgotten (ms)
 //!  answers    HASH    push token -> the result of its call
 //!  cancelled  ZSET    lease of a cancelled job -> when it may be forgotten (ms)
@@ -20,6 +21,10 @@
 //!  results    HASH    id -> a letter for what became of the job, and its result
 //!  kept       ZSET    id -> when its result is kept no longer (ms)
 //!  ended      STREAM  the ids of the last jobs that ended, for clients that wait
+//!
+//!  followers  HASH    id of a leader -> size of its followers' entries (4 bytes), and
+//!                     the id of each held follower (1 + n bytes), in push order
+//!  orphans    ZSET    id of a held job to cancel -> when its leader ended (ms)
 //! ```
 //!
 //! A score of `later` and `dead` is a time and a position. Its whole part is the time
@@ -27,7 +32,8 @@
 //! the smallest step of a double behind the last. There are 4,096 steps in a
 //! millisecond until the year 2039, and 2,048 until 2109; members beyond that share the
 //! last step, and their order among each other is undefined. A queue that an earlier
-//! version wrote has whole scores, which mean the same.
+//! version wrote has whole scores, which mean the same. A held job (R30) has no due time:
+//! its score in `later` is infinite.
 //!
 //! The bookkeeping's scripts get the first twelve in this order, and then the pattern's
 //! own.
@@ -54,6 +60,8 @@ pub struct BookkeepingKeys {
     pub results: String,
     pub kept: String,
     pub ended: String,
+    pub followers: String,
+    pub orphans: String,
 }
 
 impl BookkeepingKeys {
@@ -76,6 +84,8 @@ impl BookkeepingKeys {
             results: prefix.part("results"),
             kept: prefix.part("kept"),
             ended: prefix.part("ended"),
+            followers: prefix.part("followers"),
+            orphans: prefix.part("orphans"),
         }
     }
 

@@ -68,7 +68,7 @@ fn read_cursor(cursor: Option<&PageCursor>) -> (usize, usize) {
 }
 
 impl Bookkeeping {
-    /// Reads scheduled jobs. The job that is due next comes first.
+    /// Reads scheduled jobs. The job that is due next comes first, and held jobs last.
     ///
     /// # Errors
     /// The errors of [`Conn::call`](crate::Conn::call). All functions here have these
@@ -184,8 +184,9 @@ impl Bookkeeping {
         for pair in self.conn.call(Operation::Peek, &cmd).await?.list()? {
             let mut pair = pair.list()?.into_iter();
             if let (Some(member), Some(score)) = (pair.next(), pair.next()) {
-                let time = Timestamp::from_unix_ms(score.number()?);
-                members.push((member.bytes()?, time));
+                // The score of a held job is infinite.
+                let ms = score.time_ms()?.unwrap_or(i64::MAX);
+                members.push((member.bytes()?, Timestamp::from_unix_ms(ms)));
             }
         }
         Ok(members)
@@ -235,6 +236,12 @@ fn view_of(id: &Bytes, entry: Bytes, detail: StateDetail) -> JobView {
 }
 
 fn view(entry: Entry, detail: StateDetail) -> JobView {
+    let detail = match (detail, entry.leader) {
+        (StateDetail::Scheduled { .. }, Some(leader)) => {
+            StateDetail::Following { leader }
+        }
+        (detail, _) => detail,
+    };
     let mut job = JobView::new(Some(entry.id), entry.payload, detail);
     job.attempt = u32::from(entry.attempt);
     job.max_attempts = entry.max_attempts;

@@ -7,6 +7,7 @@ use relq_core::{
     Error, JobId, NewJob, Priority, PushToken, ReliableQueue,
     environment::Timestamp,
     error::Operation,
+    followers::CannotFollow,
     limits::DEDUPLICATION_WINDOW,
     outcome::{DuplicateOf, Pushed},
     unique::OnDuplicate,
@@ -14,7 +15,7 @@ use relq_core::{
 
 use super::Bookkeeping;
 use crate::{
-    Call, Reply, code_of,
+    Call, Reply, code_of, detail_of,
     entry::{self, millis},
     error::unreadable,
     timed_id,
@@ -74,6 +75,7 @@ fn is_plain(job: &NewJob) -> bool {
         && job.expires_in.is_none()
         && job.delay.is_zero()
         && job.keep_result.is_none()
+        && job.after.is_none()
         && job.priority == Priority::NORMAL
 }
 
@@ -103,7 +105,7 @@ impl Bookkeeping {
     ///
     /// # Errors
     /// The errors of [`Conn::call`](crate::Conn::call); [`Error::Invalid`] when the
-    /// token belongs to an earlier call with other jobs.
+    /// token belongs to an earlier call with other jobs; [`Error::CannotFollow`].
     pub async fn push(
         &self,
         jobs: &[NewJob],
@@ -117,7 +119,8 @@ impl Bookkeeping {
             .arg(millis(DEDUPLICATION_WINDOW));
         add_jobs(&mut call, jobs, &ids, now);
         let answer = call.run(&self.conn, Operation::Push).await;
-        let duplicates = answer.map_err(token_of_another_call)?.list()?;
+        let refused = |error| cannot_follow(token_of_another_call(error), jobs);
+        let duplicates = answer.map_err(refused)?.list()?;
         self.pushed(Operation::Push, ids, duplicates)
     }
 
@@ -191,4 +194,27 @@ pub fn token_of_another_call(error: Error) -> Error {
         return Error::Invalid { at: error.at(), reason };
     }
     error
+}
+
+/// Replaces the script's error about one of `jobs` that cannot follow its leader by
+/// [`Error::CannotFollow`]. Other errors stay as they are.
+fn cannot_follow(error: Error, jobs: &[NewJob]) -> Error {
+    if code_of(&error) != Some("RELQLEADER") {
+        return error;
+    }
+    let (at, why) =
+        detail_of(&error).and_then(|it| it.split_once(' ')).unwrap_or_default();
+    let leader = at.parse().ok().and_then(|at: usize| jobs.get(at)?.after.clone());
+    let why = match why {
+        "unknown" => Some(CannotFollow::Unknown),
+        "not done" => Some(CannotFollow::NotDone),
+        "too many" => Some(CannotFollow::TooMany),
+        _ => None,
+    };
+    match (leader, why) {
+        (Some(leader), Some(why)) => {
+            Error::CannotFollow { at: error.at(), leader, why }
+        }
+        _ => error,
+    }
 }

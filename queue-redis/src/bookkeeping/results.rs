@@ -5,6 +5,7 @@
 //!  progress      results: r, the progress     unfinished, with a report
 //!  the end       results: d, the result       done
 //!                         i / c / p           discarded / cancelled / purged
+//!                         c, a leader         cancelled because it followed that job
 //!                kept:    when it is removed
 //!  burial        results: x, why, the error   dead; until it is purged or redriven
 //!  every end     ended:   the id, for the clients that wait
@@ -112,10 +113,16 @@ fn parse(stored: &Bytes) -> Option<JobResult> {
         b'd' => JobResult::Done { result: value? },
         b'x' => JobResult::Dead { error: peek::reason(&peek::text(&value?)) },
         b'i' => JobResult::Discarded,
-        b'c' => JobResult::Cancelled { leader: None },
+        b'c' => JobResult::Cancelled { leader: leader_of(&value?)? },
         b'p' => JobResult::Purged,
         _ => return None,
     })
+}
+
+/// The leader in the record of a cancelled job: empty if the job itself was cancelled.
+fn leader_of(value: &Bytes) -> Option<Option<JobId>> {
+    let leader = (!value.is_empty()).then(|| JobId::new(peek::text(value)));
+    leader.transpose().ok()
 }
 
 #[cfg(test)]
@@ -134,6 +141,8 @@ mod tests {
         assert_eq!(read("xfno"), Some(JobResult::Dead { error }));
         assert_eq!(read("i"), Some(JobResult::Discarded));
         assert_eq!(read("c"), Some(JobResult::Cancelled { leader: None }));
+        let leader = Some(JobId::new("a").unwrap());
+        assert_eq!(read("ca"), Some(JobResult::Cancelled { leader }));
         assert_eq!(read("p"), Some(JobResult::Purged));
         assert_eq!((read(""), read("?")), (None, None));
     }

@@ -70,6 +70,8 @@ pub fn library(pattern: impl IntoIterator<Item = LibraryFile>) -> Vec<LibraryFil
         vec![file("entry", entry::LUA), file("side_records", side_records)];
     library.extend(pattern);
     library.push(file("moves", moves));
+    library
+        .push(file("followers", include_str!("../../lua/bookkeeping/followers.lua")));
     library.push(file("pushing", include_str!("../../lua/bookkeeping/pushing.lua")));
     library
 }

@@ -2,7 +2,9 @@
 //! read it.
 
 use bytes::{Buf, BufMut, Bytes};
-use relq_core::{Headers, batch::BatchId, environment::Timestamp, unique::UniqueKey};
+use relq_core::{
+    Headers, JobId, batch::BatchId, environment::Timestamp, unique::UniqueKey,
+};
 
 use super::Malformed;
 
@@ -62,6 +64,13 @@ pub(super) fn put_short(out: &mut Vec<u8>, text: &str) {
 pub(super) fn short_text(rest: &mut Bytes) -> Result<String, Malformed> {
     let length = u8_of(rest)?;
     text(take(rest, usize::from(length))?)
+}
+
+/// Reads the leader of a held job. Only the scripts use its delay.
+pub(super) fn leader_of(rest: &mut Bytes) -> Result<JobId, Malformed> {
+    u64_of(rest)?;
+    JobId::new(short_text(rest)?)
+        .map_err(|_| Malformed("the leader's id is not allowed"))
 }
 
 pub(super) fn unique_key_of(rest: &mut Bytes) -> Result<UniqueKey, Malformed> {

@@ -190,10 +190,10 @@ mod tests {
     #[test]
     fn the_owner_and_its_options_are_let_in() {
         for (asked, marker) in [
-            ("zset", "relq 3 zset"),
-            ("processing-list", "relq 3 processing-list"),
-            ("processing-list", "relq 3 processing-list mode=shared"),
-            ("circular", "relq 3 circular finish=lrem"),
+            ("zset", "relq 4 zset"),
+            ("processing-list", "relq 4 processing-list"),
+            ("processing-list", "relq 4 processing-list mode=shared"),
+            ("circular", "relq 4 circular finish=lrem"),
         ] {
             assert_eq!(why_not(asked, marker), None);
         }
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn another_backend_is_refused_with_the_owner_and_its_url() {
         for (marker, url) in [
-            ("relq 3 stream", "stream+redis://host:7000/3"),
+            ("relq 4 stream", "stream+redis://host:7000/3"),
             (
-                "relq 3 processing-list mode=shared",
+                "relq 4 processing-list mode=shared",
                 "processing-list+redis://host:7000/3?mode=shared",
             ),
         ] {
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_newer_format_or_option_is_named() {
         for (marker, named) in [
-            ("relq 4 zset", "format 4"),
+            ("relq 5 zset", "format 5"),
             ("relq 4 zset tenants=4", "tenants=4"),
             ("relq 4 zset partitions=many", "partitions=many"),
             ("relq 4 processing-list mode=other", "mode=other"),
@@ -234,10 +234,10 @@ mod tests {
     fn another_number_of_parts_is_refused_with_the_right_url() {
         for (marker, words) in [
             (
-                "relq 3 zset partitions=3",
+                "relq 4 zset partitions=3",
                 "open it with zset+redis://host:7000/3?partitions=3",
             ),
-            ("relq 3 zset part=2", "relq marker show -q emails"),
+            ("relq 4 zset part=2", "relq marker show -q emails"),
         ] {
             let why = why_not("zset", marker).unwrap();
 

@@ -5,7 +5,10 @@ use std::{cmp::Ordering, io};
 
 use bytes::Bytes;
 
-use super::record::{Record, Source};
+use super::{
+    followers::Following,
+    record::{Record, Source},
+};
 use crate::{
     bookkeeping::peek::text,
     external_sort::{ExternalSort, Sorted},
@@ -123,6 +126,7 @@ struct Group {
     has_entry: bool,
     leases: Vec<Bytes>,
     leased_elements: u64,
+    following: Following,
 }
 
 impl Group {
@@ -178,7 +182,10 @@ impl Judge<'_> {
                 self.check_job("entry", record, group)?;
             }
             Source::Error => self.check_job("error", record, group)?,
-            Source::BoundId => self.check_job("id", record, group)?,
+            Source::BoundId => {
+                group.following.is_bound = true;
+                self.check_job("id", record, group)?;
+            }
             Source::Holder if !group.is_alive() => {
                 let key = shown(record.value);
                 self.report(&format!("unique key {key} is held by no job"))?;
@@ -186,6 +193,12 @@ impl Judge<'_> {
             Source::Holder => {}
             Source::Lease => group.leases.push(Bytes::copy_from_slice(record.value)),
             Source::LeasedElement => group.leased_elements += 1,
+            Source::Held
+            | Source::HeldBy
+            | Source::Listed
+            | Source::Follower
+            | Source::FollowerBytes
+            | Source::Orphan => group.following.see(record),
         }
         Ok(())
     }
@@ -210,6 +223,8 @@ impl Judge<'_> {
             let (id, places) = (shown(last.name), group.places());
             self.report(&format!("job {id} in {places:?} has {entries} entries"))?;
         }
+        let problems = group.following.problems(last.name);
+        problems.iter().try_for_each(|problem| self.report(problem))?;
         let Group { leases, leased_elements: elements, .. } = group;
         if leases.is_empty() && elements == 0 {
             return Ok(());
@@ -297,6 +312,14 @@ mod tests {
             of("leased", Source::BoundId, b""),
             of("dead", Source::Dead, b""),
             of("dead", Source::Entry, b""),
+            of("held", Source::Held, b"leased"),
+            of("held", Source::Listed, b"leased"),
+            of("leased", Source::Follower, b"held"),
+            of("leased", Source::FollowerBytes, &[0, 0, 0, 7]),
+            of("leased", Source::HeldBy, b"\0\0\0\x07held"),
+            of("orphan", Source::Held, b"ended"),
+            of("ended", Source::HeldBy, b"\0\0\0\x07orphan"),
+            of("orphan", Source::Orphan, b""),
             pair("w/leased", Source::Lease, ""),
             pair("w/leased", Source::LeasedElement, ""),
         ];
@@ -337,6 +360,29 @@ mod tests {
             "unique key no job is held by no job",
         ];
         assert_eq!(judged(&records), (6, expected.map(str::to_owned).into()));
+    }
+
+    /// R23, R30: a held job that no end of a leader would release is reported.
+    #[test]
+    fn every_problem_of_followers_is_named() {
+        let records = [
+            of("lost", Source::Held, b"ended"),
+            of("lost", Source::Listed, b"ended"),
+            of("ended", Source::Follower, b"lost"),
+            of("ended", Source::FollowerBytes, &[0, 0, 0, 7]),
+            of("ended", Source::HeldBy, b"\0\0\0\x08lost"),
+            of("unlisted", Source::Held, b"a"),
+            of("listed", Source::Listed, b"a"),
+            of("orphan", Source::Orphan, b""),
+        ];
+        let expected = [
+            "job listed is listed as a follower of a, and is not",
+            "job lost follows ended, which has ended",
+            "job unlisted follows a, and is not among its followers",
+            "the followers of job ended have 8 bytes, and 7 are recorded",
+            "the orphan orphan is not a held job",
+        ];
+        assert_eq!(judged(&records), (0, expected.map(str::to_owned).into()));
     }
 
     /// R23: if a scan returns the record of a job twice, the job counts once. Equal

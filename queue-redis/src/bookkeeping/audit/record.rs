@@ -45,10 +45,25 @@ pub(super) enum Source {
     Lease,
     /// A leased element of a pair. The record has no value.
     LeasedElement,
+    /// The entry of a held job. The record's value is the id of its leader.
+    Held,
+    /// The same entry. The record has the id of the leader, and its value is the size of
+    /// the entry and the id of the held job.
+    HeldBy,
+    /// The list of a leader's followers. The record has the id of a follower, and its
+    /// value is the id of the leader.
+    Listed,
+    /// The same list. The record has the id of the leader, and its value is that of a
+    /// follower.
+    Follower,
+    /// The size of the followers' entries in that list.
+    FollowerBytes,
+    /// The sorted set of orphans.
+    Orphan,
 }
 
 impl Source {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 16] = [
         Self::ById,
         Self::Element,
         Self::Named,
@@ -59,6 +74,12 @@ impl Source {
         Self::Holder,
         Self::Lease,
         Self::LeasedElement,
+        Self::Held,
+        Self::HeldBy,
+        Self::Listed,
+        Self::Follower,
+        Self::FollowerBytes,
+        Self::Orphan,
     ];
 
     /// Whether equal records of this source are separate elements. Equal records of the
