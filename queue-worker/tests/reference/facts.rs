@@ -379,6 +379,15 @@ impl Call {
         result.is_some_and(|result| result.is_err())
     }
 
+    /// Whether the reply to a heartbeat says nothing about one of its leases.
+    pub(crate) fn leaves_unknown(&self) -> bool {
+        let extended =
+            self.replied.as_ref().and_then(|(_, reply)| reply.extended.as_ref());
+        extended.is_some_and(|extended| {
+            extended.as_ref().is_ok_and(|all| all.contains(&Extended::Unknown))
+        })
+    }
+
     /// Whether the call was pending at this moment. The worker gives up a call without
     /// a reply at an unknown time after its limit.
     pub(crate) fn is_pending(&self, moment: Moment) -> bool {
