@@ -33,8 +33,10 @@ struct Faults {
     /// Whether the file is copied now.
     is_copying: bool,
     copies: Vec<Folder>,
-    /// How many statements succeed before one fails.
+    /// How many statements of a write transaction succeed before one fails.
     until_failure: Option<usize>,
+    /// Whether such a transaction has begun.
+    is_writing: bool,
 }
 
 impl Faults {
@@ -46,18 +48,21 @@ impl Faults {
         self.copies.push(copy);
     }
 
-    fn at_step(&mut self, side: Side, folder: &Folder) -> Result<(), i32> {
+    fn at_step(&mut self, side: Side, sql: &str, folder: &Folder) -> Result<(), i32> {
         if self.is_copying {
             self.copy(folder);
         }
-        match self.until_failure.take() {
-            Some(0) if side == Side::Before => Err(FULL),
-            left => {
-                let passed = usize::from(side == Side::Before);
-                self.until_failure = left.map(|left| left.saturating_sub(passed));
-                Ok(())
-            }
+        self.is_writing |= sql == "BEGIN IMMEDIATE";
+        if side == Side::After || !self.is_writing {
+            return Ok(());
         }
+        let left = self.until_failure.take();
+        self.until_failure = left.and_then(|left| left.checked_sub(1));
+        if left == Some(0) { Err(FULL) } else { Ok(()) }
+    }
+
+    fn fail_after(&mut self, statements: usize) {
+        (self.is_writing, self.until_failure) = (false, Some(statements));
     }
 }
 
@@ -72,8 +77,9 @@ impl Scene {
         let faults: Arc<Mutex<Faults>> = Arc::default();
         let (folder, shared) = (Folder::new(), Arc::clone(&faults));
         let config = config(&folder, page);
-        let watch: AtStep =
-            Arc::new(move |side, _| shared.lock().unwrap().at_step(side, &folder));
+        let watch: AtStep = Arc::new(move |side, sql| {
+            shared.lock().unwrap().at_step(side, sql, &folder)
+        });
         Self { queue: open(at_each_step(config, watch)).await.unwrap(), faults }
     }
 
@@ -128,7 +134,7 @@ where
         let scene = Scene::new(self.page).await;
         let held = (self.setup)(&scene.queue).await;
         for statement in 0.. {
-            scene.faults().until_failure = Some(statement);
+            scene.faults().fail_after(statement);
             let called = (self.call)(&scene.queue, &held).await;
             scene.faults().until_failure = None;
             let Err(error) = called else {
