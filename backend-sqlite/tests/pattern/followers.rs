@@ -339,8 +339,8 @@ async fn an_orphan_without_its_job_is_forgotten() {
     assert_eq!(queue.stats().await.unwrap().cancelled, 2, "no job was cancelled");
 }
 
-/// Writes a file with the schema before followers: a ready job, and the id of one that
-/// has ended.
+/// Writes a file with the schema before followers: a ready job, one that was retried after
+/// an endless delay, and the id of one that has ended.
 fn make_old_file(folder: &Folder) {
     let conn = raw(&folder.file());
     for schema in [
@@ -357,7 +357,9 @@ fn make_old_file(folder: &Folder) {
         "INSERT INTO queues (queue, name, next_turn) VALUES (1, 'jobs', 9);
          INSERT INTO jobs (queue, id, keeps_id, state, priority, turn, max_attempts)
          VALUES (1, 'lead', 1, 'ready', 5, 1, 25);
-         INSERT INTO bodies (job, payload) VALUES (1, x'00');
+         INSERT INTO jobs (queue, id, keeps_id, state, priority, at, place, max_attempts)
+         VALUES (1, 'endless', 1, 'scheduled', 5, 9223372036854775807, 2, 25);
+         INSERT INTO bodies (job, payload) VALUES (1, x'00'), (2, x'00');
          INSERT INTO ended_ids (queue, id, until) VALUES (1, 'ended', 1 << 60);
          PRAGMA journal_mode = WAL",
     )
@@ -377,6 +379,8 @@ async fn jobs_of_an_older_file_can_be_followed() {
     push(&queue, &[named("f").after(id("lead")), named("g").after(id("ended"))]).await;
 
     assert_eq!(leaders(&queue).await, ["lead"]);
+    let stats = queue.stats().await.unwrap();
+    assert_eq!(stats.scheduled, 2, "the retried job and the held one");
     let held = claim(&queue, 9).await;
     assert_eq!(
         held.iter().map(|it| it.job().as_str()).collect::<Vec<_>>(),
