@@ -1,12 +1,13 @@
 //! Kills and failures at each statement of the calls that move followers (R30).
 //!
-//! While a call runs, the file and its log are copied before and after each statement.
-//! Each copy is what a process leaves that is killed there, because the operating system
+//! While a call runs, the file and its log are copied before and after each statement that
+//! changes them. Each copy is what a process leaves that is killed there, because the operating system
 //! keeps what it wrote. The copy is opened as a restarted process opens the file.
 
 use std::{
     fs,
     sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use relq_core::{
@@ -15,14 +16,18 @@ use relq_core::{
     environment::Environment,
     error::Effect,
     operator::Selection,
+    unique::UniqueKey,
 };
 use relq_sqlite::{
     Durability, SqliteConfig, SqliteQueue,
     testing::{AtStep, Side, at_each_step},
 };
 
-use crate::fixture::{Folder, LONG, many, open};
+use crate::fixture::{Folder, LONG, eventually, many, open};
 use crate::followers::{claim, id, named, push};
+
+/// The names of the file and of its log.
+const FILES: [&str; 2] = ["queue.db", "queue.db-wal"];
 
 /// The result code of SQLite for a full disk.
 const FULL: i32 = 13;
@@ -32,7 +37,8 @@ const FULL: i32 = 13;
 struct Faults {
     /// Whether the file is copied now.
     is_copying: bool,
-    copies: Vec<Folder>,
+    /// The file and its log, once for each state that they had.
+    copies: Vec<[Vec<u8>; 2]>,
     /// How many statements of a write transaction succeed before one fails.
     until_failure: Option<usize>,
     /// Whether such a transaction has begun.
@@ -40,12 +46,12 @@ struct Faults {
 }
 
 impl Faults {
+    /// Copies the files, unless they are as they were at the last statement.
     fn copy(&mut self, folder: &Folder) {
-        let copy = Folder::new();
-        for name in ["queue.db", "queue.db-wal"] {
-            fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+        let files = FILES.map(|name| fs::read(folder.path().join(name)).unwrap());
+        if self.copies.last() != Some(&files) {
+            self.copies.push(files);
         }
-        self.copies.push(copy);
     }
 
     fn at_step(&mut self, side: Side, sql: &str, folder: &Folder) -> Result<(), i32> {
@@ -119,7 +125,11 @@ where
         let copies = std::mem::take(&mut scene.faults().copies);
         let mut seen = Vec::new();
         for copy in copies {
-            let queue = open(config(&copy, self.page)).await.unwrap();
+            let folder = Folder::new();
+            for (name, bytes) in FILES.iter().zip(copy) {
+                fs::write(folder.path().join(name), bytes).unwrap();
+            }
+            let queue = open(config(&folder, self.page)).await.unwrap();
             let figures = at_rest(&queue, self.page).await;
             assert!(allowed.contains(&&*figures), "{figures}, not one of {allowed:?}");
             seen.push(figures);
@@ -312,4 +322,69 @@ async fn a_purge_removes_followers_before_their_leaders() {
     };
     let steps = ["4 scheduled, 1 leased", "2 scheduled, 1 leased", "1 leased", ""];
     calls.kill(&steps).await;
+}
+
+fn key() -> UniqueKey {
+    UniqueKey::new("key").unwrap()
+}
+
+/// A leader with two followers. The second one holds a unique key, and has expired.
+async fn with_an_expired_follower(queue: &SqliteQueue) {
+    const BRIEF: Duration = Duration::from_millis(1);
+    let follower = NewJob::new("c").after(id("a")).unique(key()).expires_in(BRIEF);
+    push(queue, &[named("a"), NewJob::new("b").after(id("a")), follower]).await;
+    let environment = Environment::default();
+    let now = || environment.clock().now();
+    let expiry = now().plus(BRIEF);
+    eventually("it has expired", || async { now() > expiry }).await;
+}
+
+async fn take_its_key(queue: &SqliteQueue, _: &[Receipt]) -> Result<(), Error> {
+    queue.push(&[NewJob::new("new").unique(key())], None).await.map(drop)
+}
+
+#[tokio::test]
+async fn an_expired_follower_is_buried_in_the_push_that_takes_its_key() {
+    let calls = Calls {
+        page: 100,
+        setup: async |queue: &SqliteQueue| {
+            with_an_expired_follower(queue).await;
+            Vec::new()
+        },
+        call: take_its_key,
+    };
+    let [before, after] = ["1 ready, 2 scheduled", "2 ready, 1 scheduled, 1 dead"];
+    calls.kill(&[before, after]).await;
+    calls.fail(before, after).await;
+}
+
+/// A recovery cancels it all the same.
+#[tokio::test]
+async fn an_expired_orphan_loses_its_key_in_the_push_that_takes_it() {
+    let calls = Calls {
+        page: 1,
+        setup: async |queue: &SqliteQueue| {
+            with_an_expired_follower(queue).await;
+            queue.cancel(&id("a")).await.unwrap();
+            Vec::new()
+        },
+        call: take_its_key,
+    };
+    calls.kill(&["3 cancelled", "1 ready, 3 cancelled"]).await;
+    calls.fail("1 scheduled, 2 cancelled", "1 ready, 3 cancelled").await;
+}
+
+#[tokio::test]
+async fn a_cancel_of_a_follower_forgets_its_leader() {
+    let calls = Calls {
+        page: 100,
+        setup: led,
+        call: async |queue: &SqliteQueue, _: &[Receipt]| {
+            queue.cancel(&id("b")).await.map(drop)
+        },
+    };
+    let [before, after] =
+        ["4 scheduled, 1 leased", "2 scheduled, 1 leased, 2 cancelled"];
+    calls.kill(&[before, after]).await;
+    calls.fail(before, after).await;
 }

@@ -11,6 +11,7 @@ mod followers_killed;
 mod killed;
 mod locked;
 mod memory;
+mod older_file;
 mod pages;
 mod processes;
 #[cfg(feature = "push-in")]
