@@ -19,6 +19,11 @@ CREATE TABLE followers (
 CREATE UNIQUE INDEX followers_by_job ON followers (job);
 CREATE INDEX followers_orphaned ON followers (queue, job) WHERE orphaned = 1;
 
+-- A job that earlier versions retried after an endless delay is due at the time before
+-- that, because it follows no job.
+UPDATE jobs SET at = 9223372036854775806
+WHERE state = 'scheduled' AND at = 9223372036854775807;
+
 -- Whether the job was done. Ids that were remembered before this version count as done.
 ALTER TABLE ended_ids ADD COLUMN done INTEGER NOT NULL DEFAULT 1 CHECK (done IN (0, 1));
 

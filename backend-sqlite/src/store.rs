@@ -9,6 +9,7 @@ use relq_core::{
 };
 use rusqlite::Connection;
 
+use crate::followers::NEVER;
 use crate::steps::Steps;
 use crate::wake::Wakes;
 
@@ -55,9 +56,10 @@ impl Store<'_> {
         self.now.unix_ms()
     }
 
-    /// Returns the time `duration` after now, in milliseconds since the Unix epoch.
+    /// Returns the time `duration` after now, in milliseconds since the Unix epoch. An
+    /// endless duration ends before [`NEVER`], which is the due time of held followers.
     pub(crate) fn ms_after(&self, duration: Duration) -> i64 {
-        self.now_ms().saturating_add(ms(duration))
+        self.now_ms().saturating_add(ms(duration)).min(NEVER - 1)
     }
 
     /// Returns how long it is until the given time (ms since the Unix epoch). Zero if

@@ -18,6 +18,19 @@ use relq_conformance::{
 /// transactions, and lets statements of them fail.
 const OF_PUSH_IN: [&str; 2] = ["lock_take", "temporary_namesake"];
 
+/// Statements that only calls with followers make (R30), which no scenario of the sweep has.
+/// `tests/pattern/followers_killed.rs` kills the process at them, and lets them fail.
+const OF_FOLLOWERS: [&str; 8] = [
+    "follower_add",
+    "follower_find",
+    "follower_forget",
+    "follower_leader",
+    "follower_release",
+    "follower_remove",
+    "orphan_page",
+    "unique_key_free",
+];
+
 /// R1, R3, R5, R7, R8, R9, R21, R23: each call happens completely or not at all, for
 /// every fault at every statement. No job is lost, invented or stuck.
 #[test]
@@ -31,7 +44,13 @@ fn every_statement_survives_every_fault() {
     assert!(tally.is_covered(), "{:#?}", tally.coverage);
     // COVERAGE: at least one statement exists, and faults were injected at each.
     assert_ne!(statements().count(), 0);
-    for name in statements().filter(|name| !OF_PUSH_IN.contains(&name.as_str())) {
-        assert!(tally.coverage.contains_key(name), "{name} was never hit");
-    }
+    let others = |name: &&String| {
+        let name = name.as_str();
+        !OF_PUSH_IN.contains(&name) && !OF_FOLLOWERS.contains(&name)
+    };
+    let missed: Vec<_> = statements()
+        .filter(others)
+        .filter(|it| !tally.coverage.contains_key(*it))
+        .collect();
+    assert!(missed.is_empty(), "never hit: {missed:?}");
 }

@@ -6,9 +6,12 @@
 mod crowd;
 mod files;
 mod fixture;
+mod followers;
+mod followers_killed;
 mod killed;
 mod locked;
 mod memory;
+mod older_file;
 mod pages;
 mod processes;
 #[cfg(feature = "push-in")]
