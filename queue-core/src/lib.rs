@@ -6,7 +6,7 @@
 //! [`ReliableQueueExt`] and the worker crate. A backend that has batches implements
 //! [`BatchQueue`], too, one that has schedules
 //! [`ScheduleQueue`](schedule::ScheduleQueue), and one that keeps results of jobs
-//! [`ResultQueue`](results::ResultQueue).
+//! [`ResultQueue`](results::ResultQueue). A job can [follow](followers) another one.
 //!
 //! ```text
 //!  push            claim            settle: Done, Discard
@@ -15,10 +15,11 @@
 //!    |      | | give back,    | | settle: Dead, or out of
 //!    |      | | lease expired | | attempts
 //!    |      | +---------------+ +-----------------------> dead
-//!    v      | due             | settle: Retry, Postpone      |
+//!    v      | due*            | settle: Retry, Postpone      |
 //!  scheduled <----------------+                              |
 //!           ^ redrive                                        |
 //!           +------------------------------------------------+
+//!  * or the job that it follows is done
 //! ```
 //!
 #![doc = include_str!("../CONTRACT.md")]

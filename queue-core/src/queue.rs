@@ -48,7 +48,9 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// [`max_jobs_per_call`](crate::capabilities::Limits::max_jobs_per_call),
     /// [`Error::Unsupported`] for an option that is not supported. In both cases
     /// nothing was sent. [`Error::Invalid`] also for a token of an earlier call with
-    /// another number of jobs; nothing was stored then.
+    /// another number of jobs; nothing was stored then. [`Error::CannotFollow`] if the
+    /// job that one of them is to [follow](crate::followers) is not known, was not done,
+    /// or has too many followers; then nothing was stored, either (R30).
     async fn push(
         &self,
         jobs: &[NewJob],

@@ -34,6 +34,12 @@ pub enum InvalidSpec {
         "the job of a schedule must not have an id, because each tick pushes another job"
     )]
     JobId,
+    /// The job follows another one, which a later tick would not find.
+    #[error(
+        "the job of a schedule must not follow another one, because a later tick would \
+         not find it"
+    )]
+    JobToFollow,
 }
 
 /// Why a scheduler cannot read the definition of a stored schedule. It leaves that

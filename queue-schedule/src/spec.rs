@@ -45,7 +45,8 @@ impl ScheduleSpec {
     /// nothing while the job of an earlier one is unfinished.
     ///
     /// # Errors
-    /// [`InvalidSpec::JobId`] for a job with an id.
+    /// [`InvalidSpec::JobId`] for a job with an id, and [`InvalidSpec::JobToFollow`] for
+    /// one that follows another.
     pub fn new(
         times: impl Into<Times>,
         job: impl Into<NewJob>,
@@ -53,6 +54,9 @@ impl ScheduleSpec {
         let (times, job) = (times.into(), job.into());
         if job.id.is_some() {
             return Err(InvalidSpec::JobId);
+        }
+        if job.after.is_some() {
+            return Err(InvalidSpec::JobToFollow);
         }
         Ok(Self { times, missed: Missed::default(), job })
     }

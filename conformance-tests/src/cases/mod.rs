@@ -11,6 +11,7 @@ mod dead_letters;
 mod delay;
 mod equals;
 mod expiry;
+mod followers;
 mod idempotence;
 mod isolation;
 mod joints;

@@ -78,6 +78,26 @@ pub trait Enqueue: ReliableQueue {
     /// # }
     /// ```
     ///
+    /// Or it [follows](relq_core::followers) another job, of this or another kind, and runs
+    /// when that job is done (R30). The id of the job that it follows is remembered,
+    /// because the producer made it or asked for the result:
+    ///
+    /// ```
+    /// # use relq_core::{JobId, ReliableQueue};
+    /// # use relq_worker::{Enqueue, Job};
+    /// # async fn example(
+    /// #     queue: &dyn ReliableQueue,
+    /// #     upload: impl Job,
+    /// #     thumbnail: impl Job,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let id = JobId::new("upload-42")?;
+    /// let pushed = queue.enqueue_with(&upload, |job| job.id(id)).await?;
+    /// let leader = pushed.job().clone();
+    /// queue.enqueue_with(&thumbnail, |job| job.after(leader)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`Job::to_new_job`], and [`EnqueueError::Push`].
     fn enqueue_with<T: Job>(

@@ -112,6 +112,9 @@ impl Producer {
     /// Pushes `job` to the queue of its kind, with the options that `options` sets in
     /// addition to those of its kind, such as another delay.
     ///
+    /// A job can follow another one ([`NewJob::after`]) if their kinds have the same queue:
+    /// a queue knows no jobs of other queues (R19, R30).
+    ///
     /// # Errors
     /// The errors of [`enqueue`](Self::enqueue).
     pub fn enqueue_with<T: Job>(

@@ -43,7 +43,10 @@ impl Actor {
     }
 
     /// Reads what became of jobs.
-    pub(super) async fn told_of(&self, jobs: &[JobId]) -> Vec<Option<JobResult>> {
+    pub(in crate::cases) async fn told_of(
+        &self,
+        jobs: &[JobId],
+    ) -> Vec<Option<JobResult>> {
         let told = self.results().read_results(jobs).await;
         let told = told.expect("the call is answered");
         assert_eq!(told.len(), jobs.len(), "R29: one result for each id");
@@ -51,12 +54,12 @@ impl Actor {
     }
 
     /// Reads what became of a job.
-    pub(super) async fn result_of(&self, job: &JobId) -> Option<JobResult> {
+    pub(in crate::cases) async fn result_of(&self, job: &JobId) -> Option<JobResult> {
         self.told_of(std::slice::from_ref(job)).await.remove(0)
     }
 
     /// Asserts that this is what became of a job so far.
-    pub(super) async fn assert_told(&self, job: &JobId, wanted: JobResult) {
+    pub(in crate::cases) async fn assert_told(&self, job: &JobId, wanted: JobResult) {
         assert_eq!(self.result_of(job).await, Some(wanted), "R29: job {job}");
     }
 
@@ -79,7 +82,7 @@ impl Actor {
     }
 
     /// Settles a job, and asserts that the settlement is applied.
-    pub(super) async fn ends(&self, held: &Delivery, by: Disposition) {
+    pub(in crate::cases) async fn ends(&self, held: &Delivery, by: Disposition) {
         let told = format!("R7: the holder's {by:?} of job {}", held.job());
         assert_eq!(self.say(held, by).await, Settled::Applied, "{told}");
     }
