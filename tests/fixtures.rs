@@ -320,7 +320,7 @@ async fn each_format_on_redis_is_read() {
 
             is_read(&*open(&url(way, &server)).await, format, &what).await;
             let marker = server.command(&[b"GET", b"{q}:marker"]);
-            assert!(bulk(&marker).starts_with(b"relq 3 "), "{what}: not raised");
+            assert!(bulk(&marker).starts_with(b"relq 4 "), "{what}: not raised");
         }
     }
 }

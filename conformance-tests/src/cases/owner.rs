@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The value of a marker that names a backend which does not exist.
-const ANOTHERS: &[u8] = b"relq 3 another mode=odd";
+const ANOTHERS: &[u8] = b"relq 4 another mode=odd";
 
 case!(the_first_write_marks_the_queue: R25 @ redis);
 /// Reading calls write nothing, and the first write creates the marker.
@@ -35,7 +35,7 @@ async fn the_first_write_marks_the_queue(store: &Store) {
 
     let marker = store.marker().await;
     let backend = actor.capabilities().backend;
-    assert!(marker.starts_with(&format!("relq 3 {backend}")), "{marker}");
+    assert!(marker.starts_with(&format!("relq 4 {backend}")), "{marker}");
 }
 
 case!(each_kind_of_write_marks_the_queue: R25 @ redis);
@@ -47,7 +47,7 @@ async fn each_kind_of_write_marks_the_queue(store: &Store) {
 
         write(&actor, number).await.expect("a new queue takes any call");
 
-        assert!(store.marker().await.starts_with("relq 3 "), "write {number}");
+        assert!(store.marker().await.starts_with("relq 4 "), "write {number}");
     }
 }
 
@@ -78,7 +78,7 @@ async fn a_write_raises_an_earlier_format(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let own = store.marker().await;
-    let earlier = own.replacen("relq 3 ", "relq 2 ", 1);
+    let earlier = own.replacen("relq 4 ", "relq 2 ", 1);
     store.mark(earlier.as_bytes()).await;
 
     actor.recover_all().await;
@@ -243,7 +243,7 @@ async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let own = store.marker().await;
-    let newer = own.replacen("relq 3 ", "relq 4 ", 1);
+    let newer = own.replacen("relq 4 ", "relq 5 ", 1);
     for (marker, words) in [
         (newer, "newer relq"),
         (format!("{own} tenants=4"), "newer relq"),
