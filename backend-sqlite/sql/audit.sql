@@ -75,6 +75,27 @@ WHERE queue = ?1 AND ended_as IS NULL
     SELECT 1 FROM jobs
     WHERE jobs.queue = ?1 AND jobs.id = results.id AND keep_ms IS NOT NULL)
 UNION ALL
+SELECT 'job ' || jobs.id || ' follows ' || leader || ', which has ended'
+FROM followers JOIN jobs USING (job)
+WHERE followers.queue = ?1 AND orphaned = 0
+  AND NOT EXISTS (
+    SELECT 1 FROM jobs AS leaders
+    WHERE leaders.queue = ?1 AND leaders.id = leader AND leaders.keeps_id = 1)
+UNION ALL
+SELECT 'job ' || id || ' is held, and follows no job'
+FROM jobs
+WHERE queue = ?1 AND state = 'scheduled' AND at = 9223372036854775807
+  AND NOT EXISTS (
+    SELECT 1 FROM followers WHERE followers.job = jobs.job AND followers.queue = ?1)
+UNION ALL
+SELECT 'a follower of ' || leader || ' is kept for no held job, under key ' || job
+FROM followers
+WHERE queue = ?1
+  AND NOT EXISTS (
+    SELECT 1 FROM jobs
+    WHERE jobs.job = followers.job AND jobs.queue = ?1
+      AND state = 'scheduled' AND at = 9223372036854775807)
+UNION ALL
 SELECT 'a completion is kept for no running batch, under key ' || batch
 FROM completions
 WHERE NOT EXISTS (

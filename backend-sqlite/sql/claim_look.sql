@@ -9,5 +9,6 @@ SELECT paused,
          OR EXISTS (SELECT 1 FROM batches
                     WHERE queue = ?1 AND ready > 0 AND state IN ('open', 'sealed')
                       AND (slots IS NULL OR leased < slots)),
-       (SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'scheduled')
+       (SELECT min(at) FROM jobs
+        WHERE queue = ?1 AND state = 'scheduled' AND at < 9223372036854775807)
 FROM queues WHERE queue = ?1

@@ -33,7 +33,8 @@ WITH page AS (
 SELECT page.rank, page.turn,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
        last_error, at, since, worker, reason, enqueued_at,
-       (SELECT id FROM batches WHERE batches.batch = jobs.batch)
+       (SELECT id FROM batches WHERE batches.batch = jobs.batch),
+       NULL
 FROM page CROSS JOIN jobs ON jobs.job = page.job
           LEFT JOIN bodies ON bodies.job = page.job
 ORDER BY page.rank, page.turn

@@ -1,11 +1,12 @@
--- Read one page of scheduled jobs, the next due first.
+-- Read one page of scheduled jobs, the next due first, and then the held followers.
 --
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
 -- Returns the two sort keys and the columns of a job view.
 SELECT at, place,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
        last_error, at, since, worker, reason, enqueued_at,
-       (SELECT id FROM batches WHERE batches.batch = jobs.batch)
+       (SELECT id FROM batches WHERE batches.batch = jobs.batch),
+       (SELECT leader FROM followers WHERE followers.job = jobs.job)
 FROM jobs LEFT JOIN bodies USING (job)
 WHERE queue = ?1 AND state = 'scheduled' AND (at, place) > (?2, ?3)
 ORDER BY at, place LIMIT ?4

@@ -4,7 +4,7 @@
 -- Returns ready, scheduled, leased, overdue, dead, finished, discarded, cancelled,
 -- paused, when the next scheduled job is due (ms, or null), and since when the oldest
 -- waiting job has been waiting (ms, or null). A ready job waits since it became ready, and
--- a scheduled job since it was due.
+-- a scheduled job since it was due. A held follower is scheduled, and has no due time.
 --
 -- Of each priority only the job with the first turn is read. Pieces of batches are left
 -- out, because their batch may hold them back.
@@ -16,7 +16,8 @@ SELECT
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'leased' AND at <= ?2),
   (SELECT count(*) FROM jobs WHERE queue = ?1 AND state = 'dead'),
   finished, discarded, cancelled, paused,
-  (SELECT min(at) FROM jobs WHERE queue = ?1 AND state = 'scheduled'),
+  (SELECT min(at) FROM jobs
+   WHERE queue = ?1 AND state = 'scheduled' AND at < 9223372036854775807),
   (SELECT min(since) FROM (
      SELECT (SELECT coalesce(ready_at, enqueued_at) FROM jobs
              WHERE queue = ?1 AND state = 'ready' AND batch IS NULL

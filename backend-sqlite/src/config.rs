@@ -212,6 +212,7 @@ impl SqliteConfig {
                 Capability::Batches,
                 Capability::Schedules,
                 Capability::Results,
+                Capability::Followers,
             ]),
             priorities: Priority::LOWEST..=Priority::HIGHEST,
             lateness: self.poll_interval,

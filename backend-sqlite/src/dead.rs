@@ -8,6 +8,7 @@ use relq_core::{
 
 use crate::call::{Call, PAGE_WEIGHT};
 use crate::failure::Failure;
+use crate::followers::Moved;
 use crate::push::find_live_holder;
 use crate::statements::{Buried, DeadKey, End};
 use crate::store::Store;
@@ -101,7 +102,7 @@ fn redrive_one(store: &Store<'_>, job: &Buried) -> Result<RedriveOutcome, Failur
     Ok(RedriveOutcome::Moved)
 }
 
-/// Removes one page of the selected dead jobs.
+/// Removes one page of the selected dead jobs, or less if they have many followers.
 pub(crate) struct PurgeDead(pub(crate) DeadSelection);
 
 impl Call for PurgeDead {
@@ -112,11 +113,18 @@ impl Call for PurgeDead {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Treated<u64>, Failure> {
-        let (jobs, rest) = self.0.page(store)?;
+        let (jobs, mut rest) = self.0.page(store)?;
+        let (mut moved, mut done) = (Moved::default(), 0);
         for job in &jobs {
-            store.remove_job(job.key.job, &job.remembered, End::Purged)?;
+            moved.add(store.remove_job(job.key.job, &job.remembered, End::Purged)?);
+            done += 1;
+            if moved.is_page(store) {
+                rest = self.0.behind(job.key, &jobs[done..], rest);
+                break;
+            }
         }
-        Ok(Treated { done: u64::try_from(jobs.len()).unwrap_or(u64::MAX), rest })
+        moved.cancel_orphans(store)?;
+        Ok(Treated { done: u64::try_from(done).unwrap_or(u64::MAX), rest })
     }
 }
 
@@ -138,6 +146,33 @@ impl DeadSelection {
                 Ok((find_all(store, ids)?, rest))
             }
         }
+    }
+}
+
+impl DeadSelection {
+    /// What remains of this selection if only a part of its page was treated: the jobs
+    /// behind `last`, of which `left` are in the page and `rest` are not.
+    fn behind(
+        &self,
+        after: DeadKey,
+        left: &[Buried],
+        rest: Option<Self>,
+    ) -> Option<Self> {
+        if left.is_empty() {
+            return rest;
+        }
+        Some(match (self, rest) {
+            (Self::Range { last, .. }, _) => Self::Range { after, last: *last },
+            (Self::Ids(_), rest) => {
+                let left =
+                    left.iter().filter_map(|job| JobId::new(&job.remembered.id).ok());
+                let rest = match rest {
+                    Some(Self::Ids(rest)) => rest,
+                    _ => Vec::new(),
+                };
+                Self::Ids(left.chain(rest).collect())
+            }
+        })
     }
 }
 

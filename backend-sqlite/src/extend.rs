@@ -61,8 +61,10 @@ fn end_cancelled_piece(
     let Some(held) = store.find_lease(job, receipt.token())? else { return Ok(false) };
     let end = Timestamp::from_unix_ms(held.lease_end).max(store.now);
     store.remember_cancelled(receipt.token(), end.plus(WINDOW).unix_ms())?;
-    store.remove_job(job, &held.remembered, End::Cancelled)?;
+    let end = End::Cancelled { leader: None };
+    let moved = store.remove_job(job, &held.remembered, end)?;
     store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
+    moved.cancel_orphans(store)?;
     maintenance::after_pieces_ended(store)?;
     Ok(true)
 }

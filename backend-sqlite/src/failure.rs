@@ -3,8 +3,9 @@
 use std::{error, fmt, sync::Arc};
 
 use relq_core::{
-    Error,
+    Error, JobId,
     error::{BoxError, ErrorContext, Operation},
+    followers::CannotFollow,
 };
 use rusqlite::{ErrorCode, ffi};
 
@@ -18,9 +19,10 @@ pub(crate) struct Failure {
     cause: Cause,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Invalid,
+    CannotFollow { leader: JobId, why: CannotFollow },
     Unavailable,
     Interrupted,
     Full,
@@ -38,6 +40,12 @@ struct Cause {
 impl Failure {
     pub(crate) fn invalid(words: impl Into<String>) -> Self {
         Self::of(Kind::Invalid, words)
+    }
+
+    /// Refuses a push of a job that cannot follow the job that it names (R30).
+    pub(crate) fn cannot_follow(leader: &JobId, why: CannotFollow) -> Self {
+        let kind = Kind::CannotFollow { leader: leader.clone(), why };
+        Self::of(kind, why.to_string())
     }
 
     pub(crate) fn unavailable(words: impl Into<String>) -> Self {
@@ -81,6 +89,9 @@ impl Failure {
         let source: BoxError = Box::new(self.cause);
         match self.kind {
             Kind::Invalid => Error::Invalid { at, reason: source.to_string() },
+            Kind::CannotFollow { leader, why } => {
+                Error::CannotFollow { at, leader, why }
+            }
             Kind::Unavailable => Error::Unavailable { at, source },
             Kind::Interrupted => Error::Interrupted { at, source },
             Kind::Full => Error::Full { at, source },

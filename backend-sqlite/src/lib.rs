@@ -13,6 +13,7 @@ mod db_thread;
 mod dead;
 mod extend;
 mod failure;
+mod followers;
 mod give_back;
 mod group_commit;
 mod headers;

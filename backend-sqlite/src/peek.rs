@@ -12,6 +12,7 @@ use relq_core::{
 
 use crate::call::Call;
 use crate::failure::Failure;
+use crate::followers::NEVER;
 use crate::headers;
 use crate::statements::{PeekKey, Peeked};
 use crate::store::Store;
@@ -112,14 +113,22 @@ fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
 fn detail(state: JobState, row: &Peeked) -> Result<StateDetail, Failure> {
     let known = match state {
         JobState::Ready => Some(StateDetail::Ready),
-        JobState::Scheduled => row
-            .at
-            .map(|due| StateDetail::Scheduled { due: Timestamp::from_unix_ms(due) }),
+        JobState::Scheduled => scheduled(row),
         JobState::Leased => leased(row),
         JobState::Dead => dead(row),
     };
     known.ok_or_else(|| {
         Failure::unusable(format!("job {} is damaged; run an audit", row.id))
+    })
+}
+
+fn scheduled(row: &Peeked) -> Option<StateDetail> {
+    let due = row.at?;
+    // Without its leader, a held follower of a damaged file is shown as never due.
+    let leader = row.leader.as_ref().filter(|_| due == NEVER);
+    Some(match leader.and_then(|leader| JobId::new(leader).ok()) {
+        Some(leader) => StateDetail::Following { leader },
+        None => StateDetail::Scheduled { due: Timestamp::from_unix_ms(due) },
     })
 }
 

@@ -17,6 +17,7 @@ use relq_core::{
 use crate::answers;
 use crate::call::Call;
 use crate::failure::Failure;
+use crate::followers::{self, Candidate, NEVER};
 use crate::headers;
 use crate::statements::{EXPIRED, Holder, JobRow};
 use crate::store::{Store, WINDOW, ms};
@@ -129,23 +130,26 @@ impl Push {
         token: &PushToken,
         target: Target<'_>,
     ) -> Result<Vec<Pushed>, Failure> {
+        let mut candidates = self.candidates(token);
+        followers::check_leaders(store, &mut candidates)?;
         if self.remembers() {
             store.sweep(SWEPT_AT_ONCE)?;
         }
-        let mut turns = self.turns(store)?;
+        let turns = self.turns(store)?;
         store.wake_claims();
-        let mut answers = Vec::with_capacity(self.jobs.len());
-        for (index, job) in self.jobs.iter().enumerate() {
-            let new = New {
-                job,
-                id: job.id.clone().unwrap_or_else(|| token.job_id(index)),
-                may_be_known: job.id.is_some() || self.token.is_some(),
-                turn: turns.next().expect("the range has no end"),
-                batch: target.key(),
-            };
-            answers.push(new.push(store)?);
-        }
-        Ok(answers)
+        let new = |(candidate, turn)| New { candidate, turn, batch: target.key() };
+        candidates.into_iter().zip(turns).map(new).map(|new| new.push(store)).collect()
+    }
+
+    fn candidates(&self, token: &PushToken) -> Vec<Candidate<'_>> {
+        let jobs = self.jobs.iter().enumerate();
+        let candidates = jobs.map(|(index, job)| Candidate {
+            job,
+            id: job.id.clone().unwrap_or_else(|| token.job_id(index)),
+            may_be_known: job.id.is_some() || self.token.is_some(),
+            is_held: false,
+        });
+        candidates.collect()
     }
 
     /// Whether this call stores an id, a result or a token that must be remembered. Only
@@ -167,10 +171,7 @@ impl Push {
 
 /// A job to store, with its position in the queue.
 struct New<'a> {
-    job: &'a NewJob,
-    id: JobId,
-    /// Whether an earlier job may have the id. Generated ids are always new.
-    may_be_known: bool,
+    candidate: Candidate<'a>,
     /// The job's position among the ready jobs, or among the jobs that are due at the
     /// same time.
     turn: i64,
@@ -180,21 +181,27 @@ struct New<'a> {
 
 impl New<'_> {
     fn push(self, store: &Store<'_>) -> Result<Pushed, Failure> {
-        if self.may_be_known && store.is_id_taken(self.id.as_str())? {
-            return Ok(Pushed::Duplicate { existing: self.id, by: DuplicateOf::Id });
+        let Candidate { job: new, ref id, may_be_known, is_held } = self.candidate;
+        if may_be_known && store.is_id_taken(id.as_str())? {
+            let existing = self.candidate.id;
+            return Ok(Pushed::Duplicate { existing, by: DuplicateOf::Id });
         }
-        if let Some(unique) = &self.job.unique
+        if let Some(unique) = &new.unique
             && let Some(holder) = find_live_holder(store, unique.key.as_str())?
         {
             return self.yield_to(&holder, unique, store);
         }
         let job = store.add_job(&self.row(store))?;
-        let headers = headers::encode(&self.job.headers);
-        store.add_body(job, &self.job.payload, headers.as_deref())?;
-        if self.job.keep_result.is_some() {
-            store.add_result(self.id.as_str())?;
+        let headers = headers::encode(&new.headers);
+        store.add_body(job, &new.payload, headers.as_deref())?;
+        if new.keep_result.is_some() {
+            store.add_result(id.as_str())?;
         }
-        Ok(Pushed::Stored(self.id))
+        if let (Some(leader), true) = (&new.after, is_held) {
+            let bytes = new.total_bytes();
+            store.add_follower(leader.as_str(), job, ms(new.delay), bytes)?;
+        }
+        Ok(Pushed::Stored(self.candidate.id))
     }
 
     fn yield_to(
@@ -204,8 +211,9 @@ impl New<'_> {
         store: &Store<'_>,
     ) -> Result<Pushed, Failure> {
         let moves = unique.on_duplicate == OnDuplicate::Reschedule;
-        if moves && holder.state == JobState::Scheduled.as_str() {
-            store.reschedule(holder.job, store.ms_after(self.job.delay))?;
+        if moves && !holder.is_held && holder.state == JobState::Scheduled.as_str() {
+            let due = store.ms_after(self.candidate.job.delay);
+            store.reschedule(holder.job, due)?;
         }
         let existing = JobId::new(&holder.id).map_err(|error| {
             Failure::unusable(format!("the holder of a unique key is damaged: {error}"))
@@ -214,14 +222,15 @@ impl New<'_> {
     }
 
     fn row<'a>(&'a self, store: &Store<'_>) -> JobRow<'a> {
-        let job = self.job;
+        let Candidate { job, ref id, is_held, .. } = self.candidate;
+        let delayed = || (!job.delay.is_zero()).then(|| store.ms_after(job.delay));
         JobRow {
-            id: self.id.as_str(),
+            id: id.as_str(),
             keeps_id: is_remembered(job),
             keep_ms: job.keep_result.map(ms),
             priority: job.priority.level(),
             turn: self.turn,
-            due: (!job.delay.is_zero()).then(|| store.ms_after(job.delay)),
+            due: if is_held { Some(NEVER) } else { delayed() },
             max_attempts: job.max_attempts.get(),
             lease_ms: job.lease.map(ms),
             expires_at: job.expires_in.map(|after| store.ms_after(after)),
@@ -233,7 +242,7 @@ impl New<'_> {
 
 /// Whether the id of a job is remembered after its end: a client made it (R4), or a
 /// producer reads what became of the job by it (R29).
-fn is_remembered(job: &NewJob) -> bool {
+pub(crate) fn is_remembered(job: &NewJob) -> bool {
     job.id.is_some() || job.keep_result.is_some()
 }
 
@@ -247,7 +256,11 @@ pub(crate) fn find_live_holder(
     let is_leased = holder.state == JobState::Leased.as_str();
     match holder.expires_at {
         Some(at) if at <= store.now_ms() && !is_leased => {
-            store.bury(holder.job, EXPIRED, None)?;
+            if holder.is_held {
+                followers::expire(store, holder.job)?;
+            } else {
+                store.bury(holder.job, EXPIRED, None)?;
+            }
             Ok(None)
         }
         _ => Ok(Some(holder)),

@@ -31,6 +31,7 @@ use crate::config::{Sorts, SqliteConfig};
 use crate::db_thread::{DbThread, Site};
 use crate::extend::{Extend, ReleaseWorker};
 use crate::failure::Failure;
+use crate::pages::Pages;
 use crate::push::Push;
 use crate::recover::Recover;
 use crate::settle::Settle;
@@ -156,6 +157,21 @@ impl SqliteQueue {
         self.capabilities.check_batch(Operation::Settle, done.len())
     }
 
+    /// Settles in steps, each of which moves a limited number of followers (R30).
+    /// `answers` are those of the steps that are done.
+    async fn settle_steps(
+        &self,
+        done: &[Settlement],
+        mut answers: Vec<Settled>,
+    ) -> Result<Vec<Settled>, Failure> {
+        let mut pages = if answers.is_empty() { Pages::Undone } else { Pages::Begun };
+        while answers.len() < done.len() {
+            let rest = Settle { done: done[answers.len()..].to_vec() };
+            answers.extend(pages.then(self.db_thread.call(rest).await)?);
+        }
+        Ok(answers)
+    }
+
     fn claim_call(&self, ask: &ClaimRequest) -> Claim {
         let most = ask.max.min(self.capabilities.limits.max_jobs_per_call);
         let most = usize::try_from(most.get()).unwrap_or(usize::MAX);
@@ -255,11 +271,8 @@ impl ReliableQueue for SqliteQueue {
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         self.check_settlements(done)?;
-        if done.is_empty() {
-            return Ok(Vec::new());
-        }
-        let call = Settle { done: done.to_vec() };
-        self.db_thread.call(call).await.map_err(|it| it.at(Operation::Settle))
+        let settled = self.settle_steps(done, Vec::new()).await;
+        settled.map_err(|it| it.at(Operation::Settle))
     }
 
     async fn settle_and_claim(
@@ -280,6 +293,10 @@ impl ReliableQueue for SqliteQueue {
         let settle = Settle { done: done.to_vec() };
         let (settled, claimed) =
             self.db_thread.call_both(settle, self.claim_call(ask)).await;
+        let settled = match settled {
+            Ok(answers) => self.settle_steps(done, answers).await,
+            failed => failed,
+        };
         let claimed = match claimed {
             // The claim buried expired jobs and leased none. More jobs may be ready.
             Ok(claimed) if claimed.deliveries.is_empty() && claimed.more => {

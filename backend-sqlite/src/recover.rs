@@ -7,6 +7,7 @@ use relq_core::{operator::JobState, outcome::Recovered};
 use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
+use crate::followers;
 use crate::push::SWEPT_AT_ONCE;
 use crate::store::Store;
 
@@ -49,6 +50,7 @@ impl Call for Recover {
             store.wake_waiters_of_all();
         }
         maintenance::recover(store, page)?;
+        followers::cancel_orphans(store, page)?;
         hint(store, Recovered { requeued, buried, promoted, ..Recovered::default() })
     }
 }
@@ -58,8 +60,9 @@ impl Call for Recover {
 fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     let (lease, delay) = store.next_ends()?;
     let next = [lease, delay].into_iter().flatten().min();
-    let more =
-        next.is_some_and(|at| at <= store.now_ms()) || store.needs_maintenance()?;
+    let more = next.is_some_and(|at| at <= store.now_ms())
+        || store.needs_maintenance()?
+        || store.has_orphans()?;
     Ok(Recovered { more, next_in: next.map(|at| store.until(at)), ..done })
 }
 

@@ -109,12 +109,13 @@ fn read(store: &Store<'_>, job: &JobId) -> Result<Option<JobResult>, Failure> {
 }
 
 fn result(row: ResultRow) -> Option<JobResult> {
-    let ResultRow { ended_as, value, state, reason } = row;
+    let ResultRow { ended_as, value, leader, state, reason } = row;
+    let leader = leader.map(JobId::new).transpose().ok()?;
     let value = value.map(Into::into);
     Some(match ended_as.as_deref() {
         Some("done") => JobResult::Done { result: value? },
         Some("discarded") => JobResult::Discarded,
-        Some("cancelled") => JobResult::Cancelled { leader: None },
+        Some("cancelled") => JobResult::Cancelled { leader },
         Some("purged") => JobResult::Purged,
         Some(_) => return None,
         None if state? == JobState::Dead.as_str() => JobResult::Dead { error: reason? },

@@ -8,11 +8,13 @@ use relq_core::{Disposition, Settlement, limits::MAX_ERROR_BYTES, outcome::Settl
 use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
+use crate::followers::Moved;
 use crate::give_back::{find_held, give_back};
 use crate::statements::{Again, End, Ended, Held};
 use crate::store::Store;
 
-/// Applies a list of settlements.
+/// Applies a list of settlements, or the first of them: it stops behind the one that moves
+/// many followers, and the caller sends the rest.
 pub(crate) struct Settle {
     pub(crate) done: Vec<Settlement>,
 }
@@ -25,10 +27,15 @@ impl Call for Settle {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Vec<Settled>, Failure> {
-        let mut tally = Tally::default();
-        let answers = self.done.iter().map(|it| settle_one(store, it, &mut tally));
-        let answers = answers.collect::<Result<_, _>>()?;
+        let (mut tally, mut answers) = (Tally::default(), Vec::new());
+        for settlement in &self.done {
+            answers.push(settle_one(store, settlement, &mut tally)?);
+            if tally.moved.is_page(store) {
+                break;
+            }
+        }
         store.count_ended(tally.ended)?;
+        tally.moved.cancel_orphans(store)?;
         if tally.pieces {
             maintenance::after_pieces_ended(store)?;
         }
@@ -42,6 +49,8 @@ struct Tally {
     ended: Ended,
     /// Whether any of the settled jobs is a piece of a batch.
     pieces: bool,
+    /// What became of the followers of these jobs.
+    moved: Moved,
 }
 
 fn settle_one(
@@ -58,7 +67,7 @@ fn settle_one(
         Disposition::DoneWith { result } => finish(store, job, &held, result, tally)?,
         Disposition::Discard => {
             tally.ended.discarded += 1;
-            store.remove_job(job, &held.remembered, End::Discarded)?;
+            tally.moved.add(store.remove_job(job, &held.remembered, End::Discarded)?);
         }
         Disposition::Retry { after, error } => {
             retry(store, job, &held, *after, beginning(error))?;
@@ -85,7 +94,8 @@ fn finish(
     if let Some(batch) = held.batch {
         store.count_done(batch)?;
     }
-    store.remove_job(job, &held.remembered, End::Done { result })
+    tally.moved.add(store.remove_job(job, &held.remembered, End::Done { result })?);
+    Ok(())
 }
 
 /// Returns at most the first [`MAX_ERROR_BYTES`] of an error message, and cuts between

@@ -3,6 +3,7 @@
 
 mod batches;
 mod ending;
+mod followers;
 mod operating;
 mod pushing;
 mod results;

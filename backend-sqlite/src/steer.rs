@@ -36,8 +36,13 @@ impl Call for Cancel {
             let end = Timestamp::from_unix_ms(lease_end).max(store.now);
             store.remember_cancelled(token, end.plus(WINDOW).unix_ms())?;
         }
-        store.remove_job(found.job, &found.remembered, End::Cancelled)?;
+        if found.is_held {
+            store.remove_follower(found.job)?;
+        }
+        let end = End::Cancelled { leader: None };
+        let moved = store.remove_job(found.job, &found.remembered, end)?;
         store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
+        moved.cancel_orphans(store)?;
         if found.batch.is_some() {
             maintenance::after_pieces_ended(store)?;
         }

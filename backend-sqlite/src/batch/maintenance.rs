@@ -5,6 +5,7 @@
 use relq_core::limits::MAX_JOBS_PER_CALL;
 
 use crate::failure::Failure;
+use crate::followers::Moved;
 use crate::statements::{End, Ended};
 use crate::store::Store;
 
@@ -49,9 +50,12 @@ fn drop_waiting(store: &Store<'_>, most: u32) -> Result<u32, Failure> {
 /// Drops up to `most` waiting pieces of one batch. Returns how many it dropped.
 fn drop_some(store: &Store<'_>, batch: i64, most: u32) -> Result<u32, Failure> {
     let dropped = store.drop_pieces(batch, most)?;
+    let mut moved = Moved::default();
     for piece in &dropped {
-        store.forget_body(piece.job, &piece.remembered, End::Cancelled)?;
+        let end = End::Cancelled { leader: None };
+        moved.add(store.forget_body(piece.job, &piece.remembered, end)?);
     }
+    moved.cancel_orphans(store)?;
     let count = u32::try_from(dropped.len()).unwrap_or(u32::MAX);
     store.count_ended(Ended { cancelled: count, ..Ended::default() })?;
     Ok(count)

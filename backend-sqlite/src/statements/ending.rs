@@ -5,6 +5,7 @@ use rusqlite::params;
 use super::results::{End, Remembered};
 use super::sql;
 use crate::failure::Failure;
+use crate::followers::Moved;
 use crate::store::Store;
 
 /// The error text of a job that was buried because it expired before its delivery
@@ -13,13 +14,13 @@ pub(crate) const EXPIRED: &str = "expired before it was delivered";
 
 impl Store<'_> {
     /// Removes a job and its body, and remembers how it ended and its id, as far as its
-    /// producer asked for it (R4, R29).
+    /// producer asked for it (R4, R29). Returns what it did with its followers.
     pub(crate) fn remove_job(
         &self,
         job: i64,
         remembered: &Remembered,
         end: End<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Moved, Failure> {
         self.change(sql!("job_remove"), [job])?;
         self.forget_body(job, remembered, end)
     }
@@ -30,7 +31,7 @@ impl Store<'_> {
         job: i64,
         remembered: &Remembered,
         end: End<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Moved, Failure> {
         self.remove_body(job)?;
         self.remember(remembered, end)
     }

@@ -32,6 +32,8 @@ pub(crate) struct Peeked {
     pub(crate) reason: Option<String>,
     /// The id of the job's batch.
     pub(crate) batch: Option<String>,
+    /// The id of the job that a held follower waits for.
+    pub(crate) leader: Option<String>,
 }
 
 impl Peeked {
@@ -72,6 +74,8 @@ pub(crate) struct Found {
     pub(crate) at: Option<i64>,
     /// The key of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<i64>,
+    /// Whether it is held until its leader is done (R30).
+    pub(crate) is_held: bool,
 }
 
 impl Store<'_> {
@@ -154,6 +158,7 @@ impl Store<'_> {
                 token: row.get(5)?,
                 at: row.get(6)?,
                 batch: row.get(7)?,
+                is_held: row.get(8)?,
             })
         })
     }
@@ -178,27 +183,31 @@ impl Store<'_> {
     /// Removes up to `most` jobs, their bodies and what is kept of them. Returns how many
     /// jobs it removed.
     pub(crate) fn purge_page(&self, most: u32) -> Result<usize, Failure> {
-        let jobs: Vec<(i64, String, Option<i64>)> =
+        let jobs: Vec<(i64, String, Option<i64>, bool)> =
             self.list(sql!("purge_page"), params![self.queue, most], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
             })?;
-        for (job, id, keep_ms) in &jobs {
+        for (job, id, keep_ms, is_held) in &jobs {
             self.remove_body(*job)?;
             if keep_ms.is_some() {
                 self.remove_result(id)?;
+            }
+            if *is_held {
+                self.remove_follower(*job)?;
             }
         }
         Ok(jobs.len())
     }
 
-    /// Resets the counters and forgets all ids, push calls, cancelled leases and
-    /// batches.
+    /// Resets the counters and forgets all ids, push calls, cancelled leases, batches and
+    /// followers.
     pub(crate) fn forget_all(&self) -> Result<(), Failure> {
         self.change(sql!("queue_reset"), [self.queue])?;
         self.change(sql!("purge_ended_ids"), [self.queue])?;
         self.change(sql!("purge_push_calls"), [self.queue])?;
         self.change(sql!("purge_cancelled_leases"), [self.queue])?;
         self.change(sql!("purge_batches"), [self.queue])?;
+        self.change(sql!("purge_followers"), [self.queue])?;
         Ok(())
     }
 
@@ -256,6 +265,7 @@ fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
         reason: row.get(14)?,
         enqueued_at: row.get(15)?,
         batch: row.get(16)?,
+        leader: row.get(17)?,
     })
 }
 

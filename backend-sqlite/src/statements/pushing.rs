@@ -32,6 +32,8 @@ pub(crate) struct Holder {
     pub(crate) id: String,
     pub(crate) state: String,
     pub(crate) expires_at: Option<i64>,
+    /// Whether it is held until its leader is done (R30).
+    pub(crate) is_held: bool,
 }
 
 impl Store<'_> {
@@ -71,6 +73,7 @@ impl Store<'_> {
                 id: row.get(1)?,
                 state: row.get(2)?,
                 expires_at: row.get(3)?,
+                is_held: row.get(4)?,
             })
         })
     }
@@ -109,6 +112,12 @@ impl Store<'_> {
     pub(crate) fn reschedule(&self, job: i64, due: i64) -> Result<(), Failure> {
         let place = self.take_turns(1)?;
         self.change(sql!("job_reschedule"), params![job, due, place])?;
+        Ok(())
+    }
+
+    /// Lets a job hold its unique key no longer.
+    pub(crate) fn free_key(&self, job: i64) -> Result<(), Failure> {
+        self.change(sql!("unique_key_free"), [job])?;
         Ok(())
     }
 

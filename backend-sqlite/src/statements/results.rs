@@ -5,6 +5,7 @@ use rusqlite::{Row, params};
 
 use super::sql;
 use crate::failure::Failure;
+use crate::followers::{self, Moved};
 use crate::store::{Store, WINDOW};
 
 /// What is remembered of a job after its end.
@@ -23,7 +24,10 @@ pub(crate) enum End<'a> {
         result: &'a [u8],
     },
     Discarded,
-    Cancelled,
+    Cancelled {
+        /// The job that it followed, if that job ended otherwise than done (R30).
+        leader: Option<&'a str>,
+    },
     /// The job was dead, and an operator purged it.
     Purged,
 }
@@ -34,6 +38,8 @@ pub(crate) struct ResultRow {
     pub(crate) ended_as: Option<String>,
     /// The result of a job that is done, or the progress of an unfinished one.
     pub(crate) value: Option<Vec<u8>>,
+    /// The job with whose end a follower was cancelled.
+    pub(crate) leader: Option<String>,
     /// The state of an unfinished job. `None` if the job is missing.
     pub(crate) state: Option<String>,
     pub(crate) reason: Option<String>,
@@ -41,25 +47,29 @@ pub(crate) struct ResultRow {
 
 impl Store<'_> {
     /// Remembers a job that ends, as long as its producer asked for: its id (R4), and how
-    /// it ended (R29).
+    /// it ended (R29). Releases its followers, or orphans them (R30).
     pub(super) fn remember(
         &self,
         job: &Remembered,
         end: End<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Moved, Failure> {
+        let mut moved = Moved::default();
         if job.keeps_id {
+            let is_done = matches!(end, End::Done { .. });
             // As long as the result, so that no other job takes the id meanwhile.
             let kept_until = self.now_ms().saturating_add(job.keep_ms.unwrap_or(0));
             let until = self.ms_after(WINDOW).max(kept_until);
-            self.change(sql!("id_remember"), params![self.queue, job.id, until])?;
+            let params = params![self.queue, job.id, until, is_done];
+            self.change(sql!("id_remember"), params)?;
+            moved = followers::end_of_leader(self, &job.id, is_done)?;
         }
-        let Some(keep_ms) = job.keep_ms else { return Ok(()) };
+        let Some(keep_ms) = job.keep_ms else { return Ok(moved) };
         let until = self.now_ms().saturating_add(keep_ms);
-        let (ended_as, result) = end.columns();
-        let params = params![self.queue, job.id, ended_as, result, until];
+        let (ended_as, result, leader) = end.columns();
+        let params = params![self.queue, job.id, ended_as, result, until, leader];
         self.change(sql!("result_end"), params)?;
         self.wake_waiters_of(&job.id);
-        Ok(())
+        Ok(moved)
     }
 
     /// Begins to keep what becomes of a new job.
@@ -85,8 +95,9 @@ impl Store<'_> {
             Ok(ResultRow {
                 ended_as: row.get(0)?,
                 value: row.get(1)?,
-                state: row.get(2)?,
-                reason: row.get(3)?,
+                leader: row.get(2)?,
+                state: row.get(3)?,
+                reason: row.get(4)?,
             })
         })
     }
@@ -105,13 +116,13 @@ impl Store<'_> {
 }
 
 impl<'a> End<'a> {
-    /// The word for this end, and the result.
-    fn columns(self) -> (&'static str, Option<&'a [u8]>) {
+    /// The word for this end, the result, and the leader.
+    fn columns(self) -> (&'static str, Option<&'a [u8]>, Option<&'a str>) {
         match self {
-            Self::Done { result } => ("done", Some(result)),
-            Self::Discarded => ("discarded", None),
-            Self::Cancelled => ("cancelled", None),
-            Self::Purged => ("purged", None),
+            Self::Done { result } => ("done", Some(result), None),
+            Self::Discarded => ("discarded", None, None),
+            Self::Cancelled { leader } => ("cancelled", None, leader),
+            Self::Purged => ("purged", None, None),
         }
     }
 }
