@@ -26,12 +26,13 @@ use std::{
 };
 
 use relq::{
-    ClaimRequest, Delivery, Disposition, JobId, NewJob, Queue, QueueName,
+    ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Queue, QueueName,
     ReliableQueueExt, WorkerId,
     batch::{BatchId, BatchState, NewBatch, OnComplete},
     capabilities::Capability,
+    followers::{CannotFollow, MAX_FOLLOWERS},
     limits::MAX_DURATION,
-    operator::{JobState, PeekRequest, Selection},
+    operator::{JobState, JobView, PeekRequest, Selection, StateDetail},
     outcome::{Pushed, Settled},
     results::JobResult,
     schedule::ScheduleName,
@@ -41,11 +42,11 @@ use relq_conformance::server::Server;
 use tempfile::TempDir;
 
 /// The formats in which queues are stored on Redis, the newest last.
-const REDIS: [&str; 3] = ["redis-1", "redis-2", "redis-3"];
+const REDIS: [&str; 4] = ["redis-1", "redis-2", "redis-3", "redis-4"];
 
 /// The formats of the SQLite file, the newest last. The tests of the migrations in
 /// `relq-sqlite` test the older formats.
-const SQLITE: [&str; 4] = ["sqlite-3", "sqlite-4", "sqlite-5", "sqlite-6"];
+const SQLITE: [&str; 5] = ["sqlite-3", "sqlite-4", "sqlite-5", "sqlite-6", "sqlite-7"];
 
 /// The formats without the time of a push (R27).
 const UNTIMED: [&str; 2] = ["redis-1", "sqlite-3"];
@@ -58,6 +59,10 @@ const UNSCHEDULED: [&str; 4] = ["redis-1", "redis-2", "sqlite-3", "sqlite-4"];
 /// their own.
 const WITHOUT_RESULTS: [&str; 5] =
     ["redis-1", "redis-2", "sqlite-3", "sqlite-4", "sqlite-5"];
+
+/// The formats whose fixtures have no followers (R30).
+const WITHOUT_FOLLOWERS: [&str; 7] =
+    ["redis-1", "redis-2", "redis-3", "sqlite-3", "sqlite-4", "sqlite-5", "sqlite-6"];
 
 /// Each backend on Redis in each of its modes: the scheme of its URL, the option of its
 /// URL, and the file name of its fixture.
@@ -150,6 +155,9 @@ async fn fill(queue: &dyn Queue) {
     if let Some(schedules) = queue.schedule_queue() {
         schedules.put_schedule(&nightly(), b"a definition").await.unwrap();
     }
+    if can.supports(Capability::Followers) {
+        fill_with_followers(queue).await;
+    }
     if can.supports(Capability::Batches) {
         let batches = queue.batch_queue().unwrap();
         let end = OnComplete::new("the end of the batch".into());
@@ -166,11 +174,63 @@ async fn fill(queue: &dyn Queue) {
     }
 }
 
+fn named(name: &str) -> NewJob {
+    NewJob::new(name.to_owned()).id(JobId::new(name).unwrap())
+}
+
+/// Pushes a leader with a follower, and a job that is cancelled, with a chain of followers
+/// behind it: so many that the last one is left for a recovery.
+async fn fill_with_followers(queue: &dyn Queue) {
+    let after =
+        |name: &str, leader: &str| named(name).after(JobId::new(leader).unwrap());
+    let link = |number| format!("link {number}");
+    let mut jobs = vec![named("leader"), after("follower", "leader")];
+    // Its id is remembered for as long as its result.
+    jobs.push(named("cancelled").keep_result(MAX_DURATION));
+    jobs.push(after(&link(0), "cancelled").keep_result(MAX_DURATION));
+    let chain =
+        (1..=MAX_FOLLOWERS).map(|number| after(&link(number), &link(number - 1)));
+    jobs.extend(chain);
+    queue.push(&jobs, None).await.unwrap();
+    queue.cancel(&JobId::new("cancelled").unwrap()).await.unwrap();
+}
+
+/// Asserts that this version finds the followers that an older version has left.
+async fn followers_are_read(queue: &dyn Queue, what: &str) {
+    let scheduled = PeekRequest::new(JobState::Scheduled, many(100));
+    let held = async || {
+        let jobs = queue.peek(&scheduled).await.unwrap().jobs.into_iter();
+        let is_held = |job: JobView| match job.detail {
+            StateDetail::Following { .. } => Some(job.payload),
+            _ => None,
+        };
+        jobs.filter_map(is_held).collect::<Vec<_>>()
+    };
+    let orphan = format!("link {MAX_FOLLOWERS}");
+    assert_eq!(held().await, ["follower", &orphan], "{what}");
+    let cancelled = JobId::new("cancelled").unwrap();
+    let late = NewJob::new("too late").after(cancelled.clone());
+    let refused = queue.push_one(late).await.unwrap_err();
+    let is_it =
+        matches!(refused, Error::CannotFollow { why: CannotFollow::NotDone, .. });
+    assert!(is_it, "{what}: {refused:?}");
+    let first = JobId::new("link 0").unwrap();
+    let results = queue.result_queue().unwrap().read_results(&[first]).await.unwrap();
+    let with_it = JobResult::Cancelled { leader: Some(cancelled) };
+    assert_eq!(results, [Some(with_it)], "{what}");
+    while queue.recover(many(100)).await.unwrap().more {}
+    assert_eq!(held().await, ["follower"], "{what}");
+}
+
 /// Returns the payloads that this version must deliver from a fixture, each with the
 /// attempt number of that delivery.
-fn wanted(queue: &dyn Queue) -> BTreeMap<String, u32> {
+fn wanted(queue: &dyn Queue, format: &str) -> BTreeMap<String, u32> {
     let can = queue.capabilities();
-    let fresh = ["plain", "with a header", "later", "unique", "by its last attempt"];
+    let mut fresh =
+        vec!["plain", "with a header", "later", "unique", "by its last attempt"];
+    if has_followers(queue, format) {
+        fresh.extend(["leader", "follower"]);
+    }
     let mut wanted: BTreeMap<_, _> =
         fresh.into_iter().map(|payload| (payload.to_owned(), 1)).collect();
     wanted.extend([("held".to_owned(), 2), ("failed".to_owned(), 2)]);
@@ -186,6 +246,11 @@ fn wanted(queue: &dyn Queue) -> BTreeMap<String, u32> {
     wanted
 }
 
+fn has_followers(queue: &dyn Queue, format: &str) -> bool {
+    queue.capabilities().supports(Capability::Followers)
+        && !WITHOUT_FOLLOWERS.contains(&format)
+}
+
 /// Asserts that this version finds and finishes all jobs that an older version has left
 /// in the queue.
 async fn is_read(queue: &dyn Queue, format: &str, what: &str) {
@@ -196,10 +261,13 @@ async fn is_read(queue: &dyn Queue, format: &str, what: &str) {
     let refused = queue.push_one(again).await.unwrap();
     assert!(matches!(refused, Pushed::Duplicate { .. }), "{what}: {refused:?}");
     results_are_read(queue, format).await;
+    if has_followers(queue, format) {
+        followers_are_read(queue, what).await;
+    }
     while queue.recover(many(100)).await.unwrap().more {}
 
     let mut found = BTreeMap::new();
-    let wanted = wanted(queue);
+    let wanted = wanted(queue, format);
     let began = Instant::now();
     while found.len() < wanted.len() {
         assert!(began.elapsed() < LIMIT, "{what}: found {found:?} of {wanted:?}");
@@ -320,7 +388,7 @@ async fn each_format_on_redis_is_read() {
 
             is_read(&*open(&url(way, &server)).await, format, &what).await;
             let marker = server.command(&[b"GET", b"{q}:marker"]);
-            assert!(bulk(&marker).starts_with(b"relq 3 "), "{what}: not raised");
+            assert!(bulk(&marker).starts_with(b"relq 4 "), "{what}: not raised");
         }
     }
 }

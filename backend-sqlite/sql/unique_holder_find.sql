@@ -1,9 +1,8 @@
 -- Find the job that holds a unique key.
 --
 -- ?1 queue  ?2 unique key
--- Returns job, id, keeps_id (1 or 0), keep_ms (or null), state, expiry (ms, or null) and
--- whether it is a held follower (1 or 0); or no row.
-SELECT job, id, keeps_id, keep_ms, state, expires_at,
-       state = 'scheduled' AND at = 9223372036854775807
+-- Returns job, id, state, expiry (ms, or null) and whether it is a held follower (1 or 0);
+-- or no row.
+SELECT job, id, state, expires_at, state = 'scheduled' AND at = 9223372036854775807
 FROM jobs
 WHERE queue = ?1 AND unique_key = ?2 AND unique_key IS NOT NULL AND state <> 'dead'

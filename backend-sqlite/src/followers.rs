@@ -25,7 +25,7 @@ use relq_core::{
 
 use crate::failure::Failure;
 use crate::push::is_remembered;
-use crate::statements::{EXPIRED, End, Ended, Holder, Remembered};
+use crate::statements::{EXPIRED, End, Ended};
 use crate::store::Store;
 
 /// The due time of a held follower: never.
@@ -98,33 +98,22 @@ pub(crate) fn cancel_orphans(store: &Store<'_>, most: u32) -> Result<(), Failure
             store.remove_follower(orphan.job)?;
             if let Some(remembered) = &orphan.remembered {
                 cancelled += 1;
-                cancel(store, orphan.job, remembered, &orphan.leader)?.left_for_later();
+                let end = End::Cancelled { leader: Some(&orphan.leader) };
+                store.remove_job(orphan.job, remembered, end)?.left_for_later();
             }
         }
     }
     store.count_ended(Ended { cancelled, ..Ended::default() })
 }
 
-fn cancel(
-    store: &Store<'_>,
-    job: i64,
-    remembered: &Remembered,
-    leader: &str,
-) -> Result<Moved, Failure> {
-    store.remove_job(job, remembered, End::Cancelled { leader: Some(leader) })
-}
-
-/// Ends a held follower that has expired, so that its unique key is free: buries it, or
-/// cancels it if its leader has ended otherwise than done.
-pub(crate) fn expire(store: &Store<'_>, held: &Holder) -> Result<(), Failure> {
-    match store.remove_follower(held.job)? {
-        Some(followed) if followed.is_orphan => {
-            let moved = cancel(store, held.job, &held.remembered, &followed.leader)?;
-            store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
-            moved.cancel_orphans(store)
-        }
-        _ => store.bury(held.job, EXPIRED, None),
+/// Frees the unique key of a held follower that has expired (R16): buries it, unless its
+/// leader has ended otherwise than done. Then it waits to be cancelled.
+pub(crate) fn expire(store: &Store<'_>, job: i64) -> Result<(), Failure> {
+    if store.is_orphan(job)? {
+        return store.free_key(job);
     }
+    store.remove_follower(job)?;
+    store.bury(job, EXPIRED, None)
 }
 
 /// A job of a push, with its id.

@@ -124,11 +124,12 @@ fn detail(state: JobState, row: &Peeked) -> Result<StateDetail, Failure> {
 
 fn scheduled(row: &Peeked) -> Option<StateDetail> {
     let due = row.at?;
-    if due == NEVER {
-        let leader = JobId::new(row.leader.as_deref()?).ok()?;
-        return Some(StateDetail::Following { leader });
-    }
-    Some(StateDetail::Scheduled { due: Timestamp::from_unix_ms(due) })
+    // Without its leader, a held follower of a damaged file is shown as never due.
+    let leader = row.leader.as_ref().filter(|_| due == NEVER);
+    Some(match leader.and_then(|leader| JobId::new(leader).ok()) {
+        Some(leader) => StateDetail::Following { leader },
+        None => StateDetail::Scheduled { due: Timestamp::from_unix_ms(due) },
+    })
 }
 
 fn leased(row: &Peeked) -> Option<StateDetail> {

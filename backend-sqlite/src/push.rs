@@ -215,7 +215,7 @@ impl New<'_> {
             let due = store.ms_after(self.candidate.job.delay);
             store.reschedule(holder.job, due)?;
         }
-        let existing = JobId::new(&holder.remembered.id).map_err(|error| {
+        let existing = JobId::new(&holder.id).map_err(|error| {
             Failure::unusable(format!("the holder of a unique key is damaged: {error}"))
         })?;
         Ok(Pushed::Duplicate { existing, by: DuplicateOf::UniqueKey })
@@ -257,7 +257,7 @@ pub(crate) fn find_live_holder(
     match holder.expires_at {
         Some(at) if at <= store.now_ms() && !is_leased => {
             if holder.is_held {
-                followers::expire(store, &holder)?;
+                followers::expire(store, holder.job)?;
             } else {
                 store.bury(holder.job, EXPIRED, None)?;
             }

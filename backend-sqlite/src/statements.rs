@@ -23,7 +23,7 @@ pub(crate) use batches::{CompletionRow, EndedBatch};
 pub(crate) use ending::{Again, EXPIRED, Ended};
 pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
 pub(crate) use pushing::{Holder, JobRow};
-pub(crate) use results::{End, Remembered, ResultRow};
+pub(crate) use results::{End, ResultRow};
 pub(crate) use schedules::Entry;
 pub(crate) use working::{Held, ReadyRow};
 

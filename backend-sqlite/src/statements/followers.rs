@@ -28,13 +28,6 @@ pub(crate) struct Orphan {
     pub(crate) remembered: Option<Remembered>,
 }
 
-/// That a job followed another one.
-pub(crate) struct Followed {
-    pub(crate) leader: String,
-    /// Whether the job was to be cancelled.
-    pub(crate) is_orphan: bool,
-}
-
 impl Store<'_> {
     pub(crate) fn find_leader(&self, id: &str) -> Result<LeaderRow, Failure> {
         let params = params![self.queue, id, self.now_ms()];
@@ -82,14 +75,16 @@ impl Store<'_> {
         self.change(sql!("follower_orphan"), params![self.queue, leader])
     }
 
+    /// Whether a held follower is to be cancelled.
+    pub(crate) fn is_orphan(&self, job: i64) -> Result<bool, Failure> {
+        let found = self.find(sql!("follower_find"), [job], |row| row.get(0))?;
+        Ok(found.unwrap_or_default())
+    }
+
     /// Forgets that a job follows another one.
-    pub(crate) fn remove_follower(
-        &self,
-        job: i64,
-    ) -> Result<Option<Followed>, Failure> {
-        self.find(sql!("follower_remove"), [job], |row| {
-            Ok(Followed { leader: row.get(0)?, is_orphan: row.get(1)? })
-        })
+    pub(crate) fn remove_follower(&self, job: i64) -> Result<(), Failure> {
+        self.change(sql!("follower_remove"), [job])?;
+        Ok(())
     }
 
     pub(crate) fn has_orphans(&self) -> Result<bool, Failure> {

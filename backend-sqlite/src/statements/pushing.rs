@@ -2,7 +2,6 @@
 
 use rusqlite::params;
 
-use super::results::{Remembered, read_remembered};
 use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
@@ -30,7 +29,7 @@ pub(crate) struct JobRow<'a> {
 /// The job that holds a unique key, so that a push with that key is a duplicate.
 pub(crate) struct Holder {
     pub(crate) job: i64,
-    pub(crate) remembered: Remembered,
+    pub(crate) id: String,
     pub(crate) state: String,
     pub(crate) expires_at: Option<i64>,
     /// Whether it is held until its leader is done (R30).
@@ -71,10 +70,10 @@ impl Store<'_> {
         self.find(sql!("unique_holder_find"), params![self.queue, key], |row| {
             Ok(Holder {
                 job: row.get(0)?,
-                remembered: read_remembered(row, 1)?,
-                state: row.get(4)?,
-                expires_at: row.get(5)?,
-                is_held: row.get(6)?,
+                id: row.get(1)?,
+                state: row.get(2)?,
+                expires_at: row.get(3)?,
+                is_held: row.get(4)?,
             })
         })
     }
@@ -113,6 +112,12 @@ impl Store<'_> {
     pub(crate) fn reschedule(&self, job: i64, due: i64) -> Result<(), Failure> {
         let place = self.take_turns(1)?;
         self.change(sql!("job_reschedule"), params![job, due, place])?;
+        Ok(())
+    }
+
+    /// Lets a job hold its unique key no longer.
+    pub(crate) fn free_key(&self, job: i64) -> Result<(), Failure> {
+        self.change(sql!("unique_key_free"), [job])?;
         Ok(())
     }
 

@@ -6,6 +6,8 @@
 mod crowd;
 mod files;
 mod fixture;
+mod followers;
+mod followers_killed;
 mod killed;
 mod locked;
 mod memory;

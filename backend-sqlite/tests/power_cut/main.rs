@@ -19,7 +19,8 @@ mod run;
 use relq_sqlite::Durability;
 
 use crate::programs::{
-    all_calls, callers_together, first_push, migrate_from, rare_calls, two_stores,
+    all_calls, callers_together, first_push, followers, migrate_from, rare_calls,
+    two_stores,
 };
 use crate::run::Run;
 
@@ -70,6 +71,18 @@ promise! {
 }
 
 promise! {
+    /// R1, R30: no call that moved followers and returned is lost in a power cut. A
+    /// follower is released or cancelled if and only if its leader has ended.
+    full_keeps_every_answered_call_of_followers: Full, followers
+}
+
+promise! {
+    /// R1, R5, R30: if commits do not wait for the disk, a power cut loses only the last
+    /// calls that moved followers, and none of them in part.
+    normal_loses_only_the_last_calls_of_followers: Normal, followers
+}
+
+promise! {
     /// R1, R8: when two processes use one file, no call that returned is lost in a
     /// power cut.
     full_keeps_what_two_processes_answered: Full, two_stores
@@ -106,4 +119,15 @@ promise! {
     /// R1: a cut during the migration from version 2 keeps all jobs, even if commits do
     /// not wait for the disk.
     normal_migrates_version_2_at_once: Normal, |run| migrate_from(run, 2)
+}
+
+promise! {
+    /// R1: a cut during the migration from version 6 keeps all jobs.
+    full_migrates_version_6_at_once: Full, |run| migrate_from(run, 6)
+}
+
+promise! {
+    /// R1: a cut during the migration from version 6 keeps all jobs, even if commits do
+    /// not wait for the disk.
+    normal_migrates_version_6_at_once: Normal, |run| migrate_from(run, 6)
 }

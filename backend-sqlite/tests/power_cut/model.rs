@@ -36,6 +36,10 @@ pub(crate) struct Model {
     pub(crate) jobs: BTreeMap<String, Job>,
     /// The client-made ids of ended jobs that the store remembers.
     pub(crate) ended: BTreeSet<String>,
+    /// Those of them whose jobs were not done (R30).
+    pub(crate) not_done: BTreeSet<String>,
+    /// The leader of each job that follows one, and whether the job is to be cancelled.
+    pub(crate) followers: BTreeMap<String, (String, bool)>,
     pub(crate) finished: u64,
     pub(crate) discarded: u64,
     pub(crate) cancelled: u64,
@@ -56,10 +60,18 @@ impl Model {
         self.jobs.get_mut(id).expect("the program pushed this job")
     }
 
-    /// Removes a job from the expected content, and adds its id to the ended ids.
+    /// Removes a job that is done from the expected content, and adds its id to the ended
+    /// ids.
     pub(crate) fn end(&mut self, id: &str) {
         self.jobs.remove(id);
         self.ended.insert(id.to_owned());
+    }
+
+    /// As [`end`](Self::end), for a job that was not done.
+    pub(crate) fn end_otherwise(&mut self, id: &str) {
+        self.end(id);
+        self.not_done.insert(id.to_owned());
+        self.followers.remove(id);
     }
 
     /// Sets what became of a job that keeps its result.
@@ -75,6 +87,8 @@ impl Model {
         if !caller.is_empty() {
             part.jobs.retain(|id, _| id.starts_with(caller));
             part.ended.retain(|id| id.starts_with(caller));
+            part.not_done.retain(|id| id.starts_with(caller));
+            part.followers.retain(|id, _| id.starts_with(caller));
             part.results.retain(|id, _| id.starts_with(caller));
             (part.finished, part.discarded, part.cancelled) = (0, 0, 0);
         }
@@ -86,6 +100,15 @@ impl Model {
         let mut ended = conn.prepare("SELECT id FROM ended_ids")?;
         model.ended =
             ended.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let mut not_done = conn.prepare("SELECT id FROM ended_ids WHERE done = 0")?;
+        model.not_done =
+            not_done.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let mut followers = conn.prepare(
+            "SELECT id, leader, orphaned FROM followers JOIN jobs USING (job)",
+        )?;
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
+        model.followers = followers.query_map([], row)?.collect::<Result<_, _>>()?;
         let of_queue = "SELECT finished, discarded, cancelled, paused FROM queues WHERE name = 'jobs'";
         conn.query_row(of_queue, [], |row| {
             (model.finished, model.discarded) = (row.get(0)?, row.get(1)?);
@@ -108,7 +131,9 @@ impl Model {
         };
         model.batches = batches.query_map([], row)?.collect::<Result<_, _>>()?;
         let mut results = conn.prepare(
-            "SELECT id, coalesce(ended_as, 'unfinished'), value FROM results",
+            "SELECT id, coalesce(ended_as || coalesce(' with ' || leader, ''), 'unfinished'),
+                    value
+             FROM results",
         )?;
         let row =
             |row: &rusqlite::Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
@@ -146,7 +171,9 @@ fn words(job: Option<&Job>) -> String {
 fn jobs(conn: &Connection) -> rusqlite::Result<BTreeMap<String, Job>> {
     let mut jobs = conn.prepare(
         "SELECT id, CASE WHEN state = 'leased' AND at - since > 1800000
-                         THEN 'extended' ELSE state END,
+                         THEN 'extended'
+                         WHEN state = 'scheduled' AND at = 9223372036854775807
+                         THEN 'held' ELSE state END,
                 payload, attempt,
                 CASE WHEN state <> 'dead' THEN unique_key END
          FROM jobs JOIN bodies USING (job)",

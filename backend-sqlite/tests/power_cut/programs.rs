@@ -6,6 +6,7 @@ use std::{num::NonZeroU32, path::Path, time::Duration};
 use futures_util::future::join_all;
 use relq_core::{
     batch::{BatchId, BatchQueue as _, Change, NewBatch},
+    followers::MAX_FOLLOWERS,
     operator::Selection,
     outcome::{Extended, Settled},
     results::{Reported, ResultQueue as _},
@@ -19,6 +20,16 @@ use crate::run::{Caller, History, Run, Site};
 const LEASE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const CALLERS: u64 = 4;
+
+/// The schemas before the newest one, the oldest first.
+const SCHEMAS: [&str; 6] = [
+    include_str!("../../sql/schema_1.sql"),
+    include_str!("../../sql/schema_2.sql"),
+    include_str!("../../sql/schema_3.sql"),
+    include_str!("../../sql/schema_4.sql"),
+    include_str!("../../sql/schema_5.sql"),
+    include_str!("../../sql/schema_6.sql"),
+];
 
 fn id(name: &str) -> JobId {
     JobId::new(name).unwrap()
@@ -41,7 +52,14 @@ impl Caller {
         self.call("push", queue.push(jobs, None), |model, _| {
             for job in jobs {
                 let name = job.id.as_ref().unwrap().to_string();
-                let state = if job.delay.is_zero() { "ready" } else { "scheduled" };
+                let state = match (&job.after, job.delay.is_zero()) {
+                    (Some(_), _) => "held",
+                    (None, true) => "ready",
+                    (None, false) => "scheduled",
+                };
+                if let Some(leader) = &job.after {
+                    model.followers.insert(name.clone(), (leader.to_string(), false));
+                }
                 let mut stored = Job::new(state, job.payload.to_vec());
                 stored.unique_key =
                     job.unique.as_ref().map(|unique| unique.key.to_string());
@@ -153,7 +171,7 @@ async fn settlements(
     caller.ack(queue, large).await;
     caller
         .call("cancel", queue.cancel(&id("delayed")), |model, _| {
-            model.end("delayed");
+            model.end_otherwise("delayed");
             model.cancelled += 1;
         })
         .await;
@@ -175,7 +193,7 @@ async fn dead_letters(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
         .call("purge_dead", queue.purge_dead(&Selection::All), |model, purged| {
             assert_eq!(*purged, 2);
             for receipt in &receipts {
-                model.end(receipt.job().as_str());
+                model.end_otherwise(receipt.job().as_str());
             }
         })
         .await;
@@ -261,7 +279,7 @@ async fn results(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
         .await;
     caller
         .call("cancel a kept job", queue.cancel(&id("dropped")), |model, _| {
-            model.end("dropped");
+            model.end_otherwise("dropped");
             model.cancelled += 1;
             model.set_result("dropped", "cancelled", None);
         })
@@ -297,7 +315,7 @@ async fn given_back(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
         .await;
     caller
         .call("discard", queue.discard(&held[0]), |model, _| {
-            model.end(held[0].job().as_str());
+            model.end_otherwise(held[0].job().as_str());
             model.discarded += 1;
         })
         .await;
@@ -358,7 +376,7 @@ async fn operators(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
     let held = caller.claim(queue, 3).await;
     caller
         .call("cancel a leased job", queue.cancel(held[0].job()), |model, _| {
-            model.end(held[0].job().as_str());
+            model.end_otherwise(held[0].job().as_str());
             model.cancelled += 1;
             model.cancelled_leases += 1;
         })
@@ -404,9 +422,93 @@ async fn cancelled_batch(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) 
         .call("cancel the batch", queue.cancel_batch(&id), |model, _| {
             model.batches.get_mut(id.as_str()).unwrap().state = "cancelled".to_owned();
             for piece in ["piece 1", "piece 2", "piece 3"] {
-                model.end(piece);
+                model.end_otherwise(piece);
                 model.cancelled += 1;
             }
+        })
+        .await;
+}
+
+/// A program that moves followers: it releases some, cancels some, and cancels a chain
+/// that is longer than one step may cancel.
+pub(crate) fn followers(run: &mut Run) -> impl Future<Output = Vec<History>> + use<> {
+    let site = run.site();
+    async move {
+        let mut caller = site.caller(0, "", Model::default());
+        let queue = site.open().await;
+        released(&mut caller, &queue).await;
+        cancelled_with_their_leader(&mut caller, &queue).await;
+        a_long_chain(&mut caller, &queue).await;
+        caller.push(&queue, &[job("after the chain")]).await;
+        vec![caller.history]
+    }
+}
+
+async fn released(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    let follower = |name: &str, leader: &str| job(name).after(id(leader));
+    let delayed = follower("delayed", "lead").delay(HOUR);
+    caller.push(queue, &[job("lead"), follower("next", "lead"), delayed]).await;
+    caller.push(queue, &[follower("last", "next").keep_result(HOUR)]).await;
+    let held = caller.claim(queue, 1).await;
+    caller
+        .call("end of the leader", queue.ack(&held[0]), |model, settled| {
+            assert_eq!(*settled, Settled::Applied);
+            model.end("lead");
+            model.finished += 1;
+            for (follower, state) in [("next", "ready"), ("delayed", "scheduled")] {
+                model.followers.remove(follower);
+                model.job(follower).state = state.to_owned();
+            }
+        })
+        .await;
+}
+
+async fn cancelled_with_their_leader(
+    caller: &mut Caller,
+    queue: &relq_sqlite::SqliteQueue,
+) {
+    let held = caller.claim(queue, 1).await;
+    caller.bury(queue, &held[0]).await;
+    caller
+        .call(
+            "purge of the leader",
+            queue.purge_dead(&Selection::All),
+            |model, purged| {
+                assert_eq!(*purged, 1);
+                model.end_otherwise("next");
+                model.end_otherwise("last");
+                model.cancelled += 1;
+                model.set_result("last", "cancelled with next", None);
+            },
+        )
+        .await;
+}
+
+/// One step cancels as many followers as one leader may have. The next recovery cancels
+/// the rest.
+async fn a_long_chain(caller: &mut Caller, queue: &relq_sqlite::SqliteQueue) {
+    let name = |number: usize| format!("chain {number}");
+    let follower = |number| match number {
+        0 => job(&name(0)),
+        _ => job(&name(number)).after(id(&name(number - 1))),
+    };
+    let chain: Vec<_> = (0..=MAX_FOLLOWERS + 1).map(follower).collect();
+    caller.push(queue, &chain).await;
+    caller
+        .call("cancel of the chain", queue.cancel(&id(&name(0))), |model, _| {
+            for number in 0..=MAX_FOLLOWERS {
+                model.end_otherwise(&name(number));
+                model.cancelled += 1;
+            }
+            let last = (name(MAX_FOLLOWERS), true);
+            model.followers.insert(name(MAX_FOLLOWERS + 1), last);
+        })
+        .await;
+    let recover = queue.recover(NonZeroU32::MIN);
+    caller
+        .call("cancel of the rest", recover, |model, _| {
+            model.end_otherwise(&name(MAX_FOLLOWERS + 1));
+            model.cancelled += 1;
         })
         .await;
 }
@@ -486,9 +588,8 @@ pub(crate) fn migrate_from(
 /// Writes a file with an older schema and some jobs. Returns its expected content.
 fn make_old_file(file: &Path, version: u32) -> Model {
     let conn = Connection::open(file).unwrap();
-    conn.execute_batch(include_str!("../../sql/schema_1.sql")).unwrap();
-    if version > 1 {
-        conn.execute_batch(include_str!("../../sql/schema_2.sql")).unwrap();
+    for schema in &SCHEMAS[..version as usize] {
+        conn.execute_batch(schema).unwrap();
     }
     conn.execute(
         "INSERT INTO queues (queue, name, next_turn) VALUES (1, 'jobs', 50)",
