@@ -148,15 +148,17 @@ case!(a_purge_removes_held_jobs: R30 R23 => Followers ClientIds);
 async fn a_purge_removes_held_jobs(store: &Store) {
     let actor = store.actor("operator").await;
     let second = || following("first", "second").id(id("second"));
-    let all = || [named("first"), second(), following("second", "third")];
-    actor.store(all()).await;
+    let hundred = || (0..100).map(|_| following("second", "third"));
+    actor.store([named("first"), second()].into_iter().chain(hundred())).await;
 
-    assert_eq!(actor.purge().await.expect("answered"), 3, "R23");
+    assert_eq!(actor.purge().await.expect("answered"), 102, "R23");
     actor.assert_cannot_follow_unknown("first").await;
     actor.store([named("first"), second()]).await;
     actor.finish(&actor.take_one().await).await;
-    actor.finish(&actor.take_one().await).await;
+    actor.store(hundred()).await;
+    actor.cancel(&id("second")).await.expect("answered");
 
-    actor.assert_none_ready("the others were purged").await;
-    assert_eq!(actor.figures().await.unfinished(), 0, "R23");
+    actor.assert_none_ready("their leader was cancelled").await;
+    let stats = actor.figures().await;
+    assert_eq!((stats.unfinished(), stats.cancelled), (0, 101), "R30 R23");
 }
