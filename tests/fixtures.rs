@@ -42,7 +42,7 @@ use relq_conformance::server::Server;
 use tempfile::TempDir;
 
 /// The formats in which queues are stored on Redis, the newest last.
-const REDIS: [&str; 3] = ["redis-1", "redis-2", "redis-3"];
+const REDIS: [&str; 4] = ["redis-1", "redis-2", "redis-3", "redis-4"];
 
 /// The formats of the SQLite file, the newest last. The tests of the migrations in
 /// `relq-sqlite` test the older formats.
@@ -388,7 +388,7 @@ async fn each_format_on_redis_is_read() {
 
             is_read(&*open(&url(way, &server)).await, format, &what).await;
             let marker = server.command(&[b"GET", b"{q}:marker"]);
-            assert!(bulk(&marker).starts_with(b"relq 3 "), "{what}: not raised");
+            assert!(bulk(&marker).starts_with(b"relq 4 "), "{what}: not raised");
         }
     }
 }

@@ -140,7 +140,7 @@ async fn both_modes_of_a_backend_share_a_queue() {
             assert_eq!(other.ack(&again.receipt).await.unwrap(), Settled::Applied);
             assert_eq!(other.audit().await.unwrap().problems, [""; 0]);
             assert_eq!(marker(&server), own);
-            assert_eq!(own, format!("relq 3 {backend} {first}").trim_end());
+            assert_eq!(own, format!("relq 4 {backend} {first}").trim_end());
         }
     }
 }
@@ -386,27 +386,27 @@ async fn a_queue_is_not_marked_for_a_backend_that_lacks_its_keys() {
 #[tokio::test]
 async fn a_queue_with_ended_leases_is_not_given_to_another() {
     let server = Server::start();
-    server.command(&[b"SET", b"{q}:marker", b"relq 3 keyspace"]);
+    server.command(&[b"SET", b"{q}:marker", b"relq 4 keyspace"]);
     server.command(&[b"ZADD", b"{q}:leased", b"1", b"processing_1_w"]);
 
     let marked = relq::redis::mark(&url(&server, WAYS[0]), &named("q")).await;
 
     let refused = unusable(marked.unwrap_err());
     assert!(refused.contains("recover them first"), "{refused}");
-    assert_eq!(marker(&server), "relq 3 keyspace");
+    assert_eq!(marker(&server), "relq 4 keyspace");
 }
 
 /// An older relq refuses to set a marker on a queue that a newer relq wrote.
 #[tokio::test]
 async fn a_newer_marker_is_left_alone() {
     let server = Server::start();
-    server.command(&[b"SET", b"{q}:marker", b"relq 4 zset"]);
+    server.command(&[b"SET", b"{q}:marker", b"relq 5 zset"]);
 
     let refused = relq::redis::mark(&url(&server, WAYS[0]), &named("q")).await;
 
     let refused = unusable(refused.unwrap_err());
     assert!(refused.contains("newer relq"), "{refused}");
-    assert_eq!(marker(&server), "relq 4 zset");
+    assert_eq!(marker(&server), "relq 5 zset");
 }
 
 /// A refused writer does not raise the format of the marker.
@@ -433,13 +433,13 @@ async fn the_marker_of_an_empty_queue_is_removed() {
         queue.push(&[NewJob::new("job")], None).await.unwrap();
         let (own, name) = (url(&server, way), named("q"));
         assert!(!relq::redis::unmark(&own, &name).await.unwrap(), "{way:?}: in use");
-        assert!(marker(&server).starts_with("relq 3 "));
+        assert!(marker(&server).starts_with("relq 4 "));
 
         queue.purge().await.unwrap();
         let other = if way.0 == "zset" { ("stream", "") } else { ("zset", "") };
         let others = url(&server, other);
         assert!(!relq::redis::unmark(&others, &name).await.unwrap(), "{way:?}: owned");
-        let earlier = marker(&server).replacen("relq 3 ", "relq 2 ", 1);
+        let earlier = marker(&server).replacen("relq 4 ", "relq 2 ", 1);
         server.command(&[b"SET", b"{q}:marker", earlier.as_bytes()]);
         assert!(relq::redis::unmark(&own, &name).await.unwrap(), "{way:?}: empty");
 
@@ -456,7 +456,7 @@ async fn all_queues_are_found_by_page() {
         (0..2500).map(|number| format!("queue {number}")).collect();
     for name in &names {
         let key = format!("{{{name}}}:marker");
-        server.command(&[b"SET", key.as_bytes(), b"relq 3 stream"]);
+        server.command(&[b"SET", key.as_bytes(), b"relq 4 stream"]);
         server.command(&[b"SET", name.as_bytes(), b"any key"]);
     }
     server.command(&[b"LPUSH", b"{odd}:marker", b"no string"]);

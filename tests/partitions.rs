@@ -118,9 +118,9 @@ async fn each_backend_has_parts() {
         assert!(done.contains(&b"plain"[..]), "{backend}");
         assert_eq!(queue.stats().await.unwrap().finished, 31, "{backend}");
         let number = |part: &str| marker(&server, part);
-        assert!(number("q").starts_with(&format!("relq 3 {backend} partitions=3")));
-        assert_eq!(number("q:1"), format!("relq 3 {backend} part=1"));
-        assert_eq!(number("q:2"), format!("relq 3 {backend} part=2"));
+        assert!(number("q").starts_with(&format!("relq 4 {backend} partitions=3")));
+        assert_eq!(number("q:1"), format!("relq 4 {backend} part=1"));
+        assert_eq!(number("q:2"), format!("relq 4 {backend} part=2"));
     }
 }
 
@@ -169,7 +169,7 @@ async fn one_part_is_a_plain_queue() {
     let server = Server::start();
     open(&server, "partitions=1").await.push(&["job".into()], None).await.unwrap();
 
-    assert_eq!(marker(&server, "q"), "relq 3 zset");
+    assert_eq!(marker(&server, "q"), "relq 4 zset");
     assert_eq!(open(&server, "").await.stats().await.unwrap().ready, 1);
 }
 
@@ -235,7 +235,7 @@ async fn an_empty_queue_loses_the_markers_of_its_parts() {
     let server = Server::start();
     let queue = open(&server, "partitions=3").await;
     queue.recover(NonZeroU32::new(9).unwrap()).await.unwrap();
-    assert_eq!(marker(&server, "q:2"), "relq 3 zset part=2");
+    assert_eq!(marker(&server, "q:2"), "relq 4 zset part=2");
 
     let url = url(&server, "zset", "partitions=3");
     assert!(relq::redis::unmark(&url, &named("q")).await.unwrap());
@@ -370,7 +370,7 @@ async fn a_part_with_jobs_is_not_dropped() {
     let error = error.full_message();
     assert!(error.contains("part 2 of the queue q still has 1 jobs"), "{error}");
     assert!(error.contains("?partitions=2&claim_from=3"), "{error}");
-    assert_eq!(marker(&server, "q"), "relq 3 zset partitions=3");
+    assert_eq!(marker(&server, "q"), "relq 4 zset partitions=3");
 }
 
 /// R28: a queue of several parts has no schedules, so they would be out of reach.
@@ -388,10 +388,10 @@ async fn a_queue_with_schedules_gets_no_parts() {
     let ConnectError::Queue(error) = error else { panic!("{error}") };
     let error = error.full_message();
     assert!(error.contains("the queue \"q\" has 1 schedules"), "{error}");
-    assert_eq!(marker(&server, "q"), "relq 3 zset");
+    assert_eq!(marker(&server, "q"), "relq 4 zset");
     assert!(schedules.remove_schedule(&name).await.unwrap());
     relq::redis::mark(&three, &named("q")).await.unwrap();
-    assert_eq!(marker(&server, "q"), "relq 3 zset partitions=3");
+    assert_eq!(marker(&server, "q"), "relq 4 zset partitions=3");
 }
 
 /// R28: a schedule that is stored while the marker is being changed is not out of reach:

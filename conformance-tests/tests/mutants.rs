@@ -16,6 +16,8 @@ mod circular;
 mod company;
 #[path = "mutants/declared.rs"]
 mod declared;
+#[path = "mutants/followers.rs"]
+mod followers;
 #[path = "mutants/judge.rs"]
 mod judge;
 #[path = "mutants/keyspace.rs"]

@@ -133,7 +133,7 @@ fn check_head(
 }
 
 /// The names in a Lua text: its words without comments, strings and fields.
-fn words(text: &str) -> HashSet<&str> {
+pub(crate) fn words(text: &str) -> HashSet<&str> {
     let code = text.lines().filter_map(|line| line.split("--").next());
     let code = code.flat_map(|line| line.split('\'').step_by(2));
     let is_of_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';

@@ -35,7 +35,7 @@ use relq_core::{Error, error::Operation};
 use crate::{
     Conn, Reply,
     conn::Failed,
-    pruned_library::{LibraryFile, pruned_library},
+    pruned_library::{LibraryFile, pruned_library, words},
 };
 
 /// The code of the error for a script that the server does not have.
@@ -75,6 +75,11 @@ impl Script {
     /// The name of the script's file, without its ending.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Whether the script uses a function of its library, directly or through others.
+    pub fn uses(&self, function: &str) -> bool {
+        words(&self.source).contains(function)
     }
 
     /// The command that asks the server which of the given scripts it has.

@@ -95,3 +95,26 @@ impl Store {
         Self { conn, keys, bookkeeping }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The scripts that contain the function that drops pieces of a cancelled batch, and
+    /// never drop one.
+    const DROPS_NONE: [&str; 3] = ["push", "push_tick", "report_progress"];
+
+    /// R30: each script that may end a job whose id is remembered settles the followers of
+    /// that job, and checks their keys before its first write.
+    #[test]
+    fn each_script_that_ends_jobs_settles_their_followers() {
+        let ending = all_scripts().filter(|script| script.uses("remember_id"));
+        let ending = ending.filter(|script| !DROPS_NONE.contains(&script.name()));
+        let ending: Vec<_> = ending.collect();
+        for script in &ending {
+            let settles = script.uses("settle_ended") && script.uses("check_leaders");
+            assert!(settles, "{}", script.name());
+        }
+        assert!(ending.len() > 3, "{ending:?}");
+    }
+}

@@ -41,3 +41,21 @@ impl Store {
         Self { conn, keys, bookkeeping }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R30: each script that may end a job whose id is remembered settles the followers of
+    /// that job, and checks their keys before its first write.
+    #[test]
+    fn each_script_that_ends_jobs_settles_their_followers() {
+        let ending = all_scripts().filter(|script| script.uses("remember_id"));
+        let ending: Vec<_> = ending.collect();
+        for script in &ending {
+            let settles = script.uses("settle_ended") && script.uses("check_leaders");
+            assert!(settles, "{}", script.name());
+        }
+        assert!(ending.len() > 3, "{ending:?}");
+    }
+}

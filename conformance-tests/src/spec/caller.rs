@@ -93,7 +93,7 @@ impl Caller {
                     .zip(jobs)
                     .map(|(at, one)| draft::job(one, format!("job {at}"), &self.class))
                     .collect();
-                pushes.calls.insert(*token, jobs);
+                pushes.calls.insert(*token, draft::call(jobs));
                 self.push(*token, pushes).await
             }
             Act::Add { batch, jobs, token } => {
@@ -252,7 +252,8 @@ impl Caller {
                     definition: draft::definition(*definition),
                     at: self.scene_began.plus(at),
                 };
-                let job = draft::job(job, format!("job {}", payloads + 1), &self.class);
+                let payload = format!("job {}", payloads + 1);
+                let job = draft::ticked(job, payload, &self.class);
                 Reply::Ticked(returned(scheduler.push_tick(&tick, job).await))
             }
             Act::ListSchedules => {

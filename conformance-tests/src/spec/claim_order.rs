@@ -59,6 +59,7 @@ impl Reference {
                     !may_wait || **batch == job.batch
                 });
                 !possible.may_be_expired(now)
+                    && !self.is_just_released(job, possible)
                     && passing.any(|(one, _)| left.is_surely_before(one, &self.class))
             };
             let passed: Vec<_> = job.possible_states.iter().map(is_passed).collect();
@@ -103,7 +104,7 @@ impl Reference {
     pub(super) fn nobody_ready_was_left(&mut self, taken: &[Taken]) -> CheckResult {
         let withheld = self.withheld();
         for at in self.not_in(taken) {
-            let may_wait = self.may_wait(at, &withheld);
+            let may_wait = self.may_be_missed(at, &withheld);
             self.keep(
                 at,
                 "DRAIN, R1: ready, and left by a claim with room",
@@ -124,7 +125,7 @@ impl Reference {
         }
         let (now, withheld) = (self.now, self.withheld());
         for at in 0..self.jobs.len() {
-            let may_wait = self.may_wait(at, &withheld);
+            let may_wait = self.may_be_missed(at, &withheld);
             self.keep(at, "LOST, R1: ready, and a claim finds nothing", |possible| {
                 match possible.location {
                     _ if may_wait(possible) => true,
@@ -146,6 +147,20 @@ impl Reference {
     ) -> impl Fn(&PossibleState) -> bool + use<> {
         let may_be = self.jobs[at].batch.is_some_and(|it| withheld.contains(&it));
         move |possible| may_be && !possible.is_detached
+    }
+
+    /// The states of a ready job in which a claim may miss it: because of its batch, or
+    /// because the settlement beside the claim has just released it.
+    fn may_be_missed(
+        &self,
+        at: usize,
+        withheld: &[u8],
+    ) -> impl Fn(&PossibleState) -> bool + use<> {
+        let (may_wait, job) = (self.may_wait(at, withheld), &self.jobs[at]);
+        let states = job.possible_states.iter();
+        let missed = states.filter(|it| self.is_just_released(job, it));
+        let missed: Vec<_> = missed.copied().collect();
+        move |possible| may_wait(possible) || missed.contains(possible)
     }
 
     fn not_in(&self, taken: &[Taken]) -> Vec<usize> {

@@ -15,6 +15,7 @@ impl Reference {
     pub(crate) fn conclude(&mut self) -> CheckResult {
         self.add_due_and_expired();
         self.tend_batches();
+        self.follow_leaders();
         self.all_or_none()?;
         self.settled_together()?;
         self.one_holder()?;

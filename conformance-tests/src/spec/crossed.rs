@@ -84,6 +84,17 @@ const CALLS: [&str; 23] = [
     "o cancel-batch 1",
 ];
 
+/// The job that the job follows, if the backend has followers: none, one that is done
+/// already, one that is done or discarded after the push, or one that stays leased. Each is
+/// what comes before the push, the option of the job, and what follows the push.
+const LEADERS: [&str; 5] = [
+    "",
+    "p push ji3; b claim 1 l2; b settle 0D | f3 |",
+    "p push ji3; b claim 1 l2 | f3 | b settle 0D",
+    "p push ji3; b claim 1 l2 | f3 | b settle 0X",
+    "p push ji3; b claim 1 l2 | f3 |",
+];
+
 /// The push that follows the call: no push, the first push again, or the first push
 /// again with a token.
 const AGAIN: [&str; 3] = ["", "p push J", "p push J t1"];
@@ -99,10 +110,11 @@ const REST: &str = "r recover 100; b claim 3 l1; b settle 0R0; b claim 3 l2; \
 /// Returns sequences in which all combinations of `strength` columns occur. `strength`
 /// is 2 in a usual test run, and higher in a longer one.
 pub(super) fn sequences(strength: usize) -> Vec<Sequence> {
-    let columns: Vec<&[&str]> = [&CALLS[..], &STATES, &PUSHES, &AGAIN, &PASSING]
-        .into_iter()
-        .chain(OPTIONS)
-        .collect();
+    let columns: Vec<&[&str]> =
+        [&CALLS[..], &STATES, &PUSHES, &AGAIN, &PASSING, &LEADERS]
+            .into_iter()
+            .chain(OPTIONS)
+            .collect();
     let values: Vec<_> = columns.iter().map(|column| column.len()).collect();
     let all: Vec<_> = (0..columns.len()).collect();
     let with_records =
@@ -117,11 +129,15 @@ pub(super) fn sequences(strength: usize) -> Vec<Sequence> {
 }
 
 fn sequence(words: &[&str]) -> Sequence {
-    let [call, state, push, again, passing, options @ ..] = words else {
+    let [call, state, push, again, passing, leader, options @ ..] = words else {
         unreachable!("a row has all columns");
     };
-    let job = format!("j{}", options.concat());
-    let line = [*push, state, call, again, passing, REST].join(";").replace('J', &job);
+    let mut parts = leader.split('|').map(str::trim);
+    let mut part = || parts.next().unwrap_or_default();
+    let (before, follows, after) = (part(), part(), part());
+    let job = format!("j{}{follows}", options.concat());
+    let line = [before, push, after, state, call, again, passing, REST];
+    let line = line.join(";").replace('J', &job);
     let operations = line.split(';').map(str::trim).filter(|one| !one.is_empty());
     let operations: Result<Vec<Operation>, _> = operations.map(str::parse).collect();
     let operations = operations.expect("the words of the columns are operations");

@@ -126,8 +126,7 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
         job = job.priority(chosen(&ends, number));
     }
     if let Some(number) = chosen_if('i') {
-        let id = named("client", number, JobId::MAX_BYTES);
-        job = job.id(JobId::new(id).expect("a valid id"));
+        job = job.id(client_id(number));
     }
     if let Some(number) = chosen_if('k') {
         job = job.unique(key(number));
@@ -144,12 +143,36 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
     if let Some(number) = chosen_if('v') {
         job = job.keep_result(chosen(&KEPT, number - 1));
     }
+    // No job follows itself.
+    if let Some(number) = chosen_if('f').filter(|it| *it != draft.option('i')) {
+        job = job.after(client_id(number));
+    }
     if let Some(number) = chosen_if('h') {
         job = headers(number)
             .into_iter()
             .fold(job, |job, (name, value)| job.header(name, value));
     }
     class.fit(job)
+}
+
+/// The jobs of one push. A job that follows one with a unique key of the same call would be
+/// refused, and follows none here.
+pub(crate) fn call(mut jobs: Vec<NewJob>) -> Vec<NewJob> {
+    for at in 0..jobs.len() {
+        let (earlier, later) = jobs.split_at_mut(at);
+        let has_key = |it: &NewJob| it.id == later[0].after && it.unique.is_some();
+        if later[0].after.is_some() && earlier.iter().any(has_key) {
+            later[0].after = None;
+        }
+    }
+    jobs
+}
+
+/// The job of a tick that a draft describes. It follows no other one.
+pub(crate) fn ticked(draft: &Draft, payload: String, class: &Class) -> NewJob {
+    let mut job = job(draft, payload, class);
+    job.after = None;
+    job
 }
 
 /// The piece that a draft describes, without options that only a plain job may have.
@@ -197,6 +220,10 @@ pub(crate) fn definition(number: u8) -> Bytes {
 /// job without one.
 pub(crate) fn value(number: u8) -> Bytes {
     format!("u{number}").into()
+}
+
+fn client_id(number: u8) -> JobId {
+    JobId::new(named("client", number, JobId::MAX_BYTES)).expect("a valid id")
 }
 
 fn key(number: u8) -> UniqueKey {

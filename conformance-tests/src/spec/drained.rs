@@ -47,7 +47,10 @@ impl Reference {
         };
         match possible.location {
             JobLocation::Absent => self.completed(at),
-            JobLocation::Refused | JobLocation::Gone { .. } => vec![FoundAt::Nowhere],
+            JobLocation::Refused | JobLocation::Orphaned | JobLocation::Gone { .. } => {
+                vec![FoundAt::Nowhere]
+            }
+            JobLocation::Held => self.found_held(job, claimed, end),
             JobLocation::Dead => vec![FoundAt::DeadLetters],
             JobLocation::Scheduled { .. }
             | JobLocation::Ready(_)

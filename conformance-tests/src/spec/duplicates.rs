@@ -118,7 +118,7 @@ impl Reference {
         }
     }
 
-    fn with_id(&self, id: &JobId) -> Vec<usize> {
+    pub(super) fn with_id(&self, id: &JobId) -> Vec<usize> {
         let has_it = |at: &usize| self.jobs[*at].id.as_ref() == Some(id);
         (0..self.jobs.len()).filter(has_it).collect()
     }

@@ -82,6 +82,14 @@ impl Reference {
         let new = new_indexes(self.jobs.len(), payload);
         self.jobs = sorted(std::mem::take(&mut self.jobs), &new);
         for job in &mut self.jobs {
+            job.leaders.iter_mut().for_each(|leader| *leader = new[*leader]);
+            for possible in &mut job.possible_states {
+                if let JobLocation::Ready(ReadyPosition::Released { leader, .. }) =
+                    &mut possible.location
+                {
+                    *leader = new[*leader];
+                }
+            }
             job.possible_states.sort_by_cached_key(|state| format!("{state:?}"));
         }
         self.observed.iter_mut().for_each(|lease| lease.job = new[lease.job]);
@@ -109,6 +117,7 @@ impl JobLocation {
             Self::Ready(ReadyPosition::Back { from, to, .. }) => {
                 vec![&mut from.0, &mut to.0]
             }
+            Self::Ready(ReadyPosition::Released { step, .. }) => vec![step],
             Self::Leased(lease) | Self::Moved(lease) => vec![&mut lease.claim],
             _ => Vec::new(),
         }

@@ -259,9 +259,16 @@ impl DispositionKind {
 impl Draft {
     /// The letters of the options in the text of a job: delay, expiry, priority,
     /// client's id, unique key, unique key that reschedules, attempts, lease of its
-    /// own, header, kept result (its value).
-    pub(crate) const LETTERS: [char; 10] =
-        ['d', 'e', 'p', 'i', 'k', 'r', 'm', 'o', 'h', 'v'];
+    /// own, header, kept result (its value), client's id of the job to follow.
+    pub(crate) const LETTERS: [char; 11] =
+        ['d', 'e', 'p', 'i', 'k', 'r', 'm', 'o', 'h', 'v', 'f'];
+
+    /// Gives the option with that letter this number.
+    pub(crate) fn set(&mut self, letter: char, number: u8) {
+        if let Some(at) = Self::LETTERS.iter().position(|known| *known == letter) {
+            self.0[at] = number;
+        }
+    }
 
     /// The number of the option with that letter. Zero if the job does not have it.
     pub(crate) fn option(&self, letter: char) -> u8 {

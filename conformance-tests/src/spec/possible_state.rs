@@ -49,6 +49,11 @@ pub(crate) enum JobLocation {
     Scheduled {
         due: Ms,
     },
+    /// It waits until its leader is done (R30).
+    Held,
+    /// Its leader has ended and was not done. It is still scheduled, and a recovery
+    /// cancels it (R30).
+    Orphaned,
     Ready(ReadyPosition),
     Leased(Lease),
     /// A claim that waits has moved the job to its worker, and has not leased it yet: see
@@ -85,6 +90,8 @@ pub(crate) enum End {
     /// Cancelled. The pair is the receipt and the end of the last lease, if a claim
     /// returned one.
     Cancelled(Option<(usize, Ms)>),
+    /// Cancelled because its leader ended and was not done (R30).
+    Orphaned,
     PurgedDead,
     /// Removed by a purge of the queue, which also removed its id and its token.
     Purged,
@@ -157,9 +164,10 @@ impl PossibleState {
     pub(crate) fn may_hold_key(&self, now: Ms) -> bool {
         match self.location {
             JobLocation::Leased(_) | JobLocation::Moved(_) => true,
-            JobLocation::Scheduled { .. } | JobLocation::Ready(_) => {
-                !self.is_expired(now)
-            }
+            JobLocation::Scheduled { .. }
+            | JobLocation::Held
+            | JobLocation::Orphaned
+            | JobLocation::Ready(_) => !self.is_expired(now),
             _ => false,
         }
     }
@@ -216,9 +224,10 @@ impl PossibleState {
             | JobLocation::Refused
             | JobLocation::Gone { end: End::Purged, .. } => None,
             _ if self.is_detached => Some(InBatch::Failed),
-            JobLocation::Scheduled { .. } | JobLocation::Ready(_) => {
-                Some(InBatch::Waiting)
-            }
+            JobLocation::Scheduled { .. }
+            | JobLocation::Held
+            | JobLocation::Orphaned
+            | JobLocation::Ready(_) => Some(InBatch::Waiting),
             JobLocation::Leased(_) | JobLocation::Moved(_) => Some(InBatch::Leased),
             JobLocation::Dead | JobLocation::Gone { end: End::PurgedDead, .. } => {
                 Some(InBatch::Failed)
@@ -231,7 +240,9 @@ impl PossibleState {
     pub(crate) fn counted(&self) -> Counted {
         match self.location {
             JobLocation::Absent | JobLocation::Refused => Counted::Nowhere,
-            JobLocation::Scheduled { .. } => Counted::In(JobState::Scheduled),
+            JobLocation::Scheduled { .. }
+            | JobLocation::Held
+            | JobLocation::Orphaned => Counted::In(JobState::Scheduled),
             JobLocation::Ready(_) => Counted::In(JobState::Ready),
             JobLocation::Leased(_) | JobLocation::Moved(_) => {
                 Counted::In(JobState::Leased)
@@ -239,7 +250,9 @@ impl PossibleState {
             JobLocation::Dead => Counted::In(JobState::Dead),
             JobLocation::Gone { end: End::Finished, .. } => Counted::Finished,
             JobLocation::Gone { end: End::Discarded, .. } => Counted::Discarded,
-            JobLocation::Gone { end: End::Cancelled(_), .. } => Counted::Cancelled,
+            JobLocation::Gone { end: End::Cancelled(_) | End::Orphaned, .. } => {
+                Counted::Cancelled
+            }
             JobLocation::Gone { .. } => Counted::Nowhere,
         }
     }
@@ -279,7 +292,9 @@ impl fmt::Display for JobLocation {
             Self::Ready(ReadyPosition::Front { .. }) => {
                 f.write_str("ready at the front")
             }
-            Self::Ready(ReadyPosition::Back { .. }) => f.write_str("ready"),
+            Self::Held => f.write_str("held by its leader"),
+            Self::Orphaned => f.write_str("scheduled although its leader has ended"),
+            Self::Ready(_) => f.write_str("ready"),
             Self::Leased(lease) => {
                 write!(f, "leased by worker {} until {} ms", lease.run, lease.until)
             }
@@ -298,6 +313,7 @@ impl End {
             Self::Finished => "finished",
             Self::Discarded => "discarded",
             Self::Cancelled(_) => "cancelled",
+            Self::Orphaned => "cancelled with its leader",
             Self::PurgedDead => "purged after its death",
             Self::Purged => "purged with the queue",
         }

@@ -98,7 +98,7 @@ impl Reference {
             let mut possible_states = vec![self.absent()];
             if self.may_take(push.batch) {
                 self.maybe_reschedules(spec);
-                possible_states.push(self.stored(spec, index));
+                possible_states.extend(self.stored(spec, index));
             }
             if spec.id.is_some() || spec.unique.is_some() {
                 possible_states.push(self.absent().at(JobLocation::Refused));
@@ -155,7 +155,11 @@ impl Reference {
             self.maybe_reschedules(&spec);
             let first = self.jobs[at].pushed.map(|(first, _)| first);
             self.jobs[at].pushed = first.map(|first| (first, self.now));
-            add(&mut self.jobs[at].possible_states, stored);
+            let leaders = self.leaders(&spec);
+            self.jobs[at].leaders.extend(leaders);
+            stored
+                .into_iter()
+                .for_each(|it| add(&mut self.jobs[at].possible_states, it));
             if spec.id.is_some() || spec.unique.is_some() {
                 let refused = self.absent().at(JobLocation::Refused);
                 add(&mut self.jobs[at].possible_states, refused);
@@ -233,7 +237,11 @@ impl Reference {
                 )?;
             }
         }
-        let possible_states = vec![self.stored(spec, index)];
+        let possible_states = self.stored(spec, index);
+        if possible_states.is_empty() {
+            let leader = spec.after.as_ref().map_or("", JobId::as_str);
+            return Err(format!("R30: stored, and {leader} cannot be followed"));
+        }
         self.add_job(spec, Some(id.clone()), batch, possible_states);
         Ok(())
     }
@@ -249,7 +257,9 @@ impl Reference {
         }
     }
 
-    fn stored(&self, spec: &NewJob, index: usize) -> PossibleState {
+    /// The states in which a push may store a job. None if the job cannot follow its
+    /// leader.
+    fn stored(&self, spec: &NewJob, index: usize) -> Vec<PossibleState> {
         let here = (self.step, index);
         let location = if spec.delay.is_zero() {
             JobLocation::Ready(ReadyPosition::fresh(here))
@@ -257,7 +267,8 @@ impl Reference {
             JobLocation::Scheduled { due: self.now + ms(spec.delay) }
         };
         let expires = spec.expires_in.map(|after| self.now + ms(after));
-        PossibleState { expires, ..self.absent().at(location) }
+        let free = PossibleState { expires, ..self.absent().at(location) };
+        self.held_or_free(spec, free)
     }
 
     pub(crate) fn add_job(
@@ -267,13 +278,15 @@ impl Reference {
         batch: Option<u8>,
         possible_states: Vec<PossibleState>,
     ) {
-        let (spec, call, now) = (spec.clone(), self.step, self.now);
+        let (call, now, leaders) = (self.step, self.now, self.leaders(spec));
+        let spec = spec.clone();
         let began = self.call_began.unwrap_or(now);
         self.jobs.push(Job {
             spec,
             id,
             batch,
             cancelled: None,
+            leaders,
             pushed: Some((began, now)),
             call,
             possible_states,

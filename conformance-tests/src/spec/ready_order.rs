@@ -16,6 +16,9 @@ pub(crate) enum ReadyPosition {
     Front { back: Moment, claim: u32, index: usize, until: u64 },
     /// The job became ready at the back, at some moment between `from` and `to`.
     Back { from: Moment, to: Moment, due: Option<u64> },
+    /// The job was released at the back by the end of the job `leader`, in the operation
+    /// `step`. Followers of one leader have the order of their `place` (R30).
+    Released { step: u32, leader: usize, place: usize },
 }
 
 /// A job that is ready.
@@ -66,21 +69,33 @@ impl ReadyPosition {
     /// Whether a job at this position is certainly delivered before one at the other.
     pub(crate) fn is_before(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Front { .. }, Self::Back { .. }) => true,
-            (Self::Back { .. }, Self::Front { .. }) => false,
             (
                 Self::Front { back, claim, index, until },
                 Self::Front { back: b, claim: c, index: i, until: u },
             ) => back == b && claim == c && index < i && until <= u,
+            (Self::Front { .. }, _) => true,
+            (_, Self::Front { .. }) => false,
             (
-                Self::Back { from, to, due },
-                Self::Back { from: other_from, due: other_due, .. },
-            ) => {
+                Self::Released { step, leader, place },
+                Self::Released { step: s, leader: l, place: p },
+            ) if step == s && leader == l => place < p,
+            (one, other) => {
+                let (from, to, due) = one.moments();
+                let (other_from, _, other_due) = other.moments();
                 let fell_due_together = from == other_from;
                 to < other_from
                     || (fell_due_together
-                        && due.zip(*other_due).is_some_and(|(a, b)| a < b))
+                        && due.zip(other_due).is_some_and(|(a, b)| a < b))
             }
+        }
+    }
+
+    /// The moments between which the job became ready, and its due time if it had one.
+    fn moments(&self) -> (Moment, Moment, Option<u64>) {
+        match *self {
+            Self::Front { back, .. } => (back, back, None),
+            Self::Back { from, to, due } => (from, to, due),
+            Self::Released { step, .. } => ((step, 0), (step, usize::MAX), None),
         }
     }
 }

@@ -38,6 +38,9 @@ pub(crate) struct Job {
     pub(crate) batch: Option<u8>,
     /// Whether that batch was cancelled: certainly, perhaps, or `None` if it was not.
     pub(crate) cancelled: Option<Knowledge>,
+    /// The jobs that it may follow: those of the id that its push names which might be
+    /// there at its push. Empty for a job that follows none.
+    pub(crate) leaders: Vec<usize>,
     /// The first and the last moment at which it may have been pushed. `None` for the
     /// completion job of a batch, which the completion pushes.
     pub(crate) pushed: Option<(Ms, Ms)>,
@@ -196,6 +199,8 @@ impl Reference {
             matches!(
                 location,
                 JobLocation::Scheduled { .. }
+                    | JobLocation::Held
+                    | JobLocation::Orphaned
                     | JobLocation::Ready(_)
                     | JobLocation::Leased(_)
                     | JobLocation::Moved(_)

@@ -47,7 +47,7 @@ impl Job {
                 told.is_none() || self.batch.is_some()
             }
             (JobLocation::Gone { end, at }, Some(told)) => {
-                now <= at + ms(kept) + ROUNDING && is_end(end, value, told)
+                now <= at + ms(kept) + ROUNDING && self.is_end(end, value, told)
             }
             (JobLocation::Gone { at, .. }, None) => now + ROUNDING >= at + ms(kept),
             (JobLocation::Dead, told) => matches!(told, Some(JobResult::Dead { .. })),
@@ -58,6 +58,22 @@ impl Job {
 }
 
 impl Job {
+    /// Whether that is told of the job after it ended so.
+    fn is_end(&self, end: End, value: Option<Bytes>, told: &JobResult) -> bool {
+        match (end, told) {
+            (End::Finished, JobResult::Done { result }) => {
+                *result == value.unwrap_or_default()
+            }
+            (End::Orphaned, JobResult::Cancelled { leader }) => {
+                *leader == self.spec.after
+            }
+            (End::Discarded, JobResult::Discarded)
+            | (End::Cancelled(_), JobResult::Cancelled { leader: None })
+            | (End::PurgedDead, JobResult::Purged) => true,
+            _ => false,
+        }
+    }
+
     /// What is told at the time `end` of the job, which was in that state before a drain
     /// found it there.
     fn told_at(
@@ -81,6 +97,11 @@ impl Job {
             }
             (_, JobLocation::Gone { end: End::Discarded, .. }) => JobResult::Discarded,
             (_, JobLocation::Gone { end: End::PurgedDead, .. }) => JobResult::Purged,
+            (_, JobLocation::Held) => JobResult::Unfinished { progress: None },
+            (
+                _,
+                JobLocation::Orphaned | JobLocation::Gone { end: End::Orphaned, .. },
+            ) => JobResult::Cancelled { leader: self.spec.after.clone() },
             (
                 _,
                 JobLocation::Gone { end: End::Cancelled(_), .. }
@@ -106,18 +127,6 @@ pub(crate) fn text_of(told: &JobResult) -> String {
 /// What is told of a job as text, with the id of the job if it is known.
 pub(crate) fn named(id: Option<&JobId>, told: &str) -> String {
     id.map_or_else(|| told.to_owned(), |id| format!("{id} {told}"))
-}
-
-fn is_end(end: End, value: Option<Bytes>, told: &JobResult) -> bool {
-    match (end, told) {
-        (End::Finished, JobResult::Done { result }) => {
-            *result == value.unwrap_or_default()
-        }
-        (End::Discarded, JobResult::Discarded)
-        | (End::Cancelled(_), JobResult::Cancelled { leader: None })
-        | (End::PurgedDead, JobResult::Purged) => true,
-        _ => false,
-    }
 }
 
 impl Reference {

@@ -54,14 +54,18 @@ impl Reference {
         }
         let (now, step) = (self.now, self.step);
         let (more, class) = (answer.more, self.class.clone());
-        self.each(Knowledge::Done, "R9", |job, possible| {
+        let taken = self.each(Knowledge::Done, "R9", |job, possible| {
             let mut becomes = taken_back(&class, job, possible, now, step);
             if becomes.is_empty() || (more && becomes[0].location != possible.location)
             {
                 super::reference::add(&mut becomes, *possible);
             }
             becomes
-        })
+        });
+        if !answer.more {
+            self.orphans_are_gone();
+        }
+        taken
     }
 
     /// Checks the counts that a page of `recover` returned. Returns the largest number of

@@ -12,12 +12,16 @@ use super::{
     pinned::{PINNED, Pinned},
     runner::{RunCounts, Verbosity, run_sequence},
     sequence::{Sequence, Steps},
-    strategy::{Batches, Faults, Options, Results, Schedules, sequences},
+    strategy::{Batches, Faults, Followers, Options, Results, Schedules, sequences},
 };
 use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
 
 /// How many random sequences run, unless `PROPTEST_CASES` sets another number.
 const CASES: u32 = 64;
+
+/// How many random sequences of jobs that follow each other run, unless `PROPTEST_CASES`
+/// sets another number.
+const CASES_OF_FOLLOWERS: u32 = 40;
 
 /// The seed of all sequences, unless `PROPTEST_RNG_SEED` sets another. With a fixed
 /// seed, two runs of the suite test the same sequences.
@@ -165,6 +169,7 @@ impl ModelRun {
             let has_batches = can.supports(Capability::Batches);
             let has_schedules = can.supports(Capability::Schedules);
             let has_results = can.supports(Capability::Results);
+            let has_followers = can.supports(Capability::Followers);
             actors.take_down();
             Ok(Options {
                 batches: if has_batches { Batches::Some } else { Batches::None },
@@ -174,24 +179,40 @@ impl ModelRun {
                     Schedules::None
                 },
                 results: if has_results { Results::Some } else { Results::None },
+                followers: if has_followers {
+                    Followers::Some
+                } else {
+                    Followers::None
+                },
             })
         };
         let asked = self.panics.on_this_thread(setting);
         asked.map_err(|error| format!("no runtime: {error}"))?
     }
 
+    /// Runs random sequences in which no job follows another, and then, if the backend has
+    /// followers, sequences in which many do. The first ones are the same on each backend.
     fn run_all(&self) -> Result<Summary, String> {
+        let options = self.options()?;
+        self.run_random(Options { followers: Followers::None, ..options }, CASES)?;
+        if options.followers == Followers::Some {
+            self.run_random(options, CASES_OF_FOLLOWERS)?;
+        }
+        Ok(self.summary.get())
+    }
+
+    fn run_random(&self, options: Options, cases: u32) -> Result<(), String> {
         let faults = match self.site {
             Site::Redis(_) => Faults::Some,
             Site::Embedded(_) => Faults::None,
         };
-        let mut runner = TestRunner::new(config());
-        let judged = runner.run(&sequences(faults, self.options()?), |sequence| {
+        let mut runner = TestRunner::new(config(cases));
+        let judged = runner.run(&sequences(faults, options), |sequence| {
             self.run_sequence(&sequence, Verbosity::Nothing)
                 .map_err(TestCaseError::fail)
         });
         match judged {
-            Ok(()) => Ok(self.summary.get()),
+            Ok(()) => Ok(()),
             Err(TestError::Fail(wrong, sequence)) => {
                 let (wrong, sequence) = self.shorten(wrong.to_string(), sequence);
                 Err(format!("{wrong}\nreplay: {REPLAY}='{sequence}'"))
@@ -255,10 +276,10 @@ fn strength() -> Result<usize, String> {
     }
 }
 
-fn config() -> Config {
+fn config(cases: u32) -> Config {
     let mut config = Config { failure_persistence: None, ..Config::default() };
     if env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
+        config.cases = cases;
     }
     if env::var_os("PROPTEST_RNG_SEED").is_none() {
         config.rng_seed = RngSeed::Fixed(SEED);
@@ -274,11 +295,12 @@ mod tests {
     /// A sequence that is written as text and parsed again is the same sequence.
     #[test]
     fn a_sequence_is_read_as_it_was_printed() {
-        let mut runner = TestRunner::new(config());
+        let mut runner = TestRunner::new(config(CASES));
         let all = Options {
             batches: Batches::Some,
             schedules: Schedules::Some,
             results: Results::Some,
+            followers: Followers::Some,
         };
 
         let read = runner.run(&sequences(Faults::Some, all), |sequence| {

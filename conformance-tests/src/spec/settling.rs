@@ -34,6 +34,7 @@ impl Reference {
             let back = (self.step, if keep_order { 0 } else { position });
             self.one_settled(*one, *answer, back)?;
         }
+        self.follow_leaders();
         Ok(())
     }
 
@@ -72,6 +73,7 @@ impl Reference {
             debug_assert!(kept.is_ok(), "each possible state is kept");
         }
         self.links += u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        self.follow_leaders();
     }
 
     fn one_settled(

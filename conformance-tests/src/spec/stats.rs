@@ -103,6 +103,12 @@ impl Reference {
             self.keep(at, &format!("R23: listed as {}", state.as_str()), |possible| {
                 possible.counted() == location && possible.attempt == view.attempt
             })?;
+            let job = self.jobs[at].clone();
+            self.keep(
+                at,
+                "R30: not listed with the job that it follows",
+                |possible| job.is_listed_as(possible, view),
+            )?;
             self.jobs[at].id = view.id.clone();
             listed.push(at);
         }

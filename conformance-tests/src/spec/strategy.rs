@@ -44,12 +44,20 @@ pub(crate) enum Results {
     Some,
 }
 
+/// Whether the jobs of a sequence follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Followers {
+    None,
+    Some,
+}
+
 /// The options of a backend that have operations of their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
     pub(crate) batches: Batches,
     pub(crate) schedules: Schedules,
     pub(crate) results: Results,
+    pub(crate) followers: Followers,
 }
 
 /// Draws sequences without faults and, if the backend supports faults, also with
@@ -87,6 +95,10 @@ fn operation(
     let act = match options.results {
         Results::None => act,
         Results::Some => prop_oneof![12 => act, 1 => on_result()].boxed(),
+    };
+    let act = match options.followers {
+        Followers::None => act,
+        Followers::Some => prop_oneof![3 => act, 1 => of_followers()].boxed(),
     };
     (act, fault)
         .prop_map(|((who, act), fault)| {
@@ -177,6 +189,33 @@ fn on_result() -> impl Strategy<Value = (Who, Act)> {
     ]
 }
 
+/// Draws pushes of jobs that follow each other, and ends of the jobs that were claimed. The
+/// jobs have few ids, so that some follow others, and chains come about.
+fn of_followers() -> impl Strategy<Value = (Who, Act)> {
+    let number = || prop_oneof![1 => Just(0), 3 => 1..=3u8];
+    let link = (draft(), number(), number()).prop_map(|(mut draft, id, leader)| {
+        draft.set('i', id);
+        draft.set('f', leader);
+        draft
+    });
+    let jobs = (vec(link, 1..=4), prop_oneof![3 => Just(0), 1 => 1..=3u8]);
+    let ends = select(vec![
+        DispositionKind::Done,
+        DispositionKind::Done,
+        DispositionKind::Discard,
+        DispositionKind::Bury,
+    ]);
+    let end = (0..=4u8, ends).prop_map(|(receipt, disposition)| {
+        Act::Settle(vec![DraftSettlement { receipt, disposition }])
+    });
+    let worker = || select(vec![Who::WorkerA, Who::WorkerB]);
+    prop_oneof![
+        6 => jobs.prop_map(|(jobs, token)| (Who::Producer, push(jobs, token))),
+        4 => (worker(), end),
+        2 => (0..=8u8).prop_map(|job| (Who::Operator, Act::Cancel { job })),
+    ]
+}
+
 fn push(jobs: Vec<Draft>, token: u8) -> Act {
     Act::Push { jobs, token }
 }
@@ -184,7 +223,11 @@ fn push(jobs: Vec<Draft>, token: u8) -> Act {
 fn draft() -> impl Strategy<Value = Draft> {
     let rarely = |most: u8| prop_oneof![5 => Just(0), 1 => 1..=most];
     let most = [2, 2, 2, 2, 2, 2, 2, 1, 1, 2];
-    most.map(rarely).prop_map(Draft)
+    most.map(rarely).prop_map(|options: [u8; 10]| {
+        let mut draft = Draft::default();
+        draft.0.iter_mut().zip(options).for_each(|(to, it)| *to = it);
+        draft
+    })
 }
 
 fn by_worker() -> impl Strategy<Value = (Who, Act)> {

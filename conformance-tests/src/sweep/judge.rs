@@ -6,7 +6,7 @@ use bytes::Bytes;
 use relq_core::{
     Disposition, Error, JobId, Receipt, Settlement,
     batch::BatchState,
-    operator::{JobState, PeekRequest},
+    operator::{JobState, JobView, PeekRequest, StateDetail},
     outcome::Settled,
 };
 
@@ -210,11 +210,20 @@ async fn audit(actors: &Survivors) -> Result<(), String> {
 
 async fn at_rest(actors: &Survivors, found: &mut Found) -> Result<(), String> {
     let stats = said("stats", actors.healthy.stats().await)?;
-    found.left_behind = stats.unfinished();
+    found.left_behind = stats.unfinished().saturating_sub(held(actors).await?);
     if found.left_behind != 0 {
         found.is_wrong(Check::RecoveryTime, &format!("left behind: {stats:?}"));
     }
     Ok(())
+}
+
+/// The number of jobs that a dead leader holds. They stay scheduled (R30).
+async fn held(actors: &Survivors) -> Result<u64, String> {
+    let limit = NonZeroU32::new(100).expect("not zero");
+    let ask = PeekRequest::new(JobState::Scheduled, limit);
+    let page = said("peek", actors.healthy.peek(&ask).await)?;
+    let is_held = |job: &&JobView| matches!(job.detail, StateDetail::Following { .. });
+    Ok(page.jobs.iter().filter(is_held).count() as u64)
 }
 
 /// Turns an error of a healthy actor into a failure: no fault hit it, so the backend is

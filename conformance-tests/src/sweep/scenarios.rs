@@ -169,6 +169,13 @@ const BATCH_IDS: &[Need] =
 const SCHEDULES: &[Need] = &[Need::Option(Capability::Schedules)];
 const SCHEDULED_KEYS: &[Need] =
     &[Need::Option(Capability::Schedules), Need::Option(Capability::Unique)];
+const FOLLOWERS: &[Need] =
+    &[Need::Option(Capability::Followers), Need::Option(Capability::ClientIds)];
+const FOLLOWERS_OF_PIECES: &[Need] = &[
+    Need::Option(Capability::Followers),
+    Need::Option(Capability::ClientIds),
+    Need::Option(Capability::Batches),
+];
 const RESULTS: &[Need] = &[Need::Option(Capability::Results)];
 const RESULTS_OF_PIECES: &[Need] =
     &[Need::Option(Capability::Results), Need::Option(Capability::Batches)];
@@ -361,6 +368,46 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(cancel_a_batch_of_kept_jobs,
         "p create 1 p0s0; p add 1 jv2,jv2; p seal 1; a claim 2 l1; p cancel-batch 1"
         => "a extend 1,0 l1", needs: RESULTS_OF_PIECES),
+    scenario!(push_followers,
+        "p push ji1,ji2; a claim 1 l1; a settle 0D"
+        => "p push jf1,ji3f2,jf3,jf2k1", needs: FOLLOWERS, again: Again::Never),
+    scenario!(first_push_of_followers, "" => "p push ji1,ji2f1,jf2",
+        needs: FOLLOWERS, again: Again::Never, is_new: true),
+    scenario!(settle_a_leader, "p push ji1,jf1,jf1k1,jf1p2; a claim 1 l1" => "a settle 0D",
+        needs: FOLLOWERS),
+    scenario!(settle_leaders_and_claim,
+        "p push ji1v2,ji2v2,jf1,jf2; a claim 2 l1" => "a settle-and-claim 1D1,0D2 2 l1",
+        needs: FOLLOWERS),
+    scenario!(discard_a_leader, "p push ji1,ji2f1,jf2; a claim 1 l1" => "a settle 0X",
+        needs: FOLLOWERS),
+    scenario!(bury_a_leader, "p push ji1,jf1; a claim 1 l1" => "a settle 0B",
+        needs: FOLLOWERS),
+    scenario!(recover_a_leader, "p push ji1m1,jf1; b claim 1 l1; - advance 4"
+        => "r recover 100", needs: FOLLOWERS),
+    scenario!(cancel_a_leader, "p push ji1,ji2f1k1,jf2,j" => "o cancel 3",
+        needs: FOLLOWERS),
+    scenario!(cancel_a_leased_leader, "p push ji1,ji2f1,jf2,j; a claim 1 l1"
+        => "o cancel 3", needs: FOLLOWERS),
+    scenario!(cancel_a_follower, "p push ji1,ji2f1,jf2,jf1" => "o cancel 2",
+        needs: FOLLOWERS),
+    scenario!(redrive_a_leader, "p push ji1,jf1; a claim 1 l1; a settle 0B" => "o redrive",
+        needs: FOLLOWERS),
+    scenario!(purge_a_dead_leader,
+        "p push ji1,ji2f1,jf2; a claim 1 l1; a settle 0B" => "o purge-dead",
+        needs: FOLLOWERS),
+    scenario!(purge_held_jobs, "p push ji1,ji2f1,jf2; a claim 1 l1" => "o purge",
+        needs: FOLLOWERS),
+    scenario!(list_held_jobs, "p push ji1,ji2f1,jf2,jd2" => "o peek scheduled",
+        needs: FOLLOWERS, again: Again::ByAnyone),
+    scenario!(settle_a_piece_that_leads,
+        "p create 1 p0s0; p add 1 ji1,ji2; p seal 1; p push jf1,jf2; a claim 2 l1"
+        => "a settle 1D,0D", needs: FOLLOWERS_OF_PIECES),
+    scenario!(cancel_a_batch_of_leaders,
+        "p create 1 p0s0; p add 1 ji1,ji2; p seal 1; p push jf1,jf2; a claim 1 l1"
+        => "p cancel-batch 1", needs: FOLLOWERS_OF_PIECES),
+    scenario!(recover_a_dropped_leader,
+        "p create 1 p0s0; p add 1 ji1; p seal 1; p push jf1; b claim 1 l1; \
+         p cancel-batch 1; - advance 4" => "r recover 100", needs: FOLLOWERS_OF_PIECES),
     scenario!(put_a_schedule, "- advance 3" => "p put 1 d1",
         needs: SCHEDULES, again: Again::ByAnyone),
     scenario!(first_put_of_a_schedule, "- advance 3" => "p put 1 d1",

@@ -16,6 +16,8 @@ mod company;
 mod crossed;
 #[path = "list/equals.rs"]
 mod equals;
+#[path = "list/followers.rs"]
+mod followers;
 #[path = "list/joints.rs"]
 mod joints;
 #[path = "list/lost.rs"]
@@ -52,6 +54,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         times::TIMES,
         schedules::SCHEDULES,
         results::RESULTS,
+        followers::FOLLOWERS,
         joints::JOINTS,
         company::COMPANY,
         crossed::CROSSED,

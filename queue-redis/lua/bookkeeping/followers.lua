@@ -44,11 +44,18 @@ local function leave_leader(keys, job, entry)
   if #left < #followers then write_followers(keys, job.leader, left) end
 end
 
+-- Counts a follower against the budget of the step that ends its leader. It is counted by
+-- its bytes, so that the step still handles as many leaders as fit, and by at least so many
+-- that a step settles about 1000 followers.
+local function count_settled(step, entry)
+  step.bytes = step.bytes - math.max(#(entry or ''), STEP_BYTES / 1000)
+end
+
 -- Makes a held job ready, because its leader is done, or begins its delay.
 local function release_follower(keys, leader, id, now_ms, step)
   local entry = redis.call('HGET', keys.jobs, id)
   local job = read_entry(entry or '')
-  count_job(step, entry)
+  count_settled(step, entry)
   -- Another client may have changed the entry.
   if not job or job.leader ~= leader then return end
   local delay_ms = job.delay_ms
@@ -77,7 +84,7 @@ local function settle_leader(keys, leader, now_ms, step)
     local orphans = {}
     for _, id in ipairs(followers) do
       orphans[#orphans + 1], orphans[#orphans + 2] = now_ms, id
-      count_job(step, false)
+      count_settled(step, false)
     end
     redis.call('ZADD', results_key(keys, 'orphans'), unpack(orphans))
     has_orphans = true

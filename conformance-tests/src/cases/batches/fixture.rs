@@ -38,14 +38,14 @@ impl Actor {
     }
 
     /// Creates a batch, asserts that it did not exist before, and returns its id.
-    pub(super) async fn make(&self, new: &NewBatch) -> BatchId {
+    pub(in crate::cases) async fn make(&self, new: &NewBatch) -> BatchId {
         let made = self.batches().create(new).await.expect("the call is answered");
         assert_eq!(made, Created::Stored, "B1: the creation of batch {}", new.id);
         new.id.clone()
     }
 
     /// Adds pieces, and asserts that all of them are stored.
-    pub(super) async fn fill<J: Into<NewJob>>(
+    pub(in crate::cases) async fn fill<J: Into<NewJob>>(
         &self,
         batch: &BatchId,
         pieces: impl IntoIterator<Item = J>,
@@ -63,13 +63,13 @@ impl Actor {
     }
 
     /// Seals an existing batch, and returns its status after that.
-    pub(super) async fn close(&self, batch: &BatchId) -> BatchStatus {
+    pub(in crate::cases) async fn close(&self, batch: &BatchId) -> BatchStatus {
         let sealed = self.batches().seal(batch).await.expect("the call is answered");
         self.adds_up(sealed.expect("the batch is there"))
     }
 
     /// Cancels an existing batch, and returns its status after that.
-    pub(super) async fn call_off(&self, batch: &BatchId) -> BatchStatus {
+    pub(in crate::cases) async fn call_off(&self, batch: &BatchId) -> BatchStatus {
         let cancelled = self.batches().cancel_batch(batch).await;
         let cancelled = cancelled.expect("the call is answered");
         self.adds_up(cancelled.expect("the batch is there"))

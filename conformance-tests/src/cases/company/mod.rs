@@ -16,7 +16,7 @@ use crate::proxy::{Fault, When};
 /// Runs all calls at the same moment, each in a task of its own: each call has been
 /// polled once before one is polled a second time. Returns their results, in the order
 /// of the calls.
-pub(super) async fn at_once<T: Send + 'static>(
+pub(in crate::cases) async fn at_once<T: Send + 'static>(
     calls: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
     let mut calls: Vec<_> = calls.into_iter().map(Box::pin).collect();

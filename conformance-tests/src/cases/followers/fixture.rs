@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use relq_core::{
-    Error, JobId, NewJob,
+    Delivery, Disposition, Error, JobId, NewJob,
     error::{Effect, RetryAdvice},
     followers::CannotFollow,
     operator::{JobState, StateDetail},
@@ -10,7 +10,7 @@ use relq_core::{
 
 use crate::harness::{
     actor::Actor,
-    checks::{id, payloads},
+    checks::{assert_applied, id, payloads, settle_all},
 };
 
 /// A job that others can follow: its id and its payload are `name`.
@@ -80,5 +80,15 @@ impl Actor {
         assert_eq!(refused.retry_advice(), RetryAdvice::Never, "R21");
         let after = self.figures().await;
         assert_eq!(after.unfinished(), before.unfinished(), "R5: nothing is stored");
+    }
+    /// Asserts that no job with this id is known that a push could follow.
+    pub(super) async fn assert_cannot_follow_unknown(&self, leader: &str) {
+        let jobs = [following(leader, "follower")];
+        self.assert_cannot_follow(&jobs, &id(leader), CannotFollow::Unknown).await;
+    }
+
+    /// Acks jobs by one call, and asserts that each ack is applied.
+    pub(super) async fn finish_all(&self, held: &[Delivery]) {
+        assert_applied(&settle_all(self, held, &Disposition::Done).await);
     }
 }

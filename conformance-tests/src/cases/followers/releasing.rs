@@ -1,14 +1,15 @@
 //! A follower is ready, or its delay begins, in the step that ends its leader (R30).
 
-use relq_core::{Disposition, NewJob};
+use relq_core::{Disposition, NewJob, Priority, outcome::Settled};
 
 use super::fixture::{following, named};
 use crate::{
     cases::case,
     harness::{
-        checks::id,
+        checks::{id, numbered, payloads},
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
+        waiter::Waiter,
     },
 };
 
@@ -111,5 +112,136 @@ async fn a_job_that_is_done_holds_nobody(store: &Store) {
 
     actor.store_one(following("leader", "follower")).await;
 
+    actor.assert_served(["follower"]).await;
+}
+
+case!(a_released_follower_wakes_a_waiting_claim: R30 R21
+    => Followers ClientIds BlockingWait, real_time);
+/// A claim that waits is woken by the end of a leader, and gets its follower.
+async fn a_released_follower_wakes_a_waiting_claim(store: &Store) {
+    let (worker, waiter) = (store.actor("worker").await, store.actor("waiter").await);
+    worker.store_one(named("leader")).await;
+    worker.store_one(following("leader", "follower")).await;
+    let leader = worker.take_one().await;
+    let waiting = Waiter::start(store, &waiter, 1).await;
+    assert!(!waiting.claim.is_finished(), "R30: the leader runs");
+
+    worker.finish(&leader).await;
+
+    assert_eq!(payloads(&waiting.woken(store).await), ["follower"], "R30");
+}
+
+case!(released_followers_are_served_by_priority: R30 R15
+    => Followers ClientIds Priority Fifo);
+/// Among the ready jobs, the followers of one leader are served by their priorities.
+async fn released_followers_are_served_by_priority(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(named("leader")).await;
+    let leader = actor.take_one().await;
+    let ranked = |payload: &'static str, priority| {
+        actor.class().fit(following("leader", payload).priority(priority))
+    };
+    actor
+        .store([
+            ranked("low", Priority::LOWEST),
+            ranked("1", Priority::NORMAL),
+            ranked("high", Priority::HIGHEST),
+            ranked("2", Priority::NORMAL),
+        ])
+        .await;
+    actor.store_one("waits").await;
+
+    actor.finish(&leader).await;
+
+    actor.assert_served(["high", "waits", "1", "2", "low"]).await;
+}
+
+case!(a_hundred_followers_are_ready_in_order: R30 R13 => Followers ClientIds Fifo);
+/// A leader with as many followers as are allowed releases all of them, in order.
+async fn a_hundred_followers_are_ready_in_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(named("leader")).await;
+    let leader = actor.take_one().await;
+    for page in numbered(100).chunks(30) {
+        actor.store(page.iter().map(|one| following("leader", one.clone()))).await;
+    }
+
+    actor.finish(&leader).await;
+
+    actor.assert_served(numbered(100)).await;
+}
+
+case!(a_late_ack_releases_the_follower: R30 R7 => Followers ClientIds);
+/// An ack that comes after the end of its lease, and before a recovery, may be applied.
+/// The follower is ready exactly if it was.
+async fn a_late_ack_releases_the_follower(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(named("leader")).await;
+    actor.store_one(following("leader", "follower")).await;
+    let late = actor.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+
+    let settled = actor.say(&late, Disposition::Done).await;
+
+    if settled == Settled::LeaseLost {
+        actor.recover_all().await;
+        actor.assert_held([("leader", "follower")]).await;
+        actor.finish(&actor.take_one().await).await;
+    }
+    actor.assert_served(["follower"]).await;
+}
+
+case!(a_second_ack_releases_nothing: R30 R7 => Followers ClientIds);
+/// A job that is pushed by the id of a leader that was forgotten has followers of its own.
+/// An ack of the old lease releases none of them.
+async fn a_second_ack_releases_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(named("leader")).await;
+    let first = actor.take_one().await;
+    actor.finish(&first).await;
+    store.advance(HELD).await;
+    actor.recover_all().await;
+    actor.store([named("leader"), following("leader", "follower")]).await;
+
+    assert_eq!(actor.say(&first, Disposition::Done).await, Settled::LeaseLost, "R7");
+
+    actor.assert_held([("leader", "follower")]).await;
+    actor.finish(&actor.take_one().await).await;
+    actor.assert_served(["follower"]).await;
+}
+
+case!(a_released_follower_is_as_old_as_its_release: R30 R27
+    => Followers ClientIds ReadyAge);
+/// The oldest ready job counts from the release of the follower, and not from its push.
+async fn a_released_follower_is_as_old_as_its_release(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(named("leader")).await;
+    actor.store_one(following("leader", "follower")).await;
+    let leader = actor.take_one().await;
+    store.advance(HELD / 2).await;
+    assert_eq!(actor.figures().await.oldest_ready_age, None, "R27: none is ready");
+
+    actor.finish(&leader).await;
+
+    let age = actor.figures().await.oldest_ready_age.expect("R27: one is ready");
+    assert!(age < HELD / 4, "R27: it is ready since its release: {age:?}");
+    store.advance(HELD).await;
+    let age = actor.figures().await.oldest_ready_age.expect("R27: one is ready");
+    assert!(age >= HELD, "R27: it is ready since its release: {age:?}");
+}
+
+case!(an_ended_leader_lets_the_delay_run: R30 R14 => Followers ClientIds Delay);
+/// The delay of a job that is pushed after a done one counts from the push.
+async fn an_ended_leader_lets_the_delay_run(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(named("leader")).await;
+    actor.finish(&actor.take_one().await).await;
+
+    actor.store_one(following("leader", "follower").delay(BRIEF)).await;
+
+    actor.assert_held([("", ""); 0]).await;
+    actor.assert_none_ready("its delay has just begun").await;
+    store.advance(PAST_BRIEF + actor.capabilities().lateness).await;
+    actor.recover_all().await;
     actor.assert_served(["follower"]).await;
 }

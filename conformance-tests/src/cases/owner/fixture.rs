@@ -14,7 +14,7 @@ use crate::harness::{
 };
 
 /// The value of a marker that names a backend which does not exist.
-pub(super) const ANOTHERS: &[u8] = b"relq 3 another mode=odd";
+pub(super) const ANOTHERS: &[u8] = b"relq 4 another mode=odd";
 
 impl Store {
     /// Returns the marker of the case's queue, or an empty string if there is none.

@@ -22,7 +22,7 @@ async fn the_first_write_marks_the_queue(store: &Store) {
 
     let marker = store.marker().await;
     let backend = actor.capabilities().backend;
-    assert!(marker.starts_with(&format!("relq 3 {backend}")), "{marker}");
+    assert!(marker.starts_with(&format!("relq 4 {backend}")), "{marker}");
 }
 
 case!(each_kind_of_write_marks_the_queue: R25 @ redis);
@@ -34,7 +34,7 @@ async fn each_kind_of_write_marks_the_queue(store: &Store) {
 
         write(&actor, number).await.expect("a new queue takes any call");
 
-        assert!(store.marker().await.starts_with("relq 3 "), "write {number}");
+        assert!(store.marker().await.starts_with("relq 4 "), "write {number}");
     }
 }
 
@@ -46,7 +46,7 @@ async fn a_write_raises_an_earlier_format(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let own = store.marker().await;
-    let earlier = own.replacen("relq 3 ", "relq 2 ", 1);
+    let earlier = own.replacen("relq 4 ", "relq 2 ", 1);
     store.mark(earlier.as_bytes()).await;
 
     actor.recover_all().await;

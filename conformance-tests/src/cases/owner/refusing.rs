@@ -70,7 +70,7 @@ async fn what_a_newer_relq_wrote_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let own = store.marker().await;
-    let newer = own.replacen("relq 3 ", "relq 4 ", 1);
+    let newer = own.replacen("relq 4 ", "relq 5 ", 1);
     for (marker, words) in [
         (newer, "newer relq"),
         (format!("{own} tenants=4"), "newer relq"),

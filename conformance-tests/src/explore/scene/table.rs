@@ -103,6 +103,23 @@ pub(in super::super) const SCENES: &[SceneText] = &[
         needs: &[Capability::Unique],
     },
     SceneText {
+        name: "the_end_of_a_leader_against_its_cancellation",
+        lines: "p push ji1,jf1; a claim 1 l0 | \
+                a settle 0D | \
+                o cancel 1 | \
+                p push jf1 | \
+                b claim 1 l0",
+        needs: &[Capability::Followers, Capability::ClientIds],
+    },
+    SceneText {
+        name: "the_cancellation_of_a_chain_against_recover",
+        lines: "p push ji1,ji2f1,jf2; a claim 1 l0; - advance 3 | \
+                o cancel 2 | \
+                r recover 5 | \
+                a settle 0D",
+        needs: &[Capability::Followers, Capability::ClientIds],
+    },
+    SceneText {
         name: "release_against_recover",
         lines: "p push j,j; a claim 2 l0; - advance 3 | \
                 a release-worker | \

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  p push j,jd1k2 t1    a plain job, and one with delay 1 and unique key 2; token 1
+//!  p push ji1,jf1       a job with client's id 1, and one that follows it
 //!  a claim 3 l1         worker a claims up to three jobs, with lease 1
 //!  a claim 1 l0 w2      worker a claims one job, and waits for it by wait 2
 //!  a settle 0D,1R2      newest receipt: done; the one before: retry, delay 2

@@ -79,6 +79,9 @@ const RECORDED: ErrorContext =
 #[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
 fn error(recorded: Arc<Error>) -> Error {
     let (at, source) = (RECORDED, recorded.full_message().into());
+    if let Error::CannotFollow { leader, why, .. } = &*recorded {
+        return Error::CannotFollow { at, leader: leader.clone(), why: *why };
+    }
     match recorded.effect() {
         Effect::No => Error::Unavailable { at, source },
         Effect::Maybe => Error::Interrupted { at, source },

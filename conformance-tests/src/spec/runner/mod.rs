@@ -10,7 +10,8 @@ mod worker;
 use std::{collections::BTreeMap, sync::Arc};
 
 use relq_core::{
-    JobId, NewJob, PushToken, Queue, QueueName, batch::Added, capabilities::Capability,
+    Error, JobId, NewJob, PushToken, Queue, QueueName, batch::Added,
+    capabilities::Capability, followers::CannotFollow,
 };
 
 use super::{
@@ -232,17 +233,23 @@ impl Runner {
             .call(who, fault, |queue| {
                 Box::pin(async move {
                     let (jobs, token) = (&sent.jobs, with.as_ref());
-                    let Some(number) = sent.batch else {
-                        return queue.push(jobs, token).await.map(Added::Stored);
+                    let added = match sent.batch {
+                        None => queue.push(jobs, token).await.map(Added::Stored),
+                        Some(number) => {
+                            let id = Reference::batch_id(number);
+                            batches::batches(&*queue).add(&id, jobs, token).await
+                        }
                     };
-                    let id = Reference::batch_id(number);
-                    batches::batches(&*queue).add(&id, jobs, token).await
+                    or_cannot_follow(added)
                 })
             })
             .await?;
         match ended.observed_answer()? {
-            Observed::Answer(answer) => {
+            Observed::Answer(Ok(answer)) => {
                 self.reference.added(&call, token.as_ref(), &answer)
+            }
+            Observed::Answer(Err((leader, why))) => {
+                self.reference.cannot_follow(&call, &leader, why)
             }
             other => self.unanswered(&other, &CallEffect::Push(call)),
         }
@@ -369,7 +376,7 @@ impl Runner {
             let payload = format!("job {}", self.payloads);
             jobs.push(describe(one, payload, &self.reference.class));
         }
-        jobs
+        draft::call(jobs)
     }
 
     /// The index of a job, given its distance from the newest job. `None` if there is
@@ -381,6 +388,17 @@ impl Runner {
 
     pub(super) fn id(&self, job: usize) -> Option<JobId> {
         self.reference.jobs[job].id.clone()
+    }
+}
+
+/// The answer of a push, or the refusal of one of its jobs to follow another, which no fault
+/// causes (R30).
+fn or_cannot_follow(
+    added: Result<Added, Error>,
+) -> Result<Result<Added, (JobId, CannotFollow)>, Error> {
+    match added {
+        Err(Error::CannotFollow { leader, why, .. }) => Ok(Err((leader, why))),
+        added => added.map(Ok),
     }
 }
 

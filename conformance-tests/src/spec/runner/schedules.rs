@@ -88,11 +88,12 @@ impl Runner {
         who: Who,
         fault: Option<InjectedFault>,
         (schedule, definition, at): (u8, u8, TickTime),
-        draft: &Draft,
+        drafted: &Draft,
     ) -> CheckResult {
         let at = at.since_start(self.reference.now);
-        let mut jobs = self.jobs(None, std::slice::from_ref(draft));
-        let job = jobs.remove(0);
+        self.payloads += 1;
+        let payload = format!("job {}", self.payloads);
+        let job = draft::ticked(drafted, payload, &self.reference.class);
         let sent = Tick {
             name: draft::schedule(schedule),
             definition: draft::definition(definition),

@@ -38,7 +38,7 @@ pub(super) const OWNER: &[Mutant] = &[
         patches: &[patch(
             "see_marker",
             "local values = {}",
-            "local values = {}\nredis.call('SETNX', KEYS[1], 'relq 3 zset')",
+            "local values = {}\nredis.call('SETNX', KEYS[1], 'relq 4 zset')",
         )],
         caught_by: &[
             // The backend sends this script by EVAL_RO, in which the server refuses

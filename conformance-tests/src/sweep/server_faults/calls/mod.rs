@@ -2,6 +2,7 @@
 //! keys use the writes and the scripts that these calls send.
 
 mod batches;
+mod followers;
 mod results;
 mod schedules;
 
@@ -29,6 +30,9 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     operate(tape).await;
     if tape.queue.result_queue().is_some() {
         results::play(tape).await;
+    }
+    if tape.queue.capabilities().supports(Capability::Followers) {
+        followers::play(tape).await;
     }
     if tape.queue.schedule_queue().is_some() {
         schedules::play(tape).await;
