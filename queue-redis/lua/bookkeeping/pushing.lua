@@ -84,7 +84,7 @@ local function set_due_time(keys, new, id, delay_ms)
 end
 
 -- Whether a job has this id, or had it and the id is remembered.
-local function is_known(keys, new, id, is_indexed)
+local function knows_id(keys, new, id, is_indexed)
   if is_indexed then
     local forget_at = new.forget_ids_at[id]
     if forget_at and tonumber(forget_at) > new.now_ms then return true end
@@ -98,7 +98,7 @@ end
 -- Returns 'id' or 'unique' and the id of the job of which this one is a duplicate, or nil.
 local function existing_job(keys, new, job)
   local now_ms = new.now_ms
-  if is_known(keys, new, job.id, job.is_indexed) then return 'id', job.id end
+  if knows_id(keys, new, job.id, job.is_indexed) then return 'id', job.id end
   local holder = job.unique_key ~= '' and id_of_holder(new.holders[job.unique_key], now_ms)
   if not holder then return nil end
   if job.on_duplicate == 'reschedule' then set_due_time(keys, new, holder, job.delay_ms) end
@@ -146,7 +146,7 @@ local function refused_follower(keys, new, first)
   local earlier, counts = {}, {}
   for at = first, #ARGV, PUSH_FIELDS do
     local id, entry, is_indexed = ARGV[at], ARGV[at + 1], ARGV[at + 7] == '1'
-    local is_new = earlier[id] == nil and not is_known(keys, new, id, is_indexed)
+    local is_new = earlier[id] == nil and not knows_id(keys, new, id, is_indexed)
     if is_new and is_held(entry) then
       local leader = read_entry(entry).leader
       local is_counted = look_at_leader(new, leader)
