@@ -195,5 +195,8 @@ fn the_chain_of_the_page_runs_on_a_stream() {
 fn a_backend_without_followers_says_so() {
     let store = Store::on_tcp("circular");
     let error = store.relq("push --after leader job").fails(1);
-    assert!(error.contains("a job to follow is not an option of this backend"), "{error}");
+    assert!(
+        error.contains("a job to follow is not an option of this backend"),
+        "{error}"
+    );
 }
