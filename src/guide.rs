@@ -25,6 +25,7 @@ use crate::{
     connect, connect_in,
     environment::{Clock, Environment},
     error::{Effect, RetryAdvice},
+    followers::MAX_FOLLOWERS,
     outcome::Pushed,
     results::{JobHandle, JobResult, NoResult},
     unique::OnDuplicate,
@@ -69,6 +70,7 @@ page!(schedule, "guide/schedule.md");
 page!(cron, "guide/cron.md");
 page!(batches, "guide/batches.md");
 page!(results, "guide/results.md");
+page!(followers, "guide/followers.md");
 page!(observe, "guide/observe.md");
 page!(test, "guide/test.md");
 page!(deploy, "guide/deploy.md");

@@ -37,7 +37,7 @@
 //! [push](guide::push), [work](guide::work), [kinds of job](guide::kinds),
 //! [layers of tower](guide::layers), [retry](guide::retry), [unique jobs](guide::unique),
 //! [delays](guide::schedule), [recurring jobs](guide::cron), [batches](guide::batches),
-//! [results and progress](guide::results),
+//! [results and progress](guide::results), [jobs that follow others](guide::followers),
 //! [events, metrics and traces](guide::observe), [tests](guide::test),
 //! [deployment](guide::deploy), [coming from Sidekiq, asynq or apalis](guide::switch), and
 //! [a backend of your own](guide::backend).

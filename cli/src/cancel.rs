@@ -16,6 +16,7 @@ use crate::{
 /// End scheduled, ready or leased jobs for good
 ///
 /// The worker that holds a leased job is notified at its next heartbeat and stops it.
+/// The jobs that follow a cancelled job are cancelled with it, and so on.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The ids of the jobs

@@ -30,7 +30,7 @@ enum Action {
     /// Make dead jobs ready again, with no attempt counted
     #[command(visible_alias = "retry")]
     Redrive(DeadArgs),
-    /// Remove dead jobs for good
+    /// Remove dead jobs for good, and cancel the jobs that follow them
     Purge(DeadArgs),
 }
 

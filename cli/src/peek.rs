@@ -30,6 +30,10 @@ const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 ///
 /// With --json a payload is whole and exact. It is in `payload` when it is UTF-8 and in
 /// `payload_base64` when it is not; the other of the two is null.
+///
+/// A scheduled job that follows another one has no due time until that job is done. Such
+/// jobs come last, each with a note `after ID`, and with --json have `after` in place of
+/// `due_ms`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The state of the jobs to show

@@ -45,6 +45,11 @@ pub(crate) use sender::{Sender, Unsent};
 /// of one job waits until it has ended, and prints its result in place of its id: the bytes
 /// unchanged, or with --json what `relq result --json` prints of it. Standard error says
 /// what became of a job that is not done.
+///
+/// With --after the jobs follow another job, which has an id of your own (--id) or keeps its
+/// result: they are held, become ready in the step in which that job is done, and are
+/// cancelled if it ends otherwise. The push fails if that job has ended otherwise or is not
+/// known, and stores no job of its call.
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("Exit codes of --wait: {CODES}"))]
 pub(crate) struct Args {
@@ -70,6 +75,10 @@ pub(crate) struct Args {
     /// An id of your own for one job: pushing it again stores no second job
     #[arg(long, conflicts_with_all = ["file", "unique_payload"])]
     id: Option<JobId>,
+
+    /// Hold the jobs until the job with this id is done
+    #[arg(long, value_name = "ID")]
+    after: Option<JobId>,
 
     /// Keep what becomes of the jobs for this time after their end, such as 1h
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
@@ -190,6 +199,7 @@ impl Args {
         let key = self.unique_payload.then(|| payload_key(&payload)).transpose()?;
         let mut job = self.options.job(payload);
         job.id.clone_from(&self.id);
+        job.after.clone_from(&self.after);
         job.keep_result = self.keep_result;
         Ok(match key {
             Some(key) => job.unique(key),

@@ -5,7 +5,7 @@ use std::{
     process::{self, ExitCode},
 };
 
-use relq::{ConnectError, Error, error::Effect};
+use relq::{ConnectError, Error, error::Effect, followers::CannotFollow};
 
 use crate::{
     message::{say, say_lines},
@@ -115,6 +115,9 @@ fn remedy(error: &Error) -> Option<&'static str> {
         ),
         Error::Denied { .. } => {
             Some("check the user, password and permissions of --url")
+        }
+        Error::CannotFollow { why: CannotFollow::Unknown, .. } => {
+            Some("push the job that is followed with --id or --keep-result")
         }
         Error::Full { .. } => Some("free some of its memory or disk, and try again"),
         Error::Unusable { .. } => Some("choose another --url or another --queue"),

@@ -3,6 +3,7 @@
 mod command;
 mod cron;
 mod demo;
+mod followers;
 mod operator;
 mod output;
 mod push;
@@ -21,6 +22,7 @@ pub(crate) fn all() -> Vec<&'static Mutant> {
         cron::MUTANTS,
         demo::MUTANTS,
         results::MUTANTS,
+        followers::MUTANTS,
     ];
     parts.into_iter().flatten().collect()
 }

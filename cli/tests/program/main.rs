@@ -8,6 +8,7 @@ mod bad_input;
 mod batch;
 mod cron;
 mod demo;
+mod followers;
 mod missing_store;
 mod operate;
 mod owner;

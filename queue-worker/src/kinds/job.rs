@@ -90,8 +90,8 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const ON_DUPLICATE: OnDuplicate = OnDuplicate::Keep;
 
     /// Sets the options with which this job is pushed: priority, attempts, lease, delay,
-    /// expiry, headers, and for how long its result is kept. `job` has its payload and its unique key already. The default
-    /// sets nothing.
+    /// expiry, headers, the job that it follows, and for how long its result is kept. `job`
+    /// has its payload and its unique key already. The default sets nothing.
     fn options(&self, job: NewJob) -> NewJob {
         job
     }
