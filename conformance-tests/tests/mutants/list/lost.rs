@@ -84,8 +84,8 @@ pub(super) const LOST: &[Mutant] = &[
         name: "delayed promotion in two steps",
         patches: &[patch(
             "claim",
-            "return due and math.max(",
-            "return false and math.max(",
+            "if not due or due == 'inf' then return -1 end",
+            "do return -1 end",
         )],
         overrides: Some(|| Arc::new(RemoveThenPush)),
         caught_by: &[Act("recover_what_is_due", Check::Lost)],

@@ -94,7 +94,7 @@ pub(super) const RETURNED: &[Mutant] = &[
         name: "an id is not looked for",
         patches: &[patch(
             "push",
-            "if forget_at and tonumber(forget_at) > now_ms then return 'id', job.id end",
+            "if forget_at and tonumber(forget_at) > new.now_ms then return true end",
             "",
         )],
         caught_by: &[Case(
