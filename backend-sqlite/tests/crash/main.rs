@@ -31,6 +31,10 @@ const OF_FOLLOWERS: [&str; 8] = [
     "unique_key_free",
 ];
 
+/// The statement of a call that waits for a result and looks again. It only reads, and no
+/// scenario waits so long. `tests/pattern/results.rs` runs it.
+const OF_WAITS: [&str; 1] = ["result_pending"];
+
 /// R1, R3, R5, R7, R8, R9, R21, R23: each call happens completely or not at all, for
 /// every fault at every statement. No job is lost, invented or stuck.
 #[test]
@@ -44,13 +48,8 @@ fn every_statement_survives_every_fault() {
     assert!(tally.is_covered(), "{:#?}", tally.coverage);
     // COVERAGE: at least one statement exists, and faults were injected at each.
     assert_ne!(statements().count(), 0);
-    let others = |name: &&String| {
-        let name = name.as_str();
-        !OF_PUSH_IN.contains(&name) && !OF_FOLLOWERS.contains(&name)
-    };
-    let missed: Vec<_> = statements()
-        .filter(others)
-        .filter(|it| !tally.coverage.contains_key(*it))
-        .collect();
-    assert!(missed.is_empty(), "never hit: {missed:?}");
+    let elsewhere = [&OF_PUSH_IN[..], &OF_FOLLOWERS, &OF_WAITS].concat();
+    for name in statements().filter(|name| !elsewhere.contains(&name.as_str())) {
+        assert!(tally.coverage.contains_key(name), "{name} was never hit");
+    }
 }

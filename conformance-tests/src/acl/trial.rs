@@ -22,9 +22,10 @@ use crate::{
 
 /// The cases in which a batch of one queue pushes its completion job to another queue.
 /// They run with rights to all keys, because the user of one queue may not push there.
-const ACROSS_QUEUES: [&str; 2] = [
+const ACROSS_QUEUES: [&str; 3] = [
     "batches::a_completion_goes_to_another_queue",
     "batches::whatever_completes_tells_another_queue",
+    "results::a_completion_job_keeps_its_result",
 ];
 
 /// The calls that a trial runs with each fault at each step. One fault makes the server

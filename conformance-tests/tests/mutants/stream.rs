@@ -148,7 +148,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "nothing is recorded of a completion job that keeps its result",
         patches: &[patch(
-            "finish_with_side_records",
+            "seal",
             "  if job.keep_ms then begin_results(keys, {job.id, UNFINISHED}) end\n",
             "",
         )],
