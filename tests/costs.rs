@@ -7,8 +7,8 @@
 use std::{num::NonZeroU32, path::Path, sync::Arc, time::Duration};
 
 use relq::{
-    ClaimRequest, Disposition, NewJob, Queue, QueueName, Receipt, Settlement, WorkerId,
-    environment::Environment,
+    ClaimRequest, Disposition, JobId, NewJob, Queue, QueueName, Receipt, Settlement,
+    WorkerId, capabilities::Capability, environment::Environment,
 };
 use relq_claim_by_sadd::{BySaddConfig, BySaddQueue};
 use relq_conformance::{
@@ -141,6 +141,108 @@ async fn measure_results(server: &Server, queue: &dyn Queue) -> Vec<f64> {
         work_many.bytes,
         memory,
     ]
+}
+
+/// The columns of the table of followers, each with its unit.
+const FOLLOWER_COLUMNS: [&str; 8] = [
+    "push a follower: commands",
+    "bytes",
+    "push 100: commands",
+    "bytes",
+    "end of a leader of one: commands",
+    "bytes",
+    "of a leader of 100: commands",
+    "memory of a follower",
+];
+
+#[tokio::test]
+async fn no_follower_costs_more_than_is_written() {
+    let mut measured = Figures::new();
+    for backend in relq::backends().filter(|backend| *backend != "sqlite") {
+        let server = Server::start_on_tcp();
+        let queue = open(backend, &server.url()).await;
+        if queue.capabilities().supports(Capability::Followers) {
+            let costs = measure_followers(&server, &*queue).await;
+            measured.insert(backend.to_owned(), costs);
+        }
+    }
+    let table = FiguresTable {
+        page: Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE),
+        name: "follower-costs",
+        columns: &FOLLOWER_COLUMNS,
+        tolerance: |_| TOLERANCE,
+        command: "cargo test --all-features --test costs",
+    };
+    table.check(&measured);
+}
+
+/// Measures what followers cost, each figure for one follower, in the order of the columns:
+/// first 1,000 leaders with one follower each, then 10 leaders with 100 each. The end of a
+/// leader is measured from its claim, with the other leaders of its call.
+async fn measure_followers(server: &Server, queue: &dyn Queue) -> Vec<f64> {
+    push_leaders(queue, JOBS).await;
+    let empty = memory(server);
+    let push_one = cost(server, async {
+        for leader in 0..JOBS {
+            push_followers(queue, leader, 1).await;
+        }
+    })
+    .await;
+    let memory = (memory(server) - empty) / f64::from(JOBS);
+    let end_of_one = cost(server, end_ready(queue, JOBS)).await;
+    end_ready(queue, JOBS).await;
+
+    push_leaders(queue, JOBS / BATCH).await;
+    let push_many = cost(server, async {
+        for leader in 0..JOBS / BATCH {
+            push_followers(queue, leader, BATCH).await;
+        }
+    })
+    .await;
+    let end_of_many = cost(server, end_ready(queue, JOBS / BATCH)).await;
+    assert_eq!(queue.stats().await.expect("the store answers").ready, u64::from(JOBS));
+    vec![
+        push_one.commands,
+        push_one.bytes,
+        push_many.commands,
+        push_many.bytes,
+        end_of_one.commands,
+        end_of_one.bytes,
+        end_of_many.commands,
+        memory,
+    ]
+}
+
+/// The id of a leader. The number of leaders makes it new in each measurement.
+fn leader_id(leader: u32, of: u32) -> JobId {
+    JobId::new(format!("leader-{of}-{leader}")).expect("the id is allowed")
+}
+
+async fn push_leaders(queue: &dyn Queue, count: u32) {
+    for leader in 0..count {
+        let job = jobs(1).remove(0).id(leader_id(leader, count));
+        queue.push(&[job], None).await.expect("the push is taken");
+    }
+}
+
+/// Pushes `count` followers of a leader in one call, as one of `JOBS / count` leaders.
+async fn push_followers(queue: &dyn Queue, leader: u32, count: u32) {
+    let leader = leader_id(leader, JOBS / count);
+    let followers: Vec<_> =
+        jobs(count).into_iter().map(|job| job.after(leader.clone())).collect();
+    queue.push(&followers, None).await.expect("the push is taken");
+}
+
+/// Claims `count` jobs that are ready, one at a time, and finishes each.
+async fn end_ready(queue: &dyn Queue, count: u32) {
+    let worker = WorkerId::new("worker").expect("the id is allowed");
+    let ask = ClaimRequest::new(worker, Duration::from_secs(600));
+    for _ in 0..count {
+        let claimed = queue.claim(&ask).await.expect("the claim is answered");
+        let receipt = claimed.into_iter().next().expect("a job is ready").receipt;
+        let done = [Settlement::new(receipt, Disposition::Done)];
+        queue.settle(&done).await.expect("the settlement is taken");
+    }
 }
 
 fn kept(count: u32) -> Vec<NewJob> {
