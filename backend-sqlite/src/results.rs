@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use relq_core::{
-    Error, JobId, Receipt, ReliableQueue as _,
+    Bytes, Error, JobId, Receipt, ReliableQueue as _,
     capabilities::ClaimBytes,
     error::Operation,
     operator::JobState,
@@ -125,9 +125,7 @@ fn result(row: ResultRow) -> Option<JobResult> {
 
 fn size(result: &JobResult) -> usize {
     match result {
-        JobResult::Unfinished { progress } => {
-            progress.as_ref().map_or(0, |it| it.len())
-        }
+        JobResult::Unfinished { progress } => progress.as_ref().map_or(0, Bytes::len),
         JobResult::Done { result } => result.len(),
         JobResult::Dead { error } => error.len(),
         _ => 0,
