@@ -3,7 +3,7 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use relq::{
-    NewJob, Priority, ReliableQueueExt,
+    Delivery, JobId, NewJob, Priority, ReliableQueueExt,
     operator::{JobState, JobView, PeekRequest},
     outcome::Pushed,
     unique::{OnDuplicate, UniqueKey},
@@ -109,6 +109,27 @@ async fn unique_text_is_unique_within_its_kind() {
     assert_eq!(second.job(), first.job());
     assert!(matches!(other_text, Pushed::Stored(_)), "{other_text:?}");
     assert!(matches!(other_kind, Pushed::Stored(_)), "{other_kind:?}");
+}
+
+/// R30: a job of one kind follows a job of another one.
+#[tokio::test]
+async fn job_of_a_kind_follows_one_of_another() {
+    let fixture = Fixture::sqlite().await;
+    let leader = JobId::new("bill-of-acme").unwrap();
+    let with_id = |job: NewJob| job.id(leader.clone());
+    fixture.queue.enqueue_with(&bill("acme"), with_id).await.unwrap();
+    let after = |job: NewJob| job.after(leader.clone()).delay(Duration::ZERO);
+    fixture.queue.enqueue_with(&remind("acme"), after).await.unwrap();
+    let stats = fixture.stats().await;
+    assert_eq!((stats.ready, stats.scheduled, stats.next_due_in), (1, 1, None));
+
+    let first = fixture.claim_one().await.unwrap();
+    fixture.queue.ack(&first.receipt).await.unwrap();
+    let second = fixture.claim_one().await.unwrap();
+
+    let kind = |job: &Delivery| job.headers.get("kind").map(str::to_owned);
+    assert_eq!(kind(&first).as_deref(), Some("bill"));
+    assert_eq!(kind(&second).as_deref(), Some("remind"));
 }
 
 /// R16: a kind can say that a duplicate moves the time of the scheduled job.
