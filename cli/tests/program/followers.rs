@@ -80,7 +80,7 @@ on_each_store! {
         assert_eq!(shown[0].get("due_ms"), None);
         assert_eq!((&stats["scheduled"], &stats["next_due_in_ms"]), (&json!(1), &json!(null)));
         let line = text.lines().position(|line| line.starts_with("follower ")).unwrap();
-        let note = text.lines().nth(line + 1).unwrap();
+        let note = text.lines().nth(line + 1).unwrap_or_default();
         assert_eq!(note.trim(), "after leader", "{text}");
     }
 

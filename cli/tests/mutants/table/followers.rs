@@ -12,7 +12,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a held job is shown without its leader",
-        promise: "followers::sqlite::a_held_job_is_shown_without_a_due_time: after leader",
+        promise: "followers::sqlite::a_held_job_is_shown_without_a_due_time: left: \"\"",
         file: "cli/src/view.rs",
         old: "            Some(printable(&format!(\"after {leader}\")))",
         new: "            let _leader = leader;\n            None",
