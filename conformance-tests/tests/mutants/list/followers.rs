@@ -35,7 +35,10 @@ pub(super) const FOLLOWERS: &[Mutant] = &[
         caught_by: &[
             Case("followers::each_end_but_done_cancels_the_followers", "R30"),
             Case("followers::the_end_of_a_chain_names_the_jobs_before", "R29: job"),
-            Orders("p push ji1,jf1; a claim 1 l0 | a settle 0X | b claim 1 l0", "R"),
+            Orders(
+                "p push ji1,jf1; a claim 1 l0 | a settle 0X | b claim 1 l0",
+                "R17: must not be delivered",
+            ),
         ],
         ..NARROW
     },
@@ -44,7 +47,10 @@ pub(super) const FOLLOWERS: &[Mutant] = &[
         patches: &[patch("finish_with_side_records", RELEASED, "")],
         caught_by: &[
             Case("followers::a_follower_of_a_done_job_is_ready", "R1"),
-            Orders("p push ji1,jf1; a claim 1 l0 | a settle 0D | b claim 1 l0", "R"),
+            Orders(
+                "p push ji1,jf1; a claim 1 l0 | a settle 0D | b claim 1 l0",
+                "LOST, R1",
+            ),
         ],
         ..NARROW
     },
@@ -86,7 +92,10 @@ pub(super) const FOLLOWERS: &[Mutant] = &[
         )],
         caught_by: &[
             Case("followers::a_leader_is_cancelled_in_any_state", "R30 R23"),
-            Orders("p push ji1,ji2f1,jf2 | o cancel 1 | a claim 1 l0", "R23"),
+            Orders(
+                "p push ji1,ji2f1,jf2 | o cancel 1 | a claim 1 l0",
+                "R23: the audit",
+            ),
         ],
         ..NARROW
     },
@@ -144,7 +153,10 @@ pub(super) const FOLLOWERS: &[Mutant] = &[
         )],
         caught_by: &[
             Case("followers::a_job_that_was_not_done_cannot_be_followed", "R30"),
-            Orders("p push ji1; a claim 1 l0 | a settle 0X | p push jf1", "R30"),
+            Orders(
+                "p push ji1; a claim 1 l0 | a settle 0X | p push jf1",
+                "R30: stored",
+            ),
         ],
         ..NARROW
     },
