@@ -2,29 +2,122 @@
 //!
 //! ```text
 //!  an end in this process    -> the notifier wakes its calls, after the commit
-//!  an end in another process -> one call looks for all calls of the handle, and the
+//!  an end in another process -> the task of the handle looks for all calls, and the
 //!                               notifier wakes those whose job has ended
 //! ```
 //!
-//! If each call looked for itself, the handle's thread would spend its time on the looks of
-//! a thousand calls, and would delay pushes and settlements. So the calls take turns: the
-//! call that has the lock sleeps and looks, and the others wait for the lock.
+//! One task looks for all calls of a handle. If each call looked for itself, a thousand of
+//! them would keep the handle's thread busy, and would delay pushes and settlements. If
+//! the calls took turns, one that nobody polls any more would stop the looks of all.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use tokio::sync::Mutex;
+use futures_util::FutureExt as _;
+use relq_core::environment::Environment;
+use tokio::task::JoinHandle;
 
 use crate::call::Call;
 use crate::claim::Poll;
+use crate::db_thread::DbThread;
 use crate::failure::Failure;
-use crate::queue::SqliteQueue;
 use crate::store::Store;
-use crate::wake::{EndWaiter, Wakes};
+use crate::wake::{Notifier, Wakes};
 
-/// The lock of the call that looks, and the `data_version` of the file before the last look;
-/// `None` before the first.
+/// Looks for the ends of jobs while calls of a handle wait for one.
 #[derive(Debug, Default)]
-pub(crate) struct EndPoll(Mutex<Option<i64>>);
+pub(crate) struct EndPoll(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many calls wait.
+    calls: usize,
+    /// The task that looks. It ends when no call waits.
+    task: Option<JoinHandle<()>>,
+}
+
+/// A call that waits. The task looks for it until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Polled(Arc<Mutex<State>>);
+
+/// What the task needs of its handle.
+pub(crate) struct Looks {
+    pub(crate) notifier: Notifier,
+    pub(crate) db_thread: Arc<DbThread>,
+    pub(crate) environment: Environment,
+    pub(crate) poll_interval: Duration,
+}
+
+impl EndPoll {
+    /// Looks for a call that waits from now on. The task runs on the runtime of the call
+    /// that starts it.
+    pub(crate) fn begin(&self, looks: impl FnOnce() -> Looks) -> Polled {
+        let mut state = lock(&self.0);
+        state.calls += 1;
+        if state.task.as_ref().is_none_or(JoinHandle::is_finished) {
+            let task = run(looks(), Arc::clone(&self.0));
+            state.task = Some(tokio::spawn(task.boxed()));
+        }
+        Polled(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for EndPoll {
+    fn drop(&mut self) {
+        if let Some(task) = lock(&self.0).task.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Polled {
+    fn drop(&mut self) {
+        lock(&self.0).calls -= 1;
+    }
+}
+
+async fn run(looks: Looks, state: Arc<Mutex<State>>) {
+    let mut last = None;
+    loop {
+        looks.environment.clock().sleep(looks.poll_interval).await;
+        {
+            let mut state = lock(&state);
+            if state.calls == 0 {
+                state.task = None;
+                return;
+            }
+        }
+        if let Err(failure) = looks.look(&mut last).await {
+            tracing::debug!(?failure, "cannot look for the ends of jobs");
+            // Each call looks itself, and returns the error if it lasts.
+            looks.notifier.notify(Wakes { all_ended: true.into(), ..Wakes::default() });
+        }
+    }
+}
+
+impl Looks {
+    /// Wakes the calls whose job has ended, if the file was changed since the last look.
+    async fn look(&self, last: &mut Option<i64>) -> Result<(), Failure> {
+        // A change after the version was read is found by this look or by the next one.
+        let version = self.db_thread.call(Poll).await?;
+        if *last != Some(version) {
+            self.wake_those_that_ended().await?;
+        }
+        *last = Some(version);
+        Ok(())
+    }
+
+    async fn wake_those_that_ended(&self) -> Result<(), Failure> {
+        let page = self.environment.max_jobs_per_step().get() as usize;
+        for jobs in self.notifier.awaited().chunks(page) {
+            let ended = self.db_thread.call(Ended { jobs: jobs.to_vec() }).await?;
+            self.notifier.notify(Wakes { ended: ended.into(), ..Wakes::default() });
+        }
+        Ok(())
+    }
+}
 
 /// Finds those of these jobs that have ended, or of which nothing is kept.
 struct Ended {
@@ -51,44 +144,6 @@ impl Call for Ended {
     }
 }
 
-impl SqliteQueue {
-    /// Waits until the job may have ended, or for `wait`.
-    pub(crate) async fn wait_for_wake(
-        &self,
-        end: &mut EndWaiter,
-        wait: Duration,
-    ) -> Result<(), Failure> {
-        let mut woken = pin!(end.woken());
-        let mut late = pin!(self.environment().clock().sleep(wait));
-        loop {
-            tokio::select! {
-                () = &mut woken => return Ok(()),
-                () = &mut late => return Ok(()),
-                looked = self.look_in_turn() => looked?,
-            }
-        }
-    }
-
-    /// Looks once, after the looks of other calls, and wakes the calls whose job has ended.
-    /// If the look is dropped before its end, the next one finds the same.
-    async fn look_in_turn(&self) -> Result<(), Failure> {
-        let mut last = self.end_poll().0.lock().await;
-        self.environment().clock().sleep(self.poll_interval()).await;
-        // The version is read first. So an end after it is found now or by the next look.
-        let version = self.db_thread().call(Poll).await?;
-        if *last != Some(version) {
-            self.wake_those_that_ended().await?;
-        }
-        *last = Some(version);
-        Ok(())
-    }
-
-    async fn wake_those_that_ended(&self) -> Result<(), Failure> {
-        let page = self.environment().max_jobs_per_step().get() as usize;
-        for jobs in self.notifier().awaited().chunks(page) {
-            let ended = self.db_thread().call(Ended { jobs: jobs.to_vec() }).await?;
-            self.notifier().notify(Wakes { ended: ended.into(), ..Wakes::default() });
-        }
-        Ok(())
-    }
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,14 +29,14 @@ use tokio::sync::watch;
 use crate::claim::{Claim, Poll, Pulse};
 use crate::config::{Sorts, SqliteConfig};
 use crate::db_thread::{DbThread, Site};
-use crate::end_poll::EndPoll;
+use crate::end_poll::{EndPoll, Looks, Polled};
 use crate::extend::{Extend, ReleaseWorker};
 use crate::failure::Failure;
 use crate::pages::Pages;
 use crate::push::Push;
 use crate::recover::Recover;
 use crate::settle::Settle;
-use crate::wake::{EndWaiter, Notifier};
+use crate::wake::EndWaiter;
 
 /// A queue in a SQLite file.
 ///
@@ -114,17 +114,14 @@ impl SqliteQueue {
         self.site.notifier.listen_for_end(job)
     }
 
-    pub(crate) fn notifier(&self) -> &Notifier {
-        &self.site.notifier
-    }
-
-    pub(crate) fn end_poll(&self) -> &EndPoll {
-        &self.end_poll
-    }
-
-    /// How often a waiting call looks for changes by other processes.
-    pub(crate) fn poll_interval(&self) -> Duration {
-        self.site.config.poll_interval
+    /// Looks for ends in other processes until the returned value is dropped.
+    pub(crate) fn poll_ends(&self) -> Polled {
+        self.end_poll.begin(|| Looks {
+            notifier: self.site.notifier.clone(),
+            db_thread: Arc::clone(&self.db_thread),
+            environment: self.environment().clone(),
+            poll_interval: self.site.config.poll_interval,
+        })
     }
 
     /// Whether the store can hold several queues. A store in memory holds only one.
@@ -236,7 +233,7 @@ impl SqliteQueue {
             }
             tokio::select! {
                 _ = &mut woken => return Ok(()),
-                () = clock.sleep(left.min(self.poll_interval())) => {}
+                () = clock.sleep(left.min(self.site.config.poll_interval)) => {}
             }
             if self.db_thread.call(Poll).await? != pulse.version {
                 return Ok(());

@@ -31,6 +31,11 @@ use crate::queue::SqliteQueue;
 use crate::statements::ResultRow;
 use crate::store::Store;
 
+/// How long a waiting call sleeps before it reads the result again although nothing woke
+/// it. The task that looks for ends in other processes stops with the runtime of the call
+/// that started it.
+const RECHECK: Duration = Duration::from_secs(10);
+
 /// Stores what a worker reports of a job that it holds.
 struct Report {
     receipt: Receipt,
@@ -140,7 +145,11 @@ impl SqliteQueue {
             if left.is_zero() || found.as_ref().is_none_or(JobResult::has_ended) {
                 return Ok(found);
             }
-            self.wait_for_wake(&mut end, left).await?;
+            let _polled = self.poll_ends();
+            tokio::select! {
+                () = end.woken() => {}
+                () = clock.sleep(left.min(RECHECK)) => {}
+            }
         }
     }
 }
