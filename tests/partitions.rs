@@ -416,7 +416,7 @@ async fn a_schedule_stored_meanwhile_keeps_the_queue_whole() {
         }
         steps += 1;
         let error = marked.map_err(|error| error.to_string());
-        assert_eq!(marker(&server, "q"), "relq 3 zset", "before {steps}: {error:?}");
+        assert_eq!(marker(&server, "q"), "relq 4 zset", "before {steps}: {error:?}");
         assert!(error.is_err(), "before {steps}");
     }
     assert!(steps > 2, "{steps} steps");
