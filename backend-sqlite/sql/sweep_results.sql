@@ -1,5 +1,13 @@
--- Remove what became of jobs that need not be kept any longer.
+-- Remove what became of jobs that need not be kept any longer. A call removes about as many
+-- bytes as a step moves.
 --
--- ?1 now (ms)  ?2 how many at most
+-- ?1 now (ms)  ?2 how many at most  ?3 how many bytes
 DELETE FROM results
-WHERE rowid IN (SELECT rowid FROM results WHERE until <= ?1 LIMIT ?2)
+WHERE rowid IN (
+  SELECT rowid FROM (
+    SELECT rowid,
+           sum(coalesce(length(value), 0)) OVER (ORDER BY until, rowid)
+             - coalesce(length(value), 0) AS bytes_before
+    FROM (SELECT rowid, until, value FROM results WHERE until <= ?1
+          ORDER BY until, rowid LIMIT ?2))
+  WHERE bytes_before < ?3)

@@ -27,7 +27,7 @@ use crate::{
     fixture::{Dropped, Fixture, LIMIT, Running, eventually, queue_name, worker_on},
 };
 
-/// A lease that ends only if the worker's clock is moved.
+/// A lease that outlives every test. It ends only in a test that moves the worker's clock.
 const LONG_LEASE: Duration = Duration::from_secs(300);
 
 /// A worker's clock that a test moves no further than the heartbeats have come. A machine

@@ -1,5 +1,6 @@
 //! The SQL statements of a push, as functions.
 
+use relq_core::ClaimRequest;
 use rusqlite::params;
 
 use super::sql;
@@ -147,13 +148,14 @@ impl Store<'_> {
     }
 
     /// Removes up to `most` expired ids, as many push calls, as many cancelled leases, and
-    /// as many results.
+    /// as many results. Of the results it removes about as many bytes as a claim returns.
     pub(crate) fn sweep(&self, most: u32) -> Result<(), Failure> {
         let params = params![self.now_ms(), most];
         self.change(sql!("sweep_ended_ids"), params)?;
         self.change(sql!("sweep_push_calls"), params)?;
         self.change(sql!("sweep_cancelled_leases"), params)?;
-        self.change(sql!("sweep_results"), params)?;
+        let bytes = i64::try_from(ClaimRequest::MAX_BYTES).unwrap_or(i64::MAX);
+        self.change(sql!("sweep_results"), params![self.now_ms(), most, bytes])?;
         Ok(())
     }
 }

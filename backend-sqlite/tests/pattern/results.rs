@@ -283,6 +283,28 @@ async fn a_new_job_of_a_forgotten_id_replaces_the_result() {
 }
 
 #[tokio::test]
+async fn large_results_are_removed_in_several_steps() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    for _ in 0..3 {
+        push(&queue, kept("a")).await;
+        let large = "x".repeat(MAX_RESULT);
+        settle(&queue, &claim(&queue).await.receipt, done_with(&large)).await;
+    }
+    let file = raw(&folder.file());
+    file.execute_batch("UPDATE results SET until = 1").unwrap();
+    let left = || file.query_one("SELECT count(*) FROM results", [], |row| row.get(0));
+
+    let mut steps = Vec::new();
+    while steps.last() != Some(&0) && steps.len() < 10 {
+        queue.recover(many(100)).await.unwrap();
+        steps.push(left().unwrap());
+    }
+
+    assert_eq!(steps, [2, 1, 0]);
+}
+
+#[tokio::test]
 async fn large_results_are_all_read() {
     let folder = Folder::new();
     let queue = folder.queue().await;

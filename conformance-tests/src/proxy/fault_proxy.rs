@@ -203,6 +203,11 @@ impl FaultProxy {
         self.shared.ledger.steps()
     }
 
+    /// The steps of one actor so far, without a copy of those of the others.
+    pub(crate) fn steps_by(&self, actor: &str) -> Vec<StepRecord> {
+        self.shared.ledger.steps_by(actor)
+    }
+
     /// The errors of the proxy itself. A run in which the proxy failed tests nothing.
     pub fn troubles(&self) -> Vec<String> {
         self.shared.ledger.troubles()

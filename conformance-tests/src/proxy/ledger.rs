@@ -83,6 +83,11 @@ impl Ledger {
         self.entries().steps.clone()
     }
 
+    pub(crate) fn steps_by(&self, actor: &str) -> Vec<StepRecord> {
+        let entries = self.entries();
+        entries.steps.iter().filter(|step| step.actor == actor).cloned().collect()
+    }
+
     pub(crate) fn trouble(&self, what: &str) {
         self.entries().troubles.push(what.to_owned());
     }

@@ -286,7 +286,7 @@ async fn judged(
 }
 
 fn steps_of(actors: &Actors, name: &str) -> Vec<StepRecord> {
-    actors.proxy.steps().into_iter().filter(|step| step.actor == name).collect()
+    actors.proxy.steps_by(name)
 }
 
 /// Adds the fault to the tally if it fired. Returns whether the planned fault fired.

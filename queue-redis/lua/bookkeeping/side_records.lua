@@ -249,16 +249,22 @@ local function forget_calls(keys, now_ms, most)
   return #old
 end
 
--- Removes up to `most` results that need not be kept any longer. Returns how many. If a key
--- has another type, it fails before its first write.
+-- Removes up to `most` results that need not be kept any longer, or about as many bytes of
+-- them as a step moves. Returns how many, and `most` if there are more. If a key has another
+-- type, it fails before its first write.
 local function forget_results(keys, now_ms, most)
-  local kept = results_key(keys, 'kept')
+  local kept, results = results_key(keys, 'kept'), results_key(keys, 'results')
   local old = redis.call('ZRANGE', kept, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
-  if #old > 0 then
-    redis.call('HDEL', results_key(keys, 'results'), unpack(old))
-    redis.call('ZREM', kept, unpack(old))
+  local gone, step = {}, new_step(most)
+  while #gone < #old and has_room(step) do
+    gone[#gone + 1] = old[#gone + 1]
+    count_job(step, redis.call('HGET', results, gone[#gone]))
   end
-  return #old
+  if #gone > 0 then
+    redis.call('HDEL', results, unpack(gone))
+    redis.call('ZREM', kept, unpack(gone))
+  end
+  return #gone < #old and most or #gone
 end
 
 -- The longest prefix of a UTF-8 text that has at most `most_bytes` bytes and ends with

@@ -72,8 +72,8 @@ async fn a_flush_stops_no_running_client(store: &Store) {
     actor.store_one("gone").await;
     let own = store.marker().await;
     store.tell(&[b"FLUSHALL"]).await;
-    // The client-made id leaves a key of relq. The list of jobs alone would be no such
-    // key, because any client may push to it (R20).
+    // The remembered id is a key that only relq writes. The list of jobs would not do:
+    // any client may push to it, so it says nothing of the queue's owner (R20).
     actor.store_one(NewJob::new("kept").id(id("kept"))).await;
     cut_connections(store).await;
     after_the_cut(&actor).await.expect("the client knows the queue");
