@@ -54,6 +54,7 @@ impl Drain<'_> {
     pub(crate) async fn run<H: Handler>(&mut self, claim_loop: &mut ClaimLoop<H>) {
         let (grace, lease) = (claim_loop.settings.grace, claim_loop.settings.lease);
         claim_loop.stop_claiming();
+        self.release.observers.progress.stopping();
         self.drain(claim_loop, grace, Patience::UntilHalt).await;
         // A claim that still waits at the store would take the jobs that the worker
         // gives back from here on.

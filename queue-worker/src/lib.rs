@@ -97,6 +97,7 @@ mod shutdown;
 mod slot_pool;
 mod slots;
 mod span;
+mod state;
 mod timing;
 mod until_empty;
 mod worker;
@@ -126,4 +127,5 @@ pub use settings::{
     DEFAULT_CONCURRENCY, DEFAULT_GIVE_UP_AFTER, DEFAULT_GRACE, DEFAULT_LEASE,
     LONGEST_REAP_INTERVAL, LONGEST_WAIT, SHORTEST_REAP_INTERVAL,
 };
+pub use state::WorkerState;
 pub use worker::Worker;

@@ -19,6 +19,7 @@ use crate::{
         Buried, CallFailed, Claimed, Ended, JobOutcome, LeaseLost, Observer,
         SpanOpened, Started,
     },
+    state::Contact,
 };
 
 /// The observers of a worker, and its counts. Clones share both.
@@ -28,6 +29,8 @@ use crate::{
 pub(crate) struct Observers {
     pub(crate) progress: Progress,
     observers: Vec<Arc<dyn Observer>>,
+    /// Of the queue that these observers are told about.
+    contact: Arc<Contact>,
 }
 
 /// Ends the measurement of an attempt when the attempt's future ends or is dropped.
@@ -47,6 +50,11 @@ impl Observers {
         self
     }
 
+    /// The same observers, for one queue that the worker begins to serve.
+    pub(crate) fn of_new_queue(&self) -> Self {
+        Self { contact: Arc::new(self.progress.contact()), ..self.clone() }
+    }
+
     /// Tells that a claim that was sent at `sent` has returned these jobs at `now`.
     pub(crate) fn claimed<'a>(
         &self,
@@ -54,6 +62,7 @@ impl Observers {
         sent: Duration,
         now: Duration,
     ) {
+        self.contact.is_made();
         if self.observers.is_empty() {
             return;
         }
@@ -108,6 +117,7 @@ impl Observers {
 
     /// Tells a recovery, unless it found nothing.
     pub(crate) fn recovered(&self, recovered: &Recovered) {
+        self.contact.is_made();
         let Recovered { requeued, buried, promoted, .. } = *recovered;
         if requeued > 0 || buried > 0 || promoted > 0 {
             self.tell(|observer| observer.recovered(recovered));
@@ -121,6 +131,9 @@ impl Observers {
     }
 
     pub(crate) fn call_failed(&self, operation: Operation, error: &Error) {
+        if matches!(operation, Operation::Claim | Operation::Recover) {
+            self.contact.is_lost();
+        }
         self.tell(|observer| observer.call_failed(&CallFailed { operation, error }));
     }
 

@@ -5,7 +5,11 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use crate::observer::JobOutcome;
+use crate::{
+    WorkerState,
+    observer::JobOutcome,
+    state::{Contact, EndOnDrop, Lifecycle},
+};
 
 /// How many of the jobs that a worker claimed ended with each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,7 +39,7 @@ pub struct Summary {
     pub given_back: u64,
 }
 
-/// Reads the counts of a worker while it runs. Clones read the same counts.
+/// Reads the counts and the state of a worker while it runs. Clones read the same worker's.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Counts>);
 
@@ -51,6 +55,7 @@ struct Counts {
     uncertain: AtomicU64,
     given_back: AtomicU64,
     running: AtomicU64,
+    lifecycle: Arc<Lifecycle>,
 }
 
 impl Progress {
@@ -84,6 +89,24 @@ impl Progress {
     /// How many handlers run now.
     pub fn running(&self) -> u64 {
         self.0.running.load(Relaxed)
+    }
+
+    /// What the worker does now. It changes within the interval of claims and recoveries:
+    /// half a lease, and at most [`LONGEST_REAP_INTERVAL`](crate::LONGEST_REAP_INTERVAL).
+    pub fn state(&self) -> WorkerState {
+        self.0.lifecycle.state()
+    }
+
+    pub(crate) fn begin(&self, queues: usize) -> EndOnDrop {
+        Arc::clone(&self.0.lifecycle).begin(queues)
+    }
+
+    pub(crate) fn stopping(&self) {
+        self.0.lifecycle.stopping();
+    }
+
+    pub(crate) fn contact(&self) -> Contact {
+        Contact::new(Arc::clone(&self.0.lifecycle))
     }
 
     pub(crate) fn one_more_runs(&self) {

@@ -63,10 +63,11 @@ impl Run {
 
     /// Serves the queue until a request, or an error that a retry cannot help.
     pub(crate) async fn serve<H: Handler>(
-        self,
+        mut self,
         shared: Shared<H>,
     ) -> Result<(), WorkerError> {
         let Shared { handler, readiness, held, mut heartbeat, mut shutdown } = shared;
+        self.settings.observers = self.settings.observers.of_new_queue();
         let mut reaping = self.reaping();
         let mut claim_loop = self.claim_loop((handler, readiness), held);
 

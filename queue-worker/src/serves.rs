@@ -29,6 +29,14 @@ pub(crate) struct Common {
 }
 
 impl Serves {
+    /// The number of queues.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Several(queues) => queues.queues.len(),
+        }
+    }
+
     pub(crate) async fn run<H: Handler>(
         self,
         common: Common,

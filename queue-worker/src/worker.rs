@@ -231,7 +231,7 @@ impl Worker {
         self
     }
 
-    /// The counts of the worker's jobs, which can be read while it runs.
+    /// The counts of the worker's jobs and its state, which can be read while it runs.
     pub fn progress(&self) -> Progress {
         self.settings.observers.progress.clone()
     }
@@ -268,6 +268,7 @@ impl Worker {
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
         let progress = settings.observers.progress.clone();
+        let _ends = progress.begin(serves.len());
         let run = serves.run(Common { worker, settings, clock }, handler, requests);
         // Run the worker on a task of the runtime. Otherwise an application that calls
         // `block_on` would run it on its own thread, and on a multi-threaded runtime

@@ -20,6 +20,7 @@ mod results;
 mod settings;
 mod shutdown;
 mod slots;
+mod state;
 mod tower;
 mod tower_failing;
 mod until_empty;
@@ -178,6 +179,15 @@ on_backends_with_results! {
 #[cfg(feature = "circular")]
 mod without_results {
     on_a_backend! { circular: results: backend_without_results_refuses_them; }
+}
+
+mod states {
+    on_a_backend! {
+        sqlite: state:
+            ready_while_the_store_answers,
+            not_ready_while_it_stops,
+            ended_however_it_ended;
+    }
 }
 
 // How a worker shares its slots does not depend on the backend.

@@ -1,0 +1,86 @@
+//! Tests of what a worker says that it does.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::SeqCst},
+};
+
+use relq::worker::{Failure, JobContext, Worker, WorkerError, WorkerState};
+use tokio::sync::Notify;
+
+use crate::{
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, Running, eventually, worker_on},
+};
+
+/// A worker on a store that fails all claims and recoveries while the flag is set.
+fn worker_on_failing(fixture: &Fixture, fault: Fault) -> (Worker, Arc<AtomicBool>) {
+    let is_down = Arc::new(AtomicBool::new(true));
+    let decide = || {
+        let (is_down, fault) = (Arc::clone(&is_down), fault.clone());
+        move |_, _| is_down.load(SeqCst).then(|| fault.clone())
+    };
+    let store =
+        Faulty::new(fixture.queue.clone()).on_claim(decide()).on_recover(decide());
+    (worker_on(Arc::new(store)), is_down)
+}
+
+/// A worker is ready only while its store answers.
+pub(crate) async fn ready_while_the_store_answers(fixture: Fixture) {
+    let (worker, is_down) = worker_on_failing(&fixture, Fault::Unavailable);
+    let progress = worker.progress();
+    assert_eq!(progress.state(), WorkerState::Starting);
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    tokio::task::yield_now().await;
+    assert_eq!(progress.state(), WorkerState::Starting);
+
+    for _ in 0..2 {
+        is_down.store(false, SeqCst);
+        eventually(|| progress.state().is_ready()).await;
+        is_down.store(true, SeqCst);
+        eventually(|| progress.state() == WorkerState::Disconnected).await;
+    }
+
+    worker.stop().await;
+    assert_eq!(progress.state(), WorkerState::Ended);
+}
+
+/// A worker that was asked to stop is not ready while its last handlers run.
+pub(crate) async fn not_ready_while_it_stops(fixture: Fixture) {
+    fixture.push("job").await;
+    let gate = Arc::new(Notify::new());
+    let open = Arc::clone(&gate);
+    let worker = fixture.start(move |_: JobContext| {
+        let open = Arc::clone(&open);
+        async move {
+            open.notified().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until_running(1).await;
+    assert_eq!(worker.progress.state(), WorkerState::Running);
+
+    worker.ask_to_stop();
+    eventually(|| worker.progress.state() == WorkerState::Stopping).await;
+
+    gate.notify_one();
+    assert_eq!(worker.stop().await.done, 1);
+}
+
+/// A worker whose future is dropped, or ends with an error, has ended.
+pub(crate) async fn ended_however_it_ended(fixture: Fixture) {
+    let worker = fixture.start(async |_: JobContext| Ok::<_, Failure>(()));
+    let dropped = worker.progress.clone();
+    eventually(|| dropped.state().is_ready()).await;
+    worker.drop_future().await;
+    assert_eq!(dropped.state(), WorkerState::Ended);
+
+    let (worker, _) = worker_on_failing(&fixture, Fault::WrongServer);
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    let failed = worker.progress.clone();
+    assert!(matches!(
+        worker.end().await,
+        Err(WorkerError::Claim(_) | WorkerError::Store(_))
+    ));
+    assert_eq!(failed.state(), WorkerState::Ended);
+}
