@@ -87,7 +87,7 @@ fn a_queue_without_a_marker_is_marked_by_the_command_that_the_error_names() {
     store.push("a b --delay 1h");
     let url = store.url.clone();
     let shown = store.relq("marker show --json").json();
-    let marked = json!({"queue": "default", "marker": "relq 3 zset", "url": url, "has_keys": true});
+    let marked = json!({"queue": "default", "marker": "relq 4 zset", "url": url, "has_keys": true});
     assert_eq!(shown, marked);
     store.server().command(&[b"DEL", b"{default}:marker"]);
     let unmarked =
@@ -100,7 +100,7 @@ fn a_queue_without_a_marker_is_marked_by_the_command_that_the_error_names() {
     let words = command.strip_prefix("relq ").unwrap();
     assert_eq!(words, format!("marker set -q default --url {url}"));
     let text = store.relq(words).ok();
-    assert_eq!(text, format!("default: relq 3 zset\nopen it with {url}\n"));
+    assert_eq!(text, format!("default: relq 4 zset\nopen it with {url}\n"));
     assert_eq!(store.count("default", "scheduled"), 2);
 }
 
