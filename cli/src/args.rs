@@ -2,14 +2,18 @@
 
 mod exec;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    CommandFactory, Error, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use tokio::runtime::Runtime;
 
 use crate::{
-    audit, batch, cancel, cron, dead, demo,
+    audit, batch, cancel, completion, cron, dead, demo,
     failure::{CommandResult, Failure, end},
-    pause, peek, purge, push, recover, result, stats,
+    man, pause, peek, ping, purge, push, recover, result, stats,
     target::{self, Target},
+    values::with_negative_numbers,
     work,
 };
 #[cfg(feature = "redis")]
@@ -45,6 +49,8 @@ URLs:
 Environment:
   RELQ_URL, RELQ_QUEUE  what --url and --queue say on the command line
   RELQ_PASSWORD_FILE    a file that holds the password of a URL without one
+  RELQ_SENTINEL_PASSWORD_FILE
+                        a file that holds the password of the sentinels of a URL
   RELQ_LOG              such as info: prints more of what goes on
 
 Exit codes: 0 done, 1 failed, 2 the command line makes no sense; of work --until-empty,
@@ -68,11 +74,14 @@ enum Command {
     Batch(batch::Args),
     Cron(cron::Args),
     Audit(audit::Args),
+    Ping(ping::Args),
     #[cfg(feature = "redis")]
     Queues(queues::Args),
     #[cfg(feature = "redis")]
     Marker(marker::Args),
     Demo(demo::Args),
+    Completion(completion::Args),
+    Man(man::Args),
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
     #[command(hide = true)]
@@ -82,12 +91,13 @@ enum Command {
 impl Cli {
     /// Parses the command line. If it is invalid, prints the reason and exits with 2.
     pub(crate) fn from_command_line() -> Self {
-        let mut command = target::without_empty_queue(Self::command());
+        let command = target::without_empty_queue(Self::command());
+        let mut command = with_negative_numbers(command);
         let words = exec::join_words(std::env::args_os());
         let read = command.try_get_matches_from_mut(words).and_then(|matches| {
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
         });
-        read.unwrap_or_else(|error| end(&error))
+        read.unwrap_or_else(|error| end(&with_advice(error)))
     }
 
     /// Runs the command that the arguments name.
@@ -103,6 +113,25 @@ impl Cli {
         runtime.shutdown_background();
         outcome
     }
+}
+
+/// Says how a worker serves several queues to a user who repeats `--queue`.
+fn with_advice(mut error: Error) -> Error {
+    let is_queue = |kind| {
+        let name = error.get(kind).map(ToString::to_string);
+        name.is_some_and(|name| name.starts_with("--queue"))
+    };
+    if error.kind() == ErrorKind::ArgumentConflict
+        && is_queue(ContextKind::InvalidArg)
+        && is_queue(ContextKind::PriorArg)
+    {
+        let advice = "a worker of several queues has --serve NAME for each of them";
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![advice.to_owned().into()]),
+        );
+    }
+    error
 }
 
 impl Command {
@@ -122,11 +151,14 @@ impl Command {
             Self::Batch(args) => Box::pin(args.run(target)).await,
             Self::Cron(args) => Box::pin(args.run(target)).await,
             Self::Audit(args) => args.run(target).await,
+            Self::Ping(args) => args.run(target).await,
             #[cfg(feature = "redis")]
             Self::Queues(args) => args.run(target).await,
             #[cfg(feature = "redis")]
             Self::Marker(args) => args.run(target).await,
             Self::Demo(args) => Box::pin(args.run(target)).await,
+            Self::Completion(args) => args.run(&Cli::command()),
+            Self::Man(args) => args.run(Cli::command()),
             Self::DemoWorker(args) => Box::pin(args.run(target)).await,
             Self::LeadGroup(args) => work::run_guard(args),
         }

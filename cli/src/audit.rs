@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    output::Format,
+    format::Format,
     printable::printable,
     target::Target,
 };

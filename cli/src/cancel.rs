@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure, unless_closed},
-    output::{Format, JsonArray, Output},
+    format::Format,
+    output::Output,
     printable::printable,
     target::Target,
 };
@@ -59,10 +60,10 @@ impl Args {
             cancelled: state.is_some(),
             was: state.map(JobState::as_str),
         });
-        if self.format.json {
-            let mut array = JsonArray::begin()?;
-            answers.into_iter().try_for_each(|answer| array.item(&answer))?;
-            return array.end();
+        if self.format.is_json() {
+            let mut records = self.format.records()?;
+            answers.into_iter().try_for_each(|answer| records.item(&answer))?;
+            return records.end();
         }
         let mut out = Output::new();
         for Answer { id, was, .. } in answers {

@@ -1,5 +1,7 @@
 //! `relq dead`: lists dead jobs, makes them ready again, or removes them.
 
+mod filter;
+
 use std::fmt;
 
 use clap::Subcommand;
@@ -11,10 +13,11 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    output::Format,
+    format::Format,
     peek::Listing,
     target::Target,
 };
+use filter::DeadFilter;
 
 /// Look at the dead jobs, make them ready again, or remove them
 #[derive(clap::Args, Debug)]
@@ -26,7 +29,10 @@ pub(crate) struct Args {
 #[derive(Subcommand, Debug)]
 enum Action {
     /// List dead jobs with the reason and their last error
-    List(Listing),
+    ///
+    /// With a filter, all dead jobs are read, page by page, until there are --limit jobs
+    /// that fit it: `relq dead list --error timeout -o jsonl`.
+    List(ListArgs),
     /// Make dead jobs ready again, with no attempt counted
     #[command(visible_alias = "retry")]
     Redrive(DeadArgs),
@@ -37,14 +43,23 @@ enum Action {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         match self.action {
-            Action::List(listing) => {
+            Action::List(ListArgs { filter, listing }) => {
                 let queue = target.open_existing().await?;
-                listing.print(&*queue, JobState::Dead).await
+                listing.print(&*queue, JobState::Dead, &filter).await
             }
             Action::Redrive(selection) => selection.redrive(target).await,
             Action::Purge(selection) => selection.purge(target).await,
         }
     }
+}
+
+#[derive(clap::Args, Debug)]
+struct ListArgs {
+    #[command(flatten)]
+    filter: DeadFilter,
+
+    #[command(flatten)]
+    listing: Listing,
 }
 
 /// The arguments that select dead jobs: their ids, or all.

@@ -23,12 +23,12 @@ use tempfile::TempDir;
 
 use crate::{
     failure::{CommandResult, Failure, explain},
+    format::Format,
     interrupts::Interrupts,
     message::say,
-    output::Format,
     push::Sender,
     target::Target,
-    values::positive_duration,
+    values::{count, count_u8, count_u16, positive_duration},
 };
 use batches::Batches;
 use judge::Judgement;
@@ -59,15 +59,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// How many jobs to push
-    #[arg(long, value_name = "N", default_value = "10000")]
+    #[arg(long, value_name = "N", value_parser = count, default_value = "10000")]
     jobs: NonZeroU32,
 
     /// How many worker processes run at once
-    #[arg(long, value_name = "N", default_value = "4")]
+    #[arg(long, value_name = "N", value_parser = count_u16, default_value = "4")]
     workers: NonZeroU16,
 
     /// Spread the jobs over this many queues, all of which each worker serves
-    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "batches")]
+    #[arg(long, value_name = "N", value_parser = count_u8, default_value = "1",
+        conflicts_with = "batches")]
     queues: NonZeroU8,
 
     /// Let schedules push the jobs, ten a second, from schedulers that run in the workers'
@@ -141,7 +142,7 @@ async fn until_signal<T>(
 }
 
 fn choose_url(target: &Target, folder: &Path) -> CommandResult<String> {
-    match target.store.given_url()? {
+    match target.given_url()? {
         Some(url) if url.starts_with("sqlite::memory:") => Err(Failure::Usage(
             "the demo's workers are processes of their own, which share no memory: \
              choose another --url"

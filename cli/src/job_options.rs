@@ -5,13 +5,13 @@ use std::{num::NonZeroU16, time::Duration};
 use clap::Args;
 use relq::{Bytes, NewJob, Priority, unique::UniqueKey};
 
-use crate::values::{header, positive_duration, priority};
+use crate::values::{count_u16, duration, header, positive_duration, priority};
 
 /// Options that every job of the command gets.
 #[derive(Args, Debug)]
 pub(crate) struct JobOptions {
     /// Make the jobs ready only after this time, such as 5s
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     delay: Option<Duration>,
 
     /// Bury jobs that are not delivered within this time, such as 1h
@@ -27,7 +27,7 @@ pub(crate) struct JobOptions {
     unique: Option<UniqueKey>,
 
     /// Deliveries before a job is buried [default: 25]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count_u16)]
     max_attempts: Option<NonZeroU16>,
 
     /// The lease length of these jobs, instead of the worker's

@@ -4,21 +4,27 @@ mod args;
 mod audit;
 mod batch;
 mod cancel;
+mod completion;
 mod cron;
 mod dead;
 mod demo;
 mod exit_codes;
+mod format;
 mod job_options;
+mod man;
 #[cfg(feature = "redis")]
 mod marker;
 mod pause;
 mod peek;
+mod ping;
+mod piped_input;
 mod purge;
 mod push;
 #[cfg(feature = "redis")]
 mod queues;
 mod recover;
 mod result;
+mod sentinel_password;
 mod stats;
 mod target;
 mod values;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    output::Format,
+    format::Format,
     target::Target,
 };
 
@@ -44,7 +44,7 @@ struct ActionArgs {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let (url, queue) = (&target.store.url()?, &target.queue);
+        let (url, queue) = (&target.url()?, &target.queue);
         let format = match self.action {
             Action::Show(ActionArgs { format }) => format,
             Action::Set(ActionArgs { format }) => {

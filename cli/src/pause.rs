@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{failure::CommandResult, output::Format, target::Target};
+use crate::{failure::CommandResult, format::Format, target::Target};
 
 /// Stop giving jobs to workers; jobs that they hold continue
 #[derive(clap::Args, Debug)]

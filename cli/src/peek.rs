@@ -10,11 +10,13 @@ use relq::{
 
 use crate::{
     failure::CommandResult,
+    format::Format,
     message::say,
-    output::{Format, JsonArray, Output},
-    printable::{self, printable},
+    output::Output,
+    printable::{self, cut, printable},
     table::{Table, line_width},
     target::Target,
+    values::count,
     view::{self, JobJson},
 };
 
@@ -28,11 +30,11 @@ const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 /// wider than the terminal, or than 200 columns without a terminal, is cut and ends
 /// with `…`.
 ///
-/// With --json a payload is whole and exact. It is in `payload` when it is UTF-8 and in
+/// With -o json a payload is whole and exact. It is in `payload` when it is UTF-8 and in
 /// `payload_base64` when it is not; the other of the two is null.
 ///
 /// A scheduled job that follows another one has no due time until that job is done. Such
-/// jobs come last, each with a note `after ID`, and with --json have `after` in place of
+/// jobs come last, each with a note `after ID`, and with -o json have `after` in place of
 /// `due_ms`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -47,7 +49,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open_existing().await?;
-        self.listing.print(&*queue, self.state.into()).await
+        self.listing.print(&*queue, self.state.into(), &EveryJob).await
     }
 }
 
@@ -55,11 +57,33 @@ impl Args {
 #[derive(clap::Args, Debug)]
 pub(crate) struct Listing {
     /// How many jobs to show at most
-    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = count, default_value = "20")]
     limit: NonZeroU32,
 
     #[command(flatten)]
     format: Format,
+}
+
+/// Chooses the jobs that a list shows.
+pub(crate) trait Filter: Sync {
+    /// Whether every job fits, so that no job must be looked at.
+    fn is_everything(&self) -> bool;
+
+    /// Whether the list shows this job.
+    fn fits(&self, job: &JobView) -> bool;
+}
+
+/// The filter of a list that shows every job.
+struct EveryJob;
+
+impl Filter for EveryJob {
+    fn is_everything(&self) -> bool {
+        true
+    }
+
+    fn fits(&self, _: &JobView) -> bool {
+        true
+    }
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy)]
@@ -82,72 +106,85 @@ impl From<State> for JobState {
 }
 
 impl Listing {
-    /// Prints the jobs in `state`.
+    /// Prints the jobs in `state` that fit the filter.
     pub(crate) async fn print(
         &self,
         queue: &dyn Queue,
         state: JobState,
+        filter: &dyn Filter,
     ) -> CommandResult {
-        if self.format.json {
-            return self.print_json(queue, state).await;
+        let mut pages = Pages::new(queue, state, filter, self.limit);
+        if self.format.is_json() {
+            return self.print_json(pages).await;
         }
         let mut out = Output::new();
         let width = line_width();
-        let mut pages = Pages::new(queue, state, self.limit);
         while let Some(jobs) = pages.next().await? {
             out.text(&table(state, &jobs, width).render(width))?;
         }
         out.flush()?;
         if pages.has_more() {
             let more = self.limit.get().saturating_mul(10);
-            say(&format!("there are more: --limit {more} shows more"));
+            let are = if filter.is_everything() { "are" } else { "may be" };
+            say(&format!("there {are} more: --limit {more} shows more"));
         }
         Ok(())
     }
 
-    async fn print_json(&self, queue: &dyn Queue, state: JobState) -> CommandResult {
-        let mut array = JsonArray::begin()?;
-        let mut pages = Pages::new(queue, state, self.limit);
+    async fn print_json(&self, mut pages: Pages<'_>) -> CommandResult {
+        let mut records = self.format.records()?;
         while let Some(jobs) = pages.next().await? {
-            jobs.iter().try_for_each(|job| array.item(&JobJson::from(job)))?;
+            jobs.iter().try_for_each(|job| records.item(&JobJson::from(job)))?;
         }
-        array.end()
+        records.end()
     }
 }
 
 /// Reads the jobs in a state page by page, up to a limit.
 struct Pages<'a> {
     queue: &'a dyn Queue,
+    filter: &'a dyn Filter,
     ask: Option<PeekRequest>,
     left: u32,
+    /// Whether the last page had more fitting jobs than the list may show.
+    is_cut: bool,
 }
 
 impl<'a> Pages<'a> {
-    fn new(queue: &'a dyn Queue, state: JobState, limit: NonZeroU32) -> Self {
+    fn new(
+        queue: &'a dyn Queue,
+        state: JobState,
+        filter: &'a dyn Filter,
+        limit: NonZeroU32,
+    ) -> Self {
         let ask = PeekRequest::new(state, limit.min(PAGE));
-        Self { queue, ask: Some(ask), left: limit.get() }
+        Self { queue, filter, ask: Some(ask), left: limit.get(), is_cut: false }
     }
 
-    /// Reads the next page that has jobs. `None` after the last page or at the limit.
+    /// Reads until a page is full, so that few jobs that fit make one table. `None` after
+    /// the last job or at the limit.
     async fn next(&mut self) -> CommandResult<Option<Vec<JobView>>> {
+        let mut found = Vec::new();
         while let (Some(ask), Some(left)) = (&mut self.ask, NonZeroU32::new(self.left))
+            && found.len() < PAGE.get() as usize
         {
-            ask.limit = left.min(PAGE);
-            let page = self.queue.peek(ask).await?;
+            ask.limit = if self.filter.is_everything() { left.min(PAGE) } else { PAGE };
+            let mut page = self.queue.peek(ask).await?;
+            page.jobs.retain(|job| self.filter.fits(job));
+            self.is_cut = page.jobs.len() > left.get() as usize;
+            page.jobs.truncate(left.get() as usize);
             self.left -=
                 u32::try_from(page.jobs.len()).unwrap_or(u32::MAX).min(self.left);
             self.ask = page.next.map(|cursor| ask.clone().after(cursor));
-            if !page.jobs.is_empty() {
-                return Ok(Some(page.jobs));
-            }
+            found.append(&mut page.jobs);
         }
-        Ok(None)
+        Ok((!found.is_empty()).then_some(found))
     }
 
     /// Whether the list was cut at the limit, so that the queue may have more jobs in
     /// this state.
     fn has_more(&self) -> bool {
-        self.ask.is_some()
+        self.ask.is_some() || self.is_cut
     }
 }
 
@@ -161,7 +198,8 @@ fn table(state: JobState, jobs: &[JobView], width: usize) -> Table<5> {
     for job in jobs {
         let id = job.id.as_ref().map_or("-", |id| id.as_str());
         let cells = [
-            printable(id),
+            // An id of your own may be long, and must not push the payload off the line.
+            cut(printable(id), width / 2),
             format!("{}/{}", job.attempt, job.max_attempts),
             job.priority.to_string(),
             view::state_time(job).map(view::time).unwrap_or_default(),

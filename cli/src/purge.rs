@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    output::Format,
+    format::Format,
     target::Target,
 };
 

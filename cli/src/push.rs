@@ -1,11 +1,13 @@
 //! `relq push`: pushes one job for each payload or each line of a file. One call pushes
 //! many jobs, and a file of any length needs the same memory.
 
+mod due;
 mod gathering;
 mod ids;
 mod lines;
 mod progress;
 mod sender;
+mod stopped;
 
 use std::{
     ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf, sync::Arc, time::Duration,
@@ -18,32 +20,38 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     failure::{CommandResult, Failure, explain},
+    format::Format,
     interrupts::Interrupts,
     job_options::JobOptions,
-    output::Format,
+    piped_input::{self, STANDARD_INPUT},
     result::{self, CODES, Waiting, results_of},
     target::Target,
     values::positive_duration,
 };
+use due::DueAt;
 use ids::Ids;
 use lines::{Limits, Lines};
 use progress::Progress;
 pub(crate) use sender::{Sender, Unsent};
+use stopped::Unit;
 
 /// Push jobs: the given payloads, or one job for each line of a file
+///
+/// Without payloads, the lines of standard input are pushed if it is a pipe or a file, as in
+/// `seq 10 | relq push`.
 ///
 /// A line is any bytes but the newline. An empty line is a job with an empty payload,
 /// and a last line without a newline counts. Each call pushes many lines, all or
 /// nothing. A call whose reply was lost is repeated safely. When the push has to stop,
 /// it says how many lines from the start are stored.
 ///
-/// Prints the ids as they are stored, one per line. With --json it prints an array of
-/// objects {"id", "stored"}. A duplicate job has the id of the existing job, and
-/// `stored` is false.
+/// Prints the ids as they are stored, one per line. With -o json it prints an array of
+/// objects {"id", "stored"}, and with -o jsonl one object a line. A duplicate job has the id
+/// of the existing job, and `stored` is false.
 ///
 /// With --keep-result, `relq result ID` prints what becomes of a job. With --wait, the push
 /// of one job waits until it has ended, and prints its result in place of its id: the bytes
-/// unchanged, or with --json what `relq result --json` prints of it. Standard error says
+/// unchanged, or with -o json what `relq result -o json` prints of it. Standard error says
 /// what became of a job that is not done.
 ///
 /// With --after the jobs follow another job, which has an id of your own (--id) or keeps its
@@ -58,7 +66,7 @@ pub(crate) struct Args {
     payload: Vec<OsString>,
 
     /// Push each line of this file; - is standard input
-    #[arg(long)]
+    #[arg(short, long)]
     file: Option<PathBuf>,
 
     /// Lines of the file end with a NUL byte, not a newline
@@ -67,6 +75,12 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     options: JobOptions,
+
+    /// Make the jobs ready at this time, by the clock of this machine, such as
+    /// 2026-12-24T18:00:00Z; or 2026-12-24T18:00 and 18:00, which are local times. If it has
+    /// passed, they are ready at once
+    #[arg(long, value_name = "TIME", value_parser = DueAt::parse, conflicts_with = "delay")]
+    at: Option<DueAt>,
 
     /// Use the SHA-256 of each payload as the job's unique key, as --unique does
     #[arg(long, conflicts_with = "unique")]
@@ -104,8 +118,14 @@ pub(crate) struct Args {
     format: Format,
 }
 
+const ALL_STORED: &str = "all jobs are stored";
+
+const NOTHING: &str = "\
+nothing to push: give payloads, or a file of lines with --file (- is standard input)";
+
 impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
+        let takes_input = self.take_piped_input();
         self.check()?;
         let queue = target.open().await?;
         if let Some(timeout) = self.wait {
@@ -120,13 +140,27 @@ impl Args {
         let pushed = Box::pin(pushed).await;
         progress.clear();
         let printed = ids.end();
-        pushed.and(printed.map_err(|failure| failure.after("all jobs are stored")))
+        if takes_input && matches!(pushed, Ok(0)) {
+            return Err(Failure::Usage(NOTHING.to_owned()));
+        }
+        pushed.map(drop).and(printed.map_err(|failure| failure.after(ALL_STORED)))
+    }
+
+    /// Reads standard input if nothing else is given and it is a pipe or a file. Returns
+    /// whether it does.
+    fn take_piped_input(&mut self) -> bool {
+        let is_for_one_job = self.id.is_some() || self.wait.is_some();
+        let is_given = !self.payload.is_empty() || self.file.is_some();
+        if is_given || is_for_one_job || !piped_input::is_there() {
+            return false;
+        }
+        self.file = Some(STANDARD_INPUT.into());
+        true
     }
 
     fn check(&self) -> CommandResult {
         let problem = if self.payload.is_empty() && self.file.is_none() {
-            "nothing to push: give payloads, or a file of lines with --file (- is \
-             standard input)"
+            NOTHING
         } else if self.null && self.file.is_none() {
             "--null says how the lines of a --file end: give one"
         } else if self.id.is_some() && self.payload.len() > 1 {
@@ -152,7 +186,7 @@ impl Args {
         let payload = self.payload.pop().unwrap_or_default();
         let job = self.job(payload.into_vec().into())?;
         let waiting = Waiting::new(results, &sender, timeout);
-        let pushed = send(&sender, &[job], 0).await?;
+        let pushed = send(&sender, &[job], (Unit::Payload, 0)).await?;
         let Some(id) = pushed.first().map(Pushed::job) else { return Ok(()) };
         let found = waiting.until_ended(id).await?;
         result::show(id, &found, self.format)
@@ -176,19 +210,29 @@ impl Args {
         sender: &Sender,
         ids: &mut Ids,
         progress: &Progress,
-    ) -> CommandResult {
+    ) -> CommandResult<usize> {
+        let unit = self.unit();
         let mut done = 0;
         while let Some(payloads) =
-            next_batch(&mut lines, sender.interrupts(), done).await?
+            next_batch(&mut lines, sender.interrupts(), (unit, done)).await?
         {
             let bytes: usize = payloads.iter().map(|payload| payload.len() + 1).sum();
             let jobs = self.jobs(payloads)?;
-            let pushed = send(sender, &jobs, done).await?;
+            let pushed = send(sender, &jobs, (unit, done)).await?;
             done += jobs.len();
-            ids.stored(&pushed).map_err(|failure| failure.after(&stored(done)))?;
+            let stored = if lines.are_all_pushed() {
+                ALL_STORED.to_owned()
+            } else {
+                unit.stored(done)
+            };
+            ids.stored(&pushed).map_err(|failure| failure.after(&stored))?;
             progress.advance(jobs.len(), bytes);
         }
-        Ok(())
+        Ok(done)
+    }
+
+    fn unit(&self) -> Unit {
+        if self.file.is_some() { Unit::Line } else { Unit::Payload }
     }
 
     fn jobs(&self, payloads: Vec<Bytes>) -> CommandResult<Vec<NewJob>> {
@@ -198,6 +242,9 @@ impl Args {
     fn job(&self, payload: Bytes) -> CommandResult<NewJob> {
         let key = self.unique_payload.then(|| payload_key(&payload)).transpose()?;
         let mut job = self.options.job(payload);
+        if let Some(at) = self.at {
+            job.delay = at.delay();
+        }
         job.id.clone_from(&self.id);
         job.after.clone_from(&self.after);
         job.keep_result = self.keep_result;
@@ -211,15 +258,15 @@ impl Args {
 async fn next_batch(
     lines: &mut Lines,
     interrupts: &Interrupts,
-    done: usize,
+    (unit, done): (Unit, usize),
 ) -> CommandResult<Option<Vec<Bytes>>> {
     tokio::select! {
         biased;
-        () = interrupts.first() => Err(stopped("by a signal", done, None)),
+        () = interrupts.first() => Err(unit.stopped("by a signal", done, None)),
         batch = lines.next() => match batch {
             None => Ok(None),
             Some(Ok(payloads)) => Ok(Some(payloads)),
-            Some(Err(error)) => Err(stopped(&error.to_string(), done, None)),
+            Some(Err(error)) => Err(unit.stopped(&error.to_string(), done, None)),
         },
     }
 }
@@ -229,14 +276,14 @@ async fn next_batch(
 async fn send(
     sender: &Sender,
     jobs: &[NewJob],
-    done: usize,
+    (unit, done): (Unit, usize),
 ) -> CommandResult<Vec<Pushed>> {
     tokio::select! {
         pushed = sender.send(jobs) => {
-            pushed.map_err(|unsent| unsent.explain(done, jobs.len()))
+            pushed.map_err(|unsent| unsent.explain((unit, done), jobs.len()))
         }
         () = sender.interrupts().second() => {
-            Err(stopped("by a second signal", done, Some(jobs.len())))
+            Err(unit.stopped("by a second signal", done, Some(jobs.len())))
         }
     }
 }
@@ -250,30 +297,8 @@ fn payload_key(payload: &[u8]) -> CommandResult<UniqueKey> {
 }
 
 impl Unsent {
-    fn explain(&self, done: usize, batch: usize) -> Failure {
+    fn explain(&self, (unit, done): (Unit, usize), batch: usize) -> Failure {
         let unknown = (self.happened != Effect::No).then_some(batch);
-        stopped(&explain(&self.error), done, unknown)
-    }
-}
-
-/// The error of a push that was stopped. It names the lines that are stored, so that
-/// the user knows where to continue.
-fn stopped(why: &str, done: usize, unknown: Option<usize>) -> Failure {
-    let mut message = format!("the push was stopped: {why}; {}", stored(done));
-    if let Some(batch) = unknown {
-        let (from, to) = (done + 1, done + batch);
-        message.push_str(&format!("; of lines {from} to {to} it is not known"));
-    }
-    Failure::Failed(message)
-}
-
-/// Says how many lines from the start are stored.
-fn stored(done: usize) -> String {
-    match done {
-        0 => "no line is stored for certain".to_owned(),
-        done => {
-            let next = done + 1;
-            format!("the first {done} lines are stored, so go on with line {next}")
-        }
+        unit.stopped(&explain(&self.error), done, unknown)
     }
 }

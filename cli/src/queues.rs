@@ -5,11 +5,7 @@ use std::collections::HashSet;
 use relq::redis::{self, MarkedQueue};
 use serde::Serialize;
 
-use crate::{
-    failure::CommandResult,
-    output::{Format, JsonArray, Output},
-    target::Target,
-};
+use crate::{failure::CommandResult, format::Format, output::Output, target::Target};
 
 /// List the queues of a database on Redis, each with its backend
 ///
@@ -23,10 +19,10 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        if self.format.json {
-            let mut array = JsonArray::begin()?;
-            each(target, |queue| array.item(&Row::of(queue))).await?;
-            return array.end();
+        if self.format.is_json() {
+            let mut records = self.format.records()?;
+            each(target, |queue| records.item(&Row::of(queue))).await?;
+            return records.end();
         }
         let mut out = Output::new();
         each(target, |queue| {
@@ -61,7 +57,7 @@ async fn each(
     target: &Target,
     mut show: impl FnMut(&MarkedQueue) -> CommandResult,
 ) -> CommandResult {
-    let url = target.store.url()?;
+    let url = target.url()?;
     let (mut shown, mut cursor) = (HashSet::new(), Some(0));
     while let Some(from) = cursor {
         let page = redis::queues(&url, from).await?;

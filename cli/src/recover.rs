@@ -4,7 +4,7 @@ use std::{fmt, num::NonZeroU32};
 
 use serde::Serialize;
 
-use crate::{failure::CommandResult, output::Format, target::Target};
+use crate::{failure::CommandResult, format::Format, target::Target};
 
 /// How many jobs one call recovers: few enough that no call blocks the store for long.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");

@@ -13,8 +13,9 @@ use relq::{
 
 use crate::{
     failure::{CommandResult, Failure, unless_closed},
+    format::Format,
     interrupts::Interrupts,
-    output::{Format, JsonArray, Output},
+    output::Output,
     push::Sender,
     target::Target,
     values::positive_duration,
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     wait: Option<Option<Duration>>,
 
     /// Print only the bytes of the result, unchanged; for one job that is done
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "output"])]
     raw: bool,
 
     #[command(flatten)]
@@ -53,7 +54,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) const CODES: &str = "\
-0 the job is done, 1 it is not known (it never was, keeps no result, or ended too long ago)
+0 the job is done, 1 it is not known (it never was, keeps no result, or ended too long ago) \
 or the store failed, 3 it died, 4 it has not ended, 5 it was cancelled or discarded.";
 
 const SEVERAL: &str = "\
@@ -109,12 +110,12 @@ impl Args {
         if self.raw {
             return found.iter().flatten().try_for_each(print_bytes);
         }
-        if self.format.json {
-            let mut array = JsonArray::begin()?;
+        if self.format.is_json() {
+            let mut records = self.format.records()?;
             for (id, result) in jobs {
-                array.item(&Report::of(id, result.as_ref()))?;
+                records.item(&Report::of(id, result.as_ref()))?;
             }
-            return array.end();
+            return records.end();
         }
         let mut out = Output::new();
         for (id, result) in jobs {
@@ -139,7 +140,7 @@ pub(crate) fn show(
     found: &Option<JobResult>,
     format: Format,
 ) -> CommandResult {
-    let printed = if format.json {
+    let printed = if format.is_json() {
         let mut out = Output::new();
         let line =
             out.json(&Report::of(id, found.as_ref())).and_then(|()| out.text("\n"));

@@ -5,7 +5,14 @@ use std::fmt;
 use relq::Stats;
 use serde::Serialize;
 
-use crate::{failure::CommandResult, output::Format, table::Table, target::Target};
+use crate::{
+    failure::{CommandResult, unless_closed},
+    format::Format,
+    output::Output,
+    printable::printable,
+    table::{Table, line_width},
+    target::Target,
+};
 
 /// Print how many jobs are in each state
 #[derive(clap::Args, Debug)]
@@ -23,10 +30,22 @@ impl Args {
         let queue = target.open_existing().await?;
         if self.by_part {
             let parts = queue.stats_by_part().await?;
-            return self.format.show(&Parts::new(target.queue.as_str(), &parts));
+            let parts = reports(target.queue.as_str(), &parts);
+            return unless_closed(self.print(&parts));
         }
         let stats = queue.stats().await?;
         self.format.show(&Report::new(target.queue.as_str(), &stats))
+    }
+
+    fn print(&self, parts: &[Report<String>]) -> CommandResult {
+        if self.format.is_json() {
+            let mut records = self.format.records()?;
+            parts.iter().try_for_each(|part| records.item(part))?;
+            return records.end();
+        }
+        let mut out = Output::new();
+        out.text(&table(parts).render(line_width()))?;
+        out.flush()
     }
 }
 
@@ -66,60 +85,50 @@ impl<Q> Report<Q> {
 }
 
 /// The figures of each part of a queue.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Parts {
-    parts: Vec<Report<String>>,
+fn reports(queue: &str, parts: &[Stats]) -> Vec<Report<String>> {
+    let named = parts.iter().enumerate().map(|(number, stats)| {
+        let name = match number {
+            0 => queue.to_owned(),
+            other => format!("{queue}:{other}"),
+        };
+        Report::new(name, stats)
+    });
+    named.collect()
 }
 
-impl Parts {
-    fn new(queue: &str, parts: &[Stats]) -> Self {
-        let named = parts.iter().enumerate().map(|(number, stats)| {
-            let name = match number {
-                0 => queue.to_owned(),
-                other => format!("{queue}:{other}"),
-            };
-            Report::new(name, stats)
-        });
-        Self { parts: named.collect() }
+fn table(parts: &[Report<String>]) -> Table<11> {
+    let mut table = Table::new([
+        "PART",
+        "READY",
+        "OLDEST",
+        "SCHEDULED",
+        "LEASED",
+        "OVERDUE",
+        "DEAD",
+        "FINISHED",
+        "DISCARDED",
+        "CANCELLED",
+        "",
+    ]);
+    for part in parts {
+        let paused = if part.paused { "paused" } else { "" };
+        let oldest = part.oldest_ready_age_ms.map(|ms| format!("{ms} ms"));
+        let cells = [
+            printable(&part.queue),
+            part.ready.to_string(),
+            oldest.unwrap_or_default(),
+            part.scheduled.to_string(),
+            part.leased.to_string(),
+            part.overdue.to_string(),
+            part.dead.to_string(),
+            part.finished.to_string(),
+            part.discarded.to_string(),
+            part.cancelled.to_string(),
+            paused.to_owned(),
+        ];
+        table.row(cells, None);
     }
-}
-
-impl fmt::Display for Parts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new([
-            "PART",
-            "READY",
-            "OLDEST",
-            "SCHEDULED",
-            "LEASED",
-            "OVERDUE",
-            "DEAD",
-            "FINISHED",
-            "DISCARDED",
-            "CANCELLED",
-            "",
-        ]);
-        for part in &self.parts {
-            let paused = if part.paused { "paused" } else { "" };
-            let oldest = part.oldest_ready_age_ms.map(|ms| format!("{ms} ms"));
-            let cells = [
-                part.queue.clone(),
-                part.ready.to_string(),
-                oldest.unwrap_or_default(),
-                part.scheduled.to_string(),
-                part.leased.to_string(),
-                part.overdue.to_string(),
-                part.dead.to_string(),
-                part.finished.to_string(),
-                part.discarded.to_string(),
-                part.cancelled.to_string(),
-                paused.to_owned(),
-            ];
-            table.row(cells, None);
-        }
-        f.write_str(&table.render(usize::MAX))
-    }
+    table
 }
 
 impl<Q: fmt::Display> fmt::Display for Report<Q> {

@@ -1,7 +1,12 @@
 //! The options that name the queue, and the environment variables that pass the queue
 //! to a worker's command.
 
-use std::{env, ffi::OsString, path::absolute, sync::Arc};
+use std::{
+    env,
+    ffi::OsString,
+    path::{PathBuf, absolute},
+    sync::Arc,
+};
 
 use clap::{
     Args, Command,
@@ -11,6 +16,7 @@ use relq::{Queue, QueueName};
 
 use crate::{
     failure::{CommandResult, Failure},
+    sentinel_password::{self, SENTINEL_PASSWORD_FILE},
     store::{LEFT_OUT, PASSWORD_FILE, Store, URL, password_file},
     store_url,
 };
@@ -38,6 +44,16 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// The URL of the store, with the passwords from their files.
+    pub(crate) fn url(&self) -> CommandResult<String> {
+        sentinel_password::complete(self.store.url()?)
+    }
+
+    /// The same as [`url`](Self::url), or `None` if no URL is given.
+    pub(crate) fn given_url(&self) -> CommandResult<Option<String>> {
+        self.store.given_url()?.map(sentinel_password::complete).transpose()
+    }
+
     /// Opens the queue. Creates a SQLite file that does not exist.
     pub(crate) async fn open(&self) -> CommandResult<Arc<dyn Queue>> {
         self.open_named(&self.queue).await
@@ -49,7 +65,7 @@ impl Target {
         &self,
         queue: &QueueName,
     ) -> CommandResult<Arc<dyn Queue>> {
-        Ok(relq::connect(&self.store.url()?, queue).await?)
+        Ok(relq::connect(&self.url()?, queue).await?)
     }
 
     /// Opens the queue, and fails if its store does not exist. Otherwise a command that
@@ -64,7 +80,7 @@ impl Target {
         &self,
         queue: &QueueName,
     ) -> CommandResult<Arc<dyn Queue>> {
-        Ok(relq::connect_existing(&self.store.url()?, queue).await?)
+        Ok(relq::connect_existing(&self.url()?, queue).await?)
     }
 
     /// The environment variables for a worker's command, so that a relq call inside the
@@ -73,10 +89,10 @@ impl Target {
         &self,
         credentials: Credentials,
     ) -> CommandResult<Environment> {
-        let whole = store_url::from_anywhere(&self.store.url()?)?;
-        let file = password_file().map(absolute).transpose().map_err(|error| {
-            Failure::Failed(format!("{PASSWORD_FILE} names no usable path: {error}"))
-        })?;
+        let whole = store_url::from_anywhere(&self.url()?)?;
+        let file = from_anywhere(PASSWORD_FILE, password_file())?;
+        let sentinel_file =
+            from_anywhere(SENTINEL_PASSWORD_FILE, sentinel_password::file())?;
         let (url, left_out) = match credentials {
             Credentials::PassOn => (whole, None),
             Credentials::LeaveOut => {
@@ -89,6 +105,7 @@ impl Target {
             (URL, Some(url.into())),
             (QUEUE, Some(self.queue.as_str().into())),
             (PASSWORD_FILE, file.map(Into::into)),
+            (SENTINEL_PASSWORD_FILE, sentinel_file.map(Into::into)),
             (LEFT_OUT, left_out.map(Into::into)),
         ]))
     }
@@ -104,12 +121,23 @@ pub(crate) enum Credentials {
 /// Environment variables for a command: a value to set, or `None` to remove the
 /// variable.
 #[derive(Debug)]
-pub(crate) struct Environment([(&'static str, Option<OsString>); 4]);
+pub(crate) struct Environment([(&'static str, Option<OsString>); 5]);
 
 impl Environment {
     pub(crate) fn variables(&self) -> &[(&'static str, Option<OsString>)] {
         &self.0
     }
+}
+
+/// Makes the path that this variable names absolute, so that it names the same file in any
+/// folder.
+fn from_anywhere(
+    variable: &str,
+    file: Option<PathBuf>,
+) -> CommandResult<Option<PathBuf>> {
+    file.map(absolute).transpose().map_err(|error| {
+        Failure::Failed(format!("{variable} names no usable path: {error}"))
+    })
 }
 
 /// Treats an empty `RELQ_QUEUE` as not set, like an empty `RELQ_URL`.

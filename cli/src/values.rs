@@ -1,17 +1,56 @@
-//! Parsers for command-line values that clap does not provide.
+//! Parsers for command-line values that clap does not provide, or whose errors are not
+//! plain sentences.
 
-use std::time::Duration;
+use std::{
+    num::{NonZeroU8, NonZeroU16, NonZeroU32},
+    time::Duration,
+};
 
+use clap::Command;
 use relq::{Priority, batch::BatchPriority};
 
-/// Parses a duration such as `5s`, `1h 30m` or `250ms`. It must be above zero.
+/// Parses a duration such as `5s`, `1h 30m` or `250ms`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| match error {
+        humantime::DurationError::NumberOverflow => "it is too long".to_owned(),
+        _ => "a duration is a number with its unit, such as 500ms, 5s, 10m or 1h30m"
+            .to_owned(),
+    })
+}
+
+/// Parses a duration above zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
-    let duration =
-        humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let duration = duration(text)?;
     if duration < Duration::from_millis(1) {
         return Err("it must be at least 1ms".to_owned());
     }
     Ok(duration)
+}
+
+/// Parses a number from 1 to 255.
+pub(crate) fn count_u8(text: &str) -> Result<NonZeroU8, String> {
+    text.parse().map_err(|_| not_from_1_to(u8::MAX.into()))
+}
+
+/// Parses a number from 1 to 65535.
+pub(crate) fn count_u16(text: &str) -> Result<NonZeroU16, String> {
+    text.parse().map_err(|_| not_from_1_to(u16::MAX.into()))
+}
+
+/// Parses a number from 1 to 4294967295.
+pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| not_from_1_to(u32::MAX))
+}
+
+fn not_from_1_to(most: u32) -> String {
+    format!("it must be a whole number from 1 to {most}")
+}
+
+/// Parses a number from 0, where 0 stands for no limit.
+pub(crate) fn limit(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        format!("it must be a whole number from 0, for no limit, to {}", u32::MAX)
+    })
 }
 
 /// Parses the priority of a job, from 0 to 9.
@@ -35,4 +74,18 @@ pub(crate) fn batch_priority(text: &str) -> Result<BatchPriority, String> {
     level.ok_or_else(|| {
         "a batch's priority is a number from 0 to 99, larger is sooner".to_owned()
     })
+}
+
+/// The names of the values that begin with a digit.
+const NUMERIC: [&str; 2] = ["N", "DURATION"];
+
+/// Reads a word such as `-5` after an option of a number or a duration as its value, so
+/// that the error is about the value and not about an unknown option.
+pub(crate) fn with_negative_numbers(command: Command) -> Command {
+    let command = command.mut_args(|argument| {
+        let names = argument.get_value_names().unwrap_or_default();
+        let is_numeric = names.iter().any(|name| NUMERIC.contains(&name.as_str()));
+        argument.allow_hyphen_values(is_numeric)
+    });
+    command.mut_subcommands(with_negative_numbers)
 }

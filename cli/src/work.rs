@@ -11,6 +11,7 @@ mod payload;
 mod program;
 mod queues;
 mod result_bytes;
+mod retry;
 mod schedules;
 mod stderr_tail;
 mod whole_lines;
@@ -18,7 +19,8 @@ mod whole_lines;
 use std::{ffi::OsString, num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq::worker::{
-    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, Summary, Worker, WorkerError,
+    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, RetryPolicy, Summary, Worker,
+    WorkerError,
 };
 use tokio::sync::Mutex;
 
@@ -28,7 +30,7 @@ use crate::{
     message::say,
     store_url,
     target::{Credentials, Target},
-    values::positive_duration,
+    values::{count, duration, positive_duration},
 };
 use cannot_start::CannotStart;
 use command::{JobCommand, OutputLines};
@@ -37,6 +39,7 @@ use guards::Guards;
 use outcome::DeadBefore;
 use program::Program;
 use queues::{OpenQueues, ServedQueue, ServingOrder};
+use retry::retry_policy;
 pub(crate) use schedules::Schedulers;
 
 /// Run a command on each job
@@ -77,18 +80,25 @@ pub(crate) use schedules::Schedulers;
 /// by itself.
 ///
 /// SIGHUP, SIGINT (Ctrl-C), SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2 and SIGXCPU
-/// stop the worker gracefully: running commands have 25 seconds to finish. Then, or at
+/// stop the worker gracefully: running commands have 25 seconds, or the time of --grace, to
+/// finish. Then, or at
 /// a second SIGINT, SIGQUIT or SIGTERM, they are killed and their jobs given back. A
 /// SIGHUP that is ignored when relq starts, as under `nohup`, stays ignored.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = USAGE, after_help = EXEC_HELP)]
 pub(crate) struct Args {
     /// The command, with its arguments up to the next relq flag
-    #[arg(long, value_name = "CMD", num_args = 0.., required_unless_present = "more")]
+    #[arg(long, value_name = "CMD", num_args = 0..)]
     exec: Vec<OsString>,
 
     /// How many commands run at once
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_CONCURRENCY)]
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        value_parser = count,
+        default_value_t = DEFAULT_CONCURRENCY
+    )]
     concurrency: NonZeroU32,
 
     /// Serve this queue instead of --queue; repeat it for each queue. While all have jobs,
@@ -117,6 +127,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     timeout: Option<Duration>,
 
+    /// How long a failed job waits for its next attempt: up to FIRST after the first
+    /// attempt, twice as long after each, and at most MOST [default: 1s..1h]
+    #[arg(long, value_name = "FIRST[..MOST]", value_parser = retry_policy)]
+    retry: Option<RetryPolicy>,
+
+    /// How long running commands may take to end when the worker is stopped [default:
+    /// 25s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    grace: Option<Duration>,
+
     /// End when no job is ready or leased, and no job becomes due within --max-wait; the
     /// exit code says what became of the jobs
     #[arg(long)]
@@ -127,7 +147,7 @@ pub(crate) struct Args {
         long,
         value_name = "DURATION",
         requires = "until_empty",
-        value_parser = humantime::parse_duration
+        value_parser = duration
     )]
     max_wait: Option<Duration>,
 
@@ -270,20 +290,23 @@ impl Args {
 
     fn worker(&self, queues: &OpenQueues, interrupts: &Interrupts) -> Worker {
         let (first, second) = (interrupts.clone(), interrupts.clone());
+        let grace = self.grace.unwrap_or(DEFAULT_GRACE);
         queues
             .worker(self.order())
             .concurrency(self.concurrency)
             .lease(self.lease.unwrap_or(DEFAULT_LEASE))
+            .retry(self.retry.unwrap_or_default())
+            .grace(grace)
             .stop_on(async move {
                 first.first().await;
-                say_stopping();
+                say_stopping(grace);
             })
             .halt_on(async move { second.second().await })
     }
 }
 
 fn say_missing_file(target: &Target) -> CommandResult {
-    if let Some(file) = store_url::missing_file(&target.store.url()?) {
+    if let Some(file) = store_url::missing_file(&target.url()?) {
         let file = file.display();
         say(&format!(
             "relq: {file} does not exist: the worker creates it and waits for jobs"
@@ -306,8 +329,8 @@ fn explain_worker(error: WorkerError, queues: &OpenQueues) -> Failure {
     }
 }
 
-fn say_stopping() {
-    let grace = humantime::format_duration(DEFAULT_GRACE);
+fn say_stopping(grace: Duration) {
+    let grace = humantime::format_duration(grace);
     say(&format!(
         "relq: stopping; running commands have {grace} to end, a second signal kills them"
     ));

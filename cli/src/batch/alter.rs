@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     failure::{CommandResult, Failure},
-    output::Format,
+    format::Format,
     target::Target,
-    values::batch_priority,
+    values::{batch_priority, limit},
 };
 
 /// Change the priority or the limit of a batch that has not completed
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     priority: Option<BatchPriority>,
 
     /// How many of its pieces may run at once; 0 for any number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = limit)]
     limit: Option<u32>,
 
     #[command(flatten)]

@@ -5,7 +5,8 @@ use relq::batch::{BatchId, BatchStatus};
 use super::{known::batches_of, report::Report};
 use crate::{
     failure::{CommandResult, Failure, unless_closed},
-    output::{Format, JsonArray, Output},
+    format::Format,
+    output::Output,
     printable::printable,
     target::Target,
 };
@@ -42,10 +43,10 @@ impl Args {
     }
 
     fn print(&self, found: &[BatchStatus]) -> CommandResult {
-        if self.format.json {
-            let mut array = JsonArray::begin()?;
-            found.iter().try_for_each(|status| array.item(&Report::of(status)))?;
-            return array.end();
+        if self.format.is_json() {
+            let mut records = self.format.records()?;
+            found.iter().try_for_each(|status| records.item(&Report::of(status)))?;
+            return records.end();
         }
         let mut out = Output::new();
         for BatchStatus { id, state, .. } in found {

@@ -7,7 +7,8 @@ use relq::batch::{BatchId, BatchQueue, BatchStatus};
 use super::{known::batches_of, report::Report};
 use crate::{
     failure::CommandResult,
-    output::{Format, JsonArray, Output},
+    format::Format,
+    output::Output,
     printable::printable,
     table::{Table, line_width},
     target::Target,
@@ -31,7 +32,7 @@ impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open_existing().await?;
         let batches = batches_of(&*queue)?;
-        if self.format.json {
+        if self.format.is_json() {
             return self.as_json(batches).await;
         }
         let heads = ["ID", "STATE", "PRIORITY", "LIMIT", "ENDED", "PIECES", "FAILED"];
@@ -46,12 +47,12 @@ impl Args {
     }
 
     async fn as_json(&self, batches: &dyn BatchQueue) -> CommandResult {
-        let mut array = JsonArray::begin()?;
+        let mut records = self.format.records()?;
         let mut after = None;
         while let Some(page) = self.page(batches, &mut after).await? {
-            page.iter().try_for_each(|status| array.item(&Report::of(status)))?;
+            page.iter().try_for_each(|status| records.item(&Report::of(status)))?;
         }
-        array.end()
+        records.end()
     }
 
     /// Reads the next page. With `--running` it has only batches that have not

@@ -7,7 +7,7 @@ use super::{
     report::Report,
     watch::Watch,
 };
-use crate::{failure::CommandResult, output::Format, target::Target};
+use crate::{failure::CommandResult, format::Format, target::Target};
 
 /// Print the progress of a batch
 #[derive(clap::Args, Debug)]

@@ -1,6 +1,7 @@
 //! `relq batch submit`: creates one batch for each line of a file.
 
 use std::{
+    collections::HashSet,
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
@@ -21,8 +22,10 @@ use super::{
 };
 use crate::{
     failure::{CommandResult, Failure, explain, unless_closed},
+    format::{Format, Records},
     interrupts::Interrupts,
-    output::{Format, JsonArray, Output},
+    output::Output,
+    piped_input::{self, STANDARD_INPUT},
     push::{Sender, Unsent},
     target::Target,
     values::{batch_priority, positive_duration},
@@ -33,18 +36,24 @@ const ID: &str = "{}";
 
 /// Submit one batch for each line of a file
 ///
-/// A line is `limit:piece:piece:…`: how many of the pieces may run at once (0 for any
-/// number), and the payload of each. Empty lines and lines that begin with # are
-/// skipped. All lines are read before the first batch is created.
+/// A line is a JSON object, {"limit": 4, "pieces": ["one", "two"]}: how many of the pieces
+/// may run at once (0 or no limit for any number), and the payload of each. It may also have
+/// "id", "priority", "on_complete", "on_complete_queue" and "retention", which take the place
+/// of the options of these names. A piece with options is an object, with "payload" or
+/// "payload_base64", "headers", "max_attempts", "lease" and "keep_result".
+///
+/// A line may also be `limit:piece:piece:…`, for payloads without colons. Empty lines and
+/// lines that begin with # are skipped. All lines are read before the first batch is created.
+/// Without --file, standard input is read if it is a pipe or a file.
 ///
 /// Prints the id of each batch when all of its pieces are stored and it is sealed. With
-/// --json it prints an array of objects {"id", "pieces"}. If the reader of the output
-/// closes it, the other batches are submitted all the same.
+/// -o json it prints an array of objects {"id", "pieces"}, and with -o jsonl one object a
+/// line. If the reader of the output closes it, the other batches are submitted all the same.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The file that has the lines; - is standard input
-    #[arg(long)]
-    file: PathBuf,
+    #[arg(short, long)]
+    file: Option<PathBuf>,
 
     /// The priority, from 0 to 99; a larger one is served sooner [default: 50]
     #[arg(long, value_parser = batch_priority, value_name = "N")]
@@ -71,6 +80,9 @@ pub(crate) struct Args {
     format: Format,
 }
 
+const NOTHING: &str = "\
+nothing to submit: give a file of lines with --file (- is standard input)";
+
 /// The JSON object that is printed for each submitted batch.
 #[derive(Serialize)]
 struct Submitted<'a> {
@@ -80,22 +92,58 @@ struct Submitted<'a> {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let text = read(&self.file)?;
-        let requests = request::read(&text)
-            .map_err(|why| Failure::Usage(format!("{}: {why}", self.file.display())))?;
+        let file = self.file()?;
+        let requests = request::read(&read(&file)?)
+            .map_err(|why| Failure::Usage(format!("{}: {why}", file.display())))?;
+        if requests.is_empty() && self.file.is_none() {
+            return Err(Failure::Usage(NOTHING.to_owned()));
+        }
+        let ids = self.ids(&requests)?;
         let queue = target.open().await?;
         batches_of(&*queue)?;
         let sender = Sender::new(Arc::clone(&queue), Interrupts::listen()?);
         let mut shown = Shown::begin(self.format)?;
-        for (number, request) in (1..).zip(&requests) {
-            let id = self.id_of(number)?;
-            self.submit(&queue, &sender, &id, request).await?;
+        for (number, (request, id)) in (1..).zip(requests.iter().zip(&ids)) {
+            self.submit(&queue, &sender, id, request).await?;
             let submitted = Submitted { id: id.as_str(), pieces: request.pieces.len() };
             unless_closed(shown.show(&submitted)).map_err(|failure| {
                 failure.after(&format!("batch {number}, {id}, is the last submitted"))
             })?;
         }
         shown.end()
+    }
+
+    fn file(&self) -> CommandResult<PathBuf> {
+        match &self.file {
+            Some(file) => Ok(file.clone()),
+            None if piped_input::is_there() => Ok(STANDARD_INPUT.into()),
+            None => Err(Failure::Usage(NOTHING.to_owned())),
+        }
+    }
+
+    /// The ids of the batches. Fails if two lines have the same id.
+    fn ids(&self, requests: &[Request]) -> CommandResult<Vec<BatchId>> {
+        let mut ids = Vec::with_capacity(requests.len());
+        let mut seen = HashSet::new();
+        for (number, request) in (1..).zip(requests) {
+            let id = match &request.id {
+                Some(id) => id.clone(),
+                None => self.id_of(number)?,
+            };
+            if request.on_complete_queue.is_some()
+                && self.on_complete(request).is_none()
+            {
+                let problem = "\"on_complete_queue\" is the queue of \"on_complete\": give \
+                               both";
+                return Err(Failure::Usage(format!("batch {number}: {problem}")));
+            }
+            if !seen.insert(id.clone()) {
+                let problem = format!("two batches of the file have the id {id}");
+                return Err(Failure::Usage(problem));
+            }
+            ids.push(id);
+        }
+        Ok(ids)
     }
 
     fn id_of(&self, number: usize) -> CommandResult<BatchId> {
@@ -110,15 +158,22 @@ impl Args {
 
     fn batch(&self, id: &BatchId, request: &Request) -> NewBatch {
         let mut batch = NewBatch::new(id.clone()).limit(request.limit);
-        batch.priority = self.priority.unwrap_or(batch.priority);
-        batch.retention = self.retention.unwrap_or(batch.retention);
-        batch.on_complete = self.on_complete.as_ref().map(|payload| {
+        batch.priority = request.priority.or(self.priority).unwrap_or(batch.priority);
+        batch.retention =
+            request.retention.or(self.retention).unwrap_or(batch.retention);
+        batch.on_complete = self.on_complete(request).map(|payload| {
             let payload = payload.replace(ID, id.as_str());
             let mut on_complete = OnComplete::new(NewJob::new(payload));
-            on_complete.queue.clone_from(&self.on_complete_queue);
+            let queue =
+                request.on_complete_queue.as_ref().or(self.on_complete_queue.as_ref());
+            on_complete.queue = queue.cloned();
             on_complete
         });
         batch
+    }
+
+    fn on_complete<'a>(&'a self, request: &'a Request) -> Option<&'a String> {
+        request.on_complete.as_ref().or(self.on_complete.as_ref())
     }
 
     /// Creates a batch, adds its pieces and seals it. Each of these calls is repeated
@@ -134,8 +189,7 @@ impl Args {
         let batches = batches_of(&**queue)?;
         create(batches, sender, &self.batch(id, request)).await?;
         let limits = &queue.capabilities().limits;
-        let pieces: Vec<_> = request.pieces.iter().cloned().map(NewJob::new).collect();
-        let mut rest = &pieces[..];
+        let mut rest = &request.pieces[..];
         while !rest.is_empty() {
             let (page, after) = rest.split_at(limits.jobs_of_one_push(rest));
             add(batches, sender, id, page).await?;
@@ -195,27 +249,27 @@ fn failed(id: &BatchId, what: &str, unsent: &Unsent) -> Failure {
 }
 
 fn read(file: &Path) -> CommandResult<Bytes> {
-    let read = if file == Path::new("-") {
+    let read = if piped_input::is_name_of(file) {
         let mut text = Vec::new();
         io::stdin().read_to_end(&mut text).map(|_| text)
     } else {
         std::fs::read(file)
     };
     read.map(Bytes::from).map_err(|error| {
-        Failure::Failed(format!("cannot read {}: {error}", file.display()))
+        Failure::Failed(format!("the file {} cannot be read: {error}", file.display()))
     })
 }
 
 /// The output: ids, or JSON objects, each printed when its batch is submitted.
 enum Shown {
     Ids(Output),
-    Json(JsonArray),
+    Json(Records),
 }
 
 impl Shown {
     fn begin(format: Format) -> CommandResult<Self> {
-        if format.json {
-            return JsonArray::begin().map(Self::Json);
+        if format.is_json() {
+            return format.records().map(Self::Json);
         }
         Ok(Self::Ids(Output::new()))
     }
@@ -226,9 +280,9 @@ impl Shown {
                 out.name(submitted.id)?;
                 out.flush()
             }
-            Self::Json(array) => {
-                array.item(submitted)?;
-                array.flush()
+            Self::Json(records) => {
+                records.item(submitted)?;
+                records.flush()
             }
         }
     }
@@ -236,7 +290,7 @@ impl Shown {
     fn end(self) -> CommandResult {
         match self {
             Self::Ids(_) => Ok(()),
-            Self::Json(array) => array.end(),
+            Self::Json(records) => records.end(),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     failure::{CommandResult, Failure},
-    output::Format,
+    format::Format,
     target::Target,
     values::positive_duration,
 };

@@ -20,8 +20,8 @@ use serde::Serialize;
 use super::stored::{both_times, known, next_tick, schedules_of};
 use crate::{
     failure::{CommandResult, Failure},
+    format::Format,
     job_options::JobOptions,
-    output::Format,
     target::Target,
     values::positive_duration,
 };

@@ -10,8 +10,9 @@ use serde_json::Value;
 use super::stored::{next_tick, schedules_of};
 use crate::{
     failure::{CommandResult, unless_closed},
+    format::Format,
     message::say,
-    output::{Format, JsonArray, Output},
+    output::Output,
     printable::printable,
     table::{Table, line_width},
     target::Target,
@@ -37,8 +38,8 @@ impl Args {
         for entry in &found.unreadable {
             say(&format!("relq: not a schedule: {}", printable(entry)));
         }
-        unless_closed(if self.format.json {
-            print_json(&found)
+        unless_closed(if self.format.is_json() {
+            print_json(self.format, &found)
         } else {
             print_table(&found)
         })
@@ -75,11 +76,11 @@ fn cells(
     }
 }
 
-fn print_json(found: &Schedules) -> CommandResult {
-    let mut array = JsonArray::begin()?;
+fn print_json(format: Format, found: &Schedules) -> CommandResult {
+    let mut records = format.records()?;
     let mut schedules = found.schedules.iter();
-    schedules.try_for_each(|schedule| array.item(&Row::of(schedule, found.now)))?;
-    array.end()
+    schedules.try_for_each(|schedule| records.item(&Row::of(schedule, found.now)))?;
+    records.end()
 }
 
 /// A schedule as JSON. `definition` is as it is stored, and null if it is not JSON;

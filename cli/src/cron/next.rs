@@ -11,8 +11,10 @@ use serde::Serialize;
 use super::stored::{both_times, known, local_time, read, schedules_of};
 use crate::{
     failure::{CommandResult, unless_closed},
-    output::{Format, JsonArray, Output},
+    format::Format,
+    output::Output,
     target::Target,
+    values::count,
 };
 
 /// Print the next ticks of a schedule, from now on
@@ -25,8 +27,9 @@ pub(super) struct Args {
     name: ScheduleName,
 
     /// How many ticks to print
-    #[arg(long, value_name = "N", default_value = "5")]
-    count: NonZeroU32,
+    #[arg(short = 'n', long, alias = "count", value_name = "N", value_parser = count,
+        default_value = "5")]
+    limit: NonZeroU32,
 
     #[command(flatten)]
     format: Format,
@@ -39,9 +42,9 @@ impl Args {
         let spec = read(&schedule)?;
         let next = |at: &Timestamp| spec.next_after(*at);
         let first = spec.next_after(now.max(schedule.last_tick));
-        let ticks = std::iter::successors(first, next).take(self.count.get() as usize);
-        unless_closed(if self.format.json {
-            print_json(&spec, ticks)
+        let ticks = std::iter::successors(first, next).take(self.limit.get() as usize);
+        unless_closed(if self.format.is_json() {
+            print_json(self.format, &spec, ticks)
         } else {
             print_lines(&spec, ticks)
         })
@@ -58,14 +61,15 @@ fn print_lines(
 }
 
 fn print_json(
+    format: Format,
     spec: &ScheduleSpec,
     mut ticks: impl Iterator<Item = Timestamp>,
 ) -> CommandResult {
-    let mut array = JsonArray::begin()?;
+    let mut records = format.records()?;
     ticks.try_for_each(|at| {
-        array.item(&Row { tick_ms: at.unix_ms(), local: local_time(spec, at) })
+        records.item(&Row { tick_ms: at.unix_ms(), local: local_time(spec, at) })
     })?;
-    array.end()
+    records.end()
 }
 
 /// A tick as JSON: in milliseconds since 1970, and as local time of another zone.

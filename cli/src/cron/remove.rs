@@ -6,7 +6,7 @@ use relq::schedule::ScheduleName;
 use serde::Serialize;
 
 use super::stored::{schedules_of, unknown};
-use crate::{failure::CommandResult, output::Format, target::Target};
+use crate::{failure::CommandResult, format::Format, target::Target};
 
 /// Remove a schedule
 ///

@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
+    format::{Format, Records},
     message::say,
-    output::{Format, JsonArray, Output},
+    output::Output,
 };
 
 /// Prints the results of a push. If the reader of the output closes it, the push goes
@@ -24,7 +25,7 @@ pub(super) struct Ids {
 #[derive(Debug)]
 enum To {
     Text(Output),
-    Json(JsonArray),
+    Json(Records),
 }
 
 #[derive(Serialize, Default, Debug, Clone, Copy)]
@@ -43,9 +44,9 @@ struct Answer<'a> {
 
 impl Ids {
     pub(super) fn new(quiet: bool, format: Format) -> CommandResult<Self> {
-        let to = match (quiet, format.json) {
+        let to = match (quiet, format.is_json()) {
             (true, _) => None,
-            (false, true) => Some(To::Json(JsonArray::begin()?)),
+            (false, true) => Some(To::Json(format.records()?)),
             (false, false) => Some(To::Text(Output::new())),
         };
         Ok(Self { to, format, count: Count::default() })
@@ -69,10 +70,10 @@ impl Ids {
         }
     }
 
-    /// Prints the end of the output: that of the JSON array, or the number of jobs.
+    /// Prints the end of the output: that of the JSON records, or the number of jobs.
     pub(super) fn end(self) -> CommandResult {
         match self.to {
-            Some(To::Json(array)) => array.end(),
+            Some(To::Json(records)) => records.end(),
             Some(To::Text(mut out)) => {
                 if self.count.duplicates > 0 {
                     say(self.count.to_string().trim_end());
@@ -92,11 +93,11 @@ impl Ids {
                 }
                 out.flush()
             }
-            Some(To::Json(array)) => {
+            Some(To::Json(records)) => {
                 pushed
                     .iter()
-                    .try_for_each(|answer| array.item(&Answer::from(answer)))?;
-                array.flush()
+                    .try_for_each(|answer| records.item(&Answer::from(answer)))?;
+                records.flush()
             }
         }
     }

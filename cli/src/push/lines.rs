@@ -15,7 +15,10 @@ use std::{
 use relq::{Bytes, capabilities::Capabilities};
 
 use super::gathering::{Batch, Gathering, ReadError};
-use crate::failure::{CommandResult, Failure};
+use crate::{
+    failure::{CommandResult, Failure},
+    piped_input,
+};
 
 /// How many bytes one read of the input returns at most.
 const CHUNK: usize = 64 << 10;
@@ -56,11 +59,14 @@ impl Lines {
         separator: u8,
         limits: Limits,
     ) -> CommandResult<Self> {
-        if path == Path::new("-") {
+        if piped_input::is_name_of(path) {
             return Ok(Self::of(io::stdin(), separator, limits));
         }
         let cannot = |error| {
-            Failure::Failed(format!("the file {path:?} cannot be opened: {error}"))
+            Failure::Failed(format!(
+                "the file {} cannot be read: {error}",
+                path.display()
+            ))
         };
         Ok(Self::of(File::open(path).map_err(cannot)?, separator, limits))
     }
@@ -73,6 +79,11 @@ impl Lines {
             splitter.to.end(end);
         });
         Self::Read(to)
+    }
+
+    /// Whether no payload is left. Of a file it is only known at its end.
+    pub(super) fn are_all_pushed(&self) -> bool {
+        matches!(self, Self::Given { left, .. } if left.len() == 0)
     }
 
     /// The payloads of the next push call. `None` when all are pushed.

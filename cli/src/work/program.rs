@@ -17,13 +17,16 @@ pub(super) struct Program {
     pub(super) arguments: Vec<OsString>,
 }
 
+const NO_COMMAND: &str = "\
+no command is given: name the one that runs on each job, as in `relq work -- CMD ARG…`";
+
 impl Program {
     /// Finds the program that the first of `words` names, as a shell would. A program
     /// that does not exist is reported here, before it costs every job an attempt.
     pub(super) fn find(words: Vec<OsString>) -> CommandResult<Self> {
         let mut words = words.into_iter();
         let Some(name) = words.next() else {
-            return Err(Failure::Usage("--exec needs a command".to_owned()));
+            return Err(Failure::Usage(NO_COMMAND.to_owned()));
         };
         let path = search(&name).ok_or_else(|| not_found(&name))?;
         Ok(Self { path, arguments: words.collect() })

@@ -159,13 +159,49 @@ on_stores_with_batches! {
         assert_eq!(rows.len(), 2);
     }
 
+    /// A line of JSON has payloads with colons, and options of its own batch.
+    fn a_batch_is_a_line_of_json(store) {
+        let lines = concat!(
+            "{\"limit\":2,\"pieces\":[\"a:b\",{\"payload\":\"c\",\"headers\":{\"k\":\"v\"}}]}\n",
+            "# an old line\n1:d\n",
+            "{\"pieces\":[],\"id\":\"own\",\"priority\":7,\"on_complete\":\"end of {}\",",
+            "\"on_complete_queue\":\"ends\",\"retention\":\"2h\"}\n",
+        );
+        let ids = submit(store, "--id first --priority 60", lines);
+        assert_eq!(ids, ["first", "first-2", "own"]);
+        let first = status(store, "first");
+        assert_eq!((&first["limit"], &first["total"]), (&json!(2), &json!(2)));
+        assert_eq!(first["priority"], 60);
+        assert_eq!(status(store, "own")["priority"], 7);
+        let end = store.relq("peek -q ends --json").json();
+        assert_eq!(end[0]["payload"], "end of own");
+        let script = ["work", "--until-empty", "-c", "1", "--", "sh", "-c",
+            "cat; echo \" $RELQ_HEADERS\""];
+        let out = store.relq_with(&script).ok();
+        assert_eq!(out, "a:b {}\nc {\"k\":\"v\"}\nd {}\n");
+    }
+
+    fn requests_are_read_from_a_pipe(store) {
+        let ids = store.relq("batch submit --id piped").input("0:a\n").ok();
+        assert_eq!(ids, "piped\n");
+        let error = store.relq("batch submit").input("{\"pieces\":[1]}").fails(2);
+        assert!(error.contains("-: line 1: piece 1: a piece is a string"), "{error}");
+        let twice = "{\"id\":\"x\",\"pieces\":[]}\n".repeat(2);
+        let error = store.relq("batch submit").input(twice).fails(2);
+        assert!(error.contains("two batches of the file have the id x"), "{error}");
+        let queue = "{\"on_complete_queue\":\"x\",\"pieces\":[]}";
+        let error = store.relq("batch submit").input(queue).fails(2);
+        assert!(error.contains("batch 1: \"on_complete_queue\" is the queue"), "{error}");
+        assert_eq!(store.relq("batch list --json").json().as_array().unwrap().len(), 1);
+    }
+
     fn a_bad_file_submits_nothing(store) {
         store.create();
         let error = store.relq("batch submit --file -").input("1:a\nx:b\n").fails(2);
         assert!(error.contains("-: line 2:"), "{error}");
         assert_eq!(store.relq("batch list --json").json(), json!([]));
         let error = store.relq("batch submit --file gone").fails(1);
-        assert!(error.contains("cannot read gone"), "{error}");
+        assert!(error.contains("the file gone cannot be read"), "{error}");
         let error = store.relq("batch submit --file - --priority 100").fails(2);
         assert!(error.contains("0 to 99"), "{error}");
     }

@@ -7,13 +7,18 @@ mod audit_memory;
 mod bad_input;
 mod batch;
 mod cron;
+mod dead;
 mod demo;
 mod followers;
+mod formats;
+mod help;
 mod missing_store;
 mod operate;
 mod owner;
+mod ping;
 mod push;
 mod push_errors;
+mod push_piped;
 #[cfg(target_os = "linux")]
 mod push_unprinted;
 mod relq;

@@ -86,7 +86,11 @@ fn a_second_signal_ends_a_push_without_a_reply() {
     assert_eq!(ended.code, Some(1));
     assert!(ended.err.contains("by a second signal"), "{}", ended.err);
     assert!(ended.err.contains("the first 3 lines are stored"), "{}", ended.err);
-    assert!(ended.err.contains("lines 4 to 5 it is not known"), "{}", ended.err);
+    assert!(
+        ended.err.contains("it is not known whether lines 4 to 5 are stored"),
+        "{}",
+        ended.err
+    );
 }
 
 /// R4: a call whose reply was lost is repeated, and its jobs are stored once.

@@ -88,6 +88,16 @@ on_each_store! {
         assert_tame(&ended.err);
     }
 
+    /// A long id takes half of the line at most, so that the rest of it is seen.
+    fn a_long_id_leaves_room_for_the_payload(store) {
+        let id = "long-id-".repeat(15);
+        store.relq_with(&["push", "--id", &id, "payload"]).ok();
+        let text = store.relq("peek").ok();
+        let row = text.lines().last().unwrap();
+        assert!(row.contains('…') && row.ends_with("payload"), "{text}");
+        assert_eq!(store.relq("peek --json").json()[0]["id"], id);
+    }
+
     /// Without a terminal, the line is cut at the default width.
     fn a_long_payload_is_cut_to_the_line(store) {
         let long = ["x".repeat(70_000), "漢".repeat(70_000), "\x1b".repeat(70_000)];

@@ -62,6 +62,35 @@ on_each_store! {
         assert_eq!(store.relq(line).ok(), "abc\n");
     }
 
+    /// After two dashes each word is the command's, also one that looks like an option of
+    /// relq. Short options stand before them.
+    fn after_two_dashes_each_word_is_the_commands(store) {
+        for (line, out) in [
+            ("work --until-empty -c 1 -- echo -c 3 --exec -q x -- --until-empty", "-c 3 --exec -q x -- --until-empty\n"),
+            ("work -c 1 --until-empty --exec echo -c -n", "-c -n\n"),
+            ("work -c 1 --until-empty --exec echo a -- --exec b", "a --exec b\n"),
+        ] {
+            store.push("payload");
+            assert_eq!(store.relq(line).ok(), out, "{line}");
+        }
+        store.push("payload");
+        let words = ["work", "-c", "1", "--until-empty", "--", "printf", "<%s>", "a b", "", "*"];
+        assert_eq!(store.relq_with(&words).ok(), "<a b><><*>");
+    }
+
+    /// The wait before the next attempt is drawn from zero to the first one of --retry.
+    fn a_failed_job_waits_as_long_as_asked(store) {
+        store.push("job");
+        store.relq("work --until-empty --retry 60years -- false").fails(4);
+        let stats = store.relq("stats --json").json();
+        let hour = 3_600_000;
+        assert!(stats["next_due_in_ms"].as_u64().unwrap() > hour, "{stats}");
+        store.relq("purge --yes").ok();
+        store.push("--max-attempts 5 job");
+        store.relq("work --until-empty --max-wait 1m --retry 1ms..2ms -- false").fails(3);
+        assert_eq!(store.relq("dead list --json").json()[0]["attempt"], 5);
+    }
+
     /// The last error of a job whose command failed has the exit code and the end of
     /// the command's standard error.
     fn a_failed_command_leaves_its_last_words(store) {

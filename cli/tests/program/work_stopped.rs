@@ -138,6 +138,21 @@ on_each_store! {
         assert_eq!(store.count("default", "ready"), 1);
     }
 
+    /// R24: when the time of --grace is over, the command is killed and its job goes back.
+    fn a_command_has_the_time_of_grace_to_end(store) {
+        store.push("job");
+        let (mut worker, ids) = work(store, &["--grace", "300ms"], STUBBORN);
+        worker.signal(Signal::TERM);
+        worker.wait_for_error("running commands have 300ms to end");
+        let stopped = Instant::now();
+        let ended = worker.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let took = stopped.elapsed();
+        assert!(took < Duration::from_secs(20), "it ran for {took:?} after the signal");
+        wait_for_the_end_of(&ids);
+        assert_eq!(store.count("default", "ready"), 1);
+    }
+
     /// R24: every signal that asks a process to end stops the worker gracefully.
     fn every_signal_that_asks_to_end_lets_the_command_finish(store) {
         for signal in [

@@ -168,7 +168,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a relative URL reaches the command",
         promise: "work_nested::a_push_inside_a_command_goes_to_the_store_and_queue_of_its_job: left: ",
         file: "cli/src/target.rs",
-        old: "let whole = store_url::from_anywhere(&self.store.url()?)?;",
-        new: "let whole = self.store.url()?;",
+        old: "let whole = store_url::from_anywhere(&self.url()?)?;",
+        new: "let whole = self.url()?;",
+    },
+    Mutant {
+        name: "the wait before the next attempt is the default",
+        promise: "work::sqlite::a_failed_job_waits_as_long_as_asked: next_due_in_ms",
+        file: "cli/src/work.rs",
+        old: ".retry(self.retry.unwrap_or_default())",
+        new: ".retry(RetryPolicy::default())",
     },
 ];

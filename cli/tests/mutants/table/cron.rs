@@ -29,14 +29,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         promise: "cron::sqlite::a_removed_schedule_is_gone: left: Some(0)",
         file: "cli/src/cron/remove.rs",
         old: "if !schedules_of(&*queue)?.remove_schedule(&self.name).await? {",
-        new: "if !schedules_of(&*queue)?.remove_schedule(&self.name).await? && self.format.json {",
+        new: "if !schedules_of(&*queue)?.remove_schedule(&self.name).await? && self.format.is_json() {",
     },
     Mutant {
         name: "the first of the next ticks is missing",
         promise: "cron::sqlite::the_next_ticks_are_printed: left: ",
         file: "cli/src/cron/next.rs",
-        old: "successors(first, next).take(self.count.get() as usize)",
-        new: "successors(first, next).take(self.count.get() as usize).skip(1)",
+        old: "successors(first, next).take(self.limit.get() as usize)",
+        new: "successors(first, next).take(self.limit.get() as usize).skip(1)",
     },
     Mutant {
         name: "the next tick is the one after the last, also when it was missed",

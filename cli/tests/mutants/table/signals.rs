@@ -129,4 +129,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         old: "if kind == Signal::HUP && ignored::is_hangup_ignored().map_err(cannot)? {",
         new: "if kind != Signal::HUP && ignored::is_hangup_ignored().map_err(cannot)? {",
     },
+    Mutant {
+        name: "the time of grace is the default",
+        promise: "work_stopped::sqlite::a_command_has_the_time_of_grace_to_end: after the signal",
+        file: "cli/src/work.rs",
+        old: ".grace(grace)",
+        new: ".grace(DEFAULT_GRACE)",
+    },
 ];

@@ -1,0 +1,67 @@
+//! `relq ping`: checks that the store of a queue can be used.
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+
+use crate::{failure::CommandResult, format::Format, store_url, target::Target};
+
+/// Check that the store can be reached and used, and print how fast it answers
+///
+/// Connects, which also checks the version, the rights and the backend of the queue, and
+/// counts the jobs of the queue, which is the round trip. Changes nothing and creates no
+/// file. Exits with 1 and the reason when the store cannot be used.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
+        let began = Instant::now();
+        let queue = target.open_existing().await?;
+        let connect = began.elapsed();
+        let asked = Instant::now();
+        queue.stats().await?;
+        let round_trip = asked.elapsed();
+        self.format.show(&Report {
+            url: store_url::without_password(&target.url()?),
+            queue: target.queue.as_str(),
+            backend: queue.capabilities().backend,
+            connect_ms: in_ms(connect),
+            round_trip_ms: in_ms(round_trip),
+            place: queue.to_string(),
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    url: String,
+    queue: &'a str,
+    backend: &'static str,
+    connect_ms: f64,
+    round_trip_ms: f64,
+    /// The backend, the queue and the address of its store.
+    #[serde(skip)]
+    place: String,
+}
+
+/// Milliseconds with three digits after the point.
+fn in_ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, connect_ms, round_trip_ms, .. } = self;
+        writeln!(
+            f,
+            "{place}: connected in {connect_ms} ms, round trip {round_trip_ms} ms"
+        )
+    }
+}

@@ -1,0 +1,96 @@
+//! Reads the time of `relq push --at`.
+
+use std::time::{Duration, SystemTime};
+
+use jiff::{Timestamp, Zoned, civil, fmt::rfc2822, tz::TimeZone};
+
+/// When jobs become ready, by the clock of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DueAt(Timestamp);
+
+const FORMS: &str = "a time is given as 2026-12-24T18:00:00Z or with an offset such as \
+                     +01:00, as 2026-12-24T18:00[Europe/Berlin], or without a zone, as \
+                     2026-12-24T18:00 or 18:00, which is the local time";
+
+impl DueAt {
+    /// Parses a time. A time without a zone is the local time, and an hour without a
+    /// date is the next one.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        Self::parse_at(text, &Zoned::now())
+    }
+
+    /// The time that is left until then. Zero if it has passed.
+    pub(super) fn delay(self) -> Duration {
+        let at = SystemTime::from(self.0);
+        at.duration_since(SystemTime::now()).unwrap_or_default()
+    }
+
+    fn parse_at(text: &str, now: &Zoned) -> Result<Self, String> {
+        let text = text.trim();
+        let local = now.time_zone();
+        let whole = text.parse::<Timestamp>().ok();
+        let at = whole
+            .or_else(|| Some(text.parse::<Zoned>().ok()?.timestamp()))
+            .or_else(|| Some(rfc2822::parse(text).ok()?.timestamp()))
+            .or_else(|| local_time(text.parse().ok()?, local))
+            .or_else(|| next(text.parse().ok()?, now));
+        at.map(Self).ok_or_else(|| FORMS.to_owned())
+    }
+}
+
+fn local_time(at: civil::DateTime, zone: &TimeZone) -> Option<Timestamp> {
+    Some(at.to_zoned(zone.clone()).ok()?.timestamp())
+}
+
+/// The next moment at which the local clock shows this time.
+fn next(time: civil::Time, now: &Zoned) -> Option<Timestamp> {
+    let on = |date: civil::Date| local_time(date.to_datetime(time), now.time_zone());
+    let today = on(now.date())?;
+    if today > now.timestamp() {
+        Some(today)
+    } else {
+        on(now.date().tomorrow().ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<String, String> {
+        let now = "2026-12-24T18:30:00+01:00[Europe/Berlin]".parse().unwrap();
+        DueAt::parse_at(text, &now).map(|it| it.0.to_string())
+    }
+
+    #[test]
+    fn a_time_is_read_in_many_forms() {
+        for (text, at) in [
+            ("2026-12-25T09:00:00Z", "2026-12-25T09:00:00Z"),
+            ("2026-12-25 09:00:00+02:00", "2026-12-25T07:00:00Z"),
+            ("2026-12-25T09:00:00.5Z", "2026-12-25T09:00:00.5Z"),
+            ("2026-12-25T09:00[America/New_York]", "2026-12-25T14:00:00Z"),
+            ("Fri, 25 Dec 2026 09:00:00 +0000", "2026-12-25T09:00:00Z"),
+            ("2026-12-25T09:00", "2026-12-25T08:00:00Z"),
+            ("2026-07-01 09:00", "2026-07-01T07:00:00Z"),
+            ("2026-12-25", "2026-12-24T23:00:00Z"),
+            ("19:00", "2026-12-24T18:00:00Z"),
+            ("18:30", "2026-12-25T17:30:00Z"),
+            ("09:00:30", "2026-12-25T08:00:30Z"),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(at), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_time_is_refused_with_the_forms() {
+        for text in ["", "soon", "25:00", "2026-13-01", "1h", "1766600000"] {
+            assert_eq!(read(text), Err(FORMS.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_has_passed_leaves_no_delay() {
+        assert_eq!(DueAt::parse("1999-01-01").unwrap().delay(), Duration::ZERO);
+        assert!(!DueAt::parse("2999-01-01").unwrap().delay().is_zero());
+    }
+}
