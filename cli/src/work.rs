@@ -6,6 +6,7 @@ mod forward;
 mod group;
 mod guard;
 mod guards;
+mod health;
 mod outcome;
 mod payload;
 mod program;
@@ -16,7 +17,7 @@ mod schedules;
 mod stderr_tail;
 mod whole_lines;
 
-use std::{ffi::OsString, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq::worker::{
     DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, RetryPolicy, Summary, Worker,
@@ -36,6 +37,7 @@ use cannot_start::CannotStart;
 use command::{JobCommand, OutputLines};
 pub(crate) use guard::{Args as GuardArgs, run as run_guard};
 use guards::Guards;
+use health::Health;
 use outcome::DeadBefore;
 use program::Program;
 use queues::{OpenQueues, ServedQueue, ServingOrder};
@@ -137,6 +139,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     grace: Option<Duration>,
 
+    /// Answer probes over HTTP at this address, such as 127.0.0.1:8080: /live while the
+    /// program answers, and /ready while the worker reaches its store and was not stopped
+    #[arg(long, value_name = "ADDRESS", value_parser = health::address)]
+    health: Option<SocketAddr>,
+
     /// End when no job is ready or leased, and no job becomes due within --max-wait; the
     /// exit code says what became of the jobs
     #[arg(long)]
@@ -181,6 +188,7 @@ impl Args {
         let program = self.program()?;
         let queues = self.open(target).await?;
         let schedulers = self.schedulers(&queues)?;
+        let health = self.listen_for_probes().await?;
         let interrupts = Interrupts::listen()?;
         let cannot_start = CannotStart::default();
         let command = Arc::new(self.command(program, target, cannot_start.clone())?);
@@ -188,6 +196,9 @@ impl Args {
         let worker = worker.halt_on(cannot_start.clone().told());
         let worker = worker.stop_on(schedulers.ended());
         let progress = worker.progress();
+        if let Some(health) = health {
+            health.answer_from(progress.clone());
+        }
         let handler = move |job| {
             let command = Arc::clone(&command);
             async move { command.run(job).await }
@@ -211,6 +222,13 @@ impl Args {
         match before {
             Some(before) => before.judge(&queues, summary.dead).await,
             None => Ok(()),
+        }
+    }
+
+    async fn listen_for_probes(&self) -> CommandResult<Option<Health>> {
+        match self.health {
+            Some(address) => Ok(Some(Health::listen(address).await?)),
+            None => Ok(None),
         }
     }
 

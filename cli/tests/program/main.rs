@@ -29,6 +29,7 @@ mod start;
 mod tls;
 mod work;
 mod work_ended;
+mod work_health;
 mod work_killed;
 mod work_nested;
 mod work_output;

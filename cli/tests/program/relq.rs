@@ -340,12 +340,15 @@ impl Running {
         Ended { code: status.code(), out, err }
     }
 
+    /// What the program has printed to its error output so far.
+    pub(crate) fn errors(&self) -> String {
+        String::from_utf8_lossy(&self.err.so_far()).into_owned()
+    }
+
     /// Waits until the error output of the program contains this text.
     #[track_caller]
     pub(crate) fn wait_for_error(&self, words: &str) {
-        wait_until(words, || {
-            String::from_utf8_lossy(&self.err.so_far()).contains(words)
-        });
+        wait_until(words, || self.errors().contains(words));
     }
 }
 
