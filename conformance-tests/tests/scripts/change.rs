@@ -60,13 +60,14 @@ const MARKER: &str = "marker/";
 const OF_NO_CALL: [&str; 3] = ["marker/change", "marker/remove", "marker/touch"];
 
 /// The library files, which are put before each script in this order.
-const LIBRARY: [&str; 7] = [
+const LIBRARY: [&str; 8] = [
     "queue-redis/entry",
     "bookkeeping/side_records",
     "zset/pattern",
     "zset/leasing",
     "zset/claiming",
     "bookkeeping/moves",
+    "bookkeeping/followers",
     "bookkeeping/pushing",
 ];
 

@@ -138,6 +138,14 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
          `a_refused_writer_raises_no_format` tries it there",
     ),
     (
+        "bookkeeping/followers: 0 for `redis.call('ZREM', results_key(keys, 'orphans'), job.id)`",
+        "the next step that cancels orphans removes the id of the job that has ended",
+    ),
+    (
+        "bookkeeping/followers: without `count_settled(step, entry)`",
+        "bounds what one script moves, which no case measures",
+    ),
+    (
         "zset/stats: without `count_job(step, entry)`",
         "bounds what one script reads, which no case measures: relq-zset's \
          `stats_read_few_large_jobs` does",

@@ -132,6 +132,11 @@ async fn a_cancelled_follower_leaves_its_leader_alone(store: &Store) {
     served.sort_by(|one, other| one.payload.cmp(&other.payload));
     let served: Vec<_> = served.iter().map(|one| &one.payload[..]).collect();
     assert_eq!(served, [b"1", b"3"], "R30");
+
+    // The audit at the end of each case would find what the last one leaves.
+    actor.store_one(named("other")).await;
+    let last = actor.store_one(following("other", "last")).await;
+    actor.cancel(&last).await.expect("answered");
 }
 
 case!(a_cancelled_follower_frees_its_key_and_keeps_its_id: R30 R4 R16
