@@ -47,7 +47,7 @@ on_each_store! {
     fn a_worker_is_ready_until_it_is_stopped(store) {
         store.push("job");
         let script = "echo $$ > ids; while ! test -e go; do sleep 0.05; done";
-        let (mut worker, address) = worker(&store, &["sh", "-c", script]);
+        let (mut worker, address) = worker(store, &["sh", "-c", script]);
         wait_for_ready(&address, 200, "running");
         assert_eq!(ask(&address, "/live"), (200, "running\n".to_owned()));
         assert_eq!(ask(&address, "/").0, 404);
