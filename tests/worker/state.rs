@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A worker on a store that fails all claims and recoveries while the flag is set.
-fn worker_on_failing(fixture: &Fixture, fault: Fault) -> (Worker, Arc<AtomicBool>) {
+fn worker_on_failing(fixture: &Fixture, fault: &Fault) -> (Worker, Arc<AtomicBool>) {
     let is_down = Arc::new(AtomicBool::new(true));
     let decide = || {
         let (is_down, fault) = (Arc::clone(&is_down), fault.clone());
@@ -27,7 +27,7 @@ fn worker_on_failing(fixture: &Fixture, fault: Fault) -> (Worker, Arc<AtomicBool
 
 /// A worker is ready only while its store answers.
 pub(crate) async fn ready_while_the_store_answers(fixture: Fixture) {
-    let (worker, is_down) = worker_on_failing(&fixture, Fault::Unavailable);
+    let (worker, is_down) = worker_on_failing(&fixture, &Fault::Unavailable);
     let progress = worker.progress();
     assert_eq!(progress.state(), WorkerState::Starting);
     let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
@@ -75,7 +75,7 @@ pub(crate) async fn ended_however_it_ended(fixture: Fixture) {
     worker.drop_future().await;
     assert_eq!(dropped.state(), WorkerState::Ended);
 
-    let (worker, _) = worker_on_failing(&fixture, Fault::WrongServer);
+    let (worker, _) = worker_on_failing(&fixture, &Fault::WrongServer);
     let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
     let failed = worker.progress.clone();
     assert!(matches!(
