@@ -142,11 +142,13 @@ pub(crate) fn state_time(job: &JobView) -> Option<Timestamp> {
     }
 }
 
-/// The note for a job in a list: the job that it follows, the worker that holds it, or why
-/// it is dead.
+/// The note for a job in a list: why its last attempt failed, the job that it follows, the
+/// worker that holds it, or why it is dead.
 pub(crate) fn note(job: &JobView) -> Option<String> {
     match &job.detail {
-        StateDetail::Ready | StateDetail::Scheduled { .. } => None,
+        StateDetail::Ready | StateDetail::Scheduled { .. } => {
+            job.last_error.as_deref().map(printable)
+        }
         StateDetail::Following { leader } => {
             Some(printable(&format!("after {leader}")))
         }

@@ -56,6 +56,14 @@ on_each_store! {
         assert!(error.as_str().unwrap().ends_with(NASTY), "{error}");
     }
 
+    fn a_waiting_job_is_listed_with_its_last_error(store) {
+        store.push("job");
+        let line = ["work", "--until-empty", "--retry", "60years", "--", "false"];
+        store.relq_with(&line).fails(4);
+        let text = store.relq("peek --state scheduled").ok();
+        assert!(text.ends_with("\n  exit status: 1\n"), "{text}");
+    }
+
     fn names_are_shown_with_escapes(store) {
         let on = |line: &[&str]| {
             store.relq_with(&[&["-q", NASTY_NAME], line].concat()).run()
