@@ -17,6 +17,8 @@
 //! jobs of one while the store works on the other. [`claim_size`](crate::claim_size)
 //! handles jobs that are not started.
 //!
+//! A worker may claim jobs before a slot is free for them: see `prefetch`.
+//!
 //! A worker on several queues has one such loop for each. Their slots come from a
 //! [pool](crate::slot_pool). A claim of such a loop does not wait, because the others
 //! could not use its slots meanwhile. After a claim that found nothing, the loop waits
@@ -34,10 +36,12 @@
 mod ended;
 mod late;
 mod pooled;
+mod prefetch;
 mod room;
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
+use self::prefetch::Prefetch;
 use futures_lite::future::{poll_once, yield_now};
 use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, QueueName, WorkerId,
@@ -72,6 +76,7 @@ pub(crate) struct ClaimLoop<H> {
     held: Arc<Held>,
     claiming: Backoff,
     claim_size: ClaimSize,
+    prefetch: Prefetch,
     phase: ClaimPhase,
     /// Whether the last claim found no job.
     is_idle: bool,
@@ -113,7 +118,8 @@ impl<H: Handler> ClaimLoop<H> {
             ),
             patrol: environment.clock().sleep(CALL_LIMIT),
             claiming: Backoff::new("claiming", environment),
-            claim_size: ClaimSize::new(slots.capacity(), settings.wait()),
+            claim_size: ClaimSize::new(slots.most_held(), settings.wait()),
+            prefetch: Prefetch::new(settings.prefetch, settings.lease),
             phase: ClaimPhase::Untried,
             is_idle: false,
             slots,
@@ -161,6 +167,7 @@ impl<H: Handler> ClaimLoop<H> {
                 ready = readiness.next() => ready?,
                 () = self.claiming.pause_over() => {}
                 () = self.settling.backoff.pause_over() => {}
+                () = self.prefetch.time_is_up() => self.give_back_waiting(),
                 () = &mut self.patrol => self.time_out_calls()?,
                 () = slot_news => {}
             }
@@ -259,7 +266,7 @@ impl<H: Handler> ClaimLoop<H> {
 
     /// Whether two calls are pending at once, each for half of the slots.
     fn is_shared(&self) -> bool {
-        self.slots.capacity() >= SHARED_FROM
+        self.slots.most_held() >= SHARED_FROM
     }
 
     /// The most jobs that one call settles, which is also the most that it claims.
@@ -268,7 +275,7 @@ impl<H: Handler> ClaimLoop<H> {
         if !self.is_shared() {
             return max_jobs_per_call;
         }
-        let half = u32::try_from(self.slots.capacity().div_ceil(2));
+        let half = u32::try_from(self.slots.most_held().div_ceil(2));
         let half = half.ok().and_then(NonZeroU32::new).unwrap_or(max_jobs_per_call);
         half.min(max_jobs_per_call)
     }
@@ -329,15 +336,18 @@ impl<H: Handler> ClaimLoop<H> {
         for (index, job) in in_time.into_iter().enumerate() {
             // The store may return more jobs than the worker asked for. Jobs without a
             // free slot are given back.
-            if self.phase == ClaimPhase::Stopping || self.slots.free() == 0 {
+            if self.phase == ClaimPhase::Stopping || !self.slots.have_place() {
                 self.give_back(job);
             } else if index >= reserved && self.slots.are_pooled() {
                 // Other queues use the slots of this claim, which took too long.
-                self.slots.start_later(job);
+                self.slots.start_later(job, sent.at);
+            } else if self.slots.free() == 0 {
+                self.slots.start_later(job, sent.at);
             } else {
                 self.slots.start(job);
             }
         }
+        self.time_waiting();
         self.not_started(late, sent, now);
     }
 

@@ -34,6 +34,8 @@ pub const LONGEST_REAP_INTERVAL: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) concurrency: NonZeroU32,
+    /// The most jobs that wait for a slot. `None` if no job is claimed before it has one.
+    pub(crate) prefetch: Option<NonZeroU32>,
     pub(crate) lease: Duration,
     pub(crate) timeout: Option<Duration>,
     pub(crate) grace: Duration,
@@ -49,6 +51,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             concurrency: DEFAULT_CONCURRENCY,
+            prefetch: None,
             lease: DEFAULT_LEASE,
             timeout: None,
             grace: DEFAULT_GRACE,
@@ -73,6 +76,15 @@ impl Settings {
         }
         self.reap_every.map_or(Ok(()), |interval| {
             check_range("the reaper's interval", interval, millisecond)
+        })
+    }
+
+    /// Checks what a worker on several queues cannot do: a prefetched job of one queue
+    /// would wait for a slot that another queue may use.
+    pub(crate) fn check_of_several(&self) -> Result<(), InvalidSetting> {
+        self.prefetch.map_or(Ok(()), |_| {
+            let reason = "is set: a worker on several queues cannot prefetch";
+            Err(InvalidSetting::new("the number of prefetched jobs", reason))
         })
     }
 

@@ -8,6 +8,7 @@ use std::{
     future::pending,
     num::NonZeroU32,
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::task::{Id, JoinError, JoinSet};
@@ -16,6 +17,7 @@ use tracing::{Instrument, Span};
 use crate::{
     Cancellation, Failure, Handler, JobContext, RetryPolicy,
     attempt::{Ended, Program},
+    calls::slots,
     readiness::{Changes, Readiness, Unstarted},
     slot_pool::{Demand, PoolMember},
     span,
@@ -25,16 +27,27 @@ use crate::{
 /// value drops the handlers' futures.
 pub(crate) struct Slots<H> {
     capacity: usize,
+    /// The most jobs that run or wait for a slot.
+    most_held: usize,
     program: Arc<Program<H>>,
     tasks: JoinSet<Ended>,
     jobs: HashMap<Id, RunningJob>,
     readiness: Readiness,
     /// The place in the pool of a worker on several queues. `None` for a worker on one.
     pool: Option<PoolMember>,
-    /// Leased jobs that wait for a slot of the pool.
-    waiting: VecDeque<(JobContext, Unstarted)>,
+    /// Leased jobs that wait for a slot, in the order of their claims.
+    waiting: VecDeque<Waiting>,
+    /// The bytes of their payloads.
+    waiting_bytes: usize,
     /// How many jobs have started since the last report to the pool.
     started: usize,
+}
+
+struct Waiting {
+    job: JobContext,
+    unstarted: Unstarted,
+    /// When the claim of the job was sent.
+    since: Duration,
 }
 
 struct RunningJob {
@@ -50,14 +63,17 @@ impl<H: Handler> Slots<H> {
     ) -> Self {
         let capacity =
             usize::try_from(program.settings.concurrency.get()).unwrap_or(usize::MAX);
+        let ahead = program.settings.prefetch.map_or(0, slots);
         Self {
             capacity,
+            most_held: capacity.saturating_add(ahead),
             program: Arc::new(program),
             tasks: JoinSet::new(),
             jobs: HashMap::new(),
             readiness,
             pool,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             started: 0,
         }
     }
@@ -66,13 +82,24 @@ impl<H: Handler> Slots<H> {
         self.capacity
     }
 
-    /// How many jobs run, or have a lease and wait for a slot of the pool.
+    /// The most jobs that run or wait for a slot at any time: one for each slot, and
+    /// those that the worker was asked to prefetch.
+    pub(crate) fn most_held(&self) -> usize {
+        self.most_held
+    }
+
+    /// How many jobs run, or have a lease and wait for a slot.
     pub(crate) fn held(&self) -> usize {
         self.jobs.len() + self.waiting.len()
     }
 
     pub(crate) fn free(&self) -> usize {
         self.capacity.saturating_sub(self.held())
+    }
+
+    /// Whether one more job may run or wait.
+    pub(crate) fn have_place(&self) -> bool {
+        self.held() < self.most_held
     }
 
     /// Whether several queues share the slots.
@@ -96,11 +123,9 @@ impl<H: Handler> Slots<H> {
             started: std::mem::take(&mut self.started),
             ..demand
         });
-        while granted > 0
-            && let Some((job, unstarted)) = self.waiting.pop_front()
-        {
+        while granted > 0 && !self.waiting.is_empty() {
             self.take(1);
-            self.spawn(job, unstarted);
+            self.start_first();
             granted -= 1;
         }
         granted
@@ -113,15 +138,52 @@ impl<H: Handler> Slots<H> {
         }
     }
 
-    /// Starts the job as soon as the pool grants it a slot.
-    pub(crate) fn start_later(&mut self, job: JobContext) {
+    /// Starts the job as soon as it gets a slot. Its claim was sent at `since`.
+    pub(crate) fn start_later(&mut self, job: JobContext, since: Duration) {
         let unstarted = self.readiness.unstarted();
-        self.waiting.push_back((job, unstarted));
+        self.waiting_bytes += job.payload().len();
+        self.waiting.push_back(Waiting { job, unstarted, since });
+    }
+
+    /// Starts the first of the waiting jobs if a slot is free. Returns whether it did.
+    pub(crate) fn start_waiting(&mut self) -> bool {
+        self.jobs.len() < self.capacity && self.start_first()
+    }
+
+    /// The bytes of the payloads of the waiting jobs.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// When the claim of the first waiting job was sent. `None` if no job waits.
+    pub(crate) fn waits_since(&self) -> Option<Duration> {
+        self.waiting.front().map(|waiting| waiting.since)
+    }
+
+    /// Removes and returns the first waiting job if its claim was sent by `since`.
+    pub(crate) fn take_waiting_since(&mut self, since: Duration) -> Option<JobContext> {
+        self.waiting.front().filter(|waiting| waiting.since <= since)?;
+        self.take_first().map(|waiting| waiting.job)
     }
 
     /// Removes and returns the jobs that wait for a slot.
     pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = JobContext> + use<H> {
-        std::mem::take(&mut self.waiting).into_iter().map(|(job, _)| job)
+        self.waiting_bytes = 0;
+        std::mem::take(&mut self.waiting).into_iter().map(|waiting| waiting.job)
+    }
+
+    fn start_first(&mut self) -> bool {
+        let Some(Waiting { job, unstarted, .. }) = self.take_first() else {
+            return false;
+        };
+        self.spawn(job, unstarted);
+        true
+    }
+
+    fn take_first(&mut self) -> Option<Waiting> {
+        let first = self.waiting.pop_front()?;
+        self.waiting_bytes -= first.job.payload().len();
+        Some(first)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -98,6 +98,25 @@ impl Worker {
         self
     }
 
+    /// Claims up to `jobs` jobs before a handler is free for them, so that short jobs
+    /// follow each other without a call to the store in between. The default is none:
+    /// then each job waits in the store, where any worker can take it, until a handler is
+    /// free.
+    ///
+    /// A prefetched job has a lease, which the heartbeats extend. If no handler takes it
+    /// within half the [lease](Self::lease), and at shutdown, it is given back without
+    /// counting an attempt. Beyond 4 MiB of waiting payloads nothing more is prefetched.
+    /// All jobs that a worker holds run again if it dies (R9).
+    ///
+    /// It suits jobs that take less than a millisecond: a worker with one handler and a
+    /// hundred prefetched jobs settles and claims many of them in one call. A worker on
+    /// several queues cannot prefetch, and does not start.
+    #[must_use]
+    pub fn prefetch(mut self, jobs: NonZeroU32) -> Self {
+        self.settings.prefetch = Some(jobs);
+        self
+    }
+
     /// Sets how long a job is held without a heartbeat, and so how long the jobs of a
     /// dead worker wait; the default is 30 seconds. The worker sends heartbeats every
     /// third of this time. A job may have its own lease length. With less than a
@@ -262,6 +281,7 @@ impl Worker {
         settings.check()?;
         if let Serves::Several(queues) = &serves {
             queues.check()?;
+            settings.check_of_several()?;
         }
         let clock = LeaseClock::new(settings.environment.clone());
         settings.environment = settings.environment.with_clock(Arc::new(clock.clone()));

@@ -27,6 +27,7 @@ impl<H: Handler> ClaimLoop<H> {
         {
             self.ended(job, ended);
         }
+        self.start_waiting();
     }
 
     pub(super) fn ended(&mut self, job: JobContext, ended: Ended) {

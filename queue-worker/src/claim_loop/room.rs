@@ -10,7 +10,8 @@ use crate::{
 
 impl<H: Handler> ClaimLoop<H> {
     /// How many jobs may be claimed now. Each claimed job has a free slot before the
-    /// claim, so that no lease runs while its job waits for a slot.
+    /// claim, so that no lease runs while its job waits for a slot, unless the worker was
+    /// asked to [prefetch](super::prefetch).
     pub(super) fn room(&mut self) -> Option<NonZeroU32> {
         let is_pooled = self.slots.are_pooled();
         let is_away = is_pooled && self.is_away();
@@ -42,7 +43,8 @@ impl<H: Handler> ClaimLoop<H> {
 
     /// How many jobs the queue would claim if there were enough free slots.
     fn wanted(&self) -> usize {
-        let most = self.slots.capacity().min(self.claim_size.limit());
+        let most = self.slots.capacity().saturating_add(self.ahead());
+        let most = most.min(self.claim_size.limit());
         let free = most.saturating_sub(self.slots.held() + self.calls.asked());
         free.min(self.room_beside_unsettled())
     }
@@ -54,7 +56,7 @@ impl<H: Handler> ClaimLoop<H> {
     /// replicas. All jobs that are not settled run again if the worker dies.
     fn room_beside_unsettled(&self) -> usize {
         let held = self.slots.held() + self.calls.asked() + self.unsettled();
-        self.slots.capacity().saturating_mul(HELD_PER_SLOT).saturating_sub(held)
+        self.slots.most_held().saturating_mul(HELD_PER_SLOT).saturating_sub(held)
     }
 
     fn unsettled(&self) -> usize {

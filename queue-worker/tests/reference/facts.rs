@@ -101,6 +101,11 @@ impl Facts {
         facts
     }
 
+    /// Whether the worker claims jobs before a slot is free.
+    pub(crate) fn prefetches(&self) -> bool {
+        self.scenario.settings.prefetch > 0
+    }
+
     fn note(&mut self, now: Moment, what: What) {
         match what {
             What::Sent { call, request } => self.sent(call - 1, now, request),
@@ -341,6 +346,12 @@ impl Facts {
     pub(crate) fn end(&self) -> Moment {
         let over = self.over.as_ref().map(|(over, ..)| *over);
         over.or(self.hangs).expect("each run ends in one of two ways")
+    }
+
+    /// The last event that happened by `at`.
+    pub(crate) fn last_by(&self, at: Duration) -> Moment {
+        let after = self.events.partition_point(|event| event.at <= at);
+        Moment { at, index: after.saturating_sub(1) }
     }
 
     /// When the worker was asked to end. `None` if it was not.

@@ -5,8 +5,9 @@
 //! checks then read the trace of calls and handlers. Each check is named after the
 //! promise that it checks, and gives the rule of `CONTRACT.md`.
 //!
-//! Each scenario runs twice: with a worker on one queue, and with a worker that serves
-//! another queue first, which is empty or whose store is down.
+//! Each scenario runs three times: with a worker on one queue, with one that prefetches
+//! jobs, and with one that serves another queue first, which is empty or whose store is
+//! down.
 //!
 //! The scenarios of a run follow from one seed, which a failure prints with the line
 //! that replays it.
@@ -59,6 +60,17 @@ const SHRINKS: u32 = 150;
 const OTHER_STORES: [OtherStore; 3] =
     [OtherStore::Empty, OtherStore::Down, OtherStore::Silent];
 
+/// How many jobs a worker prefetches.
+const PREFETCHED: [u32; 3] = [1, 3, 20];
+
+/// How a run differs from the scenario of its seed.
+#[derive(Debug, Clone, Copy)]
+enum Variant {
+    Plain,
+    Prefetching(u32),
+    WithOther(OtherStore),
+}
+
 /// The real time after which one scenario counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
 
@@ -74,8 +86,10 @@ fn the_worker_keeps_its_promises_in_random_sequences() {
         match &until {
             Some(promise) => run_until(this, promise),
             None => {
-                run(this, None);
-                run(this, Some(OTHER_STORES[(this % 3) as usize]));
+                let nth = (this % 3) as usize;
+                run(this, Variant::Plain);
+                run(this, Variant::Prefetching(PREFETCHED[nth]));
+                run(this, Variant::WithOther(OTHER_STORES[nth]));
             }
         }
     }
@@ -86,6 +100,11 @@ fn the_worker_keeps_its_promises_in_random_sequences() {
 /// this name.
 fn run_until(seed: u64, promise: &str) {
     let scenario = strategy::scenarios().new_tree(&mut runner(seed)).unwrap().current();
+    let is_of_prefetch = checks::prefetch::PROMISES.contains(&promise);
+    let jobs = PREFETCHED[(seed % 3) as usize];
+    let variant =
+        if is_of_prefetch { Variant::Prefetching(jobs) } else { Variant::Plain };
+    let scenario = variant.of(scenario);
     let violations = violations(&scenario).0;
     violations.iter().for_each(|violation| println!("seed {seed}: {violation}"));
     let is_broken = violations.iter().any(|violation| violation.promise == promise);
@@ -131,9 +150,9 @@ fn runner(seed: u64) -> TestRunner {
     TestRunner::new_with_rng(config, random)
 }
 
-fn run(seed: u64, other_queue: Option<OtherStore>) {
-    let scenarios = strategy::scenarios()
-        .prop_map(move |scenario| Scenario { other_queue, ..scenario });
+fn run(seed: u64, variant: Variant) {
+    let scenarios =
+        strategy::scenarios().prop_map(move |scenario| variant.of(scenario));
     let result = runner(seed).run(&scenarios, |scenario| {
         let violations = violations(&scenario).0;
         let words: Vec<_> = violations.iter().map(ToString::to_string).collect();
@@ -145,6 +164,17 @@ fn run(seed: u64, other_queue: Option<OtherStore>) {
     });
     if let Err(TestError::Fail(words, scenario)) = result {
         tell(seed, &scenario, words.message());
+    }
+}
+
+impl Variant {
+    fn of(self, mut scenario: Scenario) -> Scenario {
+        match self {
+            Self::Plain => {}
+            Self::Prefetching(jobs) => scenario.settings.prefetch = jobs,
+            Self::WithOther(store) => scenario.other_queue = Some(store),
+        }
+        scenario
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Scenario {
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub concurrency: u32,
+    /// How many jobs may wait for a slot.
+    pub prefetch: u32,
     pub lease: u64,
     pub grace: u64,
     pub timeout: Option<u64>,
@@ -165,6 +167,11 @@ pub(crate) enum End {
 }
 
 impl Scenario {
+    /// How many jobs the worker may hold at once: one a slot, and those that wait.
+    pub(crate) fn most_held(&self) -> usize {
+        (self.settings.concurrency + self.settings.prefetch) as usize
+    }
+
     /// Returns the time, by the store's clock, at which the last push, outage and
     /// suspend of the scenario are over.
     pub(crate) fn quiet_from(&self) -> Duration {

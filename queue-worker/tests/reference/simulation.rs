@@ -244,6 +244,9 @@ impl Simulation {
             .give_up_after(ms(settings.give_up_after))
             .retry(retry)
             .environment(self.world.environment.clone());
+        if let Some(jobs) = NonZeroU32::new(settings.prefetch) {
+            worker = worker.prefetch(jobs);
+        }
         if let Some(timeout) = settings.timeout {
             worker = worker.timeout(ms(timeout));
         }

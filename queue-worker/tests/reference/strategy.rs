@@ -108,6 +108,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
         .prop_map(|of| Settings {
             concurrency: of.0,
+            prefetch: 0,
             lease: of.1,
             grace: of.2,
             timeout: of.3,

@@ -34,9 +34,10 @@ pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
     settles_first(facts, violations);
 }
 
-/// Checks that running handlers and requested jobs together do not exceed the slots.
+/// Checks that running handlers and requested jobs together do not exceed the slots. A
+/// worker that prefetches has checks of its own.
 fn free_slots(facts: &Facts, call: &Call, violations: &mut Violations) {
-    let Some(ask) = call.request.ask else { return };
+    let Some(ask) = call.request.ask.filter(|_| !facts.prefetches()) else { return };
     let now = call.sent;
     let running = facts.held.values().filter(|held| held.is_running(now)).count();
     let pending = facts.calls.iter().filter(|one| one.is_pending(now));
@@ -51,7 +52,7 @@ fn free_slots(facts: &Facts, call: &Call, violations: &mut Violations) {
 }
 
 /// Checks that the jobs that the worker holds or asks for, settled or not, are at most
-/// two for each slot: all of them run again if it dies. Jobs whose first lease may have
+/// two for each slot and each prefetched job: all of them run again if it dies. Jobs whose first lease may have
 /// ended do not count, because the worker may have lost them.
 fn few_unsettled(facts: &Facts, call: &Call, violations: &mut Violations) {
     let Some(ask) = call.request.ask else { return };
@@ -72,7 +73,7 @@ fn few_unsettled(facts: &Facts, call: &Call, violations: &mut Violations) {
     let held = facts.held.values().filter(is_held).count();
     let pending = facts.calls.iter().filter(|one| one.is_pending(now));
     let asked: usize = pending.filter_map(|one| Some(one.request.ask?.max)).sum();
-    let most = 2 * facts.scenario.settings.concurrency as usize;
+    let most = 2 * facts.scenario.most_held();
     violations.check(FEW_UNSETTLED, now.at, held + asked + ask.max <= most, || {
         let max = ask.max;
         format!("{max} are claimed, {held} held and {asked} asked for: at most {most}")

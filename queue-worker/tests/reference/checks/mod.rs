@@ -7,6 +7,7 @@ mod ending;
 mod heartbeats;
 mod leases;
 mod observer;
+pub(crate) mod prefetch;
 mod reaping;
 mod summary;
 
@@ -18,6 +19,7 @@ pub(crate) fn check(facts: &Facts) -> Violations {
     heartbeats::check(facts, &mut violations);
     dispositions::check(facts, &mut violations);
     claims::check(facts, &mut violations);
+    prefetch::check(facts, &mut violations);
     reaping::check(facts, &mut violations);
     ending::check(facts, &mut violations);
     summary::check(facts, &mut violations);

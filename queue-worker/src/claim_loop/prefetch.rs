@@ -1,0 +1,107 @@
+//! Jobs that are claimed before a slot is free, so that a handler that ends is followed by
+//! the next one at once, without a call to the store in between.
+//!
+//! Such a job has a lease, which the heartbeats extend, and waits. Handlers that take long
+//! would keep it from other workers, so it is given back after half a lease. Then the
+//! worker claims no job ahead of time until a handler has ended, and from there on one, two,
+//! four and so on, up to the number that was set:
+//!
+//! ```text
+//!  event                           | jobs that may wait
+//! ---------------------------------+-----------------------------
+//!  a waiting job is given back     | none
+//!  a handler has ended             | at least one
+//!  a waiting job is started        | twice as many
+//! ```
+
+use std::{future::pending, num::NonZeroU32, time::Duration};
+
+use super::{ClaimLoop, ClaimPhase};
+use crate::{Handler, attempt::Ended, backoff::Sleep, calls::slots};
+
+/// The payloads of the waiting jobs have at most this many bytes before the worker claims
+/// further ones ahead of time. The number of jobs alone would not bound its memory.
+const MOST_BYTES: usize = 4 << 20;
+
+/// How many jobs may wait for a slot, and for how long.
+pub(super) struct Prefetch {
+    /// As many as were set; zero for a worker that claims no job ahead of time.
+    most: usize,
+    limit: usize,
+    /// How long after its claim was sent a job is given back.
+    longest_wait: Duration,
+    /// The timer of the job that waits longest. It may end although that job was started
+    /// meanwhile.
+    timer: Option<Sleep>,
+}
+
+impl Prefetch {
+    pub(super) fn new(most: Option<NonZeroU32>, lease: Duration) -> Self {
+        let most = most.map_or(0, slots);
+        Self { most, limit: most, longest_wait: lease / 2, timer: None }
+    }
+
+    /// Completes when a waiting job may have to be given back.
+    pub(super) async fn time_is_up(&mut self) {
+        match &mut self.timer {
+            Some(timer) => timer.await,
+            None => pending().await,
+        }
+    }
+
+    fn was_given_back(&mut self) {
+        self.limit = 0;
+    }
+
+    fn handler_ended(&mut self) {
+        self.limit = self.limit.max(1).min(self.most);
+    }
+
+    fn was_started(&mut self) {
+        self.limit = self.limit.saturating_mul(2).min(self.most);
+    }
+}
+
+impl<H: Handler> ClaimLoop<H> {
+    /// How many jobs may be held beyond the number of slots.
+    pub(super) fn ahead(&self) -> usize {
+        let is_full = self.slots.waiting_bytes() >= MOST_BYTES;
+        if is_full { 0 } else { self.prefetch.limit }
+    }
+
+    /// Starts waiting jobs in the slots of handlers that have ended.
+    pub(super) fn start_waiting(&mut self) {
+        if self.prefetch.most == 0 || self.phase == ClaimPhase::Stopping {
+            return;
+        }
+        self.prefetch.handler_ended();
+        while self.slots.start_waiting() {
+            self.prefetch.was_started();
+        }
+    }
+
+    /// Sets the timer of the job that waits longest, unless a timer runs.
+    pub(super) fn time_waiting(&mut self) {
+        if self.prefetch.most == 0 || self.prefetch.timer.is_some() {
+            return;
+        }
+        let end = self.slots.waits_since().map(|at| at + self.prefetch.longest_wait);
+        let clock = self.settings.environment.clock();
+        let timer = end.map(|end| clock.sleep(end.saturating_sub(clock.elapsed())));
+        self.prefetch.timer = timer;
+    }
+
+    /// Gives back the jobs that have waited too long for a slot.
+    pub(super) fn give_back_waiting(&mut self) {
+        self.prefetch.timer = None;
+        let now = self.now();
+        let since = now.saturating_sub(self.prefetch.longest_wait);
+        while let Some(job) = self.slots.take_waiting_since(since) {
+            let (id, lease) = (job.id(), job.lease());
+            tracing::debug!(%id, ?lease, "given back: no handler ended in half a lease");
+            self.prefetch.was_given_back();
+            self.ended(job, Ended::CutOff);
+        }
+        self.time_waiting();
+    }
+}
