@@ -14,6 +14,7 @@ mod leases;
 mod metrics;
 mod observer;
 mod outcomes;
+mod prefetch;
 mod producer;
 mod queues;
 mod results;
@@ -112,6 +113,10 @@ on_every_backend! {
         many_slots_run_each_job_once,
         waiting_claim_holds_back_no_settlement,
         idle_worker_is_quiet;
+    prefetch:
+        jobs_are_claimed_ahead,
+        waiting_jobs_are_given_back,
+        waiting_payloads_are_bounded;
     backoff:
         settlement_that_failed_is_made_again,
         store_that_takes_no_settlement_gets_no_claims,
@@ -181,9 +186,10 @@ mod without_results {
     on_a_backend! { circular: results: backend_without_results_refuses_them; }
 }
 
-mod states {
+mod on_sqlite_alone {
     on_a_backend! {
-        sqlite: state:
+        sqlite: prefetch: several_queues_are_refused;
+        state:
             ready_while_the_store_answers,
             not_ready_while_it_stops,
             ended_however_it_ended;

@@ -32,13 +32,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "        self.jobs.len()\n",
     },
     Mutant {
-        name: "prefetches a page",
-        promise: "prefetches_no_more_than_set",
-        file: "slots.rs",
-        old: "        let ahead = program.settings.prefetch.map_or(0, slots);\n",
-        new: "        let ahead = program.settings.prefetch.map_or(0, |_| 1000);\n",
-    },
-    Mutant {
         name: "a waiting job starts after the next reply to a claim",
         promise: "starts_a_waiting_job_when_a_handler_ends",
         file: "claim_loop/ended.rs",

@@ -7,7 +7,7 @@ use relq_core::error::Operation;
 
 use super::{backoff::Failures, ending::doomed};
 use crate::{
-    facts::{Facts, Held, Moment},
+    facts::{Facts, Held, Moment, ROUNDING},
     report::{Violations, job},
     scenario::{End, ms},
 };
@@ -115,7 +115,14 @@ fn stops(
     let last = connected.map_or(answered.at, |connected| answered.at.max(connected));
     for &call in &held.extends {
         let sent = facts.calls[call].sent;
-        violations.check(STOPS, sent.at, sent.at <= last, || {
+        // If the connection cannot be opened, the heartbeat uses that of the worker, after
+        // it has waited for the error.
+        let waited = facts.calls_of(Operation::Connect).any(|connect| {
+            let replied = connect.replied.as_ref().map(|(at, _)| *at);
+            replied
+                .is_some_and(|at| at.index < sent.index && sent.at <= at.at + ROUNDING)
+        });
+        violations.check(STOPS, sent.at, sent.at <= last || waited, || {
             let job = job(held);
             format!("{job} is extended, and was settled at {:?}", answered.at)
         });

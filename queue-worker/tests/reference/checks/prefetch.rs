@@ -114,8 +114,10 @@ fn rests(facts: &Facts, held: &Held, violations: &mut Violations) {
     else {
         return;
     };
-    // A reply that was late is given back too, and does not end the prefetching.
-    if held.delivered.at >= limit {
+    // A job whose lease may have ended by then is given back too, and does not end the
+    // prefetching.
+    let at_limit = facts.last_by(limit);
+    if held.delivered.at >= limit || facts.known_end(held, at_limit) <= limit {
         return;
     }
     let ends = facts.held.values().filter_map(Held::stopped);
