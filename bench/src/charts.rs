@@ -45,11 +45,12 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 /// The workloads that the throughput chart shows. Each has one group of dots.
-const RATED: [Workload; 6] = [
+const RATED: [Workload; 7] = [
     Workload::PushOne,
     Workload::PushTasks,
     Workload::PushBatches,
     Workload::DrainOne,
+    Workload::DrainAhead,
     Workload::DrainTasks,
     Workload::DrainBatches,
 ];

@@ -90,8 +90,9 @@ const WORKLOADS: &str = "\
 | W2 | push from 64 tasks | `LPUSH`, 64 tasks on one connection |
 | W2b | push 100 a call | `LPUSH` in pipelines of 100; 100 rows a transaction |
 | W3 | drain, one handler at a time | `LMOVE`, then `LREM`; two transactions |
-| W4 | drain, 64 handlers at once | the same from 64 tasks on one connection |
-| W4b | drain, 512 handlers at once | a script with `RPOP` and `ZADD`, then `ZREM`, 100 a call |
+| W3b | the same, 100 jobs prefetched | a script with `RPOP` and `ZADD`, then `ZREM`, 100 a call |
+| W4 | drain, 64 handlers at once | `LMOVE` and `LREM` from 64 tasks on one connection |
+| W4b | drain, 512 handlers at once | as W3b |
 | W5 | from push to the handler of an idle worker | `LPUSH` to a waiting `BLMOVE` |
 
 ";

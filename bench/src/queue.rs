@@ -19,7 +19,7 @@ use crate::{
     pushing::{Numbers, in_tasks},
     sample::Sample,
     tally::Tally,
-    workload::{BATCH, CROWD, TASKS, Workload},
+    workload::{AHEAD, BATCH, CROWD, TASKS, Workload},
 };
 
 /// How long the benchmark waits until a new worker has become idle.
@@ -80,6 +80,9 @@ impl QueueContender {
         workload: Workload,
         plan: &Plan,
     ) -> CommandResult<Sample> {
+        if workload == Workload::DrainAhead {
+            self.begin(plan.many).push_batches(plan).await?;
+        }
         let meter = self.meter.clone();
         let before = match &meter {
             Some(meter) => Some((meter, meter.read().await?)),
@@ -91,6 +94,7 @@ impl QueueContender {
             Workload::PushTasks => self.begin(plan.many).push_tasks(plan).await?,
             Workload::PushBatches => self.begin(plan.many).push_batches(plan).await?,
             Workload::DrainOne => self.drain(NonZeroU32::MIN).await?,
+            Workload::DrainAhead => self.drain_ahead().await?,
             Workload::DrainTasks => self.drain(TASKS).await?,
             Workload::DrainBatches => self.drain(CROWD).await?,
             Workload::HandOver => self.begin(plan.handed).hand_over(plan).await?,
@@ -151,6 +155,19 @@ impl QueueContender {
         &self,
         concurrency: NonZeroU32,
     ) -> CommandResult<Option<bool>> {
+        self.drain_with(|worker| worker.concurrency(concurrency)).await
+    }
+
+    /// Runs all pushed jobs one after the other, and claims up to [`AHEAD`] before their
+    /// turn.
+    async fn drain_ahead(&self) -> CommandResult<Option<bool>> {
+        self.drain_with(|worker| worker.concurrency(NonZeroU32::MIN).prefetch(AHEAD)).await
+    }
+
+    async fn drain_with(
+        &self,
+        set: impl FnOnce(Worker) -> Worker,
+    ) -> CommandResult<Option<bool>> {
         let (tally, jobs) = (Arc::clone(&self.tally), self.pushed);
         let done = CancellationToken::new();
         let all_done = done.clone();
@@ -160,8 +177,7 @@ impl QueueContender {
             }
             std::future::ready(Ok::<_, worker::Failure>(()))
         };
-        let worker = Worker::new(self.queue.clone())
-            .concurrency(concurrency)
+        let worker = set(Worker::new(self.queue.clone()))
             .stop_on(all_done.cancelled_owned())
             .stop_on(tokio::time::sleep(DRAIN_LIMIT));
         run(worker, handler).await?;

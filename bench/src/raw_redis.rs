@@ -66,6 +66,9 @@ impl RawRedis {
         workload: Workload,
         plan: &Plan,
     ) -> CommandResult<Sample> {
+        if workload == Workload::DrainAhead {
+            self.begin(plan.many).push_batches(plan).await?;
+        }
         let before = self.meter.read().await?;
         let began = Instant::now();
         let is_drain = match workload {
@@ -74,7 +77,7 @@ impl RawRedis {
             Workload::PushBatches => self.begin(plan.many).push_batches(plan).await?,
             Workload::DrainOne => self.drain_one().await?,
             Workload::DrainTasks => self.drain_tasks().await?,
-            Workload::DrainBatches => self.drain_batches().await?,
+            Workload::DrainAhead | Workload::DrainBatches => self.drain_batches().await?,
             Workload::HandOver => self.begin(plan.handed).hand_over(plan).await?,
         };
         let took = began.elapsed();

@@ -49,13 +49,16 @@ impl RawSqlite {
         workload: Workload,
         plan: &Plan,
     ) -> CommandResult<Option<Sample>> {
+        if workload == Workload::DrainAhead {
+            self.push(plan, plan.many, BATCH).map_err(|error| failed(&error))?;
+        }
         let began = Instant::now();
         let ended = match workload {
             Workload::PushOne => self.push(plan, plan.single, 1),
             Workload::PushTasks => self.push(plan, plan.many, 1),
             Workload::PushBatches => self.push(plan, plan.many, BATCH),
             Workload::DrainOne | Workload::DrainTasks => self.drain(1),
-            Workload::DrainBatches => self.drain(BATCH),
+            Workload::DrainAhead | Workload::DrainBatches => self.drain(BATCH),
             Workload::HandOver => return Ok(None),
         };
         let is_drain = ended.map_err(|error| failed(&error))?;
