@@ -161,7 +161,8 @@ impl QueueContender {
     /// Runs all pushed jobs one after the other, and claims up to [`AHEAD`] before their
     /// turn.
     async fn drain_ahead(&self) -> CommandResult<Option<bool>> {
-        self.drain_with(|worker| worker.concurrency(NonZeroU32::MIN).prefetch(AHEAD)).await
+        self.drain_with(|worker| worker.concurrency(NonZeroU32::MIN).prefetch(AHEAD))
+            .await
     }
 
     async fn drain_with(

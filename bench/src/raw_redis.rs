@@ -77,7 +77,9 @@ impl RawRedis {
             Workload::PushBatches => self.begin(plan.many).push_batches(plan).await?,
             Workload::DrainOne => self.drain_one().await?,
             Workload::DrainTasks => self.drain_tasks().await?,
-            Workload::DrainAhead | Workload::DrainBatches => self.drain_batches().await?,
+            Workload::DrainAhead | Workload::DrainBatches => {
+                self.drain_batches().await?
+            }
             Workload::HandOver => self.begin(plan.handed).hand_over(plan).await?,
         };
         let took = began.elapsed();

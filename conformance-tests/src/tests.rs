@@ -1,6 +1,6 @@
 //! The tests of a backend by name, run by the `main` of a test target.
 
-use std::{env, fmt, process::ExitCode};
+use std::{env, fmt, num::NonZeroUsize, process::ExitCode};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -110,6 +110,17 @@ impl Tests {
     pub fn named(mut self, prefix: &str) -> Self {
         for test in &mut self.0 {
             test.name = format!("{prefix}::{}", test.name);
+        }
+        self
+    }
+
+    /// Runs only every `nth` of the tests whose names begin with `prefix`, beginning with
+    /// the first. The others run when they are asked for: `-- --ignored`.
+    #[must_use]
+    pub fn sampled(mut self, prefix: &str, nth: NonZeroUsize) -> Self {
+        let named = self.0.iter_mut().filter(|test| test.name.starts_with(prefix));
+        for (_, test) in named.enumerate().filter(|(at, _)| *at % nth != 0) {
+            test.ignored = Some("sampled");
         }
         self
     }
