@@ -14,7 +14,7 @@ use relq_core::{
 
 use crate::{
     job::{Job, Lease, StoredState},
-    queue::MemoryQueue,
+    queue::{CAPABILITIES, MemoryQueue},
     state::State,
 };
 
@@ -25,6 +25,7 @@ impl Operator for MemoryQueue {
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        CAPABILITIES.check_peek(ask)?;
         Ok(self.step(|state, _| state.page(ask)))
     }
 
@@ -193,13 +194,17 @@ fn view(job: &Job) -> JobView {
     view.enqueued_at = Some(job.enqueued_at);
     view.headers = job.job.headers.clone();
     view.last_error = job.last_error.clone();
+    view.lease = job.job.lease;
+    view.keep_result = job.job.keep_result;
     view
 }
 
 fn detail(job: &Job) -> StateDetail {
     match job.state.clone() {
         StoredState::Scheduled { due } => StateDetail::Scheduled { due },
-        StoredState::Held { leader } => StateDetail::Following { leader },
+        StoredState::Held { leader } => {
+            StateDetail::Following { leader, delay: job.job.delay }
+        }
         StoredState::Ready => StateDetail::Ready,
         StoredState::Leased(Lease { worker, since, until, .. }) => {
             StateDetail::Leased { worker, since, until }

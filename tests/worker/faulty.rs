@@ -18,6 +18,7 @@ use relq::{
     batch::BatchQueue,
     capabilities::Capabilities,
     error::{ErrorContext, Operation},
+    operator::WorkerReport,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::ResultQueue,
     schedule::ScheduleQueue,
@@ -232,6 +233,10 @@ impl ReliableQueue for Faulty {
 
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
         self.inner.release_worker(worker).await
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        self.inner.report_worker(report).await
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
