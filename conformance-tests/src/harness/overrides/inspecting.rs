@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use async_trait::async_trait;
 use relq_core::{
-    Error, JobId, Operator as _,
+    Error, JobId,
     operator::{InspectQueue, JobLookup, PageCursor, RunNow, WorkersPage},
 };
 
