@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use relq_core::{
-    Error, JobId, Operator, Stats,
+    Error, JobId, Operator, ReliableQueue as _, Stats,
     error::Operation,
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
 };
