@@ -2,6 +2,7 @@
 
 mod batches;
 mod end;
+mod inspecting;
 mod operator;
 mod results;
 mod schedules;
@@ -10,7 +11,7 @@ mod worker;
 use std::{collections::BTreeMap, sync::Arc};
 
 use relq_core::{
-    Error, JobId, NewJob, PushToken, Queue, QueueName, batch::Added,
+    Error, JobId, NewJob, PushToken, Queue, QueueName, WorkerId, batch::Added,
     capabilities::Capability, followers::CannotFollow,
 };
 
@@ -50,6 +51,9 @@ pub(super) enum CallEffect {
     PurgeDead,
     Purge,
     Steer(bool),
+    RunNow(JobId),
+    /// A report that a worker runs: its run and its id.
+    ReportWorker(usize, WorkerId),
     PutSchedule(u8, u8),
     RemoveSchedule(u8),
     /// A report of progress: the receipt and the number of the value.
@@ -173,6 +177,11 @@ impl Runner {
             Act::Report { .. } | Act::Result { .. } => {
                 self.result(who, fault, act).await
             }
+            Act::RunNow { .. }
+            | Act::Show { .. }
+            | Act::ReportWorker
+            | Act::Workers
+            | Act::Newest(_) => self.inspect(who, fault, act).await,
             Act::Repeat { token } => self.repeat(who, fault, *token).await,
             Act::Claim { max, lease, wait } => {
                 self.claim(who, fault, (*max, *lease, *wait)).await
@@ -350,6 +359,10 @@ impl Runner {
             CallEffect::PurgeDead => reference.maybe_dead_purged(),
             CallEffect::Purge => reference.maybe_purged(),
             CallEffect::Steer(pauses) => reference.steered(*pauses, Knowledge::Maybe),
+            CallEffect::RunNow(id) => reference.maybe_ran_now(id),
+            CallEffect::ReportWorker(run, worker) => {
+                reference.reported_worker(*run, worker, Knowledge::Maybe);
+            }
             CallEffect::PutSchedule(number, definition) => {
                 reference.maybe_put(*number, *definition);
             }
