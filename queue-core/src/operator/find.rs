@@ -110,3 +110,79 @@ fn is_held(view: &JobView) -> bool {
 fn follows(view: &JobView, job: &JobId) -> bool {
     matches!(&view.detail, StateDetail::Following { leader, .. } if leader == job)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::listed::{Listed, at_once, job};
+    use super::*;
+    use crate::environment::Timestamp;
+
+    fn id(name: &str) -> JobId {
+        JobId::new(name).unwrap()
+    }
+
+    /// A ready leader, and scheduled jobs: one with a due time, and three held ones, two of
+    /// which follow it.
+    fn jobs() -> Vec<JobView> {
+        let held = |leader: &str| StateDetail::Following {
+            leader: id(leader),
+            delay: Duration::ZERO,
+        };
+        let due = Timestamp::from_unix_ms(0);
+        vec![
+            job("leader", StateDetail::Ready),
+            job("due", StateDetail::Scheduled { due }),
+            job("z", held("leader")),
+            job("other", held("z")),
+            job("a", held("leader")),
+        ]
+    }
+
+    fn followers(found: &JobLookup) -> Vec<&str> {
+        let JobLookup::Stored(found) = found else { panic!("not found: {found:?}") };
+        found.followers.iter().map(JobId::as_str).collect()
+    }
+
+    #[test]
+    fn a_ready_job_is_found_with_its_followers() {
+        for queue in
+            [Listed::new(jobs()), Listed::new(jobs()).finding(JobLookup::MaybeReady)]
+        {
+            let found = at_once(find_job(&queue, &id("leader"))).unwrap();
+
+            assert_eq!(followers(&found), ["z", "a"]);
+        }
+    }
+
+    #[test]
+    fn a_job_of_any_state_is_found_without_an_index() {
+        let queue = Listed::new(jobs());
+
+        let found = at_once(find_job(&queue, &id("z"))).unwrap();
+
+        assert_eq!(followers(&found), ["other"]);
+    }
+
+    #[test]
+    fn the_index_is_believed() {
+        let until = Timestamp::from_unix_ms(1);
+        for known in [JobLookup::Unknown, JobLookup::Ended { was_done: true, until }] {
+            let queue = Listed::new(jobs()).finding(known.clone());
+
+            assert_eq!(at_once(find_job(&queue, &id("leader"))).unwrap(), known);
+        }
+    }
+
+    #[test]
+    fn a_job_that_no_page_has_is_unknown() {
+        for queue in
+            [Listed::new(jobs()), Listed::new(jobs()).finding(JobLookup::MaybeReady)]
+        {
+            let found = at_once(find_job(&queue, &id("unknown"))).unwrap();
+
+            assert_eq!(found, JobLookup::Unknown);
+        }
+    }
+}

@@ -224,6 +224,8 @@ fn is_uuid(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::JobLookup;
+    use super::super::listed::{Listed, at_once, job};
     use super::*;
 
     #[test]
@@ -246,5 +248,73 @@ mod tests {
         let notes = format!("it failed; {}; {}", note("2"), note("3"));
         assert_eq!(name_of(&notes), format!("it failed; {}", note("#")));
         assert_eq!(name_of(&"x".repeat(300)).len(), MAX_NAME);
+    }
+
+    fn dead(jobs: &[(&str, i64, &str)]) -> Listed {
+        let view = |(id, ms, error): &(&str, i64, &str)| {
+            let since = Timestamp::from_unix_ms(*ms);
+            let reason = format!("reason of {id}");
+            let mut view = job(id, StateDetail::Dead { reason, since });
+            view.last_error = (!error.is_empty()).then(|| (*error).to_owned());
+            view
+        };
+        Listed::new(jobs.iter().map(view).collect()).finding(JobLookup::MaybeReady)
+    }
+
+    fn read_all(mut groups: DeadGroups, queue: &Listed) -> DeadGroups {
+        while at_once(groups.read_page(queue)).unwrap() {}
+        groups
+    }
+
+    fn limit(most: u32) -> NonZeroU32 {
+        NonZeroU32::new(most).unwrap()
+    }
+
+    #[test]
+    fn dead_letters_are_grouped_over_pages() {
+        let queue =
+            dead(&[("1", 10, "no user 5"), ("2", 30, "pipe"), ("3", 20, "no user 77")]);
+
+        let groups = read_all(DeadGroups::new(limit(10)), &queue);
+
+        assert!(!groups.is_cut());
+        let [users, pipe] = &groups.groups()[..] else { panic!("{groups:?}") };
+        assert_eq!(
+            (users.error.as_str(), users.example.as_str()),
+            ("no user #", "no user 77")
+        );
+        assert_eq!((users.first.unix_ms(), users.last.unix_ms()), (10, 20));
+        assert_eq!((users.jobs.len(), pipe.jobs.len()), (2, 1));
+        let exact = read_all(DeadGroups::new(limit(10)).exact(), &queue);
+        assert_eq!(exact.groups().len(), 3);
+    }
+
+    #[test]
+    fn a_job_without_an_error_is_grouped_by_its_reason() {
+        let groups = read_all(DeadGroups::new(limit(10)), &dead(&[("x", 1, "")]));
+
+        assert_eq!(groups.groups()[0].error, "reason of x");
+    }
+
+    #[test]
+    fn the_limit_cuts_the_oldest() {
+        let jobs = [("1", 1, "old"), ("2", 2, "old"), ("3", 3, "new"), ("4", 4, "new")];
+        for (most, counts, is_cut) in
+            [(4, vec![2, 2], false), (3, vec![2, 1], true), (2, vec![2], true)]
+        {
+            let groups = read_all(DeadGroups::new(limit(most)), &dead(&jobs));
+            let found: Vec<_> =
+                groups.groups().iter().map(|group| group.jobs.len()).collect();
+            assert_eq!((found, groups.is_cut()), (counts, is_cut), "{most}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_is_listed_twice_counts_once() {
+        let jobs = [("1", 1, "no"), ("1", 1, "no"), ("2", 2, "no")];
+
+        let groups = read_all(DeadGroups::new(limit(10)), &dead(&jobs));
+
+        assert_eq!(groups.groups()[0].jobs.len(), 2);
     }
 }

@@ -4,6 +4,8 @@
 mod find;
 mod groups;
 mod inspect;
+#[cfg(test)]
+mod listed;
 mod search;
 mod workers;
 

@@ -205,3 +205,120 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use super::super::listed::{Listed, at_once, ids, job};
+    use super::super::{JobLookup, StateDetail};
+    use super::*;
+    use crate::environment::Timestamp;
+
+    fn five() -> Vec<JobView> {
+        ["a1", "a2", "b1", "b2", "a3"].map(|it| job(it, StateDetail::Ready)).into()
+    }
+
+    /// The ids of all jobs that a search in the ready jobs finds, and how many it looked
+    /// at.
+    fn found(queue: &Listed, wanted: Wanted) -> (Vec<String>, u32) {
+        let mut search = JobSearch::new(queue, JobState::Ready, wanted);
+        let (mut all, mut looked_at) = (Vec::new(), 0);
+        while let Some(page) = at_once(search.next_page()).expect("a page") {
+            all.extend(ids(&page.jobs).into_iter().map(str::to_owned));
+            looked_at += page.looked_at;
+        }
+        (all, looked_at)
+    }
+
+    #[test]
+    fn a_search_goes_over_all_pages() {
+        let queue = Listed::new(five());
+        let wanted = || Wanted::default().text("a");
+
+        let (all, looked_at) = found(&queue, wanted());
+
+        assert_eq!((all, looked_at), (["a1", "a2", "a3"].map(str::to_owned).into(), 5));
+        let newest = Listed::new(five()).finding(JobLookup::MaybeReady);
+        assert_eq!(found(&newest, wanted()).0, ["a3", "a2", "a1"], "newest first");
+    }
+
+    #[test]
+    fn a_search_goes_on_at_a_page() {
+        let queue = Listed::new(five());
+        let new = || JobSearch::new(&queue, JobState::Ready, Wanted::default());
+        let first = at_once(new().next_page()).unwrap().unwrap();
+
+        let at = first.next.expect("there are more pages");
+        let second = at_once(new().from(at).next_page()).unwrap().unwrap();
+
+        assert_eq!(ids(&second.jobs), ["b1", "b2"]);
+    }
+
+    #[test]
+    fn a_page_that_failed_is_read_again() {
+        let queue = Listed::new(five());
+        let mut search = JobSearch::new(&queue, JobState::Ready, Wanted::default());
+        queue.is_down.store(true, SeqCst);
+
+        assert!(at_once(search.next_page()).is_err());
+
+        let page = at_once(search.next_page()).unwrap().unwrap();
+        assert_eq!(ids(&page.jobs), ["a1", "a2"]);
+    }
+
+    #[test]
+    fn leased_jobs_are_searched_as_served() {
+        let (worker, since) = (WorkerId::new("w").unwrap(), Timestamp::from_unix_ms(0));
+        let detail =
+            || StateDetail::Leased { worker: worker.clone(), since, until: since };
+        let jobs = ["one", "two", "three"].map(|it| job(it, detail()));
+        let queue = Listed::new(jobs.into()).finding(JobLookup::MaybeReady);
+        let mut search = JobSearch::new(
+            &queue,
+            JobState::Leased,
+            Wanted::default().worker(worker.clone()),
+        );
+
+        let page = at_once(search.next_page()).unwrap().unwrap();
+
+        assert_eq!(ids(&page.jobs), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_text_is_looked_for_in_the_places() {
+        let since = Timestamp::from_unix_ms(0);
+        let reason = "it expired".to_owned();
+        let mut dead = job("job", StateDetail::Dead { reason, since });
+        dead.payload = Bytes::from_static(b"\xff pay\0load");
+        dead.headers = [("name", "value")].into_iter().collect();
+        dead.last_error = Some("broken pipe".to_owned());
+        let nowhere = Places { payload: false, headers: false, errors: false };
+        let payload = Places { payload: true, ..nowhere };
+        let headers = Places { headers: true, ..nowhere };
+        let errors = Places { errors: true, ..nowhere };
+
+        for (text, place) in [
+            (&b"\xff pay"[..], payload),
+            (b"y\0l", payload),
+            (b"nam", headers),
+            (b"alue", headers),
+            (b"expired", errors),
+            (b"ken pip", errors),
+        ] {
+            for places in [payload, headers, errors, nowhere] {
+                let wanted = Wanted::default().text(text.to_vec()).places(places);
+                assert_eq!(wanted.fits(&dead), places == place, "{text:?} {places:?}");
+            }
+        }
+        assert!(!Wanted::default().text("PAY").fits(&dead), "the case counts");
+    }
+
+    #[test]
+    fn a_text_is_found_after_a_part_of_it() {
+        assert!(contains(b"aaab", b"aab"));
+        assert!(contains(b"ab", b""));
+        assert!(!contains(b"ab", b"abc"));
+        assert!(!contains(b"", b"a"));
+    }
+}

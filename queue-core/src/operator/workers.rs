@@ -106,3 +106,32 @@ pub async fn held_by_worker(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::listed::{Listed, at_once, job};
+    use super::*;
+
+    #[test]
+    fn leased_jobs_are_grouped_by_worker_up_to_the_limit() {
+        let since = Timestamp::from_unix_ms(7);
+        let held_by = |name: &str| StateDetail::Leased {
+            worker: WorkerId::new(name).unwrap(),
+            since,
+            until: since,
+        };
+        let jobs = [("1", "a"), ("2", "b"), ("3", "a"), ("4", "a"), ("5", "b")];
+        let queue = Listed::new(jobs.map(|(id, by)| job(id, held_by(by))).into());
+        let counts = |limit: u32| {
+            let limit = NonZeroU32::new(limit).unwrap();
+            let (held, is_cut) = at_once(held_by_worker(&queue, limit)).unwrap();
+            let counts = held.into_values().map(|jobs| jobs.len());
+            (counts.collect::<Vec<_>>(), is_cut)
+        };
+
+        assert_eq!(counts(5), (vec![3, 2], false));
+        assert_eq!(counts(6), (vec![3, 2], false));
+        assert_eq!(counts(4), (vec![3, 1], true));
+        assert_eq!(counts(3), (vec![2, 1], true));
+    }
+}
