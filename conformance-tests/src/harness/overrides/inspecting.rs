@@ -11,8 +11,12 @@ use relq_core::{
 use super::{OverriddenQueue, Right};
 
 impl Right {
-    pub(super) fn inspector(&self) -> &dyn InspectQueue {
-        self.inspect_queue().expect("the queue finds jobs, since it was asked")
+    /// Returns the calls of the queue that find jobs and workers.
+    ///
+    /// # Panics
+    /// When the queue has none. Then the queue with overrides has none either.
+    pub fn inspector(&self) -> &dyn InspectQueue {
+        self.queue.inspect_queue().expect("the healthy queue finds jobs")
     }
 }
 
