@@ -25,16 +25,14 @@ impl Runner {
         fault: Option<InjectedFault>,
         act: &Act,
     ) -> CheckResult {
-        if !self.reference.class.is_inspected() {
-            return Ok(());
-        }
         match act {
+            _ if !self.reference.class.is_inspected() => Ok(()),
             Act::RunNow { job } => self.run_now(who, fault, *job).await,
             Act::Show { job } => self.show(who, fault, *job).await,
             Act::ReportWorker => self.report_worker(who, fault).await,
             Act::Workers => self.workers(who, fault).await,
             Act::Newest(state) => self.newest(who, fault, *state).await,
-            other => Err(format!("`{other}` is not a call that finds jobs")),
+            other => Err(format!("`{other}` is not an operator's")),
         }
     }
 

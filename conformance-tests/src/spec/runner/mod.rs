@@ -177,11 +177,6 @@ impl Runner {
             Act::Report { .. } | Act::Result { .. } => {
                 self.result(who, fault, act).await
             }
-            Act::RunNow { .. }
-            | Act::Show { .. }
-            | Act::ReportWorker
-            | Act::Workers
-            | Act::Newest(_) => self.inspect(who, fault, act).await,
             Act::Repeat { token } => self.repeat(who, fault, *token).await,
             Act::Claim { max, lease, wait } => {
                 self.claim(who, fault, (*max, *lease, *wait)).await
@@ -360,8 +355,8 @@ impl Runner {
             CallEffect::Purge => reference.maybe_purged(),
             CallEffect::Steer(pauses) => reference.steered(*pauses, Knowledge::Maybe),
             CallEffect::RunNow(id) => reference.maybe_ran_now(id),
-            CallEffect::ReportWorker(run, worker) => {
-                reference.reported_worker(*run, worker, Knowledge::Maybe);
+            CallEffect::ReportWorker(run, id) => {
+                reference.reported_worker(*run, id, Knowledge::Maybe);
             }
             CallEffect::PutSchedule(number, definition) => {
                 reference.maybe_put(*number, *definition);
