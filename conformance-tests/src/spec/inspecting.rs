@@ -120,11 +120,11 @@ impl Reference {
             let is_follower = other.spec.after.as_ref() == leader;
             let is_listed =
                 other.id.as_ref().is_some_and(|id| record.followers.contains(id));
-            let mut held = other.possible_states.iter().map(|it| is_held(it));
+            let mut held = other.possible_states.iter().map(is_held);
             if is_follower && !is_listed && other.id.is_some() && held.all(|it| it) {
                 return Err(format!("R31: no follower of it is {}", other.tell()));
             }
-            let mut held = other.possible_states.iter().map(|it| is_held(it));
+            let mut held = other.possible_states.iter().map(is_held);
             if is_listed && !(is_follower && held.any(|it| it)) {
                 return Err(format!("R31: a follower of it is {}", other.tell()));
             }

@@ -157,8 +157,11 @@ async fn leased_pages_miss_none_that_stay(store: &Store) {
     let seen = list_while(&actor, ask, |page| {
         let (actor, held) = (actor.clone(), held.clone());
         async move {
-            actor.finish(&held[page]).await;
-            actor.keep(&held[page + 20], HELD * 3).await.expect("answered");
+            // Each extended job is listed a second time, so the listing has more pages.
+            if page < 10 {
+                actor.finish(&held[page]).await;
+                actor.keep(&held[page + 20], HELD * 3).await.expect("answered");
+            }
         }
     })
     .await;

@@ -2,7 +2,7 @@
 
 use relq_core::{
     Disposition, NewJob,
-    operator::{JobState, RunNow},
+    operator::{JobState, RunNow, StateDetail},
 };
 
 use crate::{
@@ -38,7 +38,9 @@ async fn a_held_job_is_not_run(store: &Store) {
 
     assert_eq!(answer, RunNow::Following { leader: id("leader") }, "R32");
     assert_eq!(counts(&actor).await, before, "R32: nothing was changed");
-    assert_eq!(actor.record(&id("leader")).await.followers, [id("held")], "R30");
+    let held = actor.record(&id("held")).await.job;
+    let wanted = StateDetail::Following { leader: id("leader"), delay: HELD };
+    assert_eq!(held.detail, wanted, "R30: it is held as before");
 }
 
 case!(a_released_follower_is_run: R32 R30 => Inspect Followers ClientIds);
