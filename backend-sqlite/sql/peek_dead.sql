@@ -6,7 +6,7 @@ SELECT since, job,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
        last_error, at, since, worker, reason, enqueued_at,
        (SELECT id FROM batches WHERE batches.batch = jobs.batch),
-       NULL
+       NULL, NULL, lease_ms, keep_ms
 FROM jobs LEFT JOIN bodies USING (job)
 WHERE queue = ?1 AND state = 'dead' AND (since, job) > (?2, ?3)
 ORDER BY since, job LIMIT ?4

@@ -34,7 +34,7 @@ SELECT page.rank, page.turn,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
        last_error, at, since, worker, reason, enqueued_at,
        (SELECT id FROM batches WHERE batches.batch = jobs.batch),
-       NULL
+       NULL, NULL, lease_ms, keep_ms
 FROM page CROSS JOIN jobs ON jobs.job = page.job
           LEFT JOIN bodies ON bodies.job = page.job
 ORDER BY page.rank, page.turn

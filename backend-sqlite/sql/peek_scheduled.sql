@@ -6,7 +6,9 @@ SELECT at, place,
        id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
        last_error, at, since, worker, reason, enqueued_at,
        (SELECT id FROM batches WHERE batches.batch = jobs.batch),
-       (SELECT leader FROM followers WHERE followers.job = jobs.job)
+       (SELECT leader FROM followers WHERE followers.job = jobs.job),
+       (SELECT delay_ms FROM followers WHERE followers.job = jobs.job),
+       lease_ms, keep_ms
 FROM jobs LEFT JOIN bodies USING (job)
 WHERE queue = ?1 AND state = 'scheduled' AND (at, place) > (?2, ?3)
 ORDER BY at, place LIMIT ?4

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use relq_core::{
-    Error, JobId, Operator, Stats,
+    Error, JobId, Operator, ReliableQueue as _, Stats,
     error::Operation,
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
 };
@@ -66,6 +66,7 @@ impl Operator for SqliteQueue {
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        self.capabilities().check_peek(ask)?;
         let call = Peek::new(ask).map_err(|it| it.at(Operation::Peek))?;
         self.read(call).await.map_err(|it| it.at(Operation::Peek))
     }

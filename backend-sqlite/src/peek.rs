@@ -1,6 +1,9 @@
 //! Stats and peek: calls that read jobs and change nothing.
 
-use std::num::{NonZeroU16, NonZeroU32};
+use std::{
+    num::{NonZeroU16, NonZeroU32},
+    time::Duration,
+};
 
 use relq_core::{
     Bytes, JobId, Priority, Stats, WorkerId,
@@ -106,6 +109,8 @@ fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     view.enqueued_at = row.enqueued_at.map(Timestamp::from_unix_ms);
     view.headers = headers::decode(row.headers.as_deref()).unwrap_or_default();
     view.last_error = row.last_error;
+    view.lease = row.lease_ms.map(Duration::from_millis);
+    view.keep_result = row.keep_ms.map(Duration::from_millis);
     view.batch = row.batch.and_then(|id| BatchId::new(id).ok());
     Ok(view)
 }
@@ -127,7 +132,10 @@ fn scheduled(row: &Peeked) -> Option<StateDetail> {
     // Without its leader, a held follower of a damaged file is shown as never due.
     let leader = row.leader.as_ref().filter(|_| due == NEVER);
     Some(match leader.and_then(|leader| JobId::new(leader).ok()) {
-        Some(leader) => StateDetail::Following { leader },
+        Some(leader) => {
+            let delay = Duration::from_millis(row.delay_ms.unwrap_or_default());
+            StateDetail::Following { leader, delay }
+        }
         None => StateDetail::Scheduled { due: Timestamp::from_unix_ms(due) },
     })
 }

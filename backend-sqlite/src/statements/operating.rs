@@ -34,6 +34,10 @@ pub(crate) struct Peeked {
     pub(crate) batch: Option<String>,
     /// The id of the job that a held follower waits for.
     pub(crate) leader: Option<String>,
+    /// The delay of a held follower, which begins when its leader is done.
+    pub(crate) delay_ms: Option<u64>,
+    pub(crate) lease_ms: Option<u64>,
+    pub(crate) keep_ms: Option<u64>,
 }
 
 impl Peeked {
@@ -266,6 +270,9 @@ fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
         enqueued_at: row.get(15)?,
         batch: row.get(16)?,
         leader: row.get(17)?,
+        delay_ms: row.get(18)?,
+        lease_ms: row.get(19)?,
+        keep_ms: row.get(20)?,
     })
 }
 

@@ -222,11 +222,15 @@ impl Actor {
     /// Lists all jobs in a state. Each peek reads a page of at most `limit` jobs.
     pub(crate) async fn list(&self, state: JobState, limit: u32) -> Vec<JobView> {
         let limit = NonZeroU32::new(limit).expect("not zero");
-        let mut ask = PeekRequest::new(state, limit);
+        self.list_as(PeekRequest::new(state, limit)).await
+    }
+
+    /// Lists all jobs that a request asks for, page by page.
+    pub(super) async fn list_as(&self, mut ask: PeekRequest) -> Vec<JobView> {
         let mut jobs = Vec::new();
         loop {
             let page = self.peek(&ask).await.expect("the peek is answered");
-            let most = limit.get() as usize;
+            let most = ask.limit.get() as usize;
             let count = page.jobs.len();
             assert!(count <= most, "R23: a page of {most} jobs at most has {count}");
             jobs.extend(page.jobs);

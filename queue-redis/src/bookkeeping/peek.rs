@@ -238,7 +238,7 @@ fn view_of(id: &Bytes, entry: Bytes, detail: StateDetail) -> JobView {
 fn view(entry: Entry, detail: StateDetail) -> JobView {
     let detail = match (detail, entry.leader) {
         (StateDetail::Scheduled { .. }, Some(leader)) => {
-            StateDetail::Following { leader }
+            StateDetail::Following { leader, delay: entry.delay }
         }
         (detail, _) => detail,
     };
@@ -251,6 +251,8 @@ fn view(entry: Entry, detail: StateDetail) -> JobView {
     job.enqueued_at = entry.enqueued_at;
     job.headers = entry.headers;
     job.batch = entry.batch;
+    job.lease = entry.lease;
+    job.keep_result = entry.keep_result;
     job
 }
 

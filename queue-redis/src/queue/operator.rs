@@ -31,6 +31,7 @@ impl<P: Pattern> Operator for RedisQueue<P> {
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        P::capabilities().check_peek(ask)?;
         let bookkeeping = self.pattern.bookkeeping();
         match ask.state {
             JobState::Ready | JobState::Leased => self.pattern.peek(ask).await,
