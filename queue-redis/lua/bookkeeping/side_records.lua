@@ -90,10 +90,10 @@ local function free_unique(unique, job)
   if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
 
--- Results (R29), followers (R30) and reports of workers (R33) are stored in keys that are described in keys.rs. Only
--- scripts that serve results alone declare them. The others build their names from the
--- declared key `errors`, so that a queue without them sends no byte for them. All these
--- keys are in the queue's slot.
+-- Results (R29), followers (R30) and reports of workers (R33) are stored in keys that are
+-- described in keys.rs. Only scripts that serve them alone declare these keys. The others
+-- build their names from the declared key `errors`, so that a queue without them sends no
+-- byte for them. All these keys are in the queue's slot.
 local function results_key(keys, what)
   return keys.errors:sub(1, -7) .. what
 end
@@ -134,7 +134,8 @@ local function begin_results(keys, records)
 end
 
 -- Removes the results of all jobs, the lists of followers and the reports of workers, and
--- wakes the clients that wait for results. Called in the step that removes the last jobs of the queue.
+-- wakes the clients that wait for results. Called in the step that removes the last jobs of
+-- the queue.
 local function purge_results(keys)
   local ended = results_key(keys, 'ended')
   redis.call('UNLINK', results_key(keys, 'followers'), results_key(keys, 'orphans'))
