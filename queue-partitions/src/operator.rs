@@ -29,7 +29,7 @@ impl Operator for Partitioned<dyn Queue> {
 
     /// Returns the jobs of one part after those of another.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
-        self.capabilities.check_peek(ask)?;
+        self.capabilities().check_peek(ask)?;
         let (mut part, mut after) = match &ask.after {
             None => (0, None),
             Some(cursor) => self.read_cursor(cursor)?,
