@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use relq_core::{
     Error, JobId, Operator, ReliableQueue as _, Stats,
     error::Operation,
-    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, InspectQueue, Page, PeekRequest, Redriven, Selection,
+    },
 };
 
 use crate::audit::Inspect;
@@ -101,5 +103,9 @@ impl Operator for SqliteQueue {
 
     async fn audit(&self) -> Result<Audit, Error> {
         self.read(Inspect).await.map_err(|it| it.at(Operation::Audit))
+    }
+
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        Some(self)
     }
 }

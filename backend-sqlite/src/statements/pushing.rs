@@ -141,19 +141,21 @@ impl Store<'_> {
         self.read(sql!("turns_take"), params![self.queue, count], |row| row.get(0))
     }
 
-    /// Whether there are expired ids, push calls, cancelled leases or results to forget.
+    /// Whether there are expired ids, push calls, cancelled leases, results or reports of
+    /// workers to forget.
     pub(crate) fn has_outdated(&self) -> Result<bool, Failure> {
         self.read(sql!("outdated"), [self.now_ms()], |row| row.get(0))
     }
 
-    /// Removes up to `most` expired ids, as many push calls, as many cancelled leases, and
-    /// as many results.
+    /// Removes up to `most` expired ids, and as many push calls, cancelled leases, results
+    /// and reports of workers.
     pub(crate) fn sweep(&self, most: u32) -> Result<(), Failure> {
         let params = params![self.now_ms(), most];
         self.change(sql!("sweep_ended_ids"), params)?;
         self.change(sql!("sweep_push_calls"), params)?;
         self.change(sql!("sweep_cancelled_leases"), params)?;
         self.change(sql!("sweep_results"), params)?;
+        self.change(sql!("sweep_workers"), params)?;
         Ok(())
     }
 }
