@@ -71,6 +71,6 @@ async fn the_file_names_the_version_with_followers() {
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
 
-    assert_eq!(version, OLD + 1);
+    assert!(version > OLD, "{version}");
     drop(queue);
 }
