@@ -65,7 +65,6 @@ fn no_statement_reads_a_whole_table_or_sorts_one() {
             "results",
             "followers",
             "workers",
-            "queues",
         ];
         let scans = tables.map(|table| format!("SCAN {table}"));
         let scanned = scans.iter().any(|scan| plan.contains(scan));

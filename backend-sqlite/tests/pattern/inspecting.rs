@@ -1,6 +1,7 @@
 //! Tests of the statements that find a job, run it now, list jobs newest first, and list
 //! workers and queues (R31 to R33).
 
+mod faults;
 mod listing;
 mod queues;
 mod workers;
