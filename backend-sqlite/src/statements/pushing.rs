@@ -147,15 +147,14 @@ impl Store<'_> {
         self.read(sql!("outdated"), [self.now_ms()], |row| row.get(0))
     }
 
-    /// Removes up to `most` expired ids, and as many push calls, cancelled leases, results
-    /// and reports of workers.
+    /// Removes up to `most` expired ids, as many push calls, as many cancelled leases, and
+    /// as many results.
     pub(crate) fn sweep(&self, most: u32) -> Result<(), Failure> {
         let params = params![self.now_ms(), most];
         self.change(sql!("sweep_ended_ids"), params)?;
         self.change(sql!("sweep_push_calls"), params)?;
         self.change(sql!("sweep_cancelled_leases"), params)?;
         self.change(sql!("sweep_results"), params)?;
-        self.change(sql!("sweep_workers"), params)?;
         Ok(())
     }
 }

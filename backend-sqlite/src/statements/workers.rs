@@ -35,6 +35,12 @@ impl Store<'_> {
         Ok(())
     }
 
+    /// Forgets up to `most` workers that have not reported for long enough.
+    pub(crate) fn sweep_workers(&self, most: u32) -> Result<(), Failure> {
+        self.change(sql!("sweep_workers"), params![self.now_ms(), most])?;
+        Ok(())
+    }
+
     /// Reads up to `most` workers behind the one with the name `after`. Some of them may
     /// have to be forgotten.
     pub(crate) fn worker_page(
