@@ -93,7 +93,7 @@ pub(crate) async fn leased_job(
     for (lease, until) in leases {
         // The lease of a job that ended meanwhile has no entry.
         if let Some(found) = entry_of(store, operation, &lease).await? {
-            let seen = vec![seen_of(lease, until, Some(found))];
+            let seen = vec![seen_of(lease, until, Some(&found))];
             return Ok(views(store, operation, seen).await?.into_iter().next());
         }
     }
@@ -109,7 +109,8 @@ async fn whole(
     let entries = leases.iter().map(|(lease, _)| entry_of(store, operation, lease));
     let entries = try_join_all(entries).await?;
     let jobs = leases.into_iter().zip(entries);
-    let jobs = jobs.map(|((lease, until), found)| seen_of(lease, until, found));
+    let jobs =
+        jobs.map(|((lease, until), found)| seen_of(lease, until, found.as_ref()));
     views(store, operation, jobs.collect()).await
 }
 
@@ -121,9 +122,13 @@ async fn entry_of(
     store.read_entry(operation, &token.stream, &token.entry_id).await
 }
 
-fn seen_of(Lease { token, id }: Lease, until: Timestamp, found: Option<Found>) -> Seen {
-    let element = found.as_ref().map_or_else(Bytes::new, Found::element);
-    let headers = found.as_ref().map_or_else(Headers::default, Found::headers);
+fn seen_of(
+    Lease { token, id }: Lease,
+    until: Timestamp,
+    found: Option<&Found>,
+) -> Seen {
+    let element = found.map_or_else(Bytes::new, Found::element);
+    let headers = found.map_or_else(Headers::default, Found::headers);
     let Token { worker, since, deliveries, .. } = token;
     let detail = StateDetail::Leased { worker, since, until };
     Seen { element, headers, id, deliveries, detail }
