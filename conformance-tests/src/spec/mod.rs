@@ -39,8 +39,9 @@
 //! jobs that follow each other. The reference derives the possible states of a held job
 //! from those of its leader (`following.rs`).
 //!
-//! **Look-ups.** Where a backend finds jobs by their ids, the second set also looks jobs up,
-//! runs scheduled ones now, and lists workers that have reported (`inspecting.rs`).
+//! **Look-ups.** Where a backend finds jobs by their ids, a third set of sequences looks
+//! jobs up, runs scheduled ones now, and lists workers that have reported
+//! (`inspecting.rs`).
 //!
 //! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
 //! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`

@@ -200,8 +200,8 @@ impl ModelRun {
 
     /// Runs random sequences in which no job follows another; then, if the backend has
     /// followers, sequences in which many do; and then, if it finds jobs by their ids,
-    /// sequences that do that, run jobs now and list workers. The first ones are the same
-    /// on each backend.
+    /// sequences without followers that do that, run jobs now and list workers. The first
+    /// ones are the same on each backend.
     fn run_all(&self) -> Result<Summary, String> {
         let options = self.options()?;
         let without = Options { look_ups: LookUps::None, ..options };
@@ -210,7 +210,8 @@ impl ModelRun {
             self.run_random(without, CASES_OF_FOLLOWERS)?;
         }
         if options.look_ups == LookUps::Some {
-            self.run_random(options, CASES_OF_LOOK_UPS)?;
+            let alone = Options { followers: Followers::None, ..options };
+            self.run_random(alone, CASES_OF_LOOK_UPS)?;
         }
         Ok(self.summary.get())
     }
