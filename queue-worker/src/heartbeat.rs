@@ -240,10 +240,7 @@ impl Beats {
             tokio::select! {
                 () = next_event => {}
                 () = self.held.changed() => {}
-                Some(answer) = self.reports.answered() => {
-                    let now = self.now();
-                    self.reports.plan_next(&answer, now);
-                }
+                Some(answer) = self.reports.answered() => self.reports.plan_next(&answer),
                 Some(answer) = self.calls.join_next() => match answer {
                     Ok(answer) => {
                         if let Err(error) = self.answered(answer) {

@@ -18,6 +18,9 @@ use super::{
 };
 use crate::spec::class::Class;
 
+/// A listing of more pages than this goes in circles.
+const MOST_PAGES: u32 = 20_000;
+
 /// One client of the store, with a connection and a worker id of its own.
 #[derive(Clone)]
 pub(crate) struct Actor {
@@ -228,7 +231,8 @@ impl Actor {
     /// Lists all jobs that a request asks for, page by page.
     pub(super) async fn list_as(&self, mut ask: PeekRequest) -> Vec<JobView> {
         let mut jobs = Vec::new();
-        loop {
+        for pages in 0.. {
+            assert!(pages < MOST_PAGES, "R23: the listing does not end");
             let page = self.peek(&ask).await.expect("the peek is answered");
             let most = ask.limit.get() as usize;
             let count = page.jobs.len();
@@ -236,9 +240,10 @@ impl Actor {
             jobs.extend(page.jobs);
             match page.next {
                 Some(next) => ask = ask.after(next),
-                None => return jobs,
+                None => break,
             }
         }
+        jobs
     }
 
     /// Returns the dead job of the queue. Panics if there is not exactly one.

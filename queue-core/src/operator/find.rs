@@ -18,6 +18,9 @@ const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 /// [`Capability::Inspect`] it searches the jobs of all states. The search reads all of
 /// these jobs, page by page; a caller that wants to show how far it is uses [`JobSearch`].
 ///
+/// The record of a job that the search found has its held followers in the order in which
+/// they are listed, which need not be that of their pushes.
+///
 /// [`JobLookup::Unknown`] then says that the search found no such job. It may miss a job
 /// that moves between two states meanwhile; pause the queue first to be sure.
 ///
@@ -72,9 +75,9 @@ async fn stored(
     Ok(JobLookup::Stored(Box::new(JobRecord::new(found, followers))))
 }
 
-/// The held followers of a job, in the order of their pushes. Held jobs are listed behind
-/// all scheduled jobs with a due time, so a listing newest first ends at the first of
-/// these.
+/// The held followers of a job, in the order in which they are listed. Held jobs are listed
+/// behind all scheduled jobs with a due time, so a listing newest first ends at the first
+/// of these.
 async fn followers_of(queue: &dyn Queue, job: &JobId) -> Result<Vec<JobId>, Error> {
     let capabilities = queue.capabilities();
     if !capabilities.supports(Capability::Followers) {

@@ -83,7 +83,10 @@ pub enum JobLookup {
 pub struct JobRecord {
     /// The job, as a page of [`Operator::peek`] shows it.
     pub job: JobView,
-    /// Its held followers, in the order of their pushes (R30).
+    /// Its held followers, in the order of their pushes (R30). [`find_job`] says where the
+    /// order may be another one.
+    ///
+    /// [`find_job`]: super::find_job
     pub followers: Vec<JobId>,
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Reports {
     /// When the next report is due. `None` while one is under way, and for a backend that
     /// lists no workers.
     next: Option<Duration>,
+    /// When the last report was sent.
+    sent: Duration,
     /// The report that is under way.
     call: JoinSet<Result<(), Error>>,
     /// The worker is about to be released: a later report would list it again.
@@ -41,6 +43,7 @@ impl Reports {
             caller,
             report,
             next,
+            sent: now,
             call: JoinSet::new(),
             ended: CancellationToken::new(),
             was_denied: false,
@@ -67,7 +70,7 @@ impl Reports {
         if self.next().is_none_or(|next| next > now) {
             return;
         }
-        self.next = None;
+        (self.next, self.sent) = (None, now);
         let (caller, report) = (Arc::clone(&self.caller), self.report.clone());
         let ended = self.ended.clone();
         self.call.spawn(async move {
@@ -87,9 +90,9 @@ impl Reports {
         }))
     }
 
-    /// Plans the next report after one that ended at `now`.
-    pub(super) fn plan_next(&mut self, answer: &Result<(), Error>, now: Duration) {
-        self.next = Some(now.saturating_add(REPORT_INTERVAL));
+    /// Plans the next report after the answer to one. The interval counts from its start.
+    pub(super) fn plan_next(&mut self, answer: &Result<(), Error>) {
+        self.next = Some(self.sent.saturating_add(REPORT_INTERVAL));
         let Err(error) = answer else { return };
         let is_news = matches!(error, Error::Denied { .. }) && !self.was_denied;
         let error = error.full_message();

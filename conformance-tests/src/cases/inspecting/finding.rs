@@ -182,7 +182,7 @@ async fn a_bare_payload_is_found_once_leased(store: &Store) {
 }
 
 case!(the_record_is_that_of_a_peek: R31
-    => Inspect ClientIds Unique Delay Expiry Priority Results Followers JobLease);
+    => Inspect ClientIds Unique Delay Expiry Results Followers JobLease);
 /// The record of a job with all options is what a peek shows, in each state.
 async fn the_record_is_that_of_a_peek(store: &Store) {
     let actor = store.actor("operator").await;
