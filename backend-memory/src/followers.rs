@@ -21,7 +21,7 @@ pub(crate) struct EndedId {
     pub(crate) was_done: bool,
 }
 
-/// What a push knows of the job that another one is to follow.
+/// The state of the job that another one is to follow.
 enum Leader {
     /// It is stored, in any state.
     Live,

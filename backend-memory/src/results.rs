@@ -16,7 +16,7 @@ use crate::{
     state::State,
 };
 
-/// What is kept of a job, from its push on.
+/// The record of a job that keeps its result, from its push on.
 #[derive(Debug, Clone)]
 pub(crate) enum KeptResult {
     /// The job has not ended. If it is dead, the job itself says why.
@@ -70,7 +70,7 @@ impl ResultQueue for MemoryQueue {
 }
 
 impl KeptResult {
-    /// What is kept of a job that was just pushed.
+    /// The record of a job that was just pushed.
     pub(crate) const NEW: Self = Self::Unfinished { progress: None };
 
     /// Whether the result was kept long enough.

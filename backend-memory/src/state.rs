@@ -36,7 +36,7 @@ pub(crate) struct State {
     pub(crate) ended_ids: BTreeMap<JobId, EndedId>,
     /// The results of push calls with a token, and until when they are remembered (R4).
     pub(crate) push_calls: BTreeMap<PushToken, (Vec<Pushed>, Timestamp)>,
-    /// What became of the jobs that keep their results (R29).
+    /// The records of the jobs that keep their results (R29).
     pub(crate) results: BTreeMap<JobId, KeptResult>,
     /// The schedules by name (R28).
     pub(crate) schedules: BTreeMap<ScheduleName, Schedule>,

@@ -150,7 +150,7 @@ impl DeadSelection {
 }
 
 impl DeadSelection {
-    /// What remains of this selection if only a part of its page was treated: the jobs
+    /// The rest of this selection if only a part of its page was treated: the jobs
     /// behind `last`, of which `left` are in the page and `rest` are not.
     fn behind(
         &self,

@@ -42,7 +42,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Polled(Arc<Mutex<State>>);
 
-/// What the task needs of its handle.
+/// The parts of the handle that the task uses.
 pub(crate) struct Looks {
     pub(crate) notifier: Notifier,
     pub(crate) db_thread: Arc<DbThread>,

@@ -59,9 +59,6 @@ impl Moved {
         let most = u32::try_from(MAX_FOLLOWERS).unwrap_or(u32::MAX);
         cancel_orphans(store, most.min(store.page))
     }
-
-    /// Leaves the orphaned followers to the caller's loop, or to `recover`.
-    pub(crate) fn left_for_later(self) {}
 }
 
 /// Moves the followers of a job that has ended, in the transaction that ends it.
@@ -88,6 +85,8 @@ pub(crate) fn end_of_leader(
 /// are no larger than those of one claim.
 pub(crate) fn cancel_orphans(store: &Store<'_>, most: u32) -> Result<(), Failure> {
     let (mut room, mut bytes, mut cancelled) = (most, ClaimBytes::default(), 0);
+    // The followers that this orphans are cancelled by this loop or by `recover`.
+    let mut moved = Moved::default();
     while room > 0 {
         let page = store.orphans(room, |one| bytes.take(one.bytes))?;
         if page.is_empty() {
@@ -99,7 +98,11 @@ pub(crate) fn cancel_orphans(store: &Store<'_>, most: u32) -> Result<(), Failure
             if let Some(remembered) = &orphan.remembered {
                 cancelled += 1;
                 let end = End::Cancelled { leader: Some(&orphan.leader) };
-                store.remove_job(orphan.job, remembered, end)?.left_for_later();
+                moved.add(store.remove_job(orphan.job, remembered, end)?);
+            }
+            if moved.is_page(store) {
+                room = 0;
+                break;
             }
         }
     }
@@ -157,13 +160,13 @@ pub(crate) fn check_leaders(
     Ok(())
 }
 
-/// What a push knows of the leaders of its jobs.
+/// The leaders of the jobs of a push, as far as it has looked at them.
 struct Leaders<'a> {
     store: &'a Store<'a>,
     known: BTreeMap<&'a JobId, Leader>,
 }
 
-/// What a push knows of one leader.
+/// The state of one leader.
 #[derive(Clone, Copy)]
 enum Leader {
     /// It is stored, in any state.

@@ -49,7 +49,7 @@ struct Tally {
     ended: Ended,
     /// Whether any of the settled jobs is a piece of a batch.
     pieces: bool,
-    /// What became of the followers of these jobs.
+    /// How many followers of these jobs were released or orphaned.
     moved: Moved,
 }
 

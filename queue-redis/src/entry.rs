@@ -257,10 +257,7 @@ fn encode_in(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED + 64 + job.payload.len());
     let flags = flags_of(job) | if batch.is_some() { PIECE } else { 0 };
-    let times = if now.is_some() { ENQUEUE_TIME } else { 0 };
-    let kept = if job.keep_result.is_some() { KEPT_RESULT } else { 0 };
-    let level = kept | times | job.priority.level();
-    put_fixed(&mut out, flags, level, 0, job.max_attempts);
+    put_fixed(&mut out, flags, level_of(job, now), 0, job.max_attempts);
     put_short(&mut out, id.as_str());
     if job.expires_in.is_some() {
         out.put_u64(0);
@@ -337,6 +334,13 @@ fn flags_of(job: &NewJob) -> u8 {
         | set(job.lease.is_some(), LEASE)
         | set(!job.headers.is_empty(), HEADERS)
         | set(job.after.is_some(), HELD)
+}
+
+/// The priority of a new job, with the bits that say what else its entry has.
+fn level_of(job: &NewJob, now: Option<Timestamp>) -> u8 {
+    let times = if now.is_some() { ENQUEUE_TIME } else { 0 };
+    let kept = if job.keep_result.is_some() { KEPT_RESULT } else { 0 };
+    kept | times | job.priority.level()
 }
 
 fn put_fixed(

@@ -91,8 +91,8 @@ impl Progress {
         self.0.running.load(Relaxed)
     }
 
-    /// What the worker does now. It changes within the interval of claims and recoveries:
-    /// half a lease, and at most [`LONGEST_REAP_INTERVAL`](crate::LONGEST_REAP_INTERVAL).
+    /// The state of the worker. A lost store shows in it at the next claim or recovery:
+    /// after half a lease, and at most [`LONGEST_REAP_INTERVAL`](crate::LONGEST_REAP_INTERVAL).
     pub fn state(&self) -> WorkerState {
         self.0.lifecycle.state()
     }

@@ -1,11 +1,11 @@
-//! What a worker does now, for the probes of a supervisor.
+//! The state of a worker, for the probes of a supervisor.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::SeqCst},
 };
 
-/// What a worker does now: an answer for a readiness probe.
+/// The state of a worker, which answers a readiness probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkerState {
@@ -45,7 +45,7 @@ const SERVING: u8 = 1;
 const STOPPING: u8 = 2;
 const ENDED: u8 = 3;
 
-/// What the parts of a worker tell of its state.
+/// The state that the parts of a worker share.
 #[derive(Debug, Default)]
 pub(crate) struct Lifecycle {
     phase: AtomicU8,

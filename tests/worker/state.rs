@@ -1,4 +1,4 @@
-//! Tests of what a worker says that it does.
+//! Tests of the state that a worker reports.
 
 use std::sync::{
     Arc,

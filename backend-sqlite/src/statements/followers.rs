@@ -8,7 +8,7 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// What a push must know of the job that another one is to follow.
+/// The job that another one is to follow, as the file has it.
 pub(crate) struct LeaderRow {
     /// Whether the id of the stored job is remembered after its end. `None` if no stored
     /// job has the id.

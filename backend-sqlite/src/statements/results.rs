@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::followers::{self, Moved};
 use crate::store::{Store, WINDOW};
 
-/// What is remembered of a job after its end.
+/// The id and the result of a job, which may outlive it.
 pub(crate) struct Remembered {
     pub(crate) id: String,
     /// Whether the id is remembered, so that it is not used again too early (R4).
@@ -32,7 +32,7 @@ pub(crate) enum End<'a> {
     Purged,
 }
 
-/// What became of a job, as it is stored in the file.
+/// The row of a job that keeps its result.
 pub(crate) struct ResultRow {
     /// How the job has ended. `None` if it has not.
     pub(crate) ended_as: Option<String>,

@@ -32,7 +32,7 @@ const FILES: [&str; 2] = ["queue.db", "queue.db-wal"];
 /// The result code of SQLite for a full disk.
 const FULL: i32 = 13;
 
-/// What happens at each statement of a queue.
+/// The fault that a test injects at the statements of a queue.
 #[derive(Default)]
 struct Faults {
     /// Whether the file is copied now.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-/// What the jobs of a push are made of.
+/// The input that one job of a push is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Line,

@@ -7,7 +7,7 @@ use crate::{
     failure::{CommandResult, Failure},
 };
 
-/// What became of one job, as far as the exit code tells.
+/// The end of one job, as the exit code tells it.
 #[derive(Debug)]
 pub(super) struct Outcome {
     code: u8,

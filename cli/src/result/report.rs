@@ -9,7 +9,7 @@ use crate::{
     table::line_width,
 };
 
-/// What became of a job, as JSON.
+/// The result or the state of a job, as JSON.
 ///
 /// `result` and `progress` are the text of bytes that are valid UTF-8, and null for any
 /// others; `result_base64` and `progress_base64` are set for exactly these. `state` is null

@@ -159,7 +159,8 @@ on_stores_with_batches! {
         assert_eq!(rows.len(), 2);
     }
 
-    /// A line of JSON has payloads with colons, and options of its own batch.
+    /// The payloads of a JSON line may contain colons, and its options hold for its batch
+    /// alone.
     fn a_batch_is_a_line_of_json(store) {
         let lines = concat!(
             "{\"limit\":2,\"pieces\":[\"a:b\",{\"payload\":\"c\",\"headers\":{\"k\":\"v\"}}]}\n",

@@ -340,7 +340,7 @@ impl Running {
         Ended { code: status.code(), out, err }
     }
 
-    /// What the program has printed to its error output so far.
+    /// The error output of the program so far.
     pub(crate) fn errors(&self) -> String {
         String::from_utf8_lossy(&self.err.so_far()).into_owned()
     }

@@ -1,4 +1,4 @@
-//! Tests of what `relq work --health` answers to probes.
+//! Tests of the answers of `relq work --health` to probes.
 
 use std::{
     io::{Read, Write},

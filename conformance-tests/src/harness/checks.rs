@@ -6,14 +6,17 @@ use std::{
 
 use bytes::Bytes;
 use relq_core::{
-    Delivery, Disposition, JobId, PushToken, Settlement,
+    Delivery, Disposition, JobId, NewJob, Priority, PushToken, Settlement,
     operator::{JobView, StateDetail},
     outcome::{DuplicateOf, Pushed, Settled},
     unique::UniqueKey,
 };
 use tokio::time::{Instant, sleep};
 
-use crate::{harness::actor::Actor, spec::line::Line};
+use crate::{
+    harness::{actor::Actor, times::HELD},
+    spec::line::Line,
+};
 
 /// How long `eventually` waits for an effect that should come at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -172,6 +175,18 @@ pub(crate) fn postpone(after: Duration) -> Disposition {
 /// Returns the option `max_attempts` with the value `most`, which must not be 0.
 pub(crate) fn attempts(most: u16) -> NonZeroU16 {
     NonZeroU16::new(most).expect("cases allow one attempt at least")
+}
+
+/// A job with every option but a delay, a kept result and a leader.
+pub(crate) fn full_job(name: &'static str) -> NewJob {
+    NewJob::new(name)
+        .priority(Priority::HIGHEST)
+        .unique(key(name))
+        .expires_in(HELD)
+        .id(id(name))
+        .header("name", "value")
+        .lease(2 * HELD)
+        .max_attempts(attempts(7))
 }
 
 pub(crate) fn dead(error: &str) -> Disposition {

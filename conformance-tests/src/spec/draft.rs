@@ -128,12 +128,7 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
     if let Some(number) = chosen_if('i') {
         job = job.id(client_id(number));
     }
-    if let Some(number) = chosen_if('k') {
-        job = job.unique(key(number));
-    }
-    if let Some(number) = chosen_if('r') {
-        job = job.unique_or(key(number), OnDuplicate::Reschedule);
-    }
+    job = with_key(job, draft);
     if let Some(attempts) = NonZeroU16::new(u16::from(draft.option('m'))) {
         job = job.max_attempts(attempts);
     }
@@ -153,6 +148,14 @@ pub(crate) fn job(draft: &Draft, payload: String, class: &Class) -> NewJob {
             .fold(job, |job, (name, value)| job.header(name, value));
     }
     class.fit(job)
+}
+
+fn with_key(job: NewJob, draft: &Draft) -> NewJob {
+    match (draft.option('k'), draft.option('r')) {
+        (0, 0) => job,
+        (number, 0) => job.unique(key(number)),
+        (_, number) => job.unique_or(key(number), OnDuplicate::Reschedule),
+    }
 }
 
 /// The jobs of one push. A job that follows one with a unique key of the same call would be

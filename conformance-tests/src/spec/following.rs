@@ -15,7 +15,7 @@ use super::{
     reference::{CheckResult, Job, Reference, add, is_remembered},
 };
 
-/// What a job is for those that follow it, in one of its possible states.
+/// One possible state of a job, as its followers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeaderState {
     /// The job is not stored, or was purged with the queue.

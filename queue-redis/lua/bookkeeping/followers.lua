@@ -118,7 +118,7 @@ local function cancel_orphans(keys, now_ms, window_ms, step)
   local id = redis.call('ZRANGE', orphans, 0, 0)[1]
   while id and has_room(step) do
     cancel_orphan(keys, id, now_ms, window_ms, step)
-    if has_followers then settle_ended(keys, now_ms, new_step(0)) end
+    if has_followers then settle_ended(keys, now_ms, step) end
     id = redis.call('ZRANGE', orphans, 0, 0)[1]
   end
   return id ~= nil

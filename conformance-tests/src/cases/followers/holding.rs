@@ -85,8 +85,8 @@ async fn a_dead_leader_holds_its_follower(store: &Store) {
 
 case!(each_burial_of_a_leader_holds_its_follower: R30 R11 R17
     => Followers ClientIds Expiry);
-/// A leader that dies with its last attempt, by a recovery, or because it expires, holds
-/// its follower. Once it is redriven and done, the follower is ready.
+/// A leader can be buried after its last attempt, by a recovery, or because it expires. Its
+/// follower stays held each time, and is ready once the leader is redriven and done.
 async fn each_burial_of_a_leader_holds_its_follower(store: &Store) {
     let actor = store.actor("worker").await;
     let last = named("leader").max_attempts(attempts(1));

@@ -6,7 +6,7 @@ use super::fixture::named;
 use crate::{
     cases::case,
     harness::{
-        checks::{attempts, id, key, retry_now, token},
+        checks::{attempts, full_job, id, key, retry_now, token},
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
     },
@@ -15,17 +15,7 @@ use crate::{
 /// Followers of the job "leader": with no other option, with each, and with all.
 fn followers() -> Vec<NewJob> {
     let new = |payload: &'static str| NewJob::new(payload);
-    let full = |name: &'static str| {
-        new(name)
-            .priority(Priority::HIGHEST)
-            .unique(key(name))
-            .expires_in(HELD)
-            .id(id(name))
-            .keep_result(HELD)
-            .header("name", "value")
-            .lease(2 * HELD)
-            .max_attempts(attempts(7))
-    };
+    let full = |name: &'static str| full_job(name).keep_result(HELD);
     let jobs = [
         new("plain"),
         new(""),

@@ -2,11 +2,11 @@
 
 use relq_core::{Delivery, NewJob, Priority, operator::JobState};
 
-use super::fixture::{UNFINISHED, done, done_with, kept};
+use super::fixture::{KEPT, UNFINISHED, done, done_with, kept};
 use crate::{
     cases::case,
     harness::{
-        checks::{attempts, dead, id, key, retry_now},
+        checks::{dead, full_job, id, key, retry_now},
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
     },
@@ -14,16 +14,7 @@ use crate::{
 
 /// Jobs that keep their results: with no other option, with each, and with all.
 fn jobs() -> Vec<NewJob> {
-    let full = |name: &'static str| {
-        kept(name)
-            .priority(Priority::HIGHEST)
-            .unique(key(name))
-            .expires_in(HELD)
-            .id(id(name))
-            .header("name", "value")
-            .lease(2 * HELD)
-            .max_attempts(attempts(7))
-    };
+    let full = |name: &'static str| full_job(name).keep_result(KEPT);
     vec![
         kept("plain"),
         kept(""),

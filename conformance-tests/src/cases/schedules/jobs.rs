@@ -16,7 +16,7 @@ use crate::{
     cases::{case, times::now},
     harness::{
         actor::Actor,
-        checks::{attempts, delivers, drain, duplicate, id, key, payloads},
+        checks::{attempts, delivers, drain, duplicate, full_job, id, key, payloads},
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
         waiter::Waiter,
@@ -41,21 +41,9 @@ fn jobs() -> Vec<NewJob> {
         new("headed").header("name", "value").header("other", ""),
         new("leased").lease(BRIEF),
         new("once").max_attempts(attempts(1)),
-        full("full"),
-        full("full and late").delay(HELD).expires_in(3 * HELD),
+        full_job("full"),
+        full_job("full and late").delay(HELD).expires_in(3 * HELD),
     ]
-}
-
-/// A job with every option but a delay.
-fn full(name: &'static str) -> NewJob {
-    NewJob::new(name)
-        .priority(Priority::HIGHEST)
-        .unique(key(name))
-        .expires_in(HELD)
-        .id(id(name))
-        .header("name", "value")
-        .lease(2 * HELD)
-        .max_attempts(attempts(7))
 }
 
 /// The jobs of a queue in all states, without the ids that the backend has made.

@@ -3,8 +3,9 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    Error, NewJob, Queue,
-    batch::{BatchPriority, BatchQueue, Change},
+    Error, JobId, NewJob, Queue,
+    batch::{Added, BatchPriority, BatchQueue, Change},
+    followers::CannotFollow,
 };
 
 use super::super::{
@@ -165,4 +166,15 @@ fn change(word: BatchWord) -> BatchChange {
 
 pub(super) fn batches(queue: &dyn Queue) -> &dyn BatchQueue {
     queue.batch_queue().expect("only backends with batches get calls on batches")
+}
+
+/// The answer of a push, or the refusal of one of its jobs to follow another, which no fault
+/// causes (R30).
+pub(super) fn or_cannot_follow(
+    added: Result<Added, Error>,
+) -> Result<Result<Added, (JobId, CannotFollow)>, Error> {
+    match added {
+        Err(Error::CannotFollow { leader, why, .. }) => Ok(Err((leader, why))),
+        added => added.map(Ok),
+    }
 }

@@ -11,8 +11,8 @@ mod worker;
 use std::{collections::BTreeMap, sync::Arc};
 
 use relq_core::{
-    Error, JobId, NewJob, PushToken, Queue, QueueName, WorkerId, batch::Added,
-    capabilities::Capability, followers::CannotFollow,
+    JobId, NewJob, PushToken, Queue, QueueName, WorkerId, batch::Added,
+    capabilities::Capability,
 };
 
 use super::{
@@ -244,7 +244,7 @@ impl Runner {
                             batches::batches(&*queue).add(&id, jobs, token).await
                         }
                     };
-                    or_cannot_follow(added)
+                    batches::or_cannot_follow(added)
                 })
             })
             .await?;
@@ -396,17 +396,6 @@ impl Runner {
 
     pub(super) fn id(&self, job: usize) -> Option<JobId> {
         self.reference.jobs[job].id.clone()
-    }
-}
-
-/// The answer of a push, or the refusal of one of its jobs to follow another, which no fault
-/// causes (R30).
-fn or_cannot_follow(
-    added: Result<Added, Error>,
-) -> Result<Result<Added, (JobId, CannotFollow)>, Error> {
-    match added {
-        Err(Error::CannotFollow { leader, why, .. }) => Ok(Err((leader, why))),
-        added => added.map(Ok),
     }
 }
 

@@ -24,6 +24,9 @@ const STEP: usize = 1 << 20;
 /// step takes a few milliseconds.
 const MOST_CPU: Duration = Duration::from_millis(12);
 
+/// How long a result is kept that a test lets expire.
+const BRIEFLY: Duration = Duration::from_millis(500);
+
 /// A `max_attempts` that no job of this test reaches.
 const ATTEMPTS: NonZeroU16 = NonZeroU16::MAX;
 
@@ -50,6 +53,33 @@ async fn handle(fixture: &FaultFixture, jobs: LargeJobs) {
     jobs.bury_and_redrive(queue, &mut log).await;
     jobs.recover_and_end(queue, &mut log).await;
     jobs.remove(queue, &mut log).await;
+    log.assert_within_limits();
+}
+
+/// R21: results that need not be kept any longer are removed in steps of about a mebibyte.
+pub(super) async fn no_request_is_long_over_expired_results(fixture: &FaultFixture) {
+    let server = Server::start();
+    let queue = &*fixture.connect(&server).await;
+    let Some(results) = queue.result_queue() else { return };
+    let jobs = LargeJobs { count: 100, payload: STEP };
+    let mut log = CostLog::new(&server, jobs.most_cost());
+    let ids: Vec<_> =
+        (0..jobs.count).map(|number| job_id(&format!("{number}"))).collect();
+    for id in &ids {
+        let job = NewJob::new("small").id(id.clone()).keep_result(BRIEFLY);
+        queue.push_one(job).await.expect("pushed");
+    }
+    for one in take(queue, jobs.count).await {
+        let done = Disposition::DoneWith { result: vec![b'x'; STEP].into() };
+        queue.settle_one(&one.receipt, done).await.expect("settled");
+    }
+    eventually("the end of the last result's time", async || {
+        let last =
+            results.read_results(&ids[jobs.count - 1..]).await.expect("answered");
+        last == [None]
+    })
+    .await;
+    log.during("removal of expired results", recover_all(queue)).await;
     log.assert_within_limits();
 }
 

@@ -85,6 +85,7 @@ const FAULTS: &[Fault] = faults! {
     bounds {
         no_request_is_long_over_large_jobs
         no_request_is_long_over_huge_jobs
+        no_request_is_long_over_expired_results
     }
     many { no_request_is_long_in_a_long_queue }
     foreign {

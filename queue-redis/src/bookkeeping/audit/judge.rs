@@ -186,11 +186,7 @@ impl Judge<'_> {
                 group.following.is_bound = true;
                 self.check_job("id", record, group)?;
             }
-            Source::Holder if !group.is_alive() => {
-                let key = shown(record.value);
-                self.report(&format!("unique key {key} is held by no job"))?;
-            }
-            Source::Holder => {}
+            Source::Holder => self.check_holder(record, group)?,
             Source::Lease => group.leases.push(Bytes::copy_from_slice(record.value)),
             Source::LeasedElement => group.leased_elements += 1,
             Source::Held
@@ -201,6 +197,14 @@ impl Judge<'_> {
             | Source::Orphan => group.following.see(record),
         }
         Ok(())
+    }
+
+    fn check_holder(&mut self, record: Record<'_>, group: &Group) -> io::Result<()> {
+        if group.is_alive() {
+            return Ok(());
+        }
+        let key = shown(record.value);
+        self.report(&format!("unique key {key} is held by no job"))
     }
 
     fn check_job(
