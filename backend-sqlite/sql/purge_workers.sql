@@ -1,4 +1,4 @@
 -- Forget the workers of a queue. Those that run report again.
 --
 -- ?1 queue
-DELETE FROM workers WHERE queue = ?1
+DELETE FROM relq_workers WHERE queue = ?1

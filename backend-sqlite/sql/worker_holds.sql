@@ -4,4 +4,4 @@
 -- Returns 1 or 0.
 SELECT EXISTS (SELECT 1 FROM jobs
                WHERE queue = ?1 AND state = 'leased' AND worker = ?2)
-    OR EXISTS (SELECT 1 FROM workers WHERE queue = ?1 AND worker = ?2)
+    OR EXISTS (SELECT 1 FROM relq_workers WHERE queue = ?1 AND worker = ?2)

@@ -64,7 +64,7 @@ fn no_statement_reads_a_whole_table_or_sorts_one() {
             "batches",
             "results",
             "followers",
-            "workers",
+            "relq_workers",
         ];
         let scans = tables.map(|table| format!("SCAN {table}"));
         let scanned = scans.iter().any(|scan| plan.contains(scan));

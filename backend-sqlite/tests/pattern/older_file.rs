@@ -10,7 +10,7 @@ const OLD: u32 = 6;
 
 /// Writes a file with the schema before followers: a ready job, one that was retried after
 /// an endless delay, and the id of one that has ended.
-fn make_old_file(folder: &Folder) {
+pub(crate) fn make_old_file(folder: &Folder) {
     let conn = raw(&folder.file());
     for schema in [
         include_str!("../../sql/schema_1.sql"),

@@ -89,15 +89,19 @@ impl Reference {
                 matches!(possible.location, JobLocation::Gone { end, .. }
                     if end != End::Purged && is_done(end) == *was_done)
             }),
-            other => self.keep(at, &rule, |possible| {
-                let may_be_ready = *other == JobLookup::MaybeReady;
-                match possible.counted() {
-                    Counted::In(_) => {
-                        may_be_ready
-                            && matches!(possible.location, JobLocation::Ready(_))
-                    }
-                    _ => !job.has_known_end(possible, now),
+            JobLookup::MaybeReady { followers } => {
+                self.keep(at, &rule, |possible| {
+                    is_ready(possible)
+                        || !job.has_known_end(possible, now) && is_gone(possible)
+                })?;
+                // The followers of a job that has ended may be on their way out.
+                if self.jobs[at].possible_states.iter().all(is_ready) {
+                    self.followed_by(id, followers)?;
                 }
+                Ok(())
+            }
+            _ => self.keep(at, &rule, |possible| {
+                !job.has_known_end(possible, now) && is_gone(possible)
             }),
         }
     }
@@ -115,11 +119,15 @@ impl Reference {
                 && possible.attempt == view.attempt
                 && job.is_listed_as(possible, view)
         })?;
-        let leader = view.id.as_ref();
+        let id = job.id.as_ref();
+        id.map_or(Ok(()), |id| self.followed_by(id, &record.followers))
+    }
+
+    /// Checks the list of a job's held followers.
+    fn followed_by(&self, leader: &JobId, followers: &[JobId]) -> CheckResult {
         for other in &self.jobs {
-            let is_follower = other.spec.after.as_ref() == leader;
-            let is_listed =
-                other.id.as_ref().is_some_and(|id| record.followers.contains(id));
+            let is_follower = other.spec.after.as_ref() == Some(leader);
+            let is_listed = other.id.as_ref().is_some_and(|id| followers.contains(id));
             let mut held = other.possible_states.iter().map(is_held);
             if is_follower && !is_listed && other.id.is_some() && held.all(|it| it) {
                 return Err(format!("R31: no follower of it is {}", other.tell()));
@@ -232,6 +240,14 @@ impl Job {
 
 fn is_held(possible: &PossibleState) -> bool {
     matches!(possible.location, JobLocation::Held | JobLocation::Orphaned)
+}
+
+fn is_ready(possible: &PossibleState) -> bool {
+    matches!(possible.location, JobLocation::Ready(_))
+}
+
+fn is_gone(possible: &PossibleState) -> bool {
+    !matches!(possible.counted(), Counted::In(_))
 }
 
 fn is_scheduled(possible: &PossibleState) -> bool {

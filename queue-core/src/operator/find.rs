@@ -18,8 +18,9 @@ const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 /// [`Capability::Inspect`] it searches the jobs of all states. The search reads all of
 /// these jobs, page by page; a caller that wants to show how far it is uses [`JobSearch`].
 ///
-/// The record of a job that the search found has its held followers in the order in which
-/// they are listed, which need not be that of their pushes.
+/// The record of a job that the search found has the held followers that the job had when
+/// the search began. Without [`Capability::Inspect`] they are in the order in which they are
+/// listed, which need not be that of their pushes.
 ///
 /// [`JobLookup::Unknown`] then says that the search found no such job. It may miss a job
 /// that moves between two states meanwhile; pause the queue first to be sure.
@@ -29,22 +30,27 @@ const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 pub async fn find_job(queue: &dyn Queue, job: &JobId) -> Result<JobLookup, Error> {
     use JobState::{Dead, Leased, Ready, Scheduled};
     let Some(index) = queue.inspect_queue() else {
-        return search(queue, job, &[Scheduled, Ready, Leased, Dead]).await;
+        return Ok(
+            match search(queue, job, &[Scheduled, Ready, Leased, Dead]).await? {
+                Some(found) => stored(found, listed_followers(queue, job).await?),
+                None => JobLookup::Unknown,
+            },
+        );
     };
-    let found = index.job(job).await?;
-    if found != JobLookup::MaybeReady {
-        return Ok(found);
-    }
+    let followers = match index.job(job).await? {
+        JobLookup::MaybeReady { followers } => followers,
+        found => return Ok(found),
+    };
     match search(queue, job, &[Ready, Leased]).await? {
-        JobLookup::Unknown => ask_again(index, job).await,
-        found => Ok(found),
+        Some(found) => Ok(stored(found, followers)),
+        None => ask_again(index, job).await,
     }
 }
 
 /// Asks the index for a job that the search did not find: it may have moved meanwhile.
 async fn ask_again(index: &dyn InspectQueue, job: &JobId) -> Result<JobLookup, Error> {
     Ok(match index.job(job).await? {
-        JobLookup::MaybeReady => JobLookup::Unknown,
+        JobLookup::MaybeReady { .. } => JobLookup::Unknown,
         found => found,
     })
 }
@@ -53,61 +59,37 @@ async fn search(
     queue: &dyn Queue,
     job: &JobId,
     states: &[JobState],
-) -> Result<JobLookup, Error> {
+) -> Result<Option<JobView>, Error> {
     for state in states {
         let wanted = Wanted::default().id(job.clone());
         let mut search = JobSearch::new(queue, *state, wanted);
         while let Some(page) = search.next_page().await? {
             if let Some(found) = page.jobs.into_iter().next() {
-                return stored(queue, job, found).await;
+                return Ok(Some(found));
             }
         }
     }
-    Ok(JobLookup::Unknown)
+    Ok(None)
 }
 
-async fn stored(
-    queue: &dyn Queue,
-    job: &JobId,
-    found: JobView,
-) -> Result<JobLookup, Error> {
-    let followers = followers_of(queue, job).await?;
-    Ok(JobLookup::Stored(Box::new(JobRecord::new(found, followers))))
+fn stored(found: JobView, followers: Vec<JobId>) -> JobLookup {
+    JobLookup::Stored(Box::new(JobRecord::new(found, followers)))
 }
 
-/// The held followers of a job, in the order in which they are listed. Held jobs are listed
-/// behind all scheduled jobs with a due time, so a listing newest first ends at the first
-/// of these.
-async fn followers_of(queue: &dyn Queue, job: &JobId) -> Result<Vec<JobId>, Error> {
-    let capabilities = queue.capabilities();
-    if !capabilities.supports(Capability::Followers) {
-        return Ok(Vec::new());
-    }
-    let is_reversed = capabilities.supports(Capability::Inspect);
-    let mut ask = PeekRequest::new(JobState::Scheduled, PAGE).outline();
-    if is_reversed {
-        ask = ask.newest_first();
-    }
+/// The held followers of a job, in the order in which the scheduled jobs are listed.
+async fn listed_followers(queue: &dyn Queue, job: &JobId) -> Result<Vec<JobId>, Error> {
     let mut followers = Vec::new();
+    if !queue.capabilities().supports(Capability::Followers) {
+        return Ok(followers);
+    }
+    let mut ask = PeekRequest::new(JobState::Scheduled, PAGE).outline();
     loop {
         let page = queue.peek(&ask).await?;
-        let has_due_time = |view: &JobView| !is_held(view);
-        let is_last = is_reversed && page.jobs.iter().any(has_due_time);
         let of_job = page.jobs.into_iter().filter(|view| follows(view, job));
         followers.extend(of_job.filter_map(|view| view.id));
-        match page.next {
-            Some(next) if !is_last => ask = ask.after(next),
-            _ => break,
-        }
+        let Some(next) = page.next else { return Ok(followers) };
+        ask = ask.after(next);
     }
-    if is_reversed {
-        followers.reverse();
-    }
-    Ok(followers)
-}
-
-fn is_held(view: &JobView) -> bool {
-    matches!(view.detail, StateDetail::Following { .. })
 }
 
 fn follows(view: &JobView, job: &JobId) -> bool {
@@ -148,15 +130,27 @@ mod tests {
         found.followers.iter().map(JobId::as_str).collect()
     }
 
-    #[test]
-    fn a_ready_job_is_found_with_its_followers() {
-        for queue in
-            [Listed::new(jobs()), Listed::new(jobs()).finding(JobLookup::MaybeReady)]
-        {
-            let found = at_once(find_job(&queue, &id("leader"))).unwrap();
-
-            assert_eq!(followers(&found), ["z", "a"]);
+    /// What an index says that does not know the ready jobs.
+    fn maybe_ready(followers: &[&str]) -> JobLookup {
+        JobLookup::MaybeReady {
+            followers: followers.iter().map(|name| id(name)).collect(),
         }
+    }
+
+    #[test]
+    fn a_ready_job_is_found_with_the_followers_that_the_index_names() {
+        let queue = Listed::new(jobs()).finding(maybe_ready(&["z", "a", "unlisted"]));
+
+        let found = at_once(find_job(&queue, &id("leader"))).unwrap();
+
+        assert_eq!(followers(&found), ["z", "a", "unlisted"]);
+    }
+
+    #[test]
+    fn a_ready_job_is_found_with_its_followers_without_an_index() {
+        let found = at_once(find_job(&Listed::new(jobs()), &id("leader"))).unwrap();
+
+        assert_eq!(followers(&found), ["z", "a"]);
     }
 
     #[test]
@@ -181,7 +175,7 @@ mod tests {
     #[test]
     fn a_job_that_no_page_has_is_unknown() {
         for queue in
-            [Listed::new(jobs()), Listed::new(jobs()).finding(JobLookup::MaybeReady)]
+            [Listed::new(jobs()), Listed::new(jobs()).finding(maybe_ready(&[]))]
         {
             let found = at_once(find_job(&queue, &id("unknown"))).unwrap();
 

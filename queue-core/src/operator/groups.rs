@@ -258,7 +258,8 @@ mod tests {
             view.last_error = (!error.is_empty()).then(|| (*error).to_owned());
             view
         };
-        Listed::new(jobs.iter().map(view).collect()).finding(JobLookup::MaybeReady)
+        Listed::new(jobs.iter().map(view).collect())
+            .finding(JobLookup::MaybeReady { followers: vec![] })
     }
 
     fn read_all(mut groups: DeadGroups, queue: &Listed) -> DeadGroups {

@@ -72,7 +72,10 @@ pub enum JobLookup {
     },
     /// No stored job was found by the id, but a ready job may have it: ready jobs have no
     /// index here.
-    MaybeReady,
+    MaybeReady {
+        /// The held followers of the id, in the order of their pushes (R30).
+        followers: Vec<JobId>,
+    },
     /// No stored job has the id.
     Unknown,
 }
@@ -84,7 +87,7 @@ pub struct JobRecord {
     /// The job, as a page of [`Operator::peek`] shows it.
     pub job: JobView,
     /// Its held followers, in the order of their pushes (R30). [`find_job`] says where the
-    /// order may be another one.
+    /// order is another one.
     ///
     /// [`find_job`]: super::find_job
     pub followers: Vec<JobId>,

@@ -239,7 +239,8 @@ mod tests {
         let (all, looked_at) = found(&queue, wanted());
 
         assert_eq!((all, looked_at), (["a1", "a2", "a3"].map(str::to_owned).into(), 5));
-        let newest = Listed::new(five()).finding(JobLookup::MaybeReady);
+        let newest =
+            Listed::new(five()).finding(JobLookup::MaybeReady { followers: vec![] });
         assert_eq!(found(&newest, wanted()).0, ["a3", "a2", "a1"], "newest first");
     }
 
@@ -273,7 +274,8 @@ mod tests {
         let detail =
             || StateDetail::Leased { worker: worker.clone(), since, until: since };
         let jobs = ["one", "two", "three"].map(|it| job(it, detail()));
-        let queue = Listed::new(jobs.into()).finding(JobLookup::MaybeReady);
+        let queue = Listed::new(jobs.into())
+            .finding(JobLookup::MaybeReady { followers: vec![] });
         let mut search = JobSearch::new(
             &queue,
             JobState::Leased,

@@ -27,19 +27,11 @@ const MAX_WORKERS: u32 = 1000;
 /// The number of bytes of a time in a worker's row of the hash `runs`.
 const SINCE: usize = 6;
 
-/// What the index of ids says of a job.
-#[derive(Debug)]
-pub(crate) struct Indexed {
-    /// The job, if it is stored where the index leads; or how it ended.
-    pub(crate) found: Option<JobLookup>,
-    /// The held followers of a job that is stored elsewhere.
-    pub(crate) followers: Vec<JobId>,
-}
-
 impl Bookkeeping {
     /// Looks for a job where the queue has an index: among the scheduled and the dead
-    /// jobs, the ready ones whose entry is in `jobs`, and the remembered ids.
-    pub(crate) async fn find_job(&self, job: &JobId) -> Result<Indexed, Error> {
+    /// jobs, the ready ones whose entry is in `jobs`, and the remembered ids. A job that
+    /// is not found may be leased, too.
+    pub(crate) async fn find_job(&self, job: &JobId) -> Result<JobLookup, Error> {
         let operation = Operation::ReadJob;
         let call = self.call(&self.scripts.find_job).arg(job.as_str());
         let mut parts = call.run(&self.conn, operation).await?.parts()?;
@@ -57,17 +49,14 @@ impl Bookkeeping {
             // See `remember_id`.
             "ended" => {
                 let was_done = !score.score.contains(&b'.');
-                let found = Some(JobLookup::Ended { was_done, until: score.time() });
-                return Ok(Indexed { found, followers });
+                return Ok(JobLookup::Ended { was_done, until: score.time() });
             }
-            "unseen" => return Ok(Indexed { found: None, followers }),
+            "unseen" => return Ok(JobLookup::MaybeReady { followers }),
             other => {
                 return Err(unreadable(self.conn.at(operation), format!("{other:?}")));
             }
         };
-        let record = JobRecord::new(found, followers);
-        let found = Some(JobLookup::Stored(Box::new(record)));
-        Ok(Indexed { found, followers: Vec::new() })
+        Ok(JobLookup::Stored(Box::new(JobRecord::new(found, followers))))
     }
 
     /// Makes a scheduled job ready. The second value says whether it is a piece of a

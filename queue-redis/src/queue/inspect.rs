@@ -19,15 +19,15 @@ impl<P: Pattern> InspectQueue for RedisQueue<P> {
     /// moved to where the index leads, so it looks there again.
     async fn job(&self, job: &JobId) -> Result<JobLookup, Error> {
         let index = self.pattern.bookkeeping();
-        let first = index.find_job(job).await?;
-        if let Some(found) = first.found {
-            return Ok(found);
-        }
+        let followers = match index.find_job(job).await? {
+            JobLookup::MaybeReady { followers } => followers,
+            found => return Ok(found),
+        };
         if let Some(leased) = self.pattern.leased_job(Operation::ReadJob, job).await? {
-            let record = JobRecord::new(leased, first.followers);
+            let record = JobRecord::new(leased, followers);
             return Ok(JobLookup::Stored(Box::new(record)));
         }
-        Ok(index.find_job(job).await?.found.unwrap_or(JobLookup::MaybeReady))
+        index.find_job(job).await
     }
 
     async fn run_now(&self, job: &JobId) -> Result<RunNow, Error> {

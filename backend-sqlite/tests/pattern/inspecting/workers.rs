@@ -24,13 +24,13 @@ async fn listed(queue: &SqliteQueue) -> Vec<WorkerView> {
 }
 
 fn rows(folder: &Folder) -> u32 {
-    let count = "SELECT count(*) FROM workers";
+    let count = "SELECT count(*) FROM relq_workers";
     raw(&folder.file()).query_row(count, [], |row| row.get(0)).unwrap()
 }
 
 /// Lets a worker's last report be older than a minute.
 fn let_it_end(folder: &Folder, name: &str) {
-    let update = "UPDATE workers SET since = since - 90000, until = until - 90000
+    let update = "UPDATE relq_workers SET since = since - 90000, until = until - 90000
                   WHERE worker = ?1";
     assert_eq!(raw(&folder.file()).execute(update, [name]).unwrap(), 1);
 }
@@ -41,7 +41,7 @@ async fn a_report_keeps_the_first_time() {
     let folder = Folder::new();
     let queue = folder.queue().await;
     report(&queue, "w", 2).await;
-    let update = "UPDATE workers SET since = since - 30000, until = until - 30000";
+    let update = "UPDATE relq_workers SET since = since - 30000, until = until - 30000";
     assert_eq!(raw(&folder.file()).execute(update, []).unwrap(), 1);
     let before = listed(&queue).await.remove(0);
 
@@ -105,8 +105,8 @@ async fn dead_workers_hide_no_other() {
     let folder = Folder::new();
     let queue = folder.queue().await;
     report(&queue, "m", 1).await;
-    let insert = "INSERT INTO workers (queue, worker, since, until, slots)
-                  SELECT queue, ?1, 1, 2, 1 FROM workers WHERE worker = 'm'";
+    let insert = "INSERT INTO relq_workers (queue, worker, since, until, slots)
+                  SELECT queue, ?1, 1, 2, 1 FROM relq_workers WHERE worker = 'm'";
     let other = raw(&folder.file());
     for number in 0..8 {
         let letter = if number % 2 == 0 { 'a' } else { 'z' };

@@ -41,7 +41,7 @@ async fn assert_ended(
 /// Asserts that nothing is known of a job.
 async fn assert_forgotten(actor: &Actor, job: &JobId) {
     let found = actor.look_up(job).await;
-    let is_none = matches!(found, JobLookup::MaybeReady | JobLookup::Unknown);
+    let is_none = matches!(found, JobLookup::MaybeReady { .. } | JobLookup::Unknown);
     assert!(is_none, "R31: {job} is forgotten, and the look-up finds {found:?}");
 }
 

@@ -153,7 +153,10 @@ async fn a_ready_job_is_found_or_may_be_ready(store: &Store) {
             assert_eq!(found.job.detail, StateDetail::Ready, "R31");
             assert_eq!(found.job.payload, "job", "R31");
         }
-        other => assert_eq!(other, JobLookup::MaybeReady, "R31: a ready job"),
+        other => {
+            let followers = vec![];
+            assert_eq!(other, JobLookup::MaybeReady { followers }, "R31: a ready job");
+        }
     }
 }
 
@@ -163,7 +166,8 @@ async fn an_unknown_id_is_not_found(store: &Store) {
     let actor = store.actor("operator").await;
     for name in ["unknown", "0", "*", "job:*"] {
         let found = actor.look_up(&id(name)).await;
-        let is_none = matches!(found, JobLookup::MaybeReady | JobLookup::Unknown);
+        let is_none =
+            matches!(found, JobLookup::MaybeReady { .. } | JobLookup::Unknown);
         assert!(is_none, "R31: {name} is {found:?}");
     }
 }

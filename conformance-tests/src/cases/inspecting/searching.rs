@@ -62,9 +62,10 @@ async fn an_unknown_job_is_not_found_by_a_search(store: &Store) {
     assert_eq!(found, JobLookup::Unknown, "R31");
 }
 
-case!(a_ready_leader_is_found_with_its_followers: R31 R30 => Followers ClientIds Delay);
-/// The record of a ready leader has its held followers, in any order if a search found
-/// them.
+case!(a_ready_leader_is_found_with_its_followers: R31 R30
+    => Inspect Followers ClientIds Delay);
+/// The record of a ready leader has its held followers in the order of their pushes, also
+/// if a search found the leader.
 async fn a_ready_leader_is_found_with_its_followers(store: &Store) {
     let actor = store.actor("operator").await;
     actor.store_one(NewJob::new("leader").id(id("leader"))).await;
@@ -76,7 +77,11 @@ async fn a_ready_leader_is_found_with_its_followers(store: &Store) {
     let found = find_job(&*actor, &id("leader")).await.expect("answered");
 
     let JobLookup::Stored(found) = found else { panic!("R31: {found:?}") };
-    expect_exactly(found.followers, [id("z"), id("a")]);
+    assert_eq!(
+        found.followers,
+        [id("z"), id("a")],
+        "R30: in the order of their pushes"
+    );
 }
 
 case!(a_text_is_found_in_each_place: R31);

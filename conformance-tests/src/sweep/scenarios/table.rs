@@ -30,11 +30,8 @@ const FOLLOWERS_OF_PIECES: &[Need] = &[
 const INSPECTED: &[Need] = &[Need::Option(Capability::Inspect)];
 const INSPECTED_DELAYS: &[Need] =
     &[Need::Option(Capability::Inspect), Need::Option(Capability::Delay)];
-const INSPECTED_PIECES: &[Need] = &[
-    Need::Option(Capability::Inspect),
-    Need::Option(Capability::Delay),
-    Need::Option(Capability::Batches),
-];
+const INSPECTED_PIECES: &[Need] =
+    &[Need::Option(Capability::Inspect), Need::Option(Capability::Batches)];
 const RESULTS: &[Need] = &[Need::Option(Capability::Results)];
 const RESULTS_OF_PIECES: &[Need] =
     &[Need::Option(Capability::Results), Need::Option(Capability::Batches)];
@@ -122,7 +119,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         needs: DELAYS),
     scenario!(run_a_job_now, "p push jd2k1i1,j" => "o run 1", needs: INSPECTED_DELAYS),
     scenario!(run_a_piece_now,
-        "p create 1 p0s0; p add 1 jd2,j; p seal 1" => "o run 1",
+        "p create 1 p0s0; p add 1 j,j; p seal 1; a claim 1 l1; a settle 0R2" => "o run 1",
         needs: INSPECTED_PIECES),
     scenario!(show_a_leased_job, "p push j,j,j; a claim 3 l1" => "o show 1",
         needs: INSPECTED),
