@@ -32,7 +32,7 @@ use relq::{
     capabilities::Capability,
     followers::{CannotFollow, MAX_FOLLOWERS},
     limits::MAX_DURATION,
-    operator::{JobState, JobView, PeekRequest, Selection, StateDetail},
+    operator::{JobState, JobView, PeekRequest, Selection, StateDetail, WorkerReport},
     outcome::{Pushed, Settled},
     results::JobResult,
     schedule::ScheduleName,
@@ -46,7 +46,8 @@ const REDIS: [&str; 4] = ["redis-1", "redis-2", "redis-3", "redis-4"];
 
 /// The formats of the SQLite file, the newest last. The tests of the migrations in
 /// `relq-sqlite` test the older formats.
-const SQLITE: [&str; 5] = ["sqlite-3", "sqlite-4", "sqlite-5", "sqlite-6", "sqlite-7"];
+const SQLITE: [&str; 6] =
+    ["sqlite-3", "sqlite-4", "sqlite-5", "sqlite-6", "sqlite-7", "sqlite-8"];
 
 /// The formats without the time of a push (R27).
 const UNTIMED: [&str; 2] = ["redis-1", "sqlite-3"];
@@ -155,6 +156,7 @@ async fn fill(queue: &dyn Queue) {
     if let Some(schedules) = queue.schedule_queue() {
         schedules.put_schedule(&nightly(), b"a definition").await.unwrap();
     }
+    report(queue).await;
     if can.supports(Capability::Followers) {
         fill_with_followers(queue).await;
     }
@@ -172,6 +174,21 @@ async fn fill(queue: &dyn Queue) {
             }
         }
     }
+}
+
+async fn report(queue: &dyn Queue) {
+    let report = WorkerReport::new(WorkerId::new("w").unwrap(), many(3));
+    queue.report_worker(&report).await.unwrap();
+}
+
+/// Asserts that the workers of a fixture have been forgotten, and that a worker can report
+/// to it (R33).
+async fn workers_can_report(queue: &dyn Queue, what: &str) {
+    let Some(inspect) = queue.inspect_queue() else { return };
+    let listed = async || inspect.workers(None, many(10)).await.unwrap().workers;
+    assert_eq!(listed().await, [], "{what}");
+    report(queue).await;
+    assert_eq!(listed().await.len(), 1, "{what}");
 }
 
 fn named(name: &str) -> NewJob {
@@ -261,6 +278,7 @@ async fn is_read(queue: &dyn Queue, format: &str, what: &str) {
     let refused = queue.push_one(again).await.unwrap();
     assert!(matches!(refused, Pushed::Duplicate { .. }), "{what}: {refused:?}");
     results_are_read(queue, format).await;
+    workers_can_report(queue, what).await;
     if has_followers(queue, format) {
         followers_are_read(queue, what).await;
     }

@@ -17,6 +17,7 @@ use relq::{
     batch::{BatchId, NewBatch},
     capabilities::Capability,
     error::Effect,
+    operator::WorkerReport,
     outcome::Settled,
     redis::Seen,
     unique::UniqueKey,
@@ -242,6 +243,7 @@ async fn fill(queue: &dyn Queue) {
     queue.retry(&held[2].receipt, LEASE, "again").await.unwrap();
     queue.cancel(held[3].job()).await.unwrap();
     queue.extend(&worker, &[held[4].receipt.clone()], LEASE).await.unwrap();
+    queue.report_worker(&WorkerReport::new(worker, many(8))).await.unwrap();
     queue.pause().await.unwrap();
     if can.supports(Capability::Batches) {
         let batches = queue.batch_queue().unwrap();

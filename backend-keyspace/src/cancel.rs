@@ -4,7 +4,7 @@
 //! searched page by page, because a name holds more than the job's id.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, operator::JobState};
+use relq_core::{Error, JobId, error::Operation, operator::JobState};
 use relq_redis::{
     escape_glob,
     pattern::{CancelSearch, cancel_leased},
@@ -26,5 +26,7 @@ pub(crate) async fn cancel(
 async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
     let glob = format!("{PROCESSING}{}_*", escape_glob(job.as_str()));
     let id_of = |name: &Bytes| Some(Lease::parse(name)?.id);
-    store.bookkeeping.leases_of_job(&store.keys.leased, job, &glob, id_of).await
+    let (operation, leased) = (Operation::Cancel, &store.keys.leased);
+    let found = store.bookkeeping.leases_of_job(operation, leased, job, &glob, id_of);
+    Ok(found.await?.into_iter().map(|(name, _)| name).collect())
 }

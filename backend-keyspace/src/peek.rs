@@ -10,7 +10,7 @@ use relq_core::{
 };
 use relq_redis::{
     Reply,
-    bookkeeping::{self, Look, PageSize, REPLY_BYTES},
+    bookkeeping::{Look, PageSize, REPLY_BYTES},
     command,
 };
 
@@ -36,7 +36,7 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
     if ask.state == JobState::Ready {
         return ready(store, ask).await;
     }
-    bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
+    store.bookkeeping.page(&[()], ask, |(), look| leased(store, look).boxed()).await
 }
 
 async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {

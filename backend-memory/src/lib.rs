@@ -7,6 +7,7 @@
 //! other modules only call it.
 
 mod followers;
+mod inspect;
 mod job;
 mod operator;
 mod queue;

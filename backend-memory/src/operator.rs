@@ -4,17 +4,18 @@ use async_trait::async_trait;
 use relq_core::{
     Bytes, Error, JobId, Operator, Stats,
     environment::Timestamp,
+    error::Operation,
     limits::DEDUPLICATION_WINDOW,
     operator::{
-        Audit, Cancelled, JobView, Page, PageCursor, PeekRequest, Redriven, Selection,
-        StateDetail,
+        Audit, Cancelled, InspectQueue, JobParts, JobView, Page, PageCursor, PeekOrder,
+        PeekRequest, Redriven, Selection, StateDetail,
     },
     results::JobResult,
 };
 
 use crate::{
     job::{Job, Lease, StoredState},
-    queue::MemoryQueue,
+    queue::{CAPABILITIES, MemoryQueue, foreign_cursor},
     state::State,
 };
 
@@ -25,7 +26,15 @@ impl Operator for MemoryQueue {
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
-        Ok(self.step(|state, _| state.page(ask)))
+        CAPABILITIES.check_peek(ask)?;
+        let after = match &ask.after {
+            None => None,
+            Some(cursor) => Some(
+                read_cursor(cursor, ask.order)
+                    .ok_or_else(|| foreign_cursor(Operation::Peek))?,
+            ),
+        };
+        Ok(self.step(|state, _| state.page(ask, after)))
     }
 
     async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
@@ -74,6 +83,10 @@ impl Operator for MemoryQueue {
             problems: state.lost_followers(),
         }))
     }
+
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        Some(self)
+    }
 }
 
 impl State {
@@ -110,21 +123,31 @@ impl State {
         stats
     }
 
-    fn page(&self, ask: &PeekRequest) -> Page {
+    fn page(&self, ask: &PeekRequest, after: Option<Position>) -> Page {
+        let follows = |at: &Position| match (after, ask.order) {
+            (None, _) => true,
+            (Some(after), PeekOrder::AsServed) => *at > after,
+            (Some(after), PeekOrder::NewestFirst) => *at < after,
+        };
         let mut found: Vec<_> = self
             .jobs
             .iter()
-            .map(|(place, job)| (position(*place, job), view(job)))
-            .filter(|(_, view)| view.detail.state() == ask.state)
-            .filter(|(at, _)| {
-                ask.after.as_ref().is_none_or(|after| at[..] > after.0[..])
-            })
+            .filter(|(_, job)| detail(job).state() == ask.state)
+            .map(|(place, job)| (position(*place, job), job))
+            .filter(|(at, _)| follows(at))
             .collect();
         found.sort_by_key(|(at, _)| *at);
+        if ask.order == PeekOrder::NewestFirst {
+            found.reverse();
+        }
         let limit = ask.limit.get() as usize;
-        let next = (found.len() > limit)
-            .then(|| PageCursor(Bytes::copy_from_slice(&found[limit - 1].0)));
-        let jobs = found.into_iter().take(limit).map(|(_, view)| view).collect();
+        let next =
+            (found.len() > limit).then(|| write_cursor(found[limit - 1].0, ask.order));
+        let shown = match ask.parts {
+            JobParts::Whole => view,
+            JobParts::Outline => outline,
+        };
+        let jobs = found.into_iter().take(limit).map(|(_, job)| shown(job)).collect();
         Page { jobs, next }
     }
 
@@ -170,9 +193,30 @@ impl State {
     }
 }
 
+/// A position in the list of a state, in bytes that are ordered like the list.
+type Position = [u8; 16];
+
+/// A cursor: the letter of its order, and the position of the last job that was shown.
+fn write_cursor(at: Position, order: PeekOrder) -> PageCursor {
+    PageCursor([&[letter(order)], &at[..]].concat().into())
+}
+
+/// The position in a cursor; `None` if the cursor is not one of a listing in this order.
+fn read_cursor(cursor: &PageCursor, order: PeekOrder) -> Option<Position> {
+    let (first, at) = cursor.0.split_first()?;
+    at.try_into().ok().filter(|_| *first == letter(order))
+}
+
+fn letter(order: PeekOrder) -> u8 {
+    match order {
+        PeekOrder::AsServed => b's',
+        PeekOrder::NewestFirst => b'n',
+    }
+}
+
 /// The position of a job in the list of its state: by due time if scheduled, and behind
 /// these if held; by urgency if ready; and then by its position in the queue.
-fn position(position: u64, job: &Job) -> [u8; 16] {
+fn position(position: u64, job: &Job) -> Position {
     let rank = match job.state {
         StoredState::Scheduled { due } => due.unix_ms().max(0),
         StoredState::Held { .. } => i64::MAX,
@@ -182,7 +226,13 @@ fn position(position: u64, job: &Job) -> [u8; 16] {
     ((rank as u128) << 64 | u128::from(position)).to_be_bytes()
 }
 
-fn view(job: &Job) -> JobView {
+fn outline(job: &Job) -> JobView {
+    let mut view = JobView::new(Some(job.id.clone()), Bytes::new(), detail(job));
+    view.last_error = job.last_error.clone();
+    view
+}
+
+pub(crate) fn view(job: &Job) -> JobView {
     let mut view =
         JobView::new(Some(job.id.clone()), job.job.payload.clone(), detail(job));
     view.attempt = job.attempt;
@@ -193,13 +243,17 @@ fn view(job: &Job) -> JobView {
     view.enqueued_at = Some(job.enqueued_at);
     view.headers = job.job.headers.clone();
     view.last_error = job.last_error.clone();
+    view.lease = job.job.lease;
+    view.keep_result = job.job.keep_result;
     view
 }
 
 fn detail(job: &Job) -> StateDetail {
     match job.state.clone() {
         StoredState::Scheduled { due } => StateDetail::Scheduled { due },
-        StoredState::Held { leader } => StateDetail::Following { leader },
+        StoredState::Held { leader } => {
+            StateDetail::Following { leader, delay: job.job.delay }
+        }
         StoredState::Ready => StateDetail::Ready,
         StoredState::Leased(Lease { worker, since, until, .. }) => {
             StateDetail::Leased { worker, since, until }

@@ -18,6 +18,7 @@ use relq_core::{
     },
     environment::{Clock, Environment, Timestamp},
     error::{ErrorContext, Operation},
+    operator::WorkerReport,
     outcome::{Extended, Pushed, Recovered, Released, Settled},
     results::ResultQueue,
     schedule::ScheduleQueue,
@@ -42,6 +43,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
         Capability::ReadyAge,
         Capability::Results,
         Capability::Followers,
+        Capability::Inspect,
     ]),
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: POLL,
@@ -92,6 +94,13 @@ impl MemoryQueue {
     pub(crate) fn new_id(&self) -> JobId {
         JobId::new(self.environment.random().text(20)).expect("20 plain characters")
     }
+}
+
+/// The error for a cursor that this backend did not make, or not for this listing.
+pub(crate) fn foreign_cursor(operation: Operation) -> Error {
+    let at = ErrorContext { backend: CAPABILITIES.backend, operation };
+    let reason = "the page cursor is not one that this backend made for this listing";
+    Error::Invalid { at, reason: reason.to_owned() }
 }
 
 #[async_trait]
@@ -166,6 +175,11 @@ impl ReliableQueue for MemoryQueue {
 
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
         Ok(Released { jobs: self.step(|state, _| state.release_worker(worker)) })
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        self.step(|state, now| state.report_worker(report, now));
+        Ok(())
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {

@@ -9,6 +9,7 @@ use relq_core::{
     environment::Timestamp,
     followers::CannotFollow,
     limits::DEDUPLICATION_WINDOW,
+    operator::WorkerView,
     outcome::{DuplicateOf, Extended, Pushed, Recovered, Settled},
     results::JobResult,
     schedule::{Schedule, ScheduleName},
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) results: BTreeMap<JobId, KeptResult>,
     /// The schedules by name (R28).
     pub(crate) schedules: BTreeMap<ScheduleName, Schedule>,
+    /// The workers that have reported, and until when each is listed (R33).
+    pub(crate) workers: BTreeMap<WorkerId, WorkerView>,
     pub(crate) is_paused: bool,
     pub(crate) finished: u64,
     pub(crate) discarded: u64,
@@ -283,6 +286,7 @@ impl State {
     }
 
     pub(crate) fn release_worker(&mut self, worker: &WorkerId) -> u64 {
+        self.workers.remove(worker);
         let is_theirs =
             |job: &Job| job.lease().is_some_and(|lease| lease.worker == *worker);
         let held = self.jobs.extract_if(.., |_, job| is_theirs(job));
@@ -297,6 +301,7 @@ impl State {
         self.cancelled_leases.retain(|_, until| *until > now);
         self.ended_ids.retain(|_, ended| ended.until > now);
         self.push_calls.retain(|_, (_, until)| *until > now);
+        self.workers.retain(|_, worker| worker.until > now);
         self.results.retain(|_, kept| !kept.is_outdated(now));
         let mut done = Recovered::default();
         let overdue = self.jobs.values_mut();

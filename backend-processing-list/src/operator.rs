@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use relq_core::{
-    Error, JobId, Operator, Stats,
+    Error, JobId, Operator, ReliableQueue as _, Stats,
     operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
 };
 
@@ -16,6 +16,7 @@ impl Operator for ProcessingListQueue {
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        self.capabilities().check_peek(ask)?;
         peek::peek(&self.store, ask).await
     }
 

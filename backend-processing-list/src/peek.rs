@@ -8,11 +8,7 @@ use relq_core::{
     error::Operation,
     operator::{JobState, JobView, Page, PeekRequest, StateDetail},
 };
-use relq_redis::{
-    Reply,
-    bookkeeping::{self, Look},
-    command,
-};
+use relq_redis::{Reply, bookkeeping::Look, command};
 
 use crate::{lease::Lease, scripts::Store, session::Site};
 
@@ -22,9 +18,7 @@ use crate::{lease::Lease, scripts::Store, session::Site};
 enum Section<'a> {
     Handed,
     Ready,
-    Later,
     Leased(&'a Site),
-    Dead,
 }
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
@@ -34,14 +28,13 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
     };
     let sections = match ask.state {
         JobState::Ready => vec![Section::Handed, Section::Ready],
-        JobState::Scheduled => vec![Section::Later],
         JobState::Leased => sites.iter().map(Section::Leased).collect(),
-        JobState::Dead => vec![Section::Dead],
+        JobState::Scheduled | JobState::Dead => Vec::new(),
     };
-    bookkeeping::page(&sections, ask, |section, look| {
-        look_at(store, section, look).boxed()
-    })
-    .await
+    store
+        .bookkeeping
+        .page(&sections, ask, |section, look| look_at(store, section, look).boxed())
+        .await
 }
 
 async fn look_at(
@@ -53,9 +46,7 @@ async fn look_at(
     match section {
         Section::Handed => bookkeeping.peek_list(&keys.handed, look).await,
         Section::Ready => bookkeeping.peek_list(&keys.ready, look).await,
-        Section::Later => bookkeeping.peek_scheduled(look).await,
         Section::Leased(site) => leased(store, site, look).await,
-        Section::Dead => bookkeeping.peek_dead(look).await,
     }
 }
 

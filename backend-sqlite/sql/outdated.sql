@@ -1,4 +1,5 @@
--- Whether there are expired ids, push calls, cancelled leases or results to forget.
+-- Whether there are expired ids, push calls, cancelled leases, results or reports of
+-- workers to forget.
 --
 -- ?1 now (ms)
 -- Returns 1 or 0.
@@ -6,3 +7,4 @@ SELECT EXISTS (SELECT 1 FROM ended_ids WHERE until <= ?1)
     OR EXISTS (SELECT 1 FROM push_calls WHERE until <= ?1)
     OR EXISTS (SELECT 1 FROM cancelled_leases WHERE until <= ?1)
     OR EXISTS (SELECT 1 FROM results WHERE until <= ?1)
+    OR EXISTS (SELECT 1 FROM relq_workers WHERE until <= ?1)

@@ -1,6 +1,7 @@
 -- Read one page of ready jobs, in the order in which they are served.
 --
 -- ?1 queue  ?2 ?3 sort keys of the last job seen  ?4 how many at most
+-- ?5 whether bodies are wanted: 1 or 0
 -- Returns the two sort keys and the columns of a job view.
 --
 -- Jobs without a batch come first, most urgent first, and then pieces, the oldest batch
@@ -31,10 +32,10 @@ WITH page AS (
                  ORDER BY batches.batch, jobs.turn LIMIT ?4)
   LIMIT ?4)
 SELECT page.rank, page.turn,
-       id, payload, headers, attempt, max_attempts, priority, unique_key, expires_at,
-       last_error, at, since, worker, reason, enqueued_at,
+       id, iif(?5, payload, NULL), iif(?5, headers, NULL), attempt, max_attempts,
+       priority, unique_key, expires_at, last_error, at, since, worker, reason, enqueued_at,
        (SELECT id FROM batches WHERE batches.batch = jobs.batch),
-       NULL
+       NULL, NULL, lease_ms, keep_ms
 FROM page CROSS JOIN jobs ON jobs.job = page.job
           LEFT JOIN bodies ON bodies.job = page.job
 ORDER BY page.rank, page.turn

@@ -213,6 +213,7 @@ impl SqliteConfig {
                 Capability::Schedules,
                 Capability::Results,
                 Capability::Followers,
+                Capability::Inspect,
             ]),
             priorities: Priority::LOWEST..=Priority::HIGHEST,
             lateness: self.poll_interval,

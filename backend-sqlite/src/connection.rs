@@ -21,7 +21,7 @@ use crate::schema;
 const LOWEST_SQLITE: i32 = 3_037_000;
 /// The number of prepared statements that a connection caches. It exceeds the number of
 /// statements of this crate.
-const STATEMENTS: usize = 128;
+const STATEMENTS: usize = 160;
 /// The size of the page cache of a connection. SQLite reads a negative number as KiB
 /// and a positive one as pages, so this is 8 MiB.
 const CACHE_KIB: i32 = -8 * 1024;

@@ -69,7 +69,8 @@ fn end_cancelled_piece(
     Ok(true)
 }
 
-/// Releases a worker: all its leased jobs are given back (R24).
+/// Releases a worker: all its leased jobs are given back (R24), and it is no longer listed
+/// (R33).
 pub(crate) struct ReleaseWorker {
     pub(crate) worker: WorkerId,
 }
@@ -80,11 +81,12 @@ impl Call for ReleaseWorker {
     const LOOKS_FIRST: bool = true;
 
     fn look(&self, store: &Store<'_>) -> Result<Option<Released>, Failure> {
-        let holds_any = store.holds_any(self.worker.as_str())?;
-        Ok(if holds_any { None } else { Some(Released::default()) })
+        let is_known = store.is_known(self.worker.as_str())?;
+        Ok(if is_known { None } else { Some(Released::default()) })
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Released, Failure> {
+        store.forget_worker(self.worker.as_str())?;
         let jobs = store.release_worker(self.worker.as_str())?;
         if jobs > 0 {
             store.wake_claims();

@@ -18,6 +18,7 @@ mod followers;
 mod give_back;
 mod group_commit;
 mod headers;
+mod inspect;
 mod lease;
 mod operator;
 mod pages;
@@ -26,6 +27,7 @@ mod push;
 #[cfg(feature = "push-in")]
 mod push_in;
 mod queue;
+mod queues;
 mod recover;
 mod results;
 mod schedules;
@@ -42,6 +44,7 @@ pub use config::{Durability, Location, MissingFile, SqliteConfig};
 #[cfg_attr(docsrs, doc(cfg(feature = "push-in")))]
 pub use push_in::OpenTransaction;
 pub use queue::SqliteQueue;
+pub use queues::queues;
 #[cfg(feature = "push-in")]
 #[cfg_attr(docsrs, doc(cfg(feature = "push-in")))]
 pub use rusqlite;

@@ -3,9 +3,11 @@
 
 use async_trait::async_trait;
 use relq_core::{
-    Error, JobId, Operator, Stats,
+    Error, JobId, Operator, ReliableQueue as _, Stats,
     error::Operation,
-    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, InspectQueue, Page, PeekRequest, Redriven, Selection,
+    },
 };
 
 use crate::audit::Inspect;
@@ -66,6 +68,7 @@ impl Operator for SqliteQueue {
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        self.capabilities().check_peek(ask)?;
         let call = Peek::new(ask).map_err(|it| it.at(Operation::Peek))?;
         self.read(call).await.map_err(|it| it.at(Operation::Peek))
     }
@@ -100,5 +103,9 @@ impl Operator for SqliteQueue {
 
     async fn audit(&self) -> Result<Audit, Error> {
         self.read(Inspect).await.map_err(|it| it.at(Operation::Audit))
+    }
+
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        Some(self)
     }
 }

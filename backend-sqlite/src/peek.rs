@@ -1,12 +1,18 @@
 //! Stats and peek: calls that read jobs and change nothing.
 
-use std::num::{NonZeroU16, NonZeroU32};
+use std::{
+    num::{NonZeroU16, NonZeroU32},
+    time::Duration,
+};
 
 use relq_core::{
     Bytes, JobId, Priority, Stats, WorkerId,
     batch::BatchId,
     environment::Timestamp,
-    operator::{JobState, JobView, Page, PageCursor, PeekRequest, StateDetail},
+    operator::{
+        JobParts, JobState, JobView, Page, PageCursor, PeekOrder, PeekRequest,
+        StateDetail,
+    },
     unique::UniqueKey,
 };
 
@@ -14,7 +20,7 @@ use crate::call::Call;
 use crate::failure::Failure;
 use crate::followers::NEVER;
 use crate::headers;
-use crate::statements::{PeekKey, Peeked};
+use crate::statements::{Listing, PeekKey, Peeked};
 use crate::store::Store;
 
 /// The maximum number of jobs in one page of a peek. It is limited because the payloads
@@ -40,30 +46,38 @@ impl Call for Count {
 
 /// Reads one page of the jobs in a state.
 pub(crate) struct Peek {
-    state: JobState,
+    listing: Listing,
     after: PeekKey,
     limit: u32,
 }
 
 impl Peek {
-    /// Turns the operator's request into a call. Fails if another backend
-    /// made its cursor.
+    /// Turns the operator's request into a call. Fails if another backend made its
+    /// cursor, or a listing in the other order did.
     pub(crate) fn new(ask: &PeekRequest) -> Result<Self, Failure> {
         let after = match &ask.after {
-            None => PeekKey(i64::MIN, i64::MIN),
-            Some(cursor) => read_cursor(cursor).ok_or_else(|| {
-                Failure::invalid("the page cursor is not one that this backend made")
-            })?,
+            None => PeekKey::start(ask.order),
+            Some(cursor) => {
+                read_cursor(cursor, ask.order).ok_or_else(foreign_cursor)?
+            }
         };
         let largest = NonZeroU32::new(LARGEST_PAGE).unwrap_or(NonZeroU32::MIN);
-        Ok(Self { state: ask.state, after, limit: ask.limit.min(largest).get() })
+        let PeekRequest { state, order, parts, .. } = *ask;
+        let listing = Listing { state, order, parts };
+        Ok(Self { listing, after, limit: ask.limit.min(largest).get() })
     }
 
     fn page(&self, store: &Store<'_>) -> Result<Page, Failure> {
-        let (rows, is_cut) = store.peek(self.state, self.after, self.limit)?;
+        let Listing { state, order, parts } = self.listing;
+        let (rows, is_cut) = store.peek(self.listing, self.after, self.limit)?;
         let is_full = is_cut || u32::try_from(rows.len()) == Ok(self.limit);
-        let next = rows.last().filter(|_| is_full).map(|row| write_cursor(row.key));
-        let jobs = rows.into_iter().map(|row| view(self.state, row));
+        let next =
+            rows.last().filter(|_| is_full).map(|row| write_cursor(row.key, order));
+        let shown = match parts {
+            JobParts::Whole => view,
+            JobParts::Outline => outline,
+        };
+        let jobs = rows.into_iter().map(|row| shown(state, row));
         Ok(Page { jobs: jobs.collect::<Result<_, _>>()?, next })
     }
 }
@@ -82,18 +96,43 @@ impl Call for Peek {
     }
 }
 
-fn write_cursor(PeekKey(first, second): PeekKey) -> PageCursor {
-    PageCursor(Bytes::from(format!("{first}:{second}")))
+/// The failure for a cursor that belongs to another listing.
+pub(crate) fn foreign_cursor() -> Failure {
+    Failure::invalid(
+        "the page cursor is not one that this backend made for this listing",
+    )
 }
 
-fn read_cursor(cursor: &PageCursor) -> Option<PeekKey> {
-    let (first, second) = std::str::from_utf8(&cursor.0).ok()?.split_once(':')?;
+/// A cursor: the letter of its order, and the sort keys of the last job that was shown.
+fn write_cursor(PeekKey(first, second): PeekKey, order: PeekOrder) -> PageCursor {
+    let letter = letter(order);
+    PageCursor(Bytes::from(format!("{letter}:{first}:{second}")))
+}
+
+fn read_cursor(cursor: &PageCursor, order: PeekOrder) -> Option<PeekKey> {
+    let text = std::str::from_utf8(&cursor.0).ok()?.strip_prefix(letter(order))?;
+    let (first, second) = text.strip_prefix(':')?.split_once(':')?;
     Some(PeekKey(first.parse().ok()?, second.parse().ok()?))
+}
+
+fn letter(order: PeekOrder) -> char {
+    match order {
+        PeekOrder::AsServed => 's',
+        PeekOrder::NewestFirst => 'n',
+    }
+}
+
+/// Converts a stored job to its outline: its id, its state and its last error.
+fn outline(state: JobState, row: Peeked) -> Result<JobView, Failure> {
+    let detail = detail(state, &row)?;
+    let mut view = JobView::new(JobId::new(&row.id).ok(), Bytes::new(), detail);
+    view.last_error = row.last_error;
+    Ok(view)
 }
 
 /// Converts a stored job to the view that an operator gets. If the job is damaged, the
 /// view holds the fields that can still be read.
-fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
+pub(crate) fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     let detail = detail(state, &row)?;
     let id = JobId::new(&row.id).ok();
     let mut view = JobView::new(id, row.payload.unwrap_or_default(), detail);
@@ -106,6 +145,8 @@ fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     view.enqueued_at = row.enqueued_at.map(Timestamp::from_unix_ms);
     view.headers = headers::decode(row.headers.as_deref()).unwrap_or_default();
     view.last_error = row.last_error;
+    view.lease = row.lease_ms.map(Duration::from_millis);
+    view.keep_result = row.keep_ms.map(Duration::from_millis);
     view.batch = row.batch.and_then(|id| BatchId::new(id).ok());
     Ok(view)
 }
@@ -127,7 +168,10 @@ fn scheduled(row: &Peeked) -> Option<StateDetail> {
     // Without its leader, a held follower of a damaged file is shown as never due.
     let leader = row.leader.as_ref().filter(|_| due == NEVER);
     Some(match leader.and_then(|leader| JobId::new(leader).ok()) {
-        Some(leader) => StateDetail::Following { leader },
+        Some(leader) => {
+            let delay = Duration::from_millis(row.delay_ms.unwrap_or_default());
+            StateDetail::Following { leader, delay }
+        }
         None => StateDetail::Scheduled { due: Timestamp::from_unix_ms(due) },
     })
 }

@@ -20,6 +20,7 @@ use relq_core::{
     capabilities::Capabilities,
     environment::Environment,
     error::Operation,
+    operator::WorkerReport,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::ResultQueue,
     schedule::ScheduleQueue,
@@ -32,6 +33,7 @@ use crate::db_thread::{DbThread, Site};
 use crate::end_poll::{EndPoll, Looks, Polled};
 use crate::extend::{Extend, ReleaseWorker};
 use crate::failure::Failure;
+use crate::inspect::ReportWorker;
 use crate::pages::Pages;
 use crate::push::Push;
 use crate::recover::Recover;
@@ -341,6 +343,11 @@ impl ReliableQueue for SqliteQueue {
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
         let call = ReleaseWorker { worker: worker.clone() };
         self.db_thread.call(call).await.map_err(|it| it.at(Operation::ReleaseWorker))
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        let call = ReportWorker { report: report.clone() };
+        self.db_thread.call(call).await.map_err(|it| it.at(Operation::ReportWorker))
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {

@@ -33,6 +33,7 @@ impl Call for Recover {
 
     fn run(&self, store: &Store<'_>) -> Result<Recovered, Failure> {
         store.sweep(SWEPT_AT_ONCE)?;
+        store.sweep_workers(SWEPT_AT_ONCE)?;
         let page = self.page.get().min(store.page);
         let states = store.recover_expired(page)?;
         let taken = count(states.len());

@@ -4,16 +4,18 @@
 mod batches;
 mod ending;
 mod followers;
+mod inspecting;
 mod operating;
 mod pushing;
 mod results;
 mod schedules;
 #[cfg(test)]
 mod tests;
+mod workers;
 mod working;
 
 use relq_core::QueueName;
-use rusqlite::{Connection, OptionalExtension as _, Params, Row};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
 use crate::failure::Failure;
 use crate::steps::Steps;
@@ -21,10 +23,12 @@ use crate::store::Store;
 
 pub(crate) use batches::{CompletionRow, EndedBatch};
 pub(crate) use ending::{Again, EXPIRED, Ended};
-pub(crate) use operating::{Buried, DeadKey, Found, PeekKey, Peeked};
+pub(crate) use inspecting::{JobRead, ScheduledRow};
+pub(crate) use operating::{Buried, DeadKey, Found, Listing, PeekKey, Peeked};
 pub(crate) use pushing::{Holder, JobRow};
 pub(crate) use results::{End, ResultRow};
 pub(crate) use schedules::Entry;
+pub(crate) use workers::WorkerRow;
 pub(crate) use working::{Held, ReadyRow};
 
 /// Includes the text of a statement from its file in `sql/`.
@@ -57,6 +61,20 @@ pub(crate) fn queue_key(
     steps.step(add, || conn.execute(add, [name.as_str()]))?;
     find()?
         .ok_or_else(|| Failure::unusable("the queue was removed while it was opened"))
+}
+
+/// Reads the names of up to `most` queues of the file behind the name `after`.
+pub(crate) fn queue_names(
+    conn: &Connection,
+    steps: &Steps,
+    after: &str,
+    most: u32,
+) -> rusqlite::Result<Vec<String>> {
+    let sql = sql!("queue_list");
+    steps.step(sql, || {
+        let mut list = conn.prepare(sql)?;
+        list.query_map(params![after, most], |row| row.get(0))?.collect()
+    })
 }
 
 /// Takes the write lock of the file for the open transaction.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use relq_core::{Error, batch::BatchId, error::Operation};
 use relq_redis::bookkeeping::{PageSize, Pair, Scanned, Seen};
 
-use crate::{keys::Stream, lease::Lease, scripts::Store};
+use crate::{keys::Stream, lease::Lease, scripts::Store, streams::Range};
 
 /// How many batches the audit reads with one script call.
 const BATCHES: u32 = 500;
@@ -30,7 +30,8 @@ async fn read_stream(
     let (mut after, mut size) = (Bytes::new(), PageSize::of_payloads());
     loop {
         let most = size.count();
-        let page = store.read_stream(Operation::Audit, stream, &after, most).await?;
+        let range = Range::oldest_after(&after, most);
+        let page = store.read_stream(Operation::Audit, stream, range).await?;
         for found in &page.entries {
             after = found.id.clone();
             seen.element(&found.element()).await?;

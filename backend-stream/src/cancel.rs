@@ -5,21 +5,25 @@
 //! on.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, error::Operation, operator::JobState};
+use relq_core::{
+    Error, JobId, environment::Timestamp, error::Operation, operator::JobState,
+};
 use relq_redis::{
     bookkeeping::PageSize,
     escape_glob,
     pattern::{CancelSearch, cancel_leased},
 };
 
-use crate::{Streams, keys::Stream, lease::Lease, scripts::Store};
+use crate::{Streams, keys::Stream, lease::Lease, scripts::Store, streams::Range};
 
 pub(crate) async fn cancel(
     queue: &Streams,
     job: &JobId,
 ) -> Result<CancelSearch, Error> {
     let store = &queue.store;
-    let leased = cancel_leased(queue, job, leases_of(store, job).await?).await?;
+    let leases = leases_of(store, Operation::Cancel, job).await?;
+    let leases = leases.into_iter().map(|(name, _)| name);
+    let leased = cancel_leased(queue, job, leases).await?;
     if leased != CancelSearch::NotSeen {
         return Ok(leased);
     }
@@ -32,10 +36,16 @@ pub(crate) async fn cancel(
     Ok(CancelSearch::NotSeen)
 }
 
-async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
+/// The names of the leases of a job, and when each ends.
+pub(crate) async fn leases_of(
+    store: &Store,
+    operation: Operation,
+    job: &JobId,
+) -> Result<Vec<(Bytes, Timestamp)>, Error> {
     let glob = format!("*/{}", escape_glob(job.as_str()));
     let id_of = |name: &Bytes| Some(Lease::parse(name)?.id);
-    store.bookkeeping.leases_of_job(&store.keys.leased, job, &glob, id_of).await
+    let leased = &store.keys.leased;
+    store.bookkeeping.leases_of_job(operation, leased, job, &glob, id_of).await
 }
 
 async fn cancel_in_stream(
@@ -47,7 +57,8 @@ async fn cancel_in_stream(
     let (mut after, mut size) = (Bytes::new(), PageSize::of_payloads());
     loop {
         let most = size.count();
-        let page = store.read_stream(Operation::Cancel, stream, &after, most).await?;
+        let range = Range::oldest_after(&after, most);
+        let page = store.read_stream(Operation::Cancel, stream, range).await?;
         let is_last = page.entries.len() < most;
         size.adapt(page.bytes());
         for found in page.entries {

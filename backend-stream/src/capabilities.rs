@@ -31,6 +31,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Schedules,
         Capability::Results,
         Capability::Followers,
+        Capability::Inspect,
         Capability::BlockingWait,
         Capability::ReadyAge,
         Capability::Batches,

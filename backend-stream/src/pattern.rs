@@ -10,7 +10,7 @@ use relq_core::{
     batch::BatchQueue,
     capabilities::Capabilities,
     error::Operation,
-    operator::{Page, PeekRequest},
+    operator::{JobView, Page, PeekRequest},
     outcome::Recovered,
 };
 use relq_redis::{
@@ -166,6 +166,14 @@ impl Pattern for Streams {
 
     async fn cancel(&self, job: &JobId) -> Result<CancelSearch, Error> {
         cancel::cancel(self, job).await
+    }
+
+    async fn leased_job(
+        &self,
+        operation: Operation,
+        job: &JobId,
+    ) -> Result<Option<JobView>, Error> {
+        peek::leased_job(&self.store, operation, job).await
     }
 
     async fn purge(&self) -> Result<u64, Error> {

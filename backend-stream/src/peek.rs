@@ -11,98 +11,127 @@ use relq_core::{
     environment::Timestamp,
     error::Operation,
     limits::DEFAULT_MAX_ATTEMPTS,
-    operator::{JobState, JobView, Page, PageCursor, PeekRequest, StateDetail},
+    operator::{JobParts, JobState, JobView, Page, PeekRequest, StateDetail},
 };
-use relq_redis::bookkeeping::{self, Look, PageSize, REPLY_BYTES};
+use relq_redis::bookkeeping::{SectionPart, SectionRequest, in_order, next_of};
 
-use crate::{keys::Stream, lease::Lease, scripts::Store, streams::Found};
-
-/// The maximum number of jobs on one page. A request cannot raise it, because the page
-/// also reads the payloads.
-const MAX_PAGE: usize = 1000;
+use crate::{
+    cancel,
+    keys::Stream,
+    lease::{Lease, Token},
+    scripts::Store,
+    streams::{Found, Range},
+};
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     if ask.state == JobState::Ready {
-        return peek_ready(store, ask).await;
+        let streams = store.ranked_streams(Operation::Peek).await?;
+        let read = |stream, asked| ready(store, stream, asked).boxed();
+        return store.bookkeeping.list(&streams, ask, read).await;
     }
-    bookkeeping::page(&[()], ask, |(), look| leased(store, look).boxed()).await
+    let read = |(), asked| leased(store, asked).boxed();
+    store.bookkeeping.list(&in_order(&[()]), ask, read).await
 }
 
-/// Reads one page of ready jobs. The cursor names the last entry that was read. The
-/// page ends early after the job with which its bytes reach [`REPLY_BYTES`].
-async fn peek_ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
-    let (first, mut after) = read_cursor(ask.after.as_ref());
-    let (mut jobs, mut size, mut bytes) = (Vec::new(), PageSize::of_payloads(), 0);
-    let streams = store.streams(Operation::Peek).await?;
-    for stream in streams.iter().skip_while(|stream| **stream != first) {
-        loop {
-            let most = size.count();
-            let page = store.read_stream(Operation::Peek, stream, &after, most).await?;
-            let is_last = page.entries.len() < most;
-            size.adapt(page.bytes());
-            for found in &page.entries {
-                if jobs.len() == limit || bytes >= REPLY_BYTES {
-                    let next = Some(cursor(stream, &after));
-                    return Ok(Page { jobs: views(store, jobs).await?, next });
-                }
-                after = found.id.clone();
-                let pending = page.pending.get(&found.id);
-                if pending.is_none_or(|pending| !pending.is_leased) {
-                    let deliveries = pending.map_or(0, |pending| pending.deliveries);
-                    let (id, detail) = (found.id.clone(), StateDetail::Ready);
-                    let (element, headers) = (found.element(), found.headers());
-                    bytes += found.bytes();
-                    jobs.push(Seen { element, headers, id, deliveries, detail });
-                }
-            }
-            if is_last {
-                break;
-            }
-        }
-        after = Bytes::new();
-    }
-    Ok(Page { jobs: views(store, jobs).await?, next: None })
-}
-
-/// Returns the cursor of the next page, which starts after the entry `after` of a
-/// stream. If that stream's batch completes before the next request, the next page is
-/// empty.
-fn cursor(stream: &Stream, after: &Bytes) -> PageCursor {
-    PageCursor([stream.word().as_bytes(), b"/", after].concat().into())
-}
-
-fn read_cursor(cursor: Option<&PageCursor>) -> (Stream, Bytes) {
-    let text = cursor.and_then(|cursor| std::str::from_utf8(&cursor.0).ok());
-    let parts = text.and_then(|text| text.split_once('/'));
-    let parts = parts
-        .and_then(|(word, after)| Some((Stream::by_word(word)?, after.to_owned())));
-    let (stream, after) = parts.unwrap_or((Stream::Urgent, String::new()));
-    (stream, after.into())
-}
-
-async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
-    let members = store.bookkeeping.members(&store.keys.leased, look).await?;
-    let leases = members.iter().filter_map(|(member, until)| {
-        Lease::parse(member).map(|lease| (lease, *until))
-    });
-    let jobs = leases.map(|(lease, until)| leased_one(store, lease, until));
-    views(store, try_join_all(jobs).await?).await
-}
-
-async fn leased_one(
+/// Reads ready jobs of a stream. The next part begins behind the last entry that was
+/// read.
+async fn ready(
     store: &Store,
-    lease: Lease,
+    stream: Stream,
+    asked: SectionRequest,
+) -> Result<SectionPart, Error> {
+    let SectionRequest { after, count, order, .. } = asked;
+    let after = after.unwrap_or_default();
+    let range = Range { after: &after, order, count };
+    let page = store.read_stream(Operation::Peek, &stream, range).await?;
+    let last = page.entries.last().filter(|_| page.entries.len() >= count);
+    let next = last.map(|last| last.id.clone());
+    let (mut jobs, mut other_bytes) = (Vec::new(), 0);
+    for found in &page.entries {
+        let pending = page.pending.get(&found.id);
+        if pending.is_some_and(|pending| pending.is_leased) {
+            other_bytes += found.bytes();
+            continue;
+        }
+        let deliveries = pending.map_or(0, |pending| pending.deliveries);
+        let (id, detail) = (found.id.clone(), StateDetail::Ready);
+        let (element, headers) = (found.element(), found.headers());
+        jobs.push(Seen { element, headers, id, deliveries, detail });
+    }
+    let jobs = views(store, Operation::Peek, jobs).await?;
+    Ok(SectionPart { jobs, other_bytes, next })
+}
+
+async fn leased(store: &Store, asked: SectionRequest) -> Result<SectionPart, Error> {
+    let found = store.bookkeeping.members_after(&store.keys.leased, &asked).await?;
+    let leases = found.iter().filter_map(|member| {
+        Lease::parse(&member.name).map(|lease| (lease, member.time()))
+    });
+    let jobs = match asked.parts {
+        JobParts::Whole => whole(store, leases.collect()).await?,
+        JobParts::Outline => {
+            let known = leases.map(|(Lease { token, id }, until)| (id, (token, until)));
+            let detail = |(token, until): (Token, Timestamp), _: Option<&str>| {
+                StateDetail::Leased { worker: token.worker, since: token.since, until }
+            };
+            store.bookkeeping.outlines(known.collect(), detail).await?
+        }
+    };
+    Ok(SectionPart { jobs, next: next_of(&asked, &found), other_bytes: 0 })
+}
+
+/// Looks for a leased job by its id, among the names of the leases.
+pub(crate) async fn leased_job(
+    store: &Store,
+    operation: Operation,
+    job: &JobId,
+) -> Result<Option<JobView>, Error> {
+    let leases = cancel::leases_of(store, operation, job).await?;
+    let leases = leases
+        .into_iter()
+        .filter_map(|(name, until)| Lease::parse(&name).map(|lease| (lease, until)));
+    for (lease, until) in leases {
+        // The lease of a job that ended meanwhile has no entry.
+        if let Some(found) = entry_of(store, operation, &lease).await? {
+            let seen = vec![seen_of(lease, until, Some(&found))];
+            return Ok(views(store, operation, seen).await?.into_iter().next());
+        }
+    }
+    Ok(None)
+}
+
+/// Reads the jobs of leases.
+async fn whole(
+    store: &Store,
+    leases: Vec<(Lease, Timestamp)>,
+) -> Result<Vec<JobView>, Error> {
+    let operation = Operation::Peek;
+    let entries = leases.iter().map(|(lease, _)| entry_of(store, operation, lease));
+    let entries = try_join_all(entries).await?;
+    let jobs = leases.into_iter().zip(entries);
+    let jobs =
+        jobs.map(|((lease, until), found)| seen_of(lease, until, found.as_ref()));
+    views(store, operation, jobs.collect()).await
+}
+
+async fn entry_of(
+    store: &Store,
+    operation: Operation,
+    Lease { token, .. }: &Lease,
+) -> Result<Option<Found>, Error> {
+    store.read_entry(operation, &token.stream, &token.entry_id).await
+}
+
+fn seen_of(
+    Lease { token, id }: Lease,
     until: Timestamp,
-) -> Result<Seen, Error> {
-    let Lease { token, id } = lease;
-    let found =
-        store.read_entry(Operation::Peek, &token.stream, &token.entry_id).await?;
-    let element = found.as_ref().map_or_else(Bytes::new, Found::element);
-    let headers = found.as_ref().map_or_else(Headers::default, Found::headers);
-    let detail =
-        StateDetail::Leased { worker: token.worker, since: token.since, until };
-    Ok(Seen { element, headers, id, deliveries: token.deliveries, detail })
+    found: Option<&Found>,
+) -> Seen {
+    let element = found.map_or_else(Bytes::new, Found::element);
+    let headers = found.map_or_else(Headers::default, Found::headers);
+    let Token { worker, since, deliveries, .. } = token;
+    let detail = StateDetail::Leased { worker, since, until };
+    Seen { element, headers, id, deliveries, detail }
 }
 
 /// A job as it is stored in a stream, with its delivery state.
@@ -119,13 +148,17 @@ struct Seen {
     detail: StateDetail,
 }
 
-async fn views(store: &Store, seen: Vec<Seen>) -> Result<Vec<JobView>, Error> {
+async fn views(
+    store: &Store,
+    operation: Operation,
+    seen: Vec<Seen>,
+) -> Result<Vec<JobView>, Error> {
     let more: Vec<_> = seen
         .iter()
         .map(|one| (one.id.clone(), one.headers.clone(), u32::from(one.deliveries)))
         .collect();
     let elements = seen.into_iter().map(|one| (one.element, one.detail)).collect();
-    let mut jobs = store.bookkeeping.views_of(elements).await?;
+    let mut jobs = store.bookkeeping.views_for(operation, elements).await?;
     for (job, (id, headers, deliveries)) in jobs.iter_mut().zip(more) {
         job.attempt = job.attempt.saturating_add(deliveries);
         if job.id.is_none() {

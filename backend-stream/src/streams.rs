@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use relq_core::{Error, Headers, batch::BatchId, error::Operation};
-use relq_redis::{Reply, code_of, command, entry::Entry};
+use relq_core::{
+    Error, Headers, batch::BatchId, error::Operation, operator::PeekOrder,
+};
+use relq_redis::{Reply, bookkeeping::in_order, code_of, command, entry::Entry};
 
 use crate::{
     keys::{GROUP, LEASED, READY, Stream},
@@ -94,6 +96,23 @@ impl Pending {
     }
 }
 
+/// Which entries of a stream to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range<'a> {
+    /// The id behind which they begin in this order; empty at the first one.
+    pub(crate) after: &'a [u8],
+    pub(crate) order: PeekOrder,
+    /// The maximum number of entries.
+    pub(crate) count: usize,
+}
+
+impl<'a> Range<'a> {
+    /// Up to `count` entries behind the id `after`, the oldest first.
+    pub(crate) fn oldest_after(after: &'a [u8], count: usize) -> Self {
+        Self { after, order: PeekOrder::AsServed, count }
+    }
+}
+
 /// A range of a stream's entries, with the group's state of those that it has read.
 #[derive(Debug)]
 pub(crate) struct StreamPage {
@@ -110,40 +129,50 @@ impl StreamPage {
 }
 
 impl Store {
-    /// Reads up to `count` entries after the id `after`, or from the first entry if
-    /// `after` is empty.
+    /// Reads a range of a stream's entries.
     pub(crate) async fn read_stream(
         &self,
         operation: Operation,
         stream: &Stream,
-        after: &[u8],
-        count: usize,
+        Range { after, order, count }: Range<'_>,
     ) -> Result<StreamPage, Error> {
-        let start =
-            if after.is_empty() { b"-".to_vec() } else { [b"(", after].concat() };
-        let mut cmd = command("XRANGE");
-        cmd.arg(self.keys.stream(stream)).arg(start).arg("+").arg("COUNT").arg(count);
+        let (command_name, first, end) = match order {
+            PeekOrder::AsServed => ("XRANGE", "-", "+"),
+            PeekOrder::NewestFirst => ("XREVRANGE", "+", "-"),
+        };
+        let start = match after {
+            [] => first.as_bytes().to_vec(),
+            after => [b"(", after].concat(),
+        };
+        let mut cmd = command(command_name);
+        cmd.arg(self.keys.stream(stream)).arg(start).arg(end).arg("COUNT").arg(count);
         let entries = self.conn.call(operation, &cmd).await?.list()?;
         let entries: Vec<_> =
             entries.into_iter().map(Found::of).collect::<Result<_, _>>()?;
-        let pending = self.pending_among(operation, stream, &entries).await?;
+        let ends = match (order, entries.first(), entries.last()) {
+            (PeekOrder::AsServed, Some(first), Some(last)) => Some((first, last)),
+            (PeekOrder::NewestFirst, Some(last), Some(first)) => Some((first, last)),
+            _ => None,
+        };
+        let pending = match ends {
+            Some((first, last)) => {
+                self.pending_among(operation, stream, &first.id, &last.id).await?
+            }
+            None => BTreeMap::new(),
+        };
         Ok(StreamPage { entries, pending })
     }
 
+    /// Reads the group's state of the pending entries from one id to another.
     async fn pending_among(
         &self,
         operation: Operation,
         stream: &Stream,
-        entries: &[Found],
+        first: &Bytes,
+        last: &Bytes,
     ) -> Result<BTreeMap<Bytes, Pending>, Error> {
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            return Ok(BTreeMap::new());
-        };
         let mut cmd = command("XPENDING");
-        cmd.arg(self.keys.stream(stream))
-            .arg(GROUP)
-            .arg(&first.id[..])
-            .arg(&last.id[..]);
+        cmd.arg(self.keys.stream(stream)).arg(GROUP).arg(&first[..]).arg(&last[..]);
         cmd.arg(PENDING_PAGE);
         let pending = match self.conn.call(operation, &cmd).await {
             // No claim has run yet, so the group does not exist.
@@ -159,11 +188,29 @@ impl Store {
         &self,
         operation: Operation,
     ) -> Result<Vec<Stream>, Error> {
+        let streams = self.ranked_streams(operation).await?;
+        Ok(streams.into_iter().map(|(_, stream)| stream).collect())
+    }
+
+    /// Returns the [`streams`](Self::streams), each with its place among them. It keeps
+    /// its place when a batch completes or is created.
+    pub(crate) async fn ranked_streams(
+        &self,
+        operation: Operation,
+    ) -> Result<Vec<(u64, Stream)>, Error> {
         let mut cmd = command("ZRANGE");
-        cmd.arg(self.keys.running()).arg(0).arg(-1);
-        let mut streams = Stream::OF_JOBS.to_vec();
-        for id in self.conn.call(operation, &cmd).await?.list()? {
-            streams.extend(BatchId::new(id.text()?).ok().map(Stream::Pieces));
+        cmd.arg(self.keys.running()).arg(0).arg(-1).arg("WITHSCORES");
+        let mut streams = in_order(&Stream::OF_JOBS);
+        let (first, mut free) = (streams.len() as u64, streams.len() as u64);
+        for pair in self.conn.call(operation, &cmd).await?.list()? {
+            let mut pair = pair.parts()?;
+            let (id, rank) = (pair.part().text()?, pair.part().number()?);
+            let Ok(id) = BatchId::new(id) else { continue };
+            // No two batches have one rank, unless another client has changed it.
+            let rank = first.saturating_add(u64::try_from(rank).unwrap_or(0));
+            let place = rank.max(free);
+            free = place.saturating_add(1);
+            streams.push((place, Stream::Pieces(id)));
         }
         Ok(streams)
     }

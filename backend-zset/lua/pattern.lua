@@ -52,6 +52,11 @@ local function set_rank(ranked, job, direction)
   redis.call('ZADD', ranked, edge and edge + step or low + RANKS / 2, job.id)
 end
 
+-- Whether a ready job has its entry in the hash `jobs`.
+local function find_kept_ready(keys, id)
+  return redis.call('ZSCORE', keys.ranked, id)
+end
+
 local function make_ready(keys, job, entry, direction)
   if job.priority == NORMAL then
     redis.call(direction == 'back' and 'LPUSH' or 'RPUSH', keys.ready, entry)

@@ -5,7 +5,9 @@
 //! the newest element on.
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, error::Operation, operator::JobState};
+use relq_core::{
+    Error, JobId, environment::Timestamp, error::Operation, operator::JobState,
+};
 use relq_redis::{
     entry::{Entry, id_of},
     escape_glob,
@@ -19,7 +21,9 @@ pub(crate) async fn cancel(queue: &Zset, job: &JobId) -> Result<CancelSearch, Er
     if store.cancel_ranked(job).await? {
         return Ok(CancelSearch::Removed(JobState::Ready));
     }
-    let leased = cancel_leased(queue, job, leases_of(store, job).await?).await?;
+    let leases = leases_of(store, Operation::Cancel, job).await?;
+    let leases = leases.into_iter().map(|(name, _)| name);
+    let leased = cancel_leased(queue, job, leases).await?;
     if leased != CancelSearch::NotSeen {
         return Ok(leased);
     }
@@ -32,10 +36,16 @@ pub(crate) async fn cancel(queue: &Zset, job: &JobId) -> Result<CancelSearch, Er
     Ok(CancelSearch::NotSeen)
 }
 
-async fn leases_of(store: &Store, job: &JobId) -> Result<Vec<Bytes>, Error> {
+/// The names of the leases of a job, and when each ends.
+pub(crate) async fn leases_of(
+    store: &Store,
+    operation: Operation,
+    job: &JobId,
+) -> Result<Vec<(Bytes, Timestamp)>, Error> {
     let glob = format!("*/{}", escape_glob(job.as_str()));
     let id_of = |name: &Bytes| Some(Lease::parse(name)?.id);
-    store.bookkeeping.leases_of_job(&store.keys.leased, job, &glob, id_of).await
+    let leased = &store.keys.leased;
+    store.bookkeeping.leases_of_job(operation, leased, job, &glob, id_of).await
 }
 
 async fn cancel_in_list(

@@ -23,6 +23,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Schedules,
         Capability::Results,
         Capability::Followers,
+        Capability::Inspect,
         Capability::BlockingWait,
         Capability::ReadyAge,
     ]),

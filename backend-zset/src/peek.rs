@@ -1,18 +1,23 @@
 //! Reads jobs for an operator without changing them.
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use relq_core::{
-    Error,
-    environment::Timestamp,
-    operator::{JobState, JobView, Page, PeekRequest, StateDetail},
+    Error, JobId,
+    error::Operation,
+    operator::{
+        JobParts, JobState, JobView, Page, PeekOrder, PeekRequest, StateDetail,
+    },
 };
-use relq_redis::bookkeeping::{self, Look};
+use relq_redis::bookkeeping::{
+    SectionPart, SectionRequest, in_order, next_of, position,
+};
 
-use crate::{lease::Lease, scripts::Store};
+use crate::{cancel, lease::Lease, scripts::Store};
 
 /// One of the places that hold ready or leased jobs. They are listed in the order in
 /// which their jobs are served.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Urgent,
     Handed,
@@ -22,8 +27,8 @@ enum Section {
 }
 
 /// Ready jobs with this rank or a higher one are served after the jobs of normal
-/// priority: see `pattern.lua`.
-const NORMAL_RANKS: u64 = 4 << 44;
+/// priority: see `pattern.lua`, where it is four times 2^44.
+const NORMAL_RANKS: f64 = 70_368_744_177_664.0;
 
 /// The sections with the jobs of a state. Scheduled and dead jobs have none, because
 /// the bookkeeping stores them.
@@ -38,23 +43,22 @@ fn sections(state: JobState) -> &'static [Section] {
 }
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    bookkeeping::page(sections(ask.state), ask, |section, look| {
-        look_at(store, section, look).boxed()
-    })
-    .await
+    let sections = in_order(sections(ask.state));
+    let read = |section, asked| read_section(store, section, asked).boxed();
+    store.bookkeeping.list(&sections, ask, read).await
 }
 
-async fn look_at(
+async fn read_section(
     store: &Store,
     section: Section,
-    look: Look,
-) -> Result<Vec<JobView>, Error> {
+    asked: SectionRequest,
+) -> Result<SectionPart, Error> {
     let (keys, bookkeeping) = (&store.keys, &store.bookkeeping);
     match section {
-        Section::Handed => bookkeeping.peek_list(&keys.handed, look).await,
-        Section::Ready => bookkeeping.peek_list(&keys.ready, look).await,
-        Section::Urgent | Section::Patient => ranked(store, section, look).await,
-        Section::Leased => leased(store, look).await,
+        Section::Handed => bookkeeping.list_elements(&keys.handed, &asked).await,
+        Section::Ready => bookkeeping.list_elements(&keys.ready, &asked).await,
+        Section::Urgent | Section::Patient => ranked(store, section, asked).await,
+        Section::Leased => leased(store, &asked).await,
     }
 }
 
@@ -63,30 +67,77 @@ async fn look_at(
 async fn ranked(
     store: &Store,
     section: Section,
-    Look { offset, count }: Look,
-) -> Result<Vec<JobView>, Error> {
+    mut asked: SectionRequest,
+) -> Result<SectionPart, Error> {
     let (bookkeeping, set) = (&store.bookkeeping, &store.keys.ranked);
-    let urgent = bookkeeping.count_below(set, NORMAL_RANKS).await?;
-    let look = match section {
-        Section::Patient => Look { offset: urgent.saturating_add(offset), count },
-        _ => Look { offset, count: count.min(urgent.saturating_sub(offset)) },
+    let begins_inside = match section {
+        Section::Patient => asked.order == PeekOrder::AsServed,
+        _ => asked.order == PeekOrder::NewestFirst,
     };
-    let members = bookkeeping.members(set, look).await?;
-    bookkeeping.views(members, |_, _| StateDetail::Ready).await
+    if begins_inside && asked.after.is_none() {
+        asked.after = Some(position(NORMAL_RANKS.to_string().as_bytes(), b""));
+    }
+    let mut found = bookkeeping.members_after(set, &asked).await?;
+    let next = next_of(&asked, &found);
+    let all = found.len();
+    found.retain(|job| (job.number() < NORMAL_RANKS) == (section == Section::Urgent));
+    // The other section begins here.
+    let next = next.filter(|_| found.len() == all);
+    let members = found.iter().map(|job| (job.name.clone(), job.time())).collect();
+    let jobs = bookkeeping.views(members, |_, _| StateDetail::Ready).await?;
+    Ok(SectionPart { jobs, next, other_bytes: 0 })
 }
 
-async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
-    let members = store.bookkeeping.members(&store.keys.leased, look).await?;
-    let leases: Vec<_> = members.iter().map(|(lease, _)| lease.clone()).collect();
-    let entries = store.bookkeeping.fields(&store.keys.held, &leases).await?;
-    let element = |((lease, until), entry): ((_, Timestamp), Option<_>)| {
-        let Lease { worker, since, .. } = Lease::parse(&lease)?;
-        let detail = StateDetail::Leased { worker, since, until };
-        Some((entry.unwrap_or_default(), detail))
+async fn leased(store: &Store, asked: &SectionRequest) -> Result<SectionPart, Error> {
+    let found = store.bookkeeping.members_after(&store.keys.leased, asked).await?;
+    let leases = found.iter().filter_map(|member| {
+        let Lease { worker, since, id, .. } = Lease::parse(&member.name)?;
+        let detail = StateDetail::Leased { worker, since, until: member.time() };
+        Some((member.name.clone(), id, detail))
+    });
+    let jobs = match asked.parts {
+        JobParts::Whole => {
+            let leases = leases.map(|(name, _, detail)| (name, detail)).collect();
+            whole(store, Operation::Peek, leases).await?
+        }
+        JobParts::Outline => {
+            let known = leases.map(|(_, id, detail)| (id, detail)).collect();
+            store.bookkeeping.outlines(known, |detail, _| detail).await?
+        }
     };
-    let elements = members.into_iter().zip(entries).filter_map(element).collect();
-    let mut jobs = store.bookkeeping.views_of(elements).await?;
+    Ok(SectionPart { jobs, next: next_of(asked, &found), other_bytes: 0 })
+}
+
+/// Reads the jobs of leases.
+async fn whole(
+    store: &Store,
+    operation: Operation,
+    leases: Vec<(Bytes, StateDetail)>,
+) -> Result<Vec<JobView>, Error> {
+    let (names, details): (Vec<_>, Vec<_>) = leases.into_iter().unzip();
+    let entries =
+        store.bookkeeping.fields_for(operation, &store.keys.held, &names).await?;
+    let entries = entries.into_iter().map(Option::unwrap_or_default);
+    let elements = entries.zip(details).collect();
+    let mut jobs = store.bookkeeping.views_for(operation, elements).await?;
     // The stored entry does not count the delivery under way: see `held_entry`.
     jobs.iter_mut().for_each(|job| job.attempt = job.attempt.saturating_add(1));
     Ok(jobs)
+}
+
+/// Looks for a leased job by its id, among the names of the leases.
+pub(crate) async fn leased_job(
+    store: &Store,
+    operation: Operation,
+    job: &JobId,
+) -> Result<Option<JobView>, Error> {
+    let leases = cancel::leases_of(store, operation, job).await?;
+    let leases = leases.into_iter().filter_map(|(name, until)| {
+        let Lease { worker, since, .. } = Lease::parse(&name)?;
+        Some((name, StateDetail::Leased { worker, since, until }))
+    });
+    let mut found = whole(store, operation, leases.collect()).await?;
+    // The lease of a job that ended meanwhile has no entry.
+    found.retain(|view| view.id.as_ref() == Some(job));
+    Ok(found.into_iter().next())
 }

@@ -4,7 +4,6 @@ use std::{num::NonZeroU16, time::SystemTime};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use relq::{
-    WorkerId,
     environment::Timestamp,
     operator::{JobView, StateDetail},
 };
@@ -24,13 +23,6 @@ pub(crate) fn time(at: Timestamp) -> String {
     } else {
         format!("{} ms", at.unix_ms())
     }
-}
-
-/// The host and the process id in a worker's id. `None` if the id has another form.
-pub(crate) fn host_and_pid(worker: &WorkerId) -> Option<(&str, u32)> {
-    let mut parts = worker.as_str().rsplitn(3, ':');
-    let (_nonce, pid, host) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((host, pid.parse().ok()?))
 }
 
 /// Returns the reason why a job is dead. Adds the job's last error, unless the reason
@@ -110,14 +102,14 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
     fn from(detail: &'a StateDetail) -> Self {
         match detail {
             StateDetail::Scheduled { due } => Self::Scheduled { due_ms: due.unix_ms() },
-            StateDetail::Following { leader } => {
+            StateDetail::Following { leader, .. } => {
                 Self::Following { after: leader.as_str() }
             }
             StateDetail::Ready => Self::Ready {},
             StateDetail::Leased { worker, since, until } => Self::Leased(LeaseJson {
                 worker: worker.as_str(),
-                host: host_and_pid(worker).map(|(host, _)| host),
-                pid: host_and_pid(worker).map(|(_, pid)| pid),
+                host: worker.host(),
+                pid: worker.pid(),
                 since_ms: since.unix_ms(),
                 until_ms: until.unix_ms(),
             }),
@@ -149,13 +141,13 @@ pub(crate) fn note(job: &JobView) -> Option<String> {
         StateDetail::Ready | StateDetail::Scheduled { .. } => {
             job.last_error.as_deref().map(printable)
         }
-        StateDetail::Following { leader } => {
+        StateDetail::Following { leader, .. } => {
             Some(printable(&format!("after {leader}")))
         }
         StateDetail::Leased { worker, until, .. } => {
-            let holder = match host_and_pid(worker) {
-                Some((host, pid)) => format!("host {host}, pid {pid}"),
-                None => format!("worker {worker}"),
+            let holder = match (worker.host(), worker.pid()) {
+                (Some(host), Some(pid)) => format!("host {host}, pid {pid}"),
+                _ => format!("worker {worker}"),
             };
             Some(printable(&format!("held by {holder}, until {}", time(*until))))
         }
@@ -174,12 +166,5 @@ mod tests {
     fn a_time_beyond_all_dates_is_shown_all_the_same() {
         assert_eq!(time(Timestamp::from_unix_ms(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(time(Timestamp::from_unix_ms(i64::MAX)), "9223372036854775807 ms");
-    }
-
-    #[test]
-    fn the_worker_id_has_host_and_pid() {
-        let worker = WorkerId::new("host.example:42:nonce").unwrap();
-        assert_eq!(host_and_pid(&worker), Some(("host.example", 42)));
-        assert_eq!(host_and_pid(&WorkerId::new("other").unwrap()), None);
     }
 }

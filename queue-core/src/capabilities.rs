@@ -46,6 +46,10 @@ pub enum Capability {
     /// The backend accepts jobs that follow another job: they become ready when that job
     /// is done (R30).
     Followers,
+    /// The backend finds a job by its id (R31), runs a scheduled job now (R32), lists the
+    /// workers that run (R33), and lists jobs newest first. The calls are those of
+    /// [`InspectQueue`](crate::operator::InspectQueue).
+    Inspect,
 }
 
 /// The order in which ready jobs of one priority are delivered (R13).

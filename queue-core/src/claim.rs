@@ -46,6 +46,23 @@ impl WorkerId {
         let id = format!("{host}:{}:{}", std::process::id(), randomness.text(8));
         Self(id.into())
     }
+
+    /// The host in an id of the form `host:pid:nonce`; `None` if the id has another form.
+    pub fn host(&self) -> Option<&str> {
+        self.host_and_pid().map(|(host, _)| host)
+    }
+
+    /// The process id in an id of the form `host:pid:nonce`; `None` if the id has another
+    /// form.
+    pub fn pid(&self) -> Option<u32> {
+        self.host_and_pid().map(|(_, pid)| pid)
+    }
+
+    fn host_and_pid(&self) -> Option<(&str, u32)> {
+        let mut parts = self.as_str().rsplitn(3, ':');
+        let (_nonce, pid, host) = (parts.next()?, parts.next()?, parts.next()?);
+        Some((host, pid.parse().ok()?))
+    }
 }
 
 /// The proof that a worker holds one lease. A settlement or extension must present it
@@ -234,5 +251,18 @@ impl Delivery {
     /// job.
     pub fn is_last_attempt(&self) -> bool {
         self.attempt() >= u32::from(self.max_attempts.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worker_id_has_host_and_pid() {
+        let worker = WorkerId::new("host.example:42:nonce").unwrap();
+        assert_eq!((worker.host(), worker.pid()), (Some("host.example"), Some(42)));
+        let other = WorkerId::new("other").unwrap();
+        assert_eq!((other.host(), other.pid()), (None, None));
     }
 }

@@ -81,6 +81,14 @@ pub enum Operation {
     /// A call of
     /// [`ResultQueue::wait_result`](crate::results::ResultQueue::wait_result).
     WaitResult,
+    /// A call of [`InspectQueue::job`](crate::operator::InspectQueue::job).
+    ReadJob,
+    /// A call of [`InspectQueue::run_now`](crate::operator::InspectQueue::run_now).
+    RunNow,
+    /// A call of [`ReliableQueue::report_worker`](crate::ReliableQueue::report_worker).
+    ReportWorker,
+    /// A call of [`InspectQueue::workers`](crate::operator::InspectQueue::workers).
+    ReadWorkers,
 }
 
 impl Operation {
@@ -125,6 +133,10 @@ impl Operation {
             Self::ReportProgress => "report progress",
             Self::ReadResults => "read results",
             Self::WaitResult => "wait for result",
+            Self::ReadJob => "read job",
+            Self::RunNow => "run now",
+            Self::ReportWorker => "report worker",
+            Self::ReadWorkers => "read workers",
         }
     }
 }

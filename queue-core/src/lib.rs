@@ -5,8 +5,9 @@
 //! [`ReliableQueue`] and [`Operator`]; applications call them through
 //! [`ReliableQueueExt`] and the worker crate. A backend that has batches implements
 //! [`BatchQueue`], too, one that has schedules
-//! [`ScheduleQueue`](schedule::ScheduleQueue), and one that keeps results of jobs
-//! [`ResultQueue`](results::ResultQueue). A job can [follow](followers) another one.
+//! [`ScheduleQueue`](schedule::ScheduleQueue), one that keeps results of jobs
+//! [`ResultQueue`](results::ResultQueue), and one that finds jobs by their ids
+//! [`InspectQueue`](operator::InspectQueue). A job can [follow](followers) another one.
 //!
 //! ```text
 //!  push            claim            settle: Done, Discard
@@ -56,6 +57,7 @@ use crate::{
     },
     environment::Environment,
     error::Effect,
+    operator::{InspectQueue, JobLookup},
     outcome::{DuplicateOf, Extended, Pushed},
     results::{JobHandle, JobResult, ResultQueue},
     schedule::ScheduleQueue,

@@ -15,7 +15,10 @@ use crate::{
     batch::BatchQueue,
     capabilities::Capabilities,
     environment::{Clock as _, SystemClock},
-    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, InspectQueue, Page, PeekRequest, Redriven, Selection,
+        WorkerReport,
+    },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::ResultQueue,
     schedule::ScheduleQueue,
@@ -134,8 +137,20 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
 
     /// Gives back all jobs that are leased to the worker, even those whose claim reply
     /// it never received. They go to the front of the queue, and no attempt is counted
-    /// (R24).
+    /// (R24). The worker is no longer listed as running (R33).
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error>;
+
+    /// Reports that a worker runs, so that [`InspectQueue::workers`] lists it (R33). A
+    /// worker calls it at its start and then every
+    /// [`REPORT_INTERVAL`](crate::operator::REPORT_INTERVAL), also while it is idle.
+    ///
+    /// A report that fails has no effect on any job or lease. By default, and without
+    /// [`Capability::Inspect`](crate::capabilities::Capability::Inspect), nothing is
+    /// stored.
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        let _ = report;
+        Ok(())
+    }
 
     /// Recovers up to `page` jobs (R9). A job whose lease has expired becomes ready
     /// again, or dead after its last attempt. A scheduled job that is due becomes
@@ -216,14 +231,18 @@ pub trait Operator: Debug + Send + Sync {
     }
 
     /// Returns one page of the jobs in a state, in the order in which they will be
-    /// delivered.
+    /// delivered, or in the opposite one
+    /// ([`newest_first`](PeekRequest::newest_first)).
     ///
     /// Each call reads one page, so jobs that move between two calls may be missing or
-    /// appear twice.
+    /// appear twice. R31 says which jobs a listing cannot miss.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a cursor that another backend returned, if this backend
-    /// notices it.
+    /// notices it, and for one of the other order. [`Error::Unsupported`] for a listing
+    /// newest first without
+    /// [`Capability::Inspect`](crate::capabilities::Capability::Inspect); nothing was
+    /// sent then.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error>;
 
     /// Makes dead jobs ready again, at the back of the queue and with no attempt
@@ -260,6 +279,12 @@ pub trait Operator: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Invalid`] if the audit needs a temporary file that cannot be written.
     async fn audit(&self) -> Result<Audit, Error>;
+
+    /// Returns this queue as an [`InspectQueue`]. Returns `None` if the backend does not
+    /// support [`Capability::Inspect`](crate::capabilities::Capability::Inspect).
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        None
+    }
 }
 
 /// A queue with the calls of workers and of operators. `relq::connect` returns this

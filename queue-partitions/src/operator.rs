@@ -29,6 +29,7 @@ impl Operator for Partitioned<dyn Queue> {
 
     /// Returns the jobs of one part after those of another.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        self.capabilities().check_peek(ask)?;
         let (mut part, mut after) = match &ask.after {
             None => (0, None),
             Some(cursor) => self.read_cursor(cursor)?,
@@ -43,6 +44,7 @@ impl Operator for Partitioned<dyn Queue> {
             };
             let mut own = PeekRequest::new(ask.state, limit);
             own.after = after;
+            own.parts = ask.parts;
             let found = self.parts[part].peek(&own).await?;
             page.jobs.extend(found.jobs);
             if let Some(next) = found.next {

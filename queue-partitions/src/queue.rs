@@ -334,13 +334,17 @@ impl<Q: ReliableQueue + ?Sized> fmt::Debug for Partitioned<Q> {
 ///
 /// It has no schedules: the job of a tick and the schedule would have to be in one part,
 /// but the part of a job follows from its id or unique key. For the same reason it has no
-/// followers: the leader may be in another part.
+/// followers: the leader may be in another part. It finds no job by its id and lists no
+/// workers.
 fn of_parts(own: Capabilities) -> Capabilities {
     let mut supported = own.supported.into_owned();
     supported.retain(|option| {
         !matches!(
             option,
-            Capability::Schedules | Capability::Results | Capability::Followers
+            Capability::Schedules
+                | Capability::Results
+                | Capability::Followers
+                | Capability::Inspect
         )
     });
     Capabilities { order: Order::ByPart, supported: Cow::Owned(supported), ..own }

@@ -43,9 +43,9 @@ use relq_core::{
 };
 
 use self::field::{
-    TIME, batch_of, headers_of, leader_of, put_headers, put_short, put_short_time,
-    short_text, short_time, take, take_end, time_of, u8_of, u16_of, u64_of,
-    unique_key_of,
+    TIME, batch_of, delay_and_leader_of, headers_of, put_headers, put_short,
+    put_short_time, short_text, short_time, take, take_end, time_of, u8_of, u16_of,
+    u64_of, unique_key_of,
 };
 use crate::timed_id;
 
@@ -113,6 +113,9 @@ pub struct Entry {
     /// The job that must be done before this one becomes ready; `None` if the job is not
     /// held (R30).
     pub leader: Option<JobId>,
+    /// The delay of a held job, which begins when its leader is done; zero for any other
+    /// job.
+    pub delay: Duration,
     /// When the job was pushed; `None` if its producer did not record it.
     pub enqueued_at: Option<Timestamp>,
     /// The unique key of the job, if it has one.
@@ -153,7 +156,8 @@ impl Entry {
             has(EXPIRES).then(|| time_of(&mut rest)).transpose()?.flatten();
         let lease = has(LEASE).then(|| u64_of(&mut rest)).transpose()?;
         let keep_result = keeps_result.then(|| u64_of(&mut rest)).transpose()?;
-        let leader = has(HELD).then(|| leader_of(&mut rest)).transpose()?;
+        let held = has(HELD).then(|| delay_and_leader_of(&mut rest)).transpose()?;
+        let (delay, leader) = held.unzip();
         let unique = has(UNIQUE).then(|| unique_key_of(&mut rest)).transpose()?;
         let batch = has(PIECE).then(|| batch_of(&mut rest)).transpose()?;
         let headers =
@@ -175,6 +179,7 @@ impl Entry {
             lease: lease.map(Duration::from_millis),
             keep_result: keep_result.map(Duration::from_millis),
             leader,
+            delay: delay.unwrap_or_default(),
             unique,
             batch,
             headers,

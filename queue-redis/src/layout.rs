@@ -46,6 +46,8 @@ const BOOKKEEPING: &[Part] = &[
     ("ended", Stream),
     ("followers", Hash),
     ("orphans", Zset),
+    ("alive", Zset),
+    ("runs", Hash),
 ];
 
 /// The keys of one backend, without those of the bookkeeping.

@@ -256,10 +256,21 @@ impl Owner {
 
 /// Whether a call of `operation` changes the queue.
 pub(crate) fn is_write(operation: Operation) -> bool {
-    use Operation::{Audit, Connect, Peek, ReadBatch, ReadSchedules, Stats, WaitBatch};
+    use Operation::{
+        Audit, Connect, Peek, ReadBatch, ReadJob, ReadSchedules, ReadWorkers, Stats,
+        WaitBatch,
+    };
     !matches!(
         operation,
-        Connect | Stats | Peek | Audit | ReadBatch | ReadSchedules | WaitBatch
+        Connect
+            | Stats
+            | Peek
+            | Audit
+            | ReadBatch
+            | ReadSchedules
+            | WaitBatch
+            | ReadJob
+            | ReadWorkers
     )
 }
 

@@ -65,7 +65,7 @@ use relq_core::{
     capabilities::Capabilities,
     environment::Timestamp,
     error::Operation,
-    operator::{Page, PeekRequest},
+    operator::{JobView, Page, PeekRequest},
     outcome::{Recovered, Released},
 };
 
@@ -211,6 +211,18 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// Searches once for a ready or leased job, and ends it. Call [`cancel_leased`] for
     /// leased jobs.
     async fn cancel(&self, job: &JobId) -> Result<CancelSearch, Error>;
+
+    /// Looks for a leased job by its id, among the names of the leases (R31). `None` if
+    /// no lease has the id, and always for a pattern without
+    /// [`Capability::Inspect`](relq_core::capabilities::Capability::Inspect), for which
+    /// this default is.
+    async fn leased_job(
+        &self,
+        _operation: Operation,
+        _job: &JobId,
+    ) -> Result<Option<JobView>, Error> {
+        Ok(None)
+    }
 
     /// Removes every job of the queue. Returns how many there were.
     async fn purge(&self) -> Result<u64, Error>;

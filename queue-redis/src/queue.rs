@@ -3,6 +3,7 @@
 
 mod batch;
 mod claim;
+mod inspect;
 mod operator;
 mod results;
 mod schedules;
@@ -18,6 +19,7 @@ use relq_core::{
     batch::BatchQueue,
     capabilities::{Capabilities, Capability},
     error::Operation,
+    operator::WorkerReport,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::ResultQueue,
     schedule::ScheduleQueue,
@@ -149,7 +151,17 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
     }
 
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        if P::capabilities().supports(Capability::Inspect) {
+            return inspect::release_listed(&*self.pattern, worker).await;
+        }
         self.pattern.release(self.pattern.leases_of(worker).await?).await
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        if !P::capabilities().supports(Capability::Inspect) {
+            return Ok(());
+        }
+        self.pattern.bookkeeping().report_worker(report).await
     }
 
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {

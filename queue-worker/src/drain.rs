@@ -10,6 +10,8 @@ use relq_core::{
     error::{Operation, RetryAdvice},
 };
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     Handler, JobContext, backoff::Backoff, claim_loop::ClaimLoop, observer::JobOutcome,
     observers::Observers, shutdown::Shutdown,
@@ -30,6 +32,9 @@ const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Drain<'a> {
     pub(crate) shutdown: &'a mut Shutdown,
+    /// Ends the reports that the worker runs. A report after the release would list the
+    /// worker again (R33).
+    pub(crate) reports_end: CancellationToken,
     pub(crate) environment: Environment,
     pub(crate) release: WorkerRelease,
 }
@@ -69,6 +74,7 @@ impl Drain<'_> {
             self.drain(claim_loop, HARD_STOP_LIMIT, Patience::ToTheEnd).await;
         }
         claim_loop.give_up();
+        self.reports_end.cancel();
         if stuck.is_empty() {
             return self.release_worker().await;
         }
@@ -94,7 +100,7 @@ impl Drain<'_> {
     }
 
     async fn release_worker(&mut self) {
-        let Self { shutdown, environment, release } = self;
+        let Self { shutdown, environment, release, .. } = self;
         let clock = environment.clock();
         let hurried = async {
             shutdown.halt_asked().await;

@@ -9,8 +9,12 @@
 //! expired. Then the thread asks the store at once. Leases that the store does not
 //! confirm in time are lost.
 //!
+//! The thread also reports to the store that the worker runs (`heartbeat/reports.rs`).
+//!
 //! The queues of a worker share the thread. Each has its own heartbeats, so that a store
 //! that is down delays no heartbeat of another.
+
+mod reports;
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -24,7 +28,7 @@ use std::{
 
 use relq_core::{
     Error, Receipt, ReliableQueue, WorkerId, environment::Environment,
-    error::Operation, outcome::Extended,
+    error::Operation, operator::WorkerReport, outcome::Extended,
 };
 use tokio::{
     runtime,
@@ -43,6 +47,7 @@ use crate::{
     observers::Observers,
     settings::Settings,
 };
+use reports::Reports;
 
 /// The longest sleep of the heartbeat thread while the worker holds a job. The thread
 /// notices a suspend of the machine at latest after this time.
@@ -60,6 +65,7 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 pub(crate) struct Heartbeat {
     stop: Option<DropGuard>,
     ended: oneshot::Receiver<Error>,
+    reports_end: CancellationToken,
 }
 
 impl Heartbeat {
@@ -78,7 +84,7 @@ impl Heartbeat {
         let stopped = CancellationToken::new();
         let stop = Some(stopped.clone().drop_guard());
         let (alive, ended) = oneshot::channel();
-        let span = beats.span.clone();
+        let (span, reports_end) = (beats.span.clone(), beats.reports.ended());
         let beating = async move {
             let ended = stopped.run_until_cancelled(beats.run()).await;
             if let Some(error) = ended {
@@ -86,7 +92,7 @@ impl Heartbeat {
                 drop(alive.send(error));
             }
         };
-        (Self { stop, ended }, Box::pin(beating.instrument(span)))
+        (Self { stop, ended, reports_end }, Box::pin(beating.instrument(span)))
     }
 
     fn spawn(
@@ -123,6 +129,12 @@ impl Heartbeat {
         self.ended.is_terminated()
     }
 
+    /// A token whose cancellation ends the reports that the worker runs, while the
+    /// heartbeats go on.
+    pub(crate) fn reports_end(&self) -> CancellationToken {
+        self.reports_end.clone()
+    }
+
     /// Stops the heartbeats and waits until they have ended.
     pub(crate) async fn stop(mut self) {
         self.stop = None;
@@ -153,6 +165,7 @@ pub(crate) struct Beats {
     environment: Environment,
     give_up_after: Duration,
     clock: LeaseClock,
+    reports: Reports,
     calls: JoinSet<Answer>,
     backoff: Backoff,
     observers: Observers,
@@ -193,11 +206,15 @@ impl Beats {
         let caller = Caller {
             queue,
             another: OnceCell::new(),
-            worker,
+            worker: worker.clone(),
             environment: environment.clone(),
         };
+        let caller = Arc::new(caller);
+        let report = WorkerReport::new(worker, settings.concurrency);
+        let now = environment.clock().elapsed();
         Self {
-            caller: Arc::new(caller),
+            reports: Reports::new(Arc::clone(&caller), report, now),
+            caller,
             held,
             backoff: Backoff::new("the heartbeat", environment.clone()),
             environment,
@@ -218,10 +235,12 @@ impl Beats {
             self.notice_suspend();
             self.expire();
             self.held.due(self.now()).into_iter().for_each(|beat| self.send(beat));
+            self.reports.send_if_due(self.now());
             let next_event = self.sleep_until(self.next_event());
             tokio::select! {
                 () = next_event => {}
                 () = self.held.changed() => {}
+                Some(answer) = self.reports.answered() => self.reports.plan_next(&answer),
                 Some(answer) = self.calls.join_next() => match answer {
                     Ok(answer) => {
                         if let Err(error) = self.answered(answer) {
@@ -245,6 +264,7 @@ impl Beats {
             self.missed = missed;
             let now = self.now();
             self.held.beat_all_by(now);
+            self.reports.hurry(now);
             self.confirmed_by = now.saturating_add(CONFIRMATION);
         }
     }
@@ -261,9 +281,13 @@ impl Beats {
         });
     }
 
-    /// When the thread must wake next: for a heartbeat, the end of a lease, or a check
-    /// for a suspend. `None` if it has nothing to wait for.
+    /// When the thread must wake next: for a report, a heartbeat, the end of a lease, or a
+    /// check for a suspend. `None` if it has nothing to wait for.
     fn next_event(&self) -> Option<Duration> {
+        self.next_of_leases().into_iter().chain(self.reports.next()).min()
+    }
+
+    fn next_of_leases(&self) -> Option<Duration> {
         let now = self.now();
         let next_end = self.held.next_end().map(|end| end.max(self.confirmed_by));
         let next_nap = now.saturating_add(LONGEST_NAP);

@@ -101,7 +101,7 @@ impl Run {
     ) {
         let heartbeat_died = CancellationToken::new();
         shutdown.also_halt_on(heartbeat_died.clone().cancelled_owned());
-        let mut drain = self.drain(shutdown);
+        let mut drain = self.drain(shutdown, heartbeat.reports_end());
         let mut drained = pin!(drain.run(claim_loop));
         tokio::select! {
             biased;
@@ -153,9 +153,14 @@ impl Run {
         })
     }
 
-    fn drain<'a>(&self, shutdown: &'a mut Shutdown) -> Drain<'a> {
+    fn drain<'a>(
+        &self,
+        shutdown: &'a mut Shutdown,
+        reports_end: CancellationToken,
+    ) -> Drain<'a> {
         Drain {
             shutdown,
+            reports_end,
             environment: self.environment().clone(),
             release: WorkerRelease {
                 queue: Arc::clone(&self.queue),

@@ -154,7 +154,7 @@ impl TestQueue {
             StateDetail::Scheduled { due } => {
                 format!(", due in {:?}", due.since(self.now()))
             }
-            StateDetail::Following { leader } => format!(", after \"{leader}\""),
+            StateDetail::Following { leader, .. } => format!(", after \"{leader}\""),
             _ => String::new(),
         };
         format!("  {state}{}: \"{payload}\"{due}", kind.unwrap_or_default())

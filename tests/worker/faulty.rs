@@ -5,7 +5,7 @@ use std::{
     fmt,
     num::NonZeroU32,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
@@ -16,8 +16,9 @@ use relq::{
     ClaimRequest, Delivery, Disposition, Error, NewJob, PushToken, Receipt,
     ReliableQueue, Settlement, WorkerId,
     batch::BatchQueue,
-    capabilities::Capabilities,
+    capabilities::{Capabilities, Capability},
     error::{ErrorContext, Operation},
+    operator::WorkerReport,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::ResultQueue,
     schedule::ScheduleQueue,
@@ -121,17 +122,24 @@ pub(crate) struct Faulty {
     pub(crate) settlements: Faults,
     pub(crate) extensions: Faults,
     pub(crate) recoveries: Faults,
+    pub(crate) reports: Faults,
+    /// The reports of workers that were sent, whether they were stored or not.
+    pub(crate) reported: Arc<Mutex<Vec<WorkerReport>>>,
+    capabilities: Capabilities,
     takes_retries: bool,
 }
 
 impl Faulty {
     pub(crate) fn new(inner: Arc<dyn ReliableQueue>) -> Self {
         Self {
+            capabilities: inner.capabilities().clone(),
             inner,
             claims: Faults::default(),
             settlements: Faults::default(),
             extensions: Faults::default(),
             recoveries: Faults::default(),
+            reports: Faults::default(),
+            reported: Arc::default(),
             takes_retries: true,
         }
     }
@@ -139,6 +147,28 @@ impl Faulty {
     /// Refuses every settlement that contains a `Retry`.
     pub(crate) fn without_retries(mut self) -> Self {
         self.takes_retries = false;
+        self
+    }
+
+    /// Says that the backend lists workers.
+    pub(crate) fn listing_workers(self) -> Self {
+        let mut queue = self.listing_no_workers();
+        queue.capabilities.supported.to_mut().push(Capability::Inspect);
+        queue
+    }
+
+    /// Says that the backend lists no workers.
+    pub(crate) fn listing_no_workers(mut self) -> Self {
+        let supported = self.capabilities.supported.to_mut();
+        supported.retain(|option| *option != Capability::Inspect);
+        self
+    }
+
+    pub(crate) fn on_report(
+        mut self,
+        decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Self {
+        self.reports.on(decide);
         self
     }
 
@@ -179,7 +209,7 @@ impl Faulty {
 #[deny(clippy::missing_trait_methods)]
 impl ReliableQueue for Faulty {
     fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
+        &self.capabilities
     }
 
     async fn push(
@@ -234,6 +264,12 @@ impl ReliableQueue for Faulty {
         self.inner.release_worker(worker).await
     }
 
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        self.reported.lock().unwrap().push(report.clone());
+        let call = self.inner.report_worker(report);
+        self.reports.around(Operation::ReportWorker, 0, call).await
+    }
+
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         self.recoveries.around(Operation::Recover, 0, self.inner.recover(page)).await
     }
@@ -245,6 +281,9 @@ impl ReliableQueue for Faulty {
             settlements: self.settlements.clone(),
             extensions: self.extensions.clone(),
             recoveries: self.recoveries.clone(),
+            reports: self.reports.clone(),
+            reported: Arc::clone(&self.reported),
+            capabilities: self.capabilities.clone(),
             takes_retries: self.takes_retries,
         }))
     }

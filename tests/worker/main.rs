@@ -17,6 +17,7 @@ mod outcomes;
 mod prefetch;
 mod producer;
 mod queues;
+mod reports;
 mod results;
 mod settings;
 mod shutdown;
@@ -208,6 +209,20 @@ mod several_queues {
             it_ends_when_all_queues_are_empty,
             hopeless_queue_ends_the_worker,
             observer_of_a_queue_hears_of_that_queue;
+    }
+}
+
+// When a worker reports that it runs does not depend on the backend.
+mod reports_of_a_worker {
+    on_a_backend! {
+        sqlite: reports:
+            idle_worker_reports_again_and_again,
+            blocked_runtime_reports,
+            failed_reports_harm_nothing,
+            late_report_delays_no_heartbeat,
+            stopped_worker_reports_no_more,
+            worker_reports_after_a_suspend,
+            backend_without_a_list_gets_no_report;
     }
 }
 

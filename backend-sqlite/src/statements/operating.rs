@@ -1,6 +1,10 @@
 //! The SQL statements for an operator's calls, as functions.
 
-use relq_core::{Stats, capabilities::ClaimBytes, operator::JobState};
+use relq_core::{
+    Stats,
+    capabilities::ClaimBytes,
+    operator::{JobParts, JobState, PeekOrder},
+};
 use rusqlite::{Row, params};
 
 use super::results::{Remembered, read_remembered};
@@ -12,6 +16,41 @@ use crate::store::Store;
 /// row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeekKey(pub(crate) i64, pub(crate) i64);
+
+impl PeekKey {
+    /// The position before all jobs of a listing.
+    pub(crate) fn start(order: PeekOrder) -> Self {
+        match order {
+            PeekOrder::AsServed => Self(i64::MIN, i64::MIN),
+            PeekOrder::NewestFirst => Self(i64::MAX, i64::MAX),
+        }
+    }
+}
+
+/// Which jobs a peek reads, in which order, and which parts of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listing {
+    pub(crate) state: JobState,
+    pub(crate) order: PeekOrder,
+    pub(crate) parts: JobParts,
+}
+
+impl Listing {
+    fn sql(self) -> &'static str {
+        use JobState::{Dead, Leased, Ready, Scheduled};
+        use PeekOrder::{AsServed, NewestFirst};
+        match (self.order, self.state) {
+            (AsServed, Ready) => sql!("peek_ready"),
+            (AsServed, Scheduled) => sql!("peek_scheduled"),
+            (AsServed, Leased) => sql!("peek_leased"),
+            (AsServed, Dead) => sql!("peek_dead"),
+            (NewestFirst, Ready) => sql!("peek_ready_newest"),
+            (NewestFirst, Scheduled) => sql!("peek_scheduled_newest"),
+            (NewestFirst, Leased) => sql!("peek_leased_newest"),
+            (NewestFirst, Dead) => sql!("peek_dead_newest"),
+        }
+    }
+}
 
 /// A job as it is stored in the file, in any state.
 pub(crate) struct Peeked {
@@ -34,13 +73,21 @@ pub(crate) struct Peeked {
     pub(crate) batch: Option<String>,
     /// The id of the job that a held follower waits for.
     pub(crate) leader: Option<String>,
+    /// The delay of a held follower, which begins when its leader is done.
+    pub(crate) delay_ms: Option<u64>,
+    pub(crate) lease_ms: Option<u64>,
+    pub(crate) keep_ms: Option<u64>,
 }
 
 impl Peeked {
-    /// Returns how many bytes the payload and the headers take.
+    /// Returns how many bytes the payload, the headers and the errors take.
     fn bytes(&self) -> usize {
         let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
-        length(&self.payload) + length(&self.headers)
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        length(&self.payload)
+            + length(&self.headers)
+            + text(&self.last_error)
+            + text(&self.reason)
     }
 }
 
@@ -99,24 +146,20 @@ impl Store<'_> {
         })
     }
 
-    /// Reads up to `most` jobs in a state. It stops earlier if their bytes exceed the
+    /// Reads up to `most` jobs of a listing. It stops earlier if their bytes exceed the
     /// limit of a page, and then also returns true.
     pub(crate) fn peek(
         &self,
-        state: JobState,
+        listing: Listing,
         after: PeekKey,
         most: u32,
     ) -> Result<(Vec<Peeked>, bool), Failure> {
-        let sql = match state {
-            JobState::Ready => sql!("peek_ready"),
-            JobState::Scheduled => sql!("peek_scheduled"),
-            JobState::Leased => sql!("peek_leased"),
-            JobState::Dead => sql!("peek_dead"),
-        };
-        let params = params![self.queue, after.0, after.1, most];
+        let has_bodies = listing.parts == JobParts::Whole;
+        let params = params![self.queue, after.0, after.1, most, has_bodies];
         let mut bytes = ClaimBytes::default();
-        let jobs =
-            self.list_while(sql, params, read_peeked, |job| bytes.take(job.bytes()))?;
+        let jobs = self.list_while(listing.sql(), params, read_peeked, |job| {
+            bytes.take(job.bytes())
+        })?;
         Ok((jobs, bytes.is_full()))
     }
 
@@ -199,8 +242,8 @@ impl Store<'_> {
         Ok(jobs.len())
     }
 
-    /// Resets the counters and forgets all ids, push calls, cancelled leases, batches and
-    /// followers.
+    /// Resets the counters and forgets all ids, push calls, cancelled leases, batches,
+    /// followers and workers.
     pub(crate) fn forget_all(&self) -> Result<(), Failure> {
         self.change(sql!("queue_reset"), [self.queue])?;
         self.change(sql!("purge_ended_ids"), [self.queue])?;
@@ -208,6 +251,7 @@ impl Store<'_> {
         self.change(sql!("purge_cancelled_leases"), [self.queue])?;
         self.change(sql!("purge_batches"), [self.queue])?;
         self.change(sql!("purge_followers"), [self.queue])?;
+        self.change(sql!("purge_workers"), [self.queue])?;
         Ok(())
     }
 
@@ -247,7 +291,7 @@ impl Store<'_> {
     }
 }
 
-fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
+pub(super) fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
     Ok(Peeked {
         key: PeekKey(row.get(0)?, row.get(1)?),
         id: row.get(2)?,
@@ -266,6 +310,9 @@ fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
         enqueued_at: row.get(15)?,
         batch: row.get(16)?,
         leader: row.get(17)?,
+        delay_ms: row.get(18)?,
+        lease_ms: row.get(19)?,
+        keep_ms: row.get(20)?,
     })
 }
 

@@ -142,7 +142,8 @@ impl Store<'_> {
         self.read(sql!("turns_take"), params![self.queue, count], |row| row.get(0))
     }
 
-    /// Whether there are expired ids, push calls, cancelled leases or results to forget.
+    /// Whether there are expired ids, push calls, cancelled leases, results or reports of
+    /// workers to forget.
     pub(crate) fn has_outdated(&self) -> Result<bool, Failure> {
         self.read(sql!("outdated"), [self.now_ms()], |row| row.get(0))
     }

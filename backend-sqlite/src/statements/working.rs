@@ -123,7 +123,8 @@ impl Store<'_> {
         self.read(sql!("cancelled_find"), params, |row| row.get(0))
     }
 
-    pub(crate) fn holds_any(&self, worker: &str) -> Result<bool, Failure> {
+    /// Whether a worker holds any job, or has reported that it runs.
+    pub(crate) fn is_known(&self, worker: &str) -> Result<bool, Failure> {
         self.read(sql!("worker_holds"), params![self.queue, worker], |row| row.get(0))
     }
 

@@ -9,7 +9,10 @@ use relq_core::{
     Receipt, ReliableQueue, Settlement, Stats, WorkerId,
     batch::BatchQueue,
     capabilities::Capabilities,
-    operator::{Audit, Cancelled, JobState, Page, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, InspectQueue, JobState, Page, PeekRequest, Redriven,
+        Selection, WorkerReport,
+    },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
 use relq_sqlite::SqliteQueue;
@@ -160,6 +163,10 @@ impl ReliableQueue for Broken {
         self.queue.release_worker(worker).await
     }
 
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        self.queue.report_worker(report).await
+    }
+
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         self.queue.recover(page).await
     }
@@ -212,5 +219,9 @@ impl Operator for Broken {
 
     async fn audit(&self) -> Result<Audit, Error> {
         self.queue.audit().await
+    }
+
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        self.queue.inspect_queue()
     }
 }

@@ -58,7 +58,7 @@ pub(crate) async fn leaders(queue: &SqliteQueue) -> Vec<String> {
     let ask = PeekRequest::new(JobState::Scheduled, many(1000));
     let jobs = queue.peek(&ask).await.unwrap().jobs.into_iter();
     let leader = |detail| match detail {
-        StateDetail::Following { leader } => Some(leader.to_string()),
+        StateDetail::Following { leader, .. } => Some(leader.to_string()),
         _ => None,
     };
     jobs.filter_map(|job| leader(job.detail)).collect()

@@ -8,6 +8,7 @@ mod files;
 mod fixture;
 mod followers;
 mod followers_killed;
+mod inspecting;
 mod killed;
 mod locked;
 mod memory;

@@ -10,7 +10,7 @@ const OLD: u32 = 6;
 
 /// Writes a file with the schema before followers: a ready job, one that was retried after
 /// an endless delay, and the id of one that has ended.
-fn make_old_file(folder: &Folder) {
+pub(crate) fn make_old_file(folder: &Folder) {
     let conn = raw(&folder.file());
     for schema in [
         include_str!("../../sql/schema_1.sql"),
@@ -71,6 +71,6 @@ async fn the_file_names_the_version_with_followers() {
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
 
-    assert_eq!(version, OLD + 1);
+    assert!(version > OLD, "{version}");
     drop(queue);
 }

@@ -9,10 +9,10 @@ use std::{
 };
 
 use relq_core::{
-    Error, NewJob, Operator as _, Priority, PushToken, QueueName,
-    ReliableQueueExt as _,
+    Error, NewJob, Operator as _, Priority, PushToken, QueueName, ReliableQueue as _,
+    ReliableQueueExt as _, WorkerId,
     error::Effect,
-    operator::{JobState, PeekRequest},
+    operator::{InspectQueue as _, JobState, PeekRequest, WorkerReport},
     outcome::{DuplicateOf, Pushed},
     unique::UniqueKey,
 };
@@ -24,6 +24,7 @@ use relq_sqlite::{
 use crate::fixture::{
     Folder, LONG, Notes, ask, eventually, file_of_child, many, open, raw, spawn,
 };
+use crate::older_file::make_old_file;
 
 /// How often processes are killed at random moments.
 const KILLS: u64 = 12;
@@ -477,4 +478,32 @@ async fn numbers(queue: &SqliteQueue) -> BTreeSet<u64> {
     let number =
         |payload: &[u8]| std::str::from_utf8(payload).unwrap().parse().unwrap();
     jobs.jobs.iter().map(|job| number(&job.payload)).collect()
+}
+
+/// R33: the application may have a table `workers` in the queue's file. The migration and
+/// the reports of relq's workers leave it alone, and a push in a transaction goes on.
+#[tokio::test]
+async fn a_table_of_workers_of_the_application_is_left_alone() {
+    let folder = Folder::new();
+    make_old_file(&folder);
+    let mut conn = raw(&folder.file());
+    conn.execute_batch(
+        "CREATE TABLE workers (name TEXT); INSERT INTO workers VALUES ('Anna')",
+    )
+    .unwrap();
+    let queue = folder.queue().await;
+
+    let report = WorkerReport::new(WorkerId::new("w").unwrap(), many(1));
+    queue.report_worker(&report).await.unwrap();
+    let transaction = begin(&mut conn);
+    transaction.execute("INSERT INTO workers VALUES ('Bert')", []).unwrap();
+    queue.push_in(&transaction, &[NewJob::new("job")], None).unwrap();
+    transaction.commit().unwrap();
+
+    let names = "SELECT group_concat(name) FROM workers";
+    let names: String = conn.query_row(names, [], |row| row.get(0)).unwrap();
+    assert_eq!(names, "Anna,Bert");
+    let listed = queue.workers(None, many(1)).await.unwrap().workers;
+    assert_eq!(listed.len(), 1, "relq lists its own worker");
+    assert_eq!(ready(&queue).await, 2, "the job of the older file, and the new one");
 }

@@ -13,6 +13,7 @@ mod equals;
 mod expiry;
 mod followers;
 mod idempotence;
+mod inspecting;
 mod isolation;
 mod joints;
 mod leases;
@@ -26,6 +27,7 @@ mod races;
 mod recovery;
 mod refusals;
 mod results;
+mod running_now;
 mod schedules;
 mod settle_and_claim;
 mod stalled;
@@ -36,6 +38,7 @@ mod unique_expiry;
 mod unique_moves;
 mod waiting;
 mod worker_release;
+mod workers;
 
 use std::{fmt, future::Future, pin::Pin, sync::LazyLock};
 

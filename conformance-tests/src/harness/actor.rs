@@ -18,6 +18,9 @@ use super::{
 };
 use crate::spec::class::Class;
 
+/// A listing of more pages than this goes in circles.
+const MOST_PAGES: u32 = 20_000;
+
 /// One client of the store, with a connection and a worker id of its own.
 #[derive(Clone)]
 pub(crate) struct Actor {
@@ -222,19 +225,25 @@ impl Actor {
     /// Lists all jobs in a state. Each peek reads a page of at most `limit` jobs.
     pub(crate) async fn list(&self, state: JobState, limit: u32) -> Vec<JobView> {
         let limit = NonZeroU32::new(limit).expect("not zero");
-        let mut ask = PeekRequest::new(state, limit);
+        self.list_as(PeekRequest::new(state, limit)).await
+    }
+
+    /// Lists all jobs that a request asks for, page by page.
+    pub(super) async fn list_as(&self, mut ask: PeekRequest) -> Vec<JobView> {
         let mut jobs = Vec::new();
-        loop {
+        for pages in 0.. {
+            assert!(pages < MOST_PAGES, "R23: the listing does not end");
             let page = self.peek(&ask).await.expect("the peek is answered");
-            let most = limit.get() as usize;
+            let most = ask.limit.get() as usize;
             let count = page.jobs.len();
             assert!(count <= most, "R23: a page of {most} jobs at most has {count}");
             jobs.extend(page.jobs);
             match page.next {
                 Some(next) => ask = ask.after(next),
-                None => return jobs,
+                None => break,
             }
         }
+        jobs
     }
 
     /// Returns the dead job of the queue. Panics if there is not exactly one.

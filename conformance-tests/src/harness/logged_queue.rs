@@ -8,7 +8,10 @@ use relq_core::{
     Receipt, ReliableQueue, Settlement, Stats, WorkerId,
     batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
     capabilities::Capabilities,
-    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, InspectQueue, JobLookup, Page, PageCursor, PeekOrder,
+        PeekRequest, Redriven, RunNow, Selection, WorkerReport, WorkersPage,
+    },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::{JobResult, Reported, ResultQueue},
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
@@ -88,6 +91,12 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for LoggedQueue<Q> {
         self.note(what, self.queue.release_worker(worker)).await
     }
 
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        let what =
+            format!("reports worker {} of {} slots", report.worker, report.slots);
+        self.note(what, self.queue.report_worker(report)).await
+    }
+
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         let what = format!("recovers up to {page} jobs");
         self.note(what, self.queue.recover(page)).await
@@ -120,7 +129,11 @@ impl<Q: Operator + ?Sized> Operator for LoggedQueue<Q> {
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
-        let what = format!("lists {} jobs", ask.state.as_str());
+        let order = match ask.order {
+            PeekOrder::AsServed => "",
+            PeekOrder::NewestFirst => ", newest first",
+        };
+        let what = format!("lists {} jobs{order}", ask.state.as_str());
         self.note(what, self.queue.peek(ask)).await
     }
 
@@ -152,6 +165,37 @@ impl<Q: Operator + ?Sized> Operator for LoggedQueue<Q> {
 
     async fn audit(&self) -> Result<Audit, Error> {
         self.note("audits the queue".to_owned(), self.queue.audit()).await
+    }
+
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        self.queue.inspect_queue().map(|_| self as &dyn InspectQueue)
+    }
+}
+
+impl<Q: Operator + ?Sized> LoggedQueue<Q> {
+    fn inspector(&self) -> &dyn InspectQueue {
+        let inspector = self.queue.inspect_queue();
+        inspector.expect("the queue finds jobs, since it was asked")
+    }
+}
+
+#[async_trait]
+impl<Q: Operator + ?Sized> InspectQueue for LoggedQueue<Q> {
+    async fn job(&self, job: &JobId) -> Result<JobLookup, Error> {
+        self.note(format!("looks for job {job}"), self.inspector().job(job)).await
+    }
+
+    async fn run_now(&self, job: &JobId) -> Result<RunNow, Error> {
+        self.note(format!("runs job {job} now"), self.inspector().run_now(job)).await
+    }
+
+    async fn workers(
+        &self,
+        after: Option<&PageCursor>,
+        limit: NonZeroU32,
+    ) -> Result<WorkersPage, Error> {
+        let what = format!("lists up to {limit} workers");
+        self.note(what, self.inspector().workers(after, limit)).await
     }
 }
 

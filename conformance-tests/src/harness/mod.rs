@@ -6,6 +6,7 @@ pub(crate) mod calls;
 pub(crate) mod checks;
 pub(crate) mod clock;
 pub(crate) mod environment;
+pub(crate) mod inspector;
 pub(crate) mod logged_queue;
 pub mod overrides;
 pub(crate) mod parallel;

@@ -3,11 +3,12 @@
 //! the backend does not declare the case's class, the probe checks the rule that holds
 //! for all classes.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
     Disposition, Error, NewJob, Priority, PushToken,
     capabilities::{Capabilities, Capability, LeaseScope, Order},
+    operator::{JobState, PeekRequest, WorkerReport},
     outcome::Settled,
 };
 
@@ -16,6 +17,7 @@ use crate::harness::{
     store::Store,
     times::{HELD, WOKEN},
 };
+use crate::spec::operation::STATES;
 
 /// A requirement of a case: an option that the backend must support, or a class that it
 /// must declare.
@@ -82,6 +84,7 @@ pub(crate) async fn instead(store: &Store, need: Need) {
         Need::Option(Capability::Batches) => has_no_batches(store).await,
         Need::Option(Capability::Schedules) => has_no_schedules(store).await,
         Need::Option(Capability::Results) => keeps_no_results(store, need).await,
+        Need::Option(Capability::Inspect) => finds_no_job(store).await,
         Need::Option(Capability::ReadyAge) => tells_no_age(store).await,
         _ => is_refused(store, need).await,
     }
@@ -143,6 +146,28 @@ async fn keeps_no_results(store: &Store, need: Need) {
     let done = Disposition::DoneWith { result: "result".into() };
     assert_eq!(actor.say(&held, done).await, Settled::Applied, "R8, R29");
     assert_eq!(actor.figures().await.finished, 1, "R8, R29");
+}
+
+/// If the backend finds no jobs by their ids, `inspect_queue` returns `None`, a listing
+/// newest first is refused, and a report of a worker stores nothing (R31, R33). Outlines
+/// are listed by every backend.
+async fn finds_no_job(store: &Store) {
+    let actor = store.actor("prober").await;
+    assert!(actor.inspect_queue().is_none(), "R31: look-ups that are not supported");
+    let job = actor.store_one("job").await;
+    for state in STATES {
+        let newest = PeekRequest::new(state, NonZeroU32::MIN).newest_first();
+        let refused = actor.peek(&newest).await;
+        assert!(matches!(refused, Err(Error::Unsupported { .. })), "R31: {refused:?}");
+    }
+    let report = WorkerReport::new(actor.worker().clone(), NonZeroU32::MIN);
+    actor.report_worker(&report).await.expect("R33: a report does nothing");
+    let outline = PeekRequest::new(JobState::Ready, NonZeroU32::MIN).outline();
+    let seen = actor.peek(&outline).await.expect("R31: outlines are listed");
+    assert_eq!(seen.jobs.len(), 1, "R31: the outline of the job");
+
+    actor.cancel(&job).await.expect("answered");
+    assert_eq!(actor.figures().await.unfinished(), 0, "R33: nothing is stored");
 }
 
 /// R27: a backend that does not know the age of the oldest ready job reports none.

@@ -7,7 +7,7 @@ use relq_core::{
     Settlement, WorkerId,
     batch::{Added, BatchQueue, Change},
     environment::Timestamp,
-    operator::{PeekRequest, Selection},
+    operator::{InspectQueue, PeekRequest, Selection, WorkerReport},
     outcome::Pushed,
     results::ResultQueue,
     schedule::{ScheduleQueue, Tick, Ticked},
@@ -174,6 +174,14 @@ impl Caller {
                 let ask = PeekRequest::new(*state, count(PAGE));
                 Reply::Peeked(returned(queue.peek(&ask).await))
             }
+            Act::RunNow { .. }
+            | Act::Show { .. }
+            | Act::ReportWorker
+            | Act::Workers
+            | Act::Newest(_) => match self.inspect(*who, act, pushes).await {
+                Some(reply) => reply,
+                None => return Vec::new(),
+            },
             Act::Stats => Reply::Stats(returned(queue.stats().await)),
             Act::Audit => Reply::Audit(returned(queue.audit().await)),
             Act::ListBatches => {
@@ -228,6 +236,35 @@ impl Caller {
                 batches.alter(&id, &change).await
             }
         }))
+    }
+
+    /// Makes a call that finds jobs or workers. `None` if the job that it names was not
+    /// stored.
+    async fn inspect(&self, who: Who, act: &Act, pushes: &Pushes) -> Option<Reply> {
+        let inspector = inspector(&*self.queue);
+        Some(match act {
+            Act::RunNow { job } => {
+                Reply::Ran(returned(inspector.run_now(&recent(pushes, *job)?).await))
+            }
+            Act::Show { job } => {
+                Reply::Found(returned(inspector.job(&recent(pushes, *job)?).await))
+            }
+            Act::ReportWorker => {
+                let another =
+                    self.who.filter(|own| *own != who).map(|_| worker_of(who));
+                let worker = another.unwrap_or_else(|| self.worker.clone());
+                let report = WorkerReport::new(worker, NonZeroU32::MIN);
+                Reply::WorkerReported(returned(self.queue.report_worker(&report).await))
+            }
+            Act::Workers => {
+                Reply::Workers(returned(inspector.workers(None, count(PAGE)).await))
+            }
+            Act::Newest(state) => {
+                let ask = PeekRequest::new(*state, count(PAGE)).newest_first();
+                Reply::Peeked(returned(self.queue.peek(&ask).await))
+            }
+            other => panic!("`{other}` finds no jobs"),
+        })
     }
 
     /// Makes a call on schedules.
@@ -301,6 +338,10 @@ fn scheduler(queue: &dyn Queue) -> &dyn ScheduleQueue {
 
 fn results(queue: &dyn Queue) -> &dyn ResultQueue {
     queue.result_queue().expect("only a backend with results gets calls on them")
+}
+
+fn inspector(queue: &dyn Queue) -> &dyn InspectQueue {
+    queue.inspect_queue().expect("only a backend that finds jobs gets these calls")
 }
 
 fn recent(pushes: &Pushes, back: u8) -> Option<JobId> {

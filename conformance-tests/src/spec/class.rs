@@ -125,6 +125,11 @@ impl Class {
         self.can.supports(Capability::Schedules)
     }
 
+    /// Whether the backend finds jobs by their ids, runs them now and lists workers.
+    pub(crate) fn is_inspected(&self) -> bool {
+        self.can.supports(Capability::Inspect)
+    }
+
     /// Whether the backend keeps results of jobs.
     pub(crate) fn has_results(&self) -> bool {
         self.can.supports(Capability::Results)

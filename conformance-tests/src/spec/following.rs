@@ -65,7 +65,7 @@ impl Job {
         view: &JobView,
     ) -> bool {
         match &view.detail {
-            StateDetail::Following { leader } => {
+            StateDetail::Following { leader, .. } => {
                 possible.is_held() && self.spec.after.as_ref() == Some(leader)
             }
             _ => !possible.is_held(),

@@ -39,6 +39,10 @@
 //! jobs that follow each other. The reference derives the possible states of a held job
 //! from those of its leader (`following.rs`).
 //!
+//! **Look-ups.** Where a backend finds jobs by their ids, a third set of sequences looks
+//! jobs up, runs scheduled ones now, and lists workers that have reported
+//! (`inspecting.rs`).
+//!
 //! **The faults**: `before`, `after` and `ghost` kill the actor, and a new actor takes
 //! its place. `cut-before` and `cut-after` break its connection. `loading` and `oom`
 //! are error replies of the server. An embedded store has no proxy and runs without
@@ -79,6 +83,7 @@ pub(crate) mod drained;
 mod duplicates;
 mod fingerprint;
 mod following;
+mod inspecting;
 pub(crate) mod line;
 mod operating;
 pub(crate) mod operation;
@@ -118,5 +123,5 @@ pub(crate) const CROSSED: &str = "every_pair_of_options_goes_by_the_rules";
 pub(crate) const RULES: &[&str] = &[
     "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
     "R15", "R16", "R17", "R21", "R22", "R23", "R24", "R26", "R27", "R28", "R29", "R30",
-    "B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10",
+    "R31", "R32", "R33", "B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10",
 ];

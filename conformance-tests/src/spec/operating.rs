@@ -146,6 +146,7 @@ impl Reference {
         in_range("R23: jobs purged", removed, self.count(is_in))?;
         self.calls.clear();
         self.batches_purged(Knowledge::Done);
+        self.purged_workers(Knowledge::Done);
         let now = self.now;
         self.each(Knowledge::Done, "", |_, possible| vec![purge(possible, now)])
     }
@@ -154,6 +155,7 @@ impl Reference {
     pub(crate) fn maybe_purged(&mut self) {
         self.calls.clear();
         self.batches_purged(Knowledge::Maybe);
+        self.purged_workers(Knowledge::Maybe);
         let now = self.now;
         self.maybe(|_, possible| vec![purge(possible, now)]);
     }

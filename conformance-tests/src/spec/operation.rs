@@ -96,6 +96,20 @@ pub(crate) enum Act {
     },
     /// Lists the jobs of a state.
     Peek(JobState),
+    /// Lists the jobs of a state, newest first.
+    Newest(JobState),
+    /// Runs a scheduled job now.
+    RunNow {
+        job: u8,
+    },
+    /// Looks for a job by its id.
+    Show {
+        job: u8,
+    },
+    /// Reports that a worker runs.
+    ReportWorker,
+    /// Lists the workers that have reported.
+    Workers,
     /// Reads the stats.
     Stats,
     /// Reads the audit.

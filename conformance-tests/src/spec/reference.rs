@@ -7,6 +7,7 @@ use relq_core::{JobId, NewJob, Receipt, unique::UniqueKey};
 
 use super::{
     batching::Batch,
+    inspecting::Reporter,
     possible_state::{End, JobLocation, Lease, Ms, PossibleState},
     pushing::PushCall,
     scheduling::{LostTick, PossibleSchedule},
@@ -92,6 +93,8 @@ pub(crate) struct Reference {
     /// The possible states of each schedule that a call has named.
     pub(crate) schedules: BTreeMap<u8, Vec<PossibleSchedule>>,
     pub(crate) lost_ticks: Vec<LostTick>,
+    /// The workers that have reported, or may have, by the numbers of their runs (R33).
+    pub(crate) reporters: BTreeMap<usize, Reporter>,
     /// The possible answers to the question whether claims are paused: both values if
     /// the answer is not known.
     pub(crate) paused: Vec<bool>,
@@ -116,6 +119,7 @@ impl Reference {
             batches: BTreeMap::new(),
             schedules: BTreeMap::new(),
             lost_ticks: Vec::new(),
+            reporters: BTreeMap::new(),
             paused: vec![false],
             class,
             steps,

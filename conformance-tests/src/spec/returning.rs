@@ -16,6 +16,7 @@ impl Reference {
     /// Records a `release_worker` that returned, and checks the number of jobs that it
     /// reported (R24).
     pub(crate) fn left(&mut self, run: usize, jobs: u64) -> CheckResult {
+        self.released_worker(run, Knowledge::Done);
         let now = self.now;
         let is_held = |possible: &PossibleState| is_of(possible, run);
         let is_sure = |possible: &PossibleState| {
@@ -39,6 +40,7 @@ impl Reference {
 
     /// Records a `release_worker` whose reply was lost: the jobs may be ready again.
     pub(crate) fn maybe_left(&mut self, run: usize) {
+        self.released_worker(run, Knowledge::Maybe);
         let (back, class) = ((self.step, 0), self.class.clone());
         self.maybe(|_, possible| given_back(&class, possible, run, back));
     }
@@ -194,7 +196,7 @@ fn taken_back(
 
 /// The possible states of a job after a recovery: `returned`, or dropped if the job is a
 /// piece of a cancelled batch.
-fn unless_cancelled(
+pub(super) fn unless_cancelled(
     job: &Job,
     possible: &PossibleState,
     returned: PossibleState,

@@ -12,7 +12,9 @@ use super::{
     pinned::{PINNED, Pinned},
     runner::{RunCounts, Verbosity, run_sequence},
     sequence::{Sequence, Steps},
-    strategy::{Batches, Faults, Followers, Options, Results, Schedules, sequences},
+    strategy::{
+        Batches, Faults, Followers, LookUps, Options, Results, Schedules, sequences,
+    },
 };
 use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
 
@@ -22,6 +24,10 @@ const CASES: u32 = 64;
 /// How many random sequences of jobs that follow each other run, unless `PROPTEST_CASES`
 /// sets another number.
 const CASES_OF_FOLLOWERS: u32 = 40;
+
+/// How many random sequences that find jobs by their ids run, unless `PROPTEST_CASES` sets
+/// another number.
+const CASES_OF_LOOK_UPS: u32 = 40;
 
 /// The seed of all sequences, unless `PROPTEST_RNG_SEED` sets another. With a fixed
 /// seed, two runs of the suite test the same sequences.
@@ -170,6 +176,7 @@ impl ModelRun {
             let has_schedules = can.supports(Capability::Schedules);
             let has_results = can.supports(Capability::Results);
             let has_followers = can.supports(Capability::Followers);
+            let is_inspected = can.supports(Capability::Inspect);
             actors.take_down();
             Ok(Options {
                 batches: if has_batches { Batches::Some } else { Batches::None },
@@ -184,19 +191,27 @@ impl ModelRun {
                 } else {
                     Followers::None
                 },
+                look_ups: if is_inspected { LookUps::Some } else { LookUps::None },
             })
         };
         let asked = self.panics.on_this_thread(setting);
         asked.map_err(|error| format!("no runtime: {error}"))?
     }
 
-    /// Runs random sequences in which no job follows another, and then, if the backend has
-    /// followers, sequences in which many do. The first ones are the same on each backend.
+    /// Runs random sequences in which no job follows another; then, if the backend has
+    /// followers, sequences in which many do; and then, if it finds jobs by their ids,
+    /// sequences without followers that do that, run jobs now and list workers. The first
+    /// ones are the same on each backend.
     fn run_all(&self) -> Result<Summary, String> {
         let options = self.options()?;
-        self.run_random(Options { followers: Followers::None, ..options }, CASES)?;
+        let without = Options { look_ups: LookUps::None, ..options };
+        self.run_random(Options { followers: Followers::None, ..without }, CASES)?;
         if options.followers == Followers::Some {
-            self.run_random(options, CASES_OF_FOLLOWERS)?;
+            self.run_random(without, CASES_OF_FOLLOWERS)?;
+        }
+        if options.look_ups == LookUps::Some {
+            let alone = Options { followers: Followers::None, ..options };
+            self.run_random(alone, CASES_OF_LOOK_UPS)?;
         }
         Ok(self.summary.get())
     }
@@ -301,6 +316,7 @@ mod tests {
             schedules: Schedules::Some,
             results: Results::Some,
             followers: Followers::Some,
+            look_ups: LookUps::Some,
         };
 
         let read = runner.run(&sequences(Faults::Some, all), |sequence| {

@@ -155,7 +155,7 @@ impl Reference {
         Ok(())
     }
 
-    fn check_view(&self, at: usize, view: &JobView) -> CheckResult {
+    pub(crate) fn check_view(&self, at: usize, view: &JobView) -> CheckResult {
         let job = &self.jobs[at];
         let key =
             job.key().filter(|_| !matches!(view.detail, StateDetail::Dead { .. }));

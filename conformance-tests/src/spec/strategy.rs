@@ -51,6 +51,13 @@ pub(crate) enum Followers {
     Some,
 }
 
+/// Whether a sequence finds jobs by their ids, runs them now and lists workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LookUps {
+    None,
+    Some,
+}
+
 /// The options of a backend that have operations of their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
@@ -58,6 +65,7 @@ pub(crate) struct Options {
     pub(crate) schedules: Schedules,
     pub(crate) results: Results,
     pub(crate) followers: Followers,
+    pub(crate) look_ups: LookUps,
 }
 
 /// Draws sequences without faults and, if the backend supports faults, also with
@@ -99,6 +107,10 @@ fn operation(
     let act = match options.followers {
         Followers::None => act,
         Followers::Some => prop_oneof![3 => act, 1 => of_followers()].boxed(),
+    };
+    let act = match options.look_ups {
+        LookUps::None => act,
+        LookUps::Some => prop_oneof![5 => act, 1 => of_look_ups()].boxed(),
     };
     (act, fault)
         .prop_map(|((who, act), fault)| {
@@ -213,6 +225,21 @@ fn of_followers() -> impl Strategy<Value = (Who, Act)> {
         6 => jobs.prop_map(|(jobs, token)| (Who::Producer, push(jobs, token))),
         4 => (worker(), end),
         2 => (0..=8u8).prop_map(|job| (Who::Operator, Act::Cancel { job })),
+    ]
+}
+
+/// Draws calls that run jobs now, find jobs, and report and list workers.
+fn of_look_ups() -> impl Strategy<Value = (Who, Act)> {
+    let worker = select(vec![Who::WorkerA, Who::WorkerB]);
+    let operator = prop_oneof![
+        4 => (0..=8u8).prop_map(|job| Act::RunNow { job }),
+        4 => (0..=8u8).prop_map(|job| Act::Show { job }),
+        1 => Just(Act::Workers),
+        1 => select(STATES.to_vec()).prop_map(Act::Newest),
+    ];
+    prop_oneof![
+        5 => operator.prop_map(|act| (Who::Operator, act)),
+        1 => worker.prop_map(|who| (who, Act::ReportWorker)),
     ]
 }
 

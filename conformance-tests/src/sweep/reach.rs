@@ -40,11 +40,16 @@ pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
 
 /// The scripts that only a queue with these options sends. A queue of several parts has
 /// neither, and its parts load them.
-const OF_OPTIONS: [(&str, Capability); 4] = [
+const OF_OPTIONS: [(&str, Capability); 9] = [
+    ("find_job", Capability::Inspect),
+    ("list_workers", Capability::Inspect),
     ("put_schedule", Capability::Schedules),
     ("push_tick", Capability::Schedules),
     ("read_results", Capability::Results),
+    ("remove_worker", Capability::Inspect),
     ("report_progress", Capability::Results),
+    ("report_worker", Capability::Inspect),
+    ("run_now", Capability::Inspect),
 ];
 
 /// How often an act is repeated if it sends different commands in each run.

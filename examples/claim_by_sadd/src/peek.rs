@@ -7,25 +7,23 @@ use relq_core::{
     error::Operation,
     operator::{JobState, JobView, Page, PeekRequest, StateDetail},
 };
-use relq_redis::{
-    Reply,
-    bookkeeping::{self, Look},
-    command,
-};
+use relq_redis::{Reply, bookkeeping::Look, command};
 
 use crate::{keys::id_in, lease::Lease, scripts::Store};
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    bookkeeping::page(&[ask.state], ask, |state, look| {
-        async move {
-            match state {
-                JobState::Leased => leased(store, look).await,
-                _ => ready(store, look).await,
+    store
+        .bookkeeping
+        .page(&[ask.state], ask, |state, look| {
+            async move {
+                match state {
+                    JobState::Leased => leased(store, look).await,
+                    _ => ready(store, look).await,
+                }
             }
-        }
-        .boxed()
-    })
-    .await
+            .boxed()
+        })
+        .await
 }
 
 async fn ready(

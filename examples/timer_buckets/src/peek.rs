@@ -6,21 +6,23 @@ use relq_core::{
     error::Operation,
     operator::{JobState, JobView, Page, PeekRequest, StateDetail},
 };
-use relq_redis::bookkeeping::{self, Look};
+use relq_redis::bookkeeping::Look;
 
 use crate::{lease::Lease, scripts::Store};
 
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
-    bookkeeping::page(&[ask.state], ask, |state, look| {
-        async move {
-            match state {
-                JobState::Leased => leased(store, look).await,
-                _ => store.bookkeeping.peek_list(&store.keys.ready, look).await,
+    store
+        .bookkeeping
+        .page(&[ask.state], ask, |state, look| {
+            async move {
+                match state {
+                    JobState::Leased => leased(store, look).await,
+                    _ => store.bookkeeping.peek_list(&store.keys.ready, look).await,
+                }
             }
-        }
-        .boxed()
-    })
-    .await
+            .boxed()
+        })
+        .await
 }
 
 /// Returns the leased jobs. The job whose lease ends first comes first.

@@ -8,6 +8,7 @@ use crate::{
     ClaimRequest, Error, NewJob,
     error::{ErrorContext, Operation},
     limits::MAX_DURATION,
+    operator::{PeekOrder, PeekRequest},
 };
 
 impl Capabilities {
@@ -51,6 +52,21 @@ impl Capabilities {
             return Err(self.invalid(operation, "the lease is shorter than 1 ms"));
         }
         self.check_duration(operation, "the lease", lease)
+    }
+
+    /// Refuses a listing newest first if the backend has none. Every backend calls this
+    /// first in [`peek`](crate::Operator::peek).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the listing is refused.
+    pub fn check_peek(&self, ask: &PeekRequest) -> Result<(), Error> {
+        match ask.order {
+            PeekOrder::AsServed => Ok(()),
+            PeekOrder::NewestFirst => {
+                let words = "a listing newest first";
+                self.require(Operation::Peek, Capability::Inspect, words)
+            }
+        }
     }
 
     /// Refuses a call for more than [`Limits::max_jobs_per_call`] jobs.

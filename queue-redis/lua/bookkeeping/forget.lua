@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- Forget a page of ids, push tokens, cancelled leases and results whose retention has
--- expired. Cancel a page of the followers whose leader has ended without being done.
+-- Forget a page of ids, push tokens, cancelled leases, results and reports of workers whose
+-- retention has expired. Cancel a page of the followers whose leader has ended without
+-- being done.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] maximum number of each to forget, and of followers to cancel
@@ -25,5 +26,6 @@ local forgotten = math.max(
   forget_results(keys, now_ms, page),
   forget_calls(keys, now_ms, page),
   #forget(keys.ids, now_ms, page),
-  #forget(keys.cancelled, now_ms, page))
+  #forget(keys.cancelled, now_ms, page),
+  forget_workers(keys, now_ms, page))
 return (has_more or forgotten == page) and 1 or 0

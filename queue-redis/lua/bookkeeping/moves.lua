@@ -22,6 +22,18 @@ local function make_kept_ready(keys, job, entry, now_ms)
   end
 end
 
+-- Makes a scheduled job ready that is not held. An entry that cannot be read becomes a dead
+-- letter (R3). Then `job` is nil; `entry` is false if there is none.
+local function make_due_ready(keys, id, entry, job, now_ms)
+  if job then
+    make_kept_ready(keys, job, entry, now_ms)
+  elseif entry then
+    redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), id)
+    redis.call('HSET', keys.errors, id, 'mits entry cannot be read')
+  end
+  redis.call('ZREM', keys.later, id)
+end
+
 -- The earliest score of the scheduled jobs; nil until this call has scheduled a job.
 local earliest
 

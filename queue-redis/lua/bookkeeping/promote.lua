@@ -28,14 +28,7 @@ while count < #due and has_room(step) do
 end
 
 for i = 1, count do
-  if jobs[i] then
-    make_kept_ready(keys, jobs[i], entries[i], now_ms)
-    settle_dropped(keys, step)
-  elseif entries[i] then
-    -- An entry that cannot be read becomes a dead letter (R3).
-    redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])
-    redis.call('HSET', keys.errors, due[i], 'mits entry cannot be read')
-  end
-  redis.call('ZREM', keys.later, due[i])
+  make_due_ready(keys, due[i], entries[i], jobs[i], now_ms)
+  if jobs[i] then settle_dropped(keys, step) end
 end
 return {count, #due > count and 1 or 0, next_in_ms(keys.later, now_ms)}

@@ -90,10 +90,10 @@ local function free_unique(unique, job)
   if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
 
--- Results (R29) and followers (R30) are stored in keys that are described in keys.rs. Only
--- scripts that serve results alone declare them. The others build their names from the
--- declared key `errors`, so that a queue without them sends no byte for them. All these
--- keys are in the queue's slot.
+-- Results (R29), followers (R30) and reports of workers (R33) are stored in keys that are
+-- described in keys.rs. Only scripts that serve them alone declare these keys. The others
+-- build their names from the declared key `errors`, so that a queue without them sends no
+-- byte for them. All these keys are in the queue's slot.
 local function results_key(keys, what)
   return keys.errors:sub(1, -7) .. what
 end
@@ -133,11 +133,13 @@ local function begin_results(keys, records)
   redis.call('HSET', results_key(keys, 'results'), unpack(records))
 end
 
--- Removes the results of all jobs and the lists of followers, and wakes the clients that
--- wait for results. Called in the step that removes the last jobs of the queue.
+-- Removes the results of all jobs, the lists of followers and the reports of workers, and
+-- wakes the clients that wait for results. Called in the step that removes the last jobs of
+-- the queue.
 local function purge_results(keys)
   local ended = results_key(keys, 'ended')
   redis.call('UNLINK', results_key(keys, 'followers'), results_key(keys, 'orphans'))
+  redis.call('UNLINK', results_key(keys, 'alive'), results_key(keys, 'runs'))
   if redis.call('UNLINK', results_key(keys, 'results'), results_key(keys, 'kept')) == 0 then
     return
   end
@@ -209,6 +211,12 @@ local function ready_among()
   return {}
 end
 
+-- Whether a ready job has its entry in the hash `jobs` under this id. A pattern that keeps
+-- ready jobs there overrides this function.
+local function find_kept_ready()
+  return false
+end
+
 -- The score for a new member of a sorted set of times. It sorts behind all members of
 -- the same millisecond. The whole part of a score is the time. Its fraction is the
 -- member's position among those of that time, in the smallest steps of a double: 4,096
@@ -265,6 +273,18 @@ local function forget_results(keys, now_ms, most)
     redis.call('ZREM', kept, unpack(gone))
   end
   return #gone < #old and most or #gone
+end
+
+-- Removes up to `most` reports of workers that are not listed any longer. Returns how many.
+-- If a key has another type, it fails before its first write.
+local function forget_workers(keys, now_ms, most)
+  local alive = results_key(keys, 'alive')
+  local old = redis.call('ZRANGE', alive, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
+  if #old > 0 then
+    redis.call('HDEL', results_key(keys, 'runs'), unpack(old))
+    redis.call('ZREM', alive, unpack(old))
+  end
+  return #old
 end
 
 -- The longest prefix of a UTF-8 text that has at most `most_bytes` bytes and ends with

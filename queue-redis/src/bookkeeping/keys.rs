@@ -25,6 +25,9 @@
 //!  followers  HASH    id of a leader -> size of its followers' entries (4 bytes), and
 //!                     the id of each held follower (1 + n bytes), in push order
 //!  orphans    ZSET    id of a held job to cancel -> when its leader ended (ms)
+//!
+//!  alive      ZSET    worker -> until when it is listed (ms)
+//!  runs       HASH    worker -> its first report (ms, 6 bytes), its slots (4 bytes)
 //! ```
 //!
 //! A score of `later` and `dead` is a time and a position. Its whole part is the time
@@ -62,6 +65,8 @@ pub struct BookkeepingKeys {
     pub ended: String,
     pub followers: String,
     pub orphans: String,
+    pub alive: String,
+    pub runs: String,
 }
 
 impl BookkeepingKeys {
@@ -86,6 +91,8 @@ impl BookkeepingKeys {
             ended: prefix.part("ended"),
             followers: prefix.part("followers"),
             orphans: prefix.part("orphans"),
+            alive: prefix.part("alive"),
+            runs: prefix.part("runs"),
         }
     }
 

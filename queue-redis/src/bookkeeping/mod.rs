@@ -21,6 +21,7 @@
 //! | `make_ready(keys, job, entry, direction)` | makes a job ready at the `'front'` or `'back'`; returns `'kept'` if its entry is in `jobs`; `job.is_kept` says that the entry is there already |
 //! | `find_leased(keys, lease, position)` | the leased entry (`''` if it is missing) and when the lease ends (ms), or nil when the lease is lost |
 //! | `drop_leased(keys, lease, position)` | removes the leased job |
+//! | `find_kept_ready(keys, id)` | optional: whether a ready job has its entry in `jobs` under this id |
 //! | `ready_among(keys, ids)` | optional: a set of those ids that a ready job has, which a client may have set without relq |
 //!
 //! `keys` are the bookkeeping's and the pattern's, `position` counts the leases of a call
@@ -33,9 +34,12 @@ mod claim;
 mod dead;
 mod deliver;
 mod extend;
+mod inspect;
 mod keys;
 mod last_hint;
 mod list;
+mod listing;
+mod members;
 mod page_size;
 mod peek;
 mod push;
@@ -58,8 +62,11 @@ pub use extend::Beat;
 pub use keys::BookkeepingKeys;
 pub use last_hint::LastHint;
 pub use list::ListPages;
+pub use listing::{
+    Look, SectionPart, SectionRequest, in_order, next_offset, offset_of,
+};
+pub use members::{Member, next_of, position};
 pub use page_size::{PageSize, REPLY_BYTES};
-pub use peek::{Look, page};
 pub use push::{Stores, push, token_of_another_call};
 pub use scan::{ScanPages, Scanned};
 pub use schedules::push_tick;

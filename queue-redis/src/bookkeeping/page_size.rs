@@ -12,6 +12,10 @@ const MOST: usize = 500;
 /// The number of elements of the first page if the elements may be payloads.
 const FIRST_PAYLOADS: usize = 1;
 
+/// The number of elements of the first page if each may have an error text. A stored error
+/// has at most 8 KiB.
+const FIRST_ERRORS: usize = REPLY_BYTES / 8192;
+
 /// The factor by which a page may have more elements than the last one. It is limited
 /// because the next elements may be larger than those of the last page.
 const GROWTH: usize = 16;
@@ -33,6 +37,11 @@ impl PageSize {
     /// The size of the first page, if the elements may be payloads.
     pub fn of_payloads() -> Self {
         Self(FIRST_PAYLOADS)
+    }
+
+    /// The size of the first page, if each element may have an error text.
+    pub fn of_errors() -> Self {
+        Self(FIRST_ERRORS)
     }
 
     /// The number of elements to request.

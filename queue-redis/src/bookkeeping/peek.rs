@@ -1,100 +1,68 @@
 //! Reads jobs for an operator without changing them.
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
 use relq_core::{
     Error, JobId,
     environment::Timestamp,
     error::Operation,
-    operator::{JobView, Page, PageCursor, PeekRequest, StateDetail},
+    operator::{
+        JobParts, JobState, JobView, Page, PeekOrder, PeekRequest, StateDetail,
+    },
 };
 
-use super::{Bookkeeping, PageSize, REPLY_BYTES};
+use super::{
+    Bookkeeping, Look, SectionPart, SectionRequest,
+    listing::{in_order, next_offset, offset_of},
+    members::next_of,
+};
 use crate::{Reply, command, entry::Entry};
 
-/// The maximum number of jobs of a page, even if more are requested, because a page
-/// also contains their payloads.
-const MAX_PAGE: usize = 1000;
-
-/// The range of jobs to read from a section, in the order in which they are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
-    /// How many jobs of the section come before the range.
-    pub offset: usize,
-    /// The maximum number of jobs in the range.
-    pub count: usize,
-}
-
-/// Reads one page of the jobs in a state. The jobs are stored in `sections`, which are
-/// read one after the other by `look`. The cursor is the current section and how many
-/// of its jobs were shown. The page ends early with the job that fills [`REPLY_BYTES`].
-///
-/// # Errors
-/// The errors of `look`.
-pub async fn page<'a, S: Copy>(
-    sections: &[S],
-    ask: &PeekRequest,
-    look: impl Fn(S, Look) -> BoxFuture<'a, Result<Vec<JobView>, Error>>,
-) -> Result<Page, Error> {
-    let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
-    let (mut section, mut offset) = read_cursor(ask.after.as_ref());
-    let (mut jobs, mut size, mut bytes) = (Vec::new(), PageSize::of_payloads(), 0);
-    while let Some(place) = sections.get(section) {
-        let count = size.count_of(limit - jobs.len());
-        let found = look(*place, Look { offset, count }).await?;
-        if found.len() < count {
-            (section, offset) = (section + 1, 0);
-        } else {
-            offset += count;
-        }
-        // Count 1 byte for each job, because a job without a payload takes space, too.
-        let found_bytes = found.iter().map(|job| 1 + job.payload.len()).sum();
-        size.adapt(found_bytes);
-        bytes += found_bytes;
-        jobs.extend(found);
-        if jobs.len() == limit || bytes >= REPLY_BYTES {
-            let next = PageCursor(format!("{section}:{offset}").into());
-            return Ok(Page { jobs, next: Some(next) });
-        }
-    }
-    Ok(Page { jobs, next: None })
-}
-
-fn read_cursor(cursor: Option<&PageCursor>) -> (usize, usize) {
-    let text = cursor.and_then(|cursor| std::str::from_utf8(&cursor.0).ok());
-    let parts = text.and_then(|text| text.split_once(':'));
-    let number = |text: &str| text.parse().unwrap_or(0);
-    parts.map_or((0, 0), |(section, offset)| (number(section), number(offset)))
-}
-
 impl Bookkeeping {
-    /// Reads scheduled jobs. The job that is due next comes first, and held jobs last.
-    ///
-    /// # Errors
-    /// The errors of [`Conn::call`](crate::Conn::call). All functions here have these
-    /// errors.
-    pub async fn peek_scheduled(&self, look: Look) -> Result<Vec<JobView>, Error> {
-        let members = self.members(&self.keys.later, look).await?;
-        self.views(members, |due, _| StateDetail::Scheduled { due }).await
+    /// Reads one page of the scheduled or dead jobs, of any pattern. Scheduled jobs are
+    /// served in the order of their due times, and held jobs last. Dead jobs are listed
+    /// in the order in which they died.
+    pub(crate) async fn peek_kept(&self, ask: &PeekRequest) -> Result<Page, Error> {
+        let sections = in_order(&[ask.state]);
+        self.list(&sections, ask, |state, asked| {
+            async move {
+                match state {
+                    JobState::Dead => self.dead_jobs(asked).await,
+                    _ => self.scheduled_jobs(asked).await,
+                }
+            }
+            .boxed()
+        })
+        .await
     }
 
-    /// Reads dead jobs. The job that died first comes first.
-    ///
-    /// # Errors
-    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
-    pub async fn peek_dead(&self, look: Look) -> Result<Vec<JobView>, Error> {
-        let members = self.members(&self.keys.dead, look).await?;
-        let detail = |since, error: Option<&str>| StateDetail::Dead {
-            reason: reason(error.unwrap_or_default()),
-            since,
+    async fn scheduled_jobs(
+        &self,
+        asked: SectionRequest,
+    ) -> Result<SectionPart, Error> {
+        let found = self.members_after(&self.keys.later, &asked).await?;
+        let times = found.iter().map(|member| (member.name.clone(), member.time()));
+        let detail = |due, _: Option<&str>| StateDetail::Scheduled { due };
+        let jobs = self.views(times.collect(), detail).await?;
+        Ok(SectionPart { jobs, next: next_of(&asked, &found), other_bytes: 0 })
+    }
+
+    async fn dead_jobs(&self, asked: SectionRequest) -> Result<SectionPart, Error> {
+        let found = self.members_after(&self.keys.dead, &asked).await?;
+        let times = found.iter().map(|member| (member.name.clone(), member.time()));
+        let times: Vec<_> = times.collect();
+        let jobs = match asked.parts {
+            JobParts::Whole => self.views(times, dead).await?,
+            JobParts::Outline => self.outlines(times, dead).await?,
         };
-        self.views(members, detail).await
+        Ok(SectionPart { jobs, next: next_of(&asked, &found), other_bytes: 0 })
     }
 
     /// Reads the elements of a list as ready jobs, from its right end to the left.
     ///
     /// # Errors
-    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
+    /// The errors of [`Conn::call`](crate::Conn::call). All functions here have these
+    /// errors.
     pub async fn peek_list(
         &self,
         list: &str,
@@ -102,23 +70,71 @@ impl Bookkeeping {
     ) -> Result<Vec<JobView>, Error> {
         let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let Look { offset, count } = look;
+        let (first, last) =
+            (-signed(offset.saturating_add(count)), -signed(offset.saturating_add(1)));
+        let mut elements = self.elements(list, first, last).await?;
+        elements.reverse();
+        self.views_of(elements).await
+    }
+
+    /// Reads the elements of a list as ready jobs. The next one to serve is at the right
+    /// end. New jobs come to the left end, so from there on they shift the others to
+    /// later parts: no job is missed, and some are read twice.
+    ///
+    /// # Errors
+    /// The errors of [`peek_list`](Self::peek_list).
+    pub async fn list_elements(
+        &self,
+        list: &str,
+        asked: &SectionRequest,
+    ) -> Result<SectionPart, Error> {
+        let (offset, count) = (offset_of(asked), asked.count);
+        let jobs = match asked.order {
+            PeekOrder::AsServed => self.peek_list(list, Look { offset, count }).await?,
+            PeekOrder::NewestFirst => {
+                let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
+                let last = signed(offset.saturating_add(count)) - 1;
+                let elements = self.elements(list, signed(offset), last).await?;
+                self.views_of(elements).await?
+            }
+        };
+        let next = next_offset(asked, offset, jobs.len());
+        Ok(SectionPart { jobs, next, other_bytes: 0 })
+    }
+
+    async fn elements(
+        &self,
+        list: &str,
+        first: i64,
+        last: i64,
+    ) -> Result<Vec<(Bytes, StateDetail)>, Error> {
         let mut cmd = command("LRANGE");
-        cmd.arg(list)
-            .arg(-signed(offset.saturating_add(count)))
-            .arg(-signed(offset.saturating_add(1)));
+        cmd.arg(list).arg(first).arg(last);
         let elements = self.conn.call(Operation::Peek, &cmd).await?.list()?;
         let ready = |element: Reply| Ok((element.bytes()?, StateDetail::Ready));
-        let jobs = elements.into_iter().rev().map(ready);
-        self.views_of(jobs.collect::<Result<_, Error>>()?).await
+        elements.into_iter().map(ready).collect()
     }
 
     /// Turns list elements or entries, each with the state of its job, into views of
     /// the jobs.
     ///
     /// # Errors
-    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
+    /// The errors of [`peek_list`](Self::peek_list).
     pub async fn views_of(
         &self,
+        elements: Vec<(Bytes, StateDetail)>,
+    ) -> Result<Vec<JobView>, Error> {
+        self.views_for(Operation::Peek, elements).await
+    }
+
+    /// Turns list elements or entries into views, as [`views_of`](Self::views_of) does,
+    /// for another operation.
+    ///
+    /// # Errors
+    /// The errors of [`peek_list`](Self::peek_list).
+    pub async fn views_for(
+        &self,
+        operation: Operation,
         elements: Vec<(Bytes, StateDetail)>,
     ) -> Result<Vec<JobView>, Error> {
         let view =
@@ -133,7 +149,7 @@ impl Bookkeeping {
             })
         };
         let ids: Vec<_> = jobs.iter().map(id).collect();
-        let errors = self.fields(&self.keys.errors, &ids).await?;
+        let errors = self.fields_for(operation, &self.keys.errors, &ids).await?;
         for (job, error) in jobs.iter_mut().zip(errors) {
             job.last_error = error.as_ref().and_then(|error| last_error(&text(error)));
         }
@@ -143,7 +159,7 @@ impl Bookkeeping {
     /// Reads the jobs with the given ids, whose entries are in the hash `jobs`.
     ///
     /// # Errors
-    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
+    /// The errors of [`peek_list`](Self::peek_list).
     pub async fn views(
         &self,
         members: Vec<(Bytes, Timestamp)>,
@@ -152,63 +168,55 @@ impl Bookkeeping {
         let ids: Vec<_> = members.iter().map(|(id, _)| id.clone()).collect();
         let entries = self.fields(&self.keys.jobs, &ids).await?;
         let errors = self.fields(&self.keys.errors, &ids).await?;
-        let mut jobs = Vec::with_capacity(members.len());
-        for (((id, time), entry), error) in members.iter().zip(entries).zip(errors) {
-            let error = error.as_ref().map(text);
-            let detail = detail(*time, error.as_deref());
-            let mut job = view_of(id, entry.unwrap_or_default(), detail);
-            job.last_error = error.as_deref().and_then(last_error);
-            jobs.push(job);
-        }
-        Ok(jobs)
+        let jobs = members.iter().zip(entries).zip(errors);
+        let jobs = jobs.map(|(((id, time), entry), error)| {
+            let stored = Stored { id, entry, error };
+            stored.view(|error| detail(*time, error))
+        });
+        Ok(jobs.collect())
     }
 
-    /// Reads members of a sorted set of times. The earliest comes first.
-    ///
-    /// The range is one of ranks. A range of scores with an offset would make the server
-    /// pass all members before the offset.
+    /// Reads the outlines of jobs: their ids and states are known, and their errors are
+    /// read. `detail` turns what is known of a job and its error into its state.
     ///
     /// # Errors
-    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
-    pub async fn members(
+    /// The errors of [`peek_list`](Self::peek_list).
+    pub async fn outlines<T>(
         &self,
-        set: &str,
-        Look { offset, count }: Look,
-    ) -> Result<Vec<(Bytes, Timestamp)>, Error> {
-        let Some(last) = offset.saturating_add(count).checked_sub(1) else {
-            return Ok(Vec::new());
-        };
-        let mut cmd = command("ZRANGE");
-        cmd.arg(set).arg(offset).arg(last).arg("WITHSCORES");
-        let mut members = Vec::new();
-        for pair in self.conn.call(Operation::Peek, &cmd).await?.list()? {
-            let mut pair = pair.list()?.into_iter();
-            if let (Some(member), Some(score)) = (pair.next(), pair.next()) {
-                // The score of a held job is infinite.
-                let ms = score.time_ms()?.unwrap_or(i64::MAX);
-                members.push((member.bytes()?, Timestamp::from_unix_ms(ms)));
-            }
-        }
-        Ok(members)
-    }
-
-    /// How many members of a sorted set have a score below `score`.
-    ///
-    /// # Errors
-    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
-    pub async fn count_below(&self, set: &str, score: u64) -> Result<usize, Error> {
-        let mut cmd = command("ZCOUNT");
-        cmd.arg(set).arg("-inf").arg(format!("({score}"));
-        let count = self.conn.call(Operation::Peek, &cmd).await?.count()?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        known: Vec<(Bytes, T)>,
+        detail: impl Fn(T, Option<&str>) -> StateDetail + Send,
+    ) -> Result<Vec<JobView>, Error> {
+        let ids: Vec<_> = known.iter().map(|(id, _)| id.clone()).collect();
+        let errors = self.fields(&self.keys.errors, &ids).await?;
+        let jobs = known.into_iter().zip(errors).map(|((id, known), error)| {
+            let error = error.as_ref().map(text);
+            let detail = detail(known, error.as_deref());
+            let mut job = JobView::new(job_id(&id), Bytes::new(), detail);
+            job.last_error = error.as_deref().and_then(last_error);
+            job
+        });
+        Ok(jobs.collect())
     }
 
     /// Reads the values of several fields of a hash.
     ///
     /// # Errors
-    /// The errors of [`peek_scheduled`](Self::peek_scheduled).
+    /// The errors of [`peek_list`](Self::peek_list).
     pub async fn fields(
         &self,
+        hash: &str,
+        names: &[Bytes],
+    ) -> Result<Vec<Option<Bytes>>, Error> {
+        self.fields_for(Operation::Peek, hash, names).await
+    }
+
+    /// Reads the values of several fields of a hash, for another operation than `peek`.
+    ///
+    /// # Errors
+    /// The errors of [`peek_list`](Self::peek_list).
+    pub async fn fields_for(
+        &self,
+        operation: Operation,
         hash: &str,
         names: &[Bytes],
     ) -> Result<Vec<Option<Bytes>>, Error> {
@@ -220,25 +228,49 @@ impl Bookkeeping {
         names.iter().for_each(|name| {
             cmd.arg(&name[..]);
         });
-        let reply = self.conn.call(Operation::Peek, &cmd).await?;
+        let reply = self.conn.call(operation, &cmd).await?;
         reply.list()?.into_iter().map(Reply::optional_bytes).collect()
     }
 }
 
-fn view_of(id: &Bytes, entry: Bytes, detail: StateDetail) -> JobView {
-    match Entry::decode(&entry) {
-        Ok(entry) => view(entry, detail),
-        Err(_) => {
-            let id = std::str::from_utf8(id).ok().and_then(|id| JobId::new(id).ok());
-            JobView::new(id, entry, detail)
-        }
+/// What is stored of a job in the hashes `jobs` and `errors`.
+pub(super) struct Stored<'a> {
+    pub(super) id: &'a Bytes,
+    pub(super) entry: Option<Bytes>,
+    pub(super) error: Option<Bytes>,
+}
+
+impl Stored<'_> {
+    /// The view of the job. `detail` turns its error into its state.
+    pub(super) fn view(
+        self,
+        detail: impl FnOnce(Option<&str>) -> StateDetail,
+    ) -> JobView {
+        let error = self.error.as_ref().map(text);
+        let detail = detail(error.as_deref());
+        let entry = self.entry.unwrap_or_default();
+        let mut job = match Entry::decode(&entry) {
+            Ok(entry) => view(entry, detail),
+            Err(_) => JobView::new(job_id(self.id), entry, detail),
+        };
+        job.last_error = error.as_deref().and_then(last_error);
+        job
     }
+}
+
+fn job_id(id: &Bytes) -> Option<JobId> {
+    std::str::from_utf8(id).ok().and_then(|id| JobId::new(id).ok())
+}
+
+/// The state of a dead job with this stored error.
+pub(super) fn dead(since: Timestamp, error: Option<&str>) -> StateDetail {
+    StateDetail::Dead { reason: reason(error.unwrap_or_default()), since }
 }
 
 fn view(entry: Entry, detail: StateDetail) -> JobView {
     let detail = match (detail, entry.leader) {
         (StateDetail::Scheduled { .. }, Some(leader)) => {
-            StateDetail::Following { leader }
+            StateDetail::Following { leader, delay: entry.delay }
         }
         (detail, _) => detail,
     };
@@ -251,6 +283,8 @@ fn view(entry: Entry, detail: StateDetail) -> JobView {
     job.enqueued_at = entry.enqueued_at;
     job.headers = entry.headers;
     job.batch = entry.batch;
+    job.lease = entry.lease;
+    job.keep_result = entry.keep_result;
     job
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, error::Operation};
+use relq_core::{Error, JobId, environment::Timestamp, error::Operation};
 
-use super::{Bookkeeping, PageSize};
+use super::{Bookkeeping, Member, PageSize};
 use crate::{Reply, command};
 
 /// The kind of a scanned key.
@@ -141,20 +141,24 @@ impl Bookkeeping {
         self.find_members(operation, leased, glob, |name, _| parse(name)).await
     }
 
-    /// Reads the names of the leases of `job` in the sorted set `leased`. The names
-    /// match a glob pattern, and `id_of` reads the id of the job in a name.
+    /// Reads the names of the leases of `job` in the sorted set `leased`, and when each
+    /// ends. The names match a glob pattern, and `id_of` reads the id of the job in a
+    /// name.
     ///
     /// # Errors
     /// The errors of [`find_members`](Self::find_members).
     pub async fn leases_of_job(
         &self,
+        operation: Operation,
         leased: &str,
         job: &JobId,
         glob: &str,
         id_of: impl Fn(&Bytes) -> Option<Bytes>,
-    ) -> Result<Vec<Bytes>, Error> {
-        let of_job = |name: &Bytes| (id_of(name)? == job.as_str()).then_some(());
-        let found = self.find_leases(Operation::Cancel, leased, of_job, glob).await?;
-        Ok(found.into_iter().map(|(name, ())| name).collect())
+    ) -> Result<Vec<(Bytes, Timestamp)>, Error> {
+        let end = |name: &Bytes, score: &Bytes| {
+            let lease = Member { name: name.clone(), score: score.clone() };
+            (id_of(name)? == job.as_str()).then(|| lease.time())
+        };
+        self.find_members(operation, leased, glob, end).await
     }
 }

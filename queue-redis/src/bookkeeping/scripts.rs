@@ -8,8 +8,9 @@ crate::scripts! {
     /// The bookkeeping's scripts, built for one pattern. A backend has one instance for
     /// all its queues.
     pub struct BookkeepingScripts in "../../lua/bookkeeping/";
-    cancel, extend, fail, forget, give_back, promote, purge_dead, push, push_tick,
-    put_schedule, read_results, redrive, report_progress, resume,
+    cancel, extend, fail, find_job, forget, give_back, list_workers, promote, purge_dead, push,
+    push_tick, put_schedule, read_members, read_results, redrive, remove_worker,
+    report_progress, report_worker, resume, run_now,
 }
 
 /// Whether a backend with these capabilities sends this script of the bookkeeping.
@@ -18,6 +19,9 @@ pub fn is_sent_by(capabilities: &Capabilities, script: &Script) -> bool {
         "push_tick" | "put_schedule" => capabilities.supports(Capability::Schedules),
         "read_results" | "report_progress" => {
             capabilities.supports(Capability::Results)
+        }
+        "find_job" | "run_now" | "list_workers" | "report_worker" | "remove_worker" => {
+            capabilities.supports(Capability::Inspect)
         }
         _ => true,
     }
@@ -72,6 +76,7 @@ pub fn library(pattern: impl IntoIterator<Item = LibraryFile>) -> Vec<LibraryFil
     library.push(file("moves", moves));
     library
         .push(file("followers", include_str!("../../lua/bookkeeping/followers.lua")));
+    library.push(file("members", include_str!("../../lua/bookkeeping/members.lua")));
     library.push(file("pushing", include_str!("../../lua/bookkeeping/pushing.lua")));
     library
 }

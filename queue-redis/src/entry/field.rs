@@ -1,6 +1,8 @@
 //! The fields of an entry as bytes. The functions that write a field stand beside those that
 //! read it.
 
+use std::time::Duration;
+
 use bytes::{Buf, BufMut, Bytes};
 use relq_core::{
     Headers, JobId, batch::BatchId, environment::Timestamp, unique::UniqueKey,
@@ -66,11 +68,14 @@ pub(super) fn short_text(rest: &mut Bytes) -> Result<String, Malformed> {
     text(take(rest, usize::from(length))?)
 }
 
-/// Reads the leader of a held job. Only the scripts use its delay.
-pub(super) fn leader_of(rest: &mut Bytes) -> Result<JobId, Malformed> {
-    u64_of(rest)?;
-    JobId::new(short_text(rest)?)
-        .map_err(|_| Malformed("the leader's id is not allowed"))
+/// Reads the delay of a held job and its leader.
+pub(super) fn delay_and_leader_of(
+    rest: &mut Bytes,
+) -> Result<(Duration, JobId), Malformed> {
+    let delay = Duration::from_millis(u64_of(rest)?);
+    let leader = JobId::new(short_text(rest)?)
+        .map_err(|_| Malformed("the leader's id is not allowed"))?;
+    Ok((delay, leader))
 }
 
 pub(super) fn unique_key_of(rest: &mut Bytes) -> Result<UniqueKey, Malformed> {

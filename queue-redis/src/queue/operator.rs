@@ -5,8 +5,12 @@ use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture};
 use relq_core::{
     Error, JobId, Operator, Stats,
+    capabilities::Capability,
     error::{ErrorContext, Operation},
-    operator::{Audit, Cancelled, JobState, Page, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, InspectQueue, JobState, Page, PeekRequest, Redriven,
+        Selection,
+    },
 };
 
 use super::{RedisQueue, bookkeeping_with};
@@ -31,20 +35,11 @@ impl<P: Pattern> Operator for RedisQueue<P> {
     }
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
-        let bookkeeping = self.pattern.bookkeeping();
+        P::capabilities().check_peek(ask)?;
         match ask.state {
             JobState::Ready | JobState::Leased => self.pattern.peek(ask).await,
-            JobState::Scheduled => {
-                bookkeeping::page(&[()], ask, |(), look| {
-                    bookkeeping.peek_scheduled(look).boxed()
-                })
-                .await
-            }
-            JobState::Dead => {
-                bookkeeping::page(&[()], ask, |(), look| {
-                    bookkeeping.peek_dead(look).boxed()
-                })
-                .await
+            JobState::Scheduled | JobState::Dead => {
+                self.pattern.bookkeeping().peek_kept(ask).await
             }
         }
     }
@@ -80,6 +75,10 @@ impl<P: Pattern> Operator for RedisQueue<P> {
     async fn audit(&self) -> Result<Audit, Error> {
         let bookkeeping = self.pattern.bookkeeping();
         bookkeeping::audit(bookkeeping, || read_all(&*self.pattern).boxed()).await
+    }
+
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        P::capabilities().supports(Capability::Inspect).then_some(self as _)
     }
 }
 

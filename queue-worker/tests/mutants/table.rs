@@ -99,7 +99,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         promise: "sends_heartbeats_in_time",
         file: "run.rs",
         old: "        self.drained(&mut shutdown, &mut claim_loop, &mut heartbeat).await;\n        reaping.shutdown().await;\n        heartbeat.stop().await;\n",
-        new: "        heartbeat.stop().await;\n        self.drain(&mut shutdown).run(&mut claim_loop).await;\n        reaping.shutdown().await;\n",
+        new: "        let reports_end = heartbeat.reports_end();\n        heartbeat.stop().await;\n        self.drain(&mut shutdown, reports_end).run(&mut claim_loop).await;\n        reaping.shutdown().await;\n",
     },
     Mutant {
         name: "no heartbeats while a settlement is pending",

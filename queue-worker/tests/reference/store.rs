@@ -17,7 +17,7 @@ use std::{
 use relq_core::{
     ClaimRequest, Delivery, Error, JobId, NewJob, Operator, Priority, QueueName,
     ReliableQueue, Stats, WorkerId,
-    capabilities::{Capabilities, LeaseScope},
+    capabilities::{Capabilities, Capability, LeaseScope},
     environment::Environment,
     error::{ErrorContext, Operation},
     operator::{JobState, PeekRequest, StateDetail},
@@ -72,6 +72,10 @@ impl World {
         let name: QueueName = "reference".parse().unwrap();
         let memory = MemoryStore::default().open(name, environment.clone());
         let mut capabilities = memory.capabilities().clone();
+        // No lease and no job depends on the reports of a worker, whose tests are in
+        // `tests/worker/reports.rs`, and a report is no call of the trace.
+        let supported = capabilities.supported.to_mut();
+        supported.retain(|option| *option != Capability::Inspect);
         let settings = &scenario.settings;
         capabilities.limits.max_jobs_per_call =
             NonZeroU32::new(settings.max_jobs_per_call).unwrap();

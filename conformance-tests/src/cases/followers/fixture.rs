@@ -32,7 +32,7 @@ impl Actor {
     ) {
         let scheduled = self.list(JobState::Scheduled, 10).await;
         let held = scheduled.into_iter().filter_map(|job| match job.detail {
-            StateDetail::Following { leader } => Some((leader, job.payload)),
+            StateDetail::Following { leader, .. } => Some((leader, job.payload)),
             _ => None,
         });
         let mut held: Vec<(JobId, Bytes)> = held.collect();

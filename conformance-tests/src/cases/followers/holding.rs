@@ -219,7 +219,9 @@ async fn a_held_job_is_listed_with_its_leader(store: &Store) {
         let is_due = matches!(listed[0].detail, StateDetail::Scheduled { .. });
         assert!(is_due, "R23: those with a due time come first: {:?}", listed[0]);
         let held = listed[1..].iter().map(|job| match &job.detail {
-            StateDetail::Following { leader } => (leader.clone(), job.payload.clone()),
+            StateDetail::Following { leader, .. } => {
+                (leader.clone(), job.payload.clone())
+            }
             other => panic!("R30: not held: {other:?}"),
         });
         let mut held: Vec<_> = held.collect();

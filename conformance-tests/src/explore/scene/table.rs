@@ -120,6 +120,15 @@ pub(in super::super) const SCENES: &[SceneText] = &[
         needs: &[Capability::Followers, Capability::ClientIds],
     },
     SceneText {
+        name: "run_now_against_its_promotion",
+        lines: "p push jd2k1; - advance 10000ms | \
+                o run 0 | \
+                r cancel 0 | \
+                p push jd1r1 | \
+                a claim 1 l0; a settle 0D",
+        needs: &[Capability::Inspect, Capability::Delay, Capability::Unique],
+    },
+    SceneText {
         name: "release_against_recover",
         lines: "p push j,j; a claim 2 l0; - advance 3 | \
                 a release-worker | \

@@ -22,6 +22,7 @@
 //! [`judge_case`](crate::judge_case) returns a case's result for that subject.
 
 mod batches;
+mod inspecting;
 mod results;
 mod schedules;
 
@@ -34,7 +35,10 @@ use relq_core::{
     batch::{Added, BatchId, BatchQueue, BatchStatus},
     capabilities::Capabilities,
     environment::Environment,
-    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, InspectQueue, JobLookup, Page, PageCursor, PeekRequest,
+        Redriven, RunNow, Selection, WorkerReport, WorkersPage,
+    },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::{JobResult, Reported, ResultQueue},
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
@@ -117,6 +121,35 @@ pub trait Override: Send + Sync {
         worker: &WorkerId,
     ) -> Result<Released, Error> {
         right.release_worker(worker).await
+    }
+
+    /// Replaces [`ReliableQueue::report_worker`].
+    async fn report_worker(
+        &self,
+        right: &Right,
+        report: &WorkerReport,
+    ) -> Result<(), Error> {
+        right.report_worker(report).await
+    }
+
+    /// Replaces [`InspectQueue::job`].
+    async fn job(&self, right: &Right, job: &JobId) -> Result<JobLookup, Error> {
+        right.inspector().job(job).await
+    }
+
+    /// Replaces [`InspectQueue::run_now`].
+    async fn run_now(&self, right: &Right, job: &JobId) -> Result<RunNow, Error> {
+        right.inspector().run_now(job).await
+    }
+
+    /// Replaces [`InspectQueue::workers`].
+    async fn workers(
+        &self,
+        right: &Right,
+        after: Option<&PageCursor>,
+        limit: NonZeroU32,
+    ) -> Result<WorkersPage, Error> {
+        right.inspector().workers(after, limit).await
     }
 
     /// Replaces [`BatchQueue::add`].
@@ -236,6 +269,11 @@ pub trait Override: Send + Sync {
         right.purge_dead(which).await
     }
 
+    /// Replaces [`Operator::purge`].
+    async fn purge(&self, right: &Right) -> Result<u64, Error> {
+        right.purge().await
+    }
+
     /// Replaces [`Operator::cancel`].
     async fn cancel(&self, right: &Right, job: &JobId) -> Result<Cancelled, Error> {
         right.cancel(job).await
@@ -325,6 +363,10 @@ impl ReliableQueue for OverriddenQueue {
         self.overrides.release_worker(&self.right, worker).await
     }
 
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
+        self.overrides.report_worker(&self.right, report).await
+    }
+
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
         self.overrides.recover(&self.right, page).await
     }
@@ -365,7 +407,7 @@ impl Operator for OverriddenQueue {
     }
 
     async fn purge(&self) -> Result<u64, Error> {
-        self.right.purge().await
+        self.overrides.purge(&self.right).await
     }
 
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
@@ -382,6 +424,10 @@ impl Operator for OverriddenQueue {
 
     async fn audit(&self) -> Result<Audit, Error> {
         self.right.audit().await
+    }
+
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        self.right.inspect_queue().map(|_| self as &dyn InspectQueue)
     }
 }
 

@@ -20,6 +20,9 @@
 //!  p tick 1 d2 s5 jk1   its tick 5 s after the beginning; s+0, s+1 and s-1 count from
 //!                       the last whole second; schedules lists all
 //!  o peek dead          also: scheduled, ready, leased; stats; audit
+//!  o newest dead        the same list, newest first
+//!  o run 0              runs the newest job now; show 0 looks for it by its id
+//!  a report             worker a reports that it runs; workers lists all that do
 //! ```
 
 use std::{fmt, str::FromStr, time::Duration};
@@ -51,7 +54,7 @@ const FAULTS: [(How, &str); 7] = [
 ];
 
 /// The operations that are one word.
-static WORDS: [(Act, &str); 12] = [
+static WORDS: [(Act, &str); 14] = [
     (Act::ReleaseWorker, "release-worker"),
     (Act::CancelUnknown, "cancel-unknown"),
     (Act::Pause, "pause"),
@@ -60,6 +63,8 @@ static WORDS: [(Act, &str); 12] = [
     (Act::PurgeDead, "purge-dead"),
     (Act::Purge, "purge"),
     (Act::Stats, "stats"),
+    (Act::ReportWorker, "report"),
+    (Act::Workers, "workers"),
     (Act::Audit, "audit"),
     (Act::ListBatches, "batches"),
     (Act::ListSchedules, "schedules"),
@@ -115,6 +120,9 @@ impl fmt::Display for Act {
             Self::Report { receipt, value } => write!(f, "report {receipt} v{value}"),
             Self::Result { job } => write!(f, "result {job}"),
             Self::Peek(state) => write!(f, "peek {}", state.as_str()),
+            Self::Newest(state) => write!(f, "newest {}", state.as_str()),
+            Self::RunNow { job } => write!(f, "run {job}"),
+            Self::Show { job } => write!(f, "show {job}"),
             act => write_batch_act(act, f),
         }
     }
@@ -266,6 +274,9 @@ fn act(words: &[&str]) -> Option<Act> {
         }
         ["result", job] => Act::Result { job: job.parse().ok()? },
         ["peek", state] => Act::Peek(peeked_state(state)?),
+        ["newest", state] => Act::Newest(peeked_state(state)?),
+        ["run", job] => Act::RunNow { job: job.parse().ok()? },
+        ["show", job] => Act::Show { job: job.parse().ok()? },
         words => return schedule_act(words),
     })
 }

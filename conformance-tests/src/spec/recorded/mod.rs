@@ -13,7 +13,7 @@ use relq_core::{
     Delivery, Error, Queue, Stats,
     batch::{Added, BatchId, BatchStatus, Created},
     capabilities::Capabilities,
-    operator::{Audit, Cancelled, Page, Redriven},
+    operator::{Audit, Cancelled, JobLookup, Page, Redriven, RunNow, WorkersPage},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
     results::{JobResult, Reported},
     schedule::{ScheduleStored, Schedules, Ticked},
@@ -72,6 +72,10 @@ replies! {
     Ticked(Ticked),
     Reported(Reported),
     Results(Vec<Option<JobResult>>),
+    WorkerReported(()),
+    Found(JobLookup),
+    Ran(RunNow),
+    Workers(WorkersPage),
 }
 
 /// A recorded operation of an actor.

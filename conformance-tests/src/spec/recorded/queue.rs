@@ -15,7 +15,10 @@ use relq_core::{
     batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
     capabilities::{Capabilities, Capability},
     error::{self, Effect, ErrorContext},
-    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, InspectQueue, JobLookup, Page, PageCursor, PeekRequest,
+        Redriven, RunNow, Selection, WorkerReport, WorkersPage,
+    },
     outcome::{Extended, Pushed, Recovered, Released, Settled},
     results::{JobResult, Reported, ResultQueue},
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
@@ -140,6 +143,10 @@ impl ReliableQueue for Replies {
 
     async fn release_worker(&self, _: &WorkerId) -> Result<Released, Error> {
         recorded!(self, Released)
+    }
+
+    async fn report_worker(&self, _: &WorkerReport) -> Result<(), Error> {
+        recorded!(self, WorkerReported)
     }
 
     async fn recover(&self, _: NonZeroU32) -> Result<Recovered, Error> {
@@ -300,5 +307,29 @@ impl Operator for Replies {
 
     async fn audit(&self) -> Result<Audit, Error> {
         recorded!(self, Audit)
+    }
+
+    fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        let is_inspected = self.can.supports(Capability::Inspect);
+        is_inspected.then_some(self as &dyn InspectQueue)
+    }
+}
+
+#[async_trait]
+impl InspectQueue for Replies {
+    async fn job(&self, _: &JobId) -> Result<JobLookup, Error> {
+        recorded!(self, Found)
+    }
+
+    async fn run_now(&self, _: &JobId) -> Result<RunNow, Error> {
+        recorded!(self, Ran)
+    }
+
+    async fn workers(
+        &self,
+        _: Option<&PageCursor>,
+        _: NonZeroU32,
+    ) -> Result<WorkersPage, Error> {
+        recorded!(self, Workers)
     }
 }

@@ -2,6 +2,7 @@
 
 mod batches;
 mod end;
+mod inspecting;
 mod operator;
 mod results;
 mod schedules;
@@ -10,7 +11,8 @@ mod worker;
 use std::{collections::BTreeMap, sync::Arc};
 
 use relq_core::{
-    JobId, NewJob, PushToken, Queue, QueueName, batch::Added, capabilities::Capability,
+    JobId, NewJob, PushToken, Queue, QueueName, WorkerId, batch::Added,
+    capabilities::Capability,
 };
 
 use super::{
@@ -49,6 +51,9 @@ pub(super) enum CallEffect {
     PurgeDead,
     Purge,
     Steer(bool),
+    RunNow(JobId),
+    /// A report that a worker runs: its run and its id.
+    ReportWorker(usize, WorkerId),
     PutSchedule(u8, u8),
     RemoveSchedule(u8),
     /// A report of progress: the receipt and the number of the value.
@@ -349,6 +354,10 @@ impl Runner {
             CallEffect::PurgeDead => reference.maybe_dead_purged(),
             CallEffect::Purge => reference.maybe_purged(),
             CallEffect::Steer(pauses) => reference.steered(*pauses, Knowledge::Maybe),
+            CallEffect::RunNow(id) => reference.maybe_ran_now(id),
+            CallEffect::ReportWorker(run, id) => {
+                reference.reported_worker(*run, id, Knowledge::Maybe);
+            }
             CallEffect::PutSchedule(number, definition) => {
                 reference.maybe_put(*number, *definition);
             }

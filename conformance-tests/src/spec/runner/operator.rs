@@ -43,7 +43,7 @@ impl Runner {
             Act::Peek(state) => self.peek(who, fault, *state).await,
             Act::Stats => self.stats(who, fault).await,
             Act::Audit => self.audit(who, fault).await,
-            other => Err(format!("`{other}` is not an operator's")),
+            other => self.inspect(who, fault, other).await,
         }
     }
 

@@ -27,6 +27,11 @@ const FOLLOWERS_OF_PIECES: &[Need] = &[
     Need::Option(Capability::ClientIds),
     Need::Option(Capability::Batches),
 ];
+const INSPECTED: &[Need] = &[Need::Option(Capability::Inspect)];
+const INSPECTED_DELAYS: &[Need] =
+    &[Need::Option(Capability::Inspect), Need::Option(Capability::Delay)];
+const INSPECTED_PIECES: &[Need] =
+    &[Need::Option(Capability::Inspect), Need::Option(Capability::Batches)];
 const RESULTS: &[Need] = &[Need::Option(Capability::Results)];
 const RESULTS_OF_PIECES: &[Need] =
     &[Need::Option(Capability::Results), Need::Option(Capability::Batches)];
@@ -112,6 +117,25 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "p push j; a claim 1 l1; a settle 0B; p push j,jd2"
         => "o peek ready; o peek scheduled; o peek leased; o peek dead",
         needs: DELAYS),
+    scenario!(run_a_job_now, "p push jd2k1i1,j" => "o run 1", needs: INSPECTED_DELAYS),
+    scenario!(run_a_piece_now,
+        "p create 1 p0s0; p add 1 j,j; p seal 1; a claim 1 l1; a settle 0R2" => "o run 1",
+        needs: INSPECTED_PIECES),
+    scenario!(show_a_leased_job, "p push j,j,j; a claim 3 l1" => "o show 1",
+        needs: INSPECTED),
+    scenario!(report_a_worker, "p push j" => "a report", needs: INSPECTED),
+    scenario!(first_report, "" => "a report", needs: INSPECTED, is_new: true),
+    scenario!(report_again, "a report; - advance 20000ms" => "a report",
+        needs: INSPECTED),
+    scenario!(list_workers, "a report; b report" => "o workers", needs: INSPECTED),
+    scenario!(release_a_reported_worker,
+        "p push j,j; a claim 2 l1; a report" => "a release-worker", needs: INSPECTED),
+    scenario!(recover_with_a_dead_worker,
+        "b report; - advance 61000ms; p push j" => "r recover 100", needs: INSPECTED),
+    scenario!(page_newest_first,
+        "p push j; a claim 1 l1; a settle 0B; p push j,jd2"
+        => "o newest ready; o newest scheduled; o newest leased; o newest dead",
+        needs: INSPECTED_DELAYS),
     scenario!(submit_a_batch, "" => "p create 1 p0s0; p add 1 j,j,j t1; p seal 1",
         needs: BATCH_TOKENS, again: Again::ByAnyone),
     scenario!(add_pieces, "p create 1 p0s0" => "p add 1 j,j,j t1",

@@ -3,6 +3,7 @@
 
 mod batches;
 mod followers;
+mod inspecting;
 mod results;
 mod schedules;
 
@@ -33,6 +34,9 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     }
     if tape.queue.capabilities().supports(Capability::Followers) {
         followers::play(tape).await;
+    }
+    if tape.queue.inspect_queue().is_some() {
+        inspecting::play(tape).await;
     }
     if tape.queue.schedule_queue().is_some() {
         schedules::play(tape).await;

@@ -1,8 +1,29 @@
-//! The parameters and results of the calls of an [`Operator`](crate::Operator).
+//! The parameters and results of the calls of an [`Operator`](crate::Operator), and the
+//! calls that find jobs and workers.
 
-use std::num::{NonZeroU16, NonZeroU32};
+mod find;
+mod groups;
+mod inspect;
+#[cfg(test)]
+mod listed;
+mod search;
+mod workers;
+
+use std::{
+    num::{NonZeroU16, NonZeroU32},
+    time::Duration,
+};
 
 use bytes::Bytes;
+
+pub use find::find_job;
+pub use groups::{DeadGroup, DeadGroups};
+pub use inspect::{InspectQueue, JobLookup, JobRecord, RunNow};
+pub use search::{JobSearch, Places, SearchPage, Wanted};
+pub use workers::{
+    HeldByWorker, REPORT_INTERVAL, WORKER_FORGOTTEN_AFTER, WorkerReport, WorkerView,
+    WorkersPage, held_by_worker,
+};
 
 use crate::{
     Headers, JobId, Priority, WorkerId, batch::BatchId, environment::Timestamp,
@@ -57,14 +78,21 @@ pub struct PeekRequest {
     /// The largest number of jobs to return. A backend may return fewer although more
     /// pages follow.
     pub limit: NonZeroU32,
-    /// The position where the page begins; `None` for the first page.
+    /// The position where the page begins; `None` for the first page. A listing keeps
+    /// one order and one choice of parts on all of its pages.
     pub after: Option<PageCursor>,
+    /// The order of the jobs.
+    pub order: PeekOrder,
+    /// The parts of each job that the caller needs.
+    pub parts: JobParts,
 }
 
 impl PeekRequest {
-    /// Creates a request for the first page, with up to `limit` jobs in `state`.
+    /// Creates a request for the first page, with up to `limit` jobs in `state`, whole
+    /// and in the order in which they will be served.
     pub fn new(state: JobState, limit: NonZeroU32) -> Self {
-        Self { state, limit, after: None }
+        let (order, parts) = (PeekOrder::default(), JobParts::default());
+        Self { state, limit, after: None, order, parts }
     }
 
     /// Begins the page at `cursor`, which an earlier page returned.
@@ -73,12 +101,48 @@ impl PeekRequest {
         self.after = Some(cursor);
         self
     }
+
+    /// Lists the jobs from the one that would be served last to the first. It needs
+    /// [`Capability::Inspect`](crate::capabilities::Capability::Inspect).
+    #[must_use]
+    pub fn newest_first(mut self) -> Self {
+        self.order = PeekOrder::NewestFirst;
+        self
+    }
+
+    /// Asks only for the id, the state and the last error of each job.
+    #[must_use]
+    pub fn outline(mut self) -> Self {
+        self.parts = JobParts::Outline;
+        self
+    }
+}
+
+/// The order in which a page lists its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PeekOrder {
+    /// In the order in which the jobs will be served.
+    #[default]
+    AsServed,
+    /// From the job that would be served last to the first.
+    NewestFirst,
+}
+
+/// The parts of a job that a page must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum JobParts {
+    /// All parts.
+    #[default]
+    Whole,
+    /// The id, the state with its details, and the last error. The backend may leave out
+    /// the payload, and then all other fields have their defaults.
+    Outline,
 }
 
 /// One page of jobs, as [`Operator::peek`](crate::Operator::peek) returns it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// The jobs of this page, in the order in which they will be served.
+    /// The jobs of this page, in the order of the request.
     pub jobs: Vec<JobView>,
     /// The position where the next page begins; `None` when this is the last page.
     pub next: Option<PageCursor>,
@@ -113,6 +177,10 @@ pub struct JobView {
     /// The batch of which the job is a piece. A dead letter keeps the batch in which it
     /// died, as long as the record of that batch exists.
     pub batch: Option<BatchId>,
+    /// The job's own length of its leases; `None` if each claim chooses it.
+    pub lease: Option<Duration>,
+    /// How long the job's result is kept after its end (R29); `None` if none is kept.
+    pub keep_result: Option<Duration>,
     /// The state of the job, with the details of that state.
     pub detail: StateDetail,
 }
@@ -136,6 +204,8 @@ impl JobView {
             headers: Headers::default(),
             last_error: None,
             batch: None,
+            lease: None,
+            keep_result: None,
             detail,
         }
     }
@@ -154,6 +224,8 @@ pub enum StateDetail {
     Following {
         /// The job that it follows.
         leader: JobId,
+        /// The delay that begins when the leader is done.
+        delay: Duration,
     },
     /// The job can be claimed.
     Ready,

@@ -1,0 +1,149 @@
+//! Listings newest first, of a queue at rest (R31).
+
+use std::{num::NonZeroU32, time::Duration};
+
+use relq_core::{
+    Error, NewJob,
+    batch::{BatchId, NewBatch},
+    operator::{JobState, PeekRequest},
+};
+
+use crate::{
+    cases::case,
+    harness::{
+        actor::Actor,
+        checks::{dead, expect_exactly, id, listed, numbered, settle_all},
+        store::Store,
+        times::HELD,
+    },
+    spec::operation::STATES,
+};
+
+/// Asserts that the listing of a state newest first is the reverse of the one as served,
+/// whatever the size of the pages.
+async fn assert_reverse(actor: &Actor, state: JobState) {
+    let mut wanted = actor.list(state, 1000).await;
+    wanted.reverse();
+    for limit in [1, 3, 1000] {
+        let seen = actor.list_newest(state, limit).await;
+        let state = state.as_str();
+        assert_eq!(listed(&seen), listed(&wanted), "R31: {state}, pages of {limit}");
+        assert_eq!(seen, wanted, "R31: {state} jobs newest first");
+    }
+}
+
+case!(newest_first_is_the_reverse: R31 => Inspect Delay);
+/// A listing newest first is the reverse of the listing as served, in each state and with
+/// pages of any size.
+async fn newest_first_is_the_reverse(store: &Store) {
+    let actor = store.actor("operator").await;
+    actor.store(numbered(12)).await;
+    for held in &actor.take(7).await[..3] {
+        actor.say(held, dead("no")).await;
+    }
+    for minutes in [30, 10, 20, 40] {
+        let delay = Duration::from_secs(minutes * 60);
+        actor.store_one(NewJob::new(minutes.to_string()).delay(delay)).await;
+    }
+
+    for state in STATES {
+        assert_reverse(&actor, state).await;
+    }
+    let newest = listed(&actor.list_newest(JobState::Scheduled, 2).await);
+    assert_eq!(newest, ["40", "30", "20", "10"], "R31: the last due is the newest");
+}
+
+case!(newest_first_begins_with_the_last_served: R31 R15 => Inspect Priority);
+/// The first ready job of a listing newest first is the one that is served last: the
+/// newest of the lowest priority. A given-back job is listed where it is served.
+async fn newest_first_begins_with_the_last_served(store: &Store) {
+    let actor = store.actor("operator").await;
+    let levels: Vec<_> = actor.class().levels().collect();
+    for round in 0..3 {
+        for level in &levels {
+            let name = format!("{level} {round}");
+            actor.store_one(NewJob::new(name).priority(*level)).await;
+        }
+    }
+    actor.take(5).await;
+    actor.release_worker(actor.worker()).await.expect("answered");
+
+    assert_reverse(&actor, JobState::Ready).await;
+
+    let last = actor.list_newest(JobState::Ready, 1).await.remove(0);
+    let name = format!("{} 2", actor.class().least_urgent());
+    assert_eq!(last.payload, name, "R31: the job that is served last");
+}
+
+case!(pieces_are_listed_newest_first: R31 B4 => Inspect Batches);
+/// Pieces are listed newest first, too, and before the jobs without a batch.
+async fn pieces_are_listed_newest_first(store: &Store) {
+    let actor = store.actor("operator").await;
+    actor.store(numbered(4)).await;
+    for name in ["one", "two"] {
+        let batch = BatchId::new(name).expect("a valid id");
+        actor.make(&NewBatch::new(batch.clone())).await;
+        actor.fill(&batch, (0..4).map(|at| format!("{name} {at}"))).await;
+    }
+
+    assert_reverse(&actor, JobState::Ready).await;
+}
+
+case!(held_jobs_are_listed_over_pages: R31 R30 => Inspect Followers ClientIds Delay);
+/// The pages of a listing newest first show each held job once, and before those with a
+/// due time.
+async fn held_jobs_are_listed_over_pages(store: &Store) {
+    let actor = store.actor("operator").await;
+    actor.store_one(NewJob::new("leader").id(id("leader"))).await;
+    actor.store_one(NewJob::new("due").delay(HELD)).await;
+    actor
+        .store(numbered(23).into_iter().map(|one| NewJob::new(one).after(id("leader"))))
+        .await;
+
+    assert_reverse(&actor, JobState::Scheduled).await;
+
+    let seen = listed(&actor.list_newest(JobState::Scheduled, 5).await);
+    expect_exactly(seen[..23].to_vec(), numbered(23));
+    assert_eq!(seen[23..], ["due"], "R31: behind the held jobs");
+}
+
+case!(equal_times_are_listed_over_pages: R31 => Inspect Delay);
+/// If many jobs are due, leased or buried in one millisecond, the pages show each of them
+/// once, in both orders.
+async fn equal_times_are_listed_over_pages(store: &Store) {
+    let actor = store.actor("operator").await;
+    store.stop_clock();
+    actor.store(numbered(100)).await;
+    settle_all(&actor, &actor.take(50).await, &dead("no")).await;
+    actor.take(50).await;
+    actor.store(numbered(50).into_iter().map(|one| NewJob::new(one).delay(HELD))).await;
+
+    for state in [JobState::Scheduled, JobState::Leased, JobState::Dead] {
+        let seen = listed(&actor.list(state, 7).await);
+        let newest = listed(&actor.list_newest(state, 7).await);
+        assert_eq!(seen.len(), 50, "R31: {} jobs as served", state.as_str());
+        expect_exactly(newest, seen);
+    }
+}
+
+case!(a_cursor_of_the_other_order_is_refused: R31 => Inspect Delay);
+/// A cursor of one order is refused by the other one.
+async fn a_cursor_of_the_other_order_is_refused(store: &Store) {
+    let actor = store.actor("operator").await;
+    actor.store(numbered(6)).await;
+    settle_all(&actor, &actor.take(2).await, &dead("no")).await;
+    actor.take(2).await;
+    actor.store(numbered(2).into_iter().map(|one| NewJob::new(one).delay(HELD))).await;
+
+    for state in STATES {
+        let served = PeekRequest::new(state, NonZeroU32::MIN);
+        let newest = served.clone().newest_first();
+        for (first, second) in [(&served, &newest), (&newest, &served)] {
+            let page = actor.peek(first).await.expect("answered");
+            let cursor = page.next.expect("R31: two jobs need two pages of one");
+            let refused = actor.peek(&second.clone().after(cursor)).await;
+            let is_invalid = matches!(refused, Err(Error::Invalid { .. }));
+            assert!(is_invalid, "R31: {}: {refused:?}", state.as_str());
+        }
+    }
+}

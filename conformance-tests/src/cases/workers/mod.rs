@@ -1,0 +1,4 @@
+//! Workers that run are listed (R33).
+
+mod forgetting;
+mod listing;
