@@ -23,12 +23,15 @@ mod push;
 mod queues;
 mod recover;
 mod result;
+mod run;
 mod sentinel_password;
+mod show;
 mod stats;
 mod target;
 mod values;
 mod view;
 mod work;
+mod workers;
 
 use std::process::ExitCode;
 

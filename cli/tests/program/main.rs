@@ -24,6 +24,8 @@ mod push_unprinted;
 mod queues;
 mod relq;
 mod result;
+mod run;
+mod show;
 mod shown;
 mod start;
 #[cfg(feature = "tls")]
@@ -36,6 +38,7 @@ mod work_nested;
 mod work_output;
 mod work_queues;
 mod work_stopped;
+mod workers;
 
 /// Defines two tests, one on a SQLite file and one on Redis, for each function that
 /// takes a store.
