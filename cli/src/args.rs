@@ -8,16 +8,17 @@ use clap::{
 };
 use tokio::runtime::Runtime;
 
+#[cfg(feature = "redis")]
+use crate::marker;
 use crate::{
     audit, batch, cancel, completion, cron, dead, demo,
     failure::{CommandResult, Failure, end},
-    man, pause, peek, ping, purge, push, recover, result, stats,
+    man, pause, peek, ping, purge, push, queues, recover, result, run, show,
+    stats,
     target::{self, Target},
     values::with_negative_numbers,
-    work,
+    work, workers,
 };
-#[cfg(feature = "redis")]
-use crate::{marker, queues};
 
 /// Reliable queues from the command line.
 ///
@@ -64,9 +65,11 @@ enum Command {
     Stats(stats::Args),
     #[command(visible_alias = "list")]
     Peek(peek::Args),
+    Show(show::Args),
     Dead(dead::Args),
     Result(result::Args),
     Cancel(cancel::Args),
+    Run(run::Args),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Recover(recover::Args),
@@ -75,7 +78,7 @@ enum Command {
     Cron(cron::Args),
     Audit(audit::Args),
     Ping(ping::Args),
-    #[cfg(feature = "redis")]
+    Workers(workers::Args),
     Queues(queues::Args),
     #[cfg(feature = "redis")]
     Marker(marker::Args),
@@ -141,9 +144,11 @@ impl Command {
             Self::Work(args) => Box::pin(args.run(target)).await,
             Self::Stats(args) => args.run(target).await,
             Self::Peek(args) => args.run(target).await,
+            Self::Show(args) => Box::pin(args.run(target)).await,
             Self::Dead(args) => args.run(target).await,
             Self::Result(args) => Box::pin(args.run(target)).await,
             Self::Cancel(args) => args.run(target).await,
+            Self::Run(args) => args.run(target).await,
             Self::Pause(args) => args.run(target).await,
             Self::Resume(args) => args.run(target).await,
             Self::Recover(args) => args.run(target).await,
@@ -152,7 +157,7 @@ impl Command {
             Self::Cron(args) => Box::pin(args.run(target)).await,
             Self::Audit(args) => args.run(target).await,
             Self::Ping(args) => args.run(target).await,
-            #[cfg(feature = "redis")]
+            Self::Workers(args) => args.run(target).await,
             Self::Queues(args) => args.run(target).await,
             #[cfg(feature = "redis")]
             Self::Marker(args) => args.run(target).await,

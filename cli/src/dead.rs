@@ -1,12 +1,13 @@
 //! `relq dead`: lists dead jobs, makes them ready again, or removes them.
 
 mod filter;
+mod groups;
 
 use std::fmt;
 
 use clap::Subcommand;
 use relq::{
-    JobId,
+    JobId, Queue,
     operator::{JobState, Redriven, Selection},
 };
 use serde::Serialize;
@@ -14,10 +15,13 @@ use serde::Serialize;
 use crate::{
     failure::{CommandResult, Failure},
     format::Format,
-    peek::Listing,
+    peek::{Filter as _, Listing},
     target::Target,
 };
 use filter::DeadFilter;
+
+/// How many jobs that fit a filter one call redrives or removes.
+const IDS: usize = 1000;
 
 /// Look at the dead jobs, make them ready again, or remove them
 #[derive(clap::Args, Debug)]
@@ -32,21 +36,29 @@ enum Action {
     ///
     /// With a filter, all dead jobs are read, page by page, until there are --limit jobs
     /// that fit it: `relq dead list --error timeout -o jsonl`.
+    ///
+    /// With --group, the jobs with the same error are one line, and numbers and ids in the
+    /// errors do not count. Only the newest 10,000 dead jobs are grouped.
     List(ListArgs),
     /// Make dead jobs ready again, with no attempt counted
+    ///
+    /// The jobs are given by their ids, by --all, or by filters, as `relq dead list` has
+    /// them. With a filter all dead jobs are read first, and then those that fit are made
+    /// ready: a job that dies meanwhile is not one of them.
     #[command(visible_alias = "retry")]
     Redrive(DeadArgs),
     /// Remove dead jobs for good, and cancel the jobs that follow them
+    ///
+    /// The jobs are given by their ids, by --all, or by filters, as `relq dead list` has
+    /// them. With a filter all dead jobs are read first, and then those that fit are
+    /// removed: a job that dies meanwhile is not one of them.
     Purge(DeadArgs),
 }
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         match self.action {
-            Action::List(ListArgs { filter, listing }) => {
-                let queue = target.open_existing().await?;
-                listing.print(&*queue, JobState::Dead, &filter).await
-            }
+            Action::List(args) => args.run(target).await,
             Action::Redrive(selection) => selection.redrive(target).await,
             Action::Purge(selection) => selection.purge(target).await,
         }
@@ -58,11 +70,29 @@ struct ListArgs {
     #[command(flatten)]
     filter: DeadFilter,
 
+    /// Print a line for each error, with the number of jobs that have it
+    #[arg(long, conflicts_with_all = ["DeadFilter", "newest"])]
+    group: bool,
+
+    /// Take only the very same errors for one, with all their numbers
+    #[arg(long, requires = "group")]
+    exact: bool,
+
     #[command(flatten)]
     listing: Listing,
 }
 
-/// The arguments that select dead jobs: their ids, or all.
+impl ListArgs {
+    async fn run(self, target: &Target) -> CommandResult {
+        let queue = target.open_existing().await?;
+        if self.group {
+            return groups::print(&*queue, self.exact, &self.listing).await;
+        }
+        self.listing.print(&*queue, JobState::Dead, &self.filter).await
+    }
+}
+
+/// The arguments that select dead jobs: their ids, filters, or all.
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 struct DeadArgs {
@@ -75,33 +105,62 @@ struct DeadArgs {
     all: bool,
 
     #[command(flatten)]
+    filter: DeadFilter,
+
+    #[command(flatten)]
     format: Format,
 }
 
 impl DeadArgs {
     async fn redrive(self, target: &Target) -> CommandResult {
-        let which = self.which()?;
-        let done = target.open_existing().await?.redrive(&which).await?;
+        self.check()?;
+        let queue = target.open_existing().await?;
+        let mut done = Redriven::default();
+        for which in self.which(&*queue).await? {
+            let Redriven { moved, duplicates } = queue.redrive(&which).await?;
+            done.moved += moved;
+            done.duplicates += duplicates;
+        }
         self.format.show(&RedriveReport::new(done))?;
         self.complain_of_missing(done.moved + done.duplicates)
     }
 
     async fn purge(self, target: &Target) -> CommandResult {
-        let which = self.which()?;
-        let purged = target.open_existing().await?.purge_dead(&which).await?;
+        self.check()?;
+        let queue = target.open_existing().await?;
+        let mut purged = 0;
+        for which in self.which(&*queue).await? {
+            purged += queue.purge_dead(&which).await?;
+        }
         self.format.show(&PurgeReport { purged })?;
         self.complain_of_missing(purged)
     }
 
-    fn which(&self) -> CommandResult<Selection> {
-        match (self.all, self.ids.is_empty()) {
-            (true, _) => Ok(Selection::All),
-            (false, false) => Ok(Selection::Only(self.ids.clone())),
-            (false, true) => Err(Failure::Usage(
-                "select dead jobs: give their ids (see `relq dead list`), or --all"
-                    .to_owned(),
-            )),
+    fn check(&self) -> CommandResult {
+        let is_filtered = !self.filter.is_everything();
+        let problem = match (self.all, self.ids.is_empty(), is_filtered) {
+            (false, true, false) => {
+                "select dead jobs: give their ids (see `relq dead list`), a filter such as \
+                 --error, or --all"
+            }
+            (true, _, true) | (_, false, true) => {
+                "a filter selects among all dead jobs: give neither ids nor --all"
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::Usage(problem.to_owned()))
+    }
+
+    /// The jobs of each call.
+    async fn which(&self, queue: &dyn Queue) -> CommandResult<Vec<Selection>> {
+        if self.all {
+            return Ok(vec![Selection::All]);
         }
+        if self.filter.is_everything() {
+            return Ok(vec![Selection::Only(self.ids.clone())]);
+        }
+        let ids = self.filter.ids(queue).await?;
+        Ok(ids.chunks(IDS).map(|ids| Selection::Only(ids.to_vec())).collect())
     }
 
     /// Fails if fewer jobs were found than ids were given: the missing ids are probably

@@ -20,16 +20,18 @@ mod ping;
 mod piped_input;
 mod purge;
 mod push;
-#[cfg(feature = "redis")]
 mod queues;
 mod recover;
 mod result;
+mod run;
 mod sentinel_password;
+mod show;
 mod stats;
 mod target;
 mod values;
 mod view;
 mod work;
+mod workers;
 
 use std::process::ExitCode;
 

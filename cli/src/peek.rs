@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use clap::ValueEnum;
 use relq::{
     Queue,
-    operator::{JobState, JobView, PeekRequest},
+    operator::{JobState, JobView, PeekRequest, Wanted},
 };
 
 use crate::{
@@ -36,11 +36,19 @@ const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 /// A scheduled job that follows another one has no due time until that job is done. Such
 /// jobs come last, each with a note `after ID`, and with -o json have `after` in place of
 /// `due_ms`.
+///
+/// With --search the text is looked for literally, byte by byte; the case counts. A job that
+/// moves meanwhile may be missed; with --newest none is that stays in its place.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The state of the jobs to show
     #[arg(long, value_enum, default_value = "ready")]
     state: State,
+
+    /// Only jobs with this text in their payload, a header or an error; all jobs of the
+    /// state are read, page by page, until there are --limit jobs
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
 
     #[command(flatten)]
     listing: Listing,
@@ -49,7 +57,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open_existing().await?;
-        self.listing.print(&*queue, self.state.into(), &EveryJob).await
+        let search = Search::for_text(self.search);
+        self.listing.print(&*queue, self.state.into(), &search).await
     }
 }
 
@@ -58,10 +67,14 @@ impl Args {
 pub(crate) struct Listing {
     /// How many jobs to show at most
     #[arg(short = 'n', long, value_name = "N", value_parser = count, default_value = "20")]
-    limit: NonZeroU32,
+    pub(crate) limit: NonZeroU32,
+
+    /// Begin with the job that would be served last: of dead jobs, with the newest
+    #[arg(long)]
+    newest: bool,
 
     #[command(flatten)]
-    format: Format,
+    pub(crate) format: Format,
 }
 
 /// Chooses the jobs that a list shows.
@@ -73,16 +86,22 @@ pub(crate) trait Filter: Sync {
     fn fits(&self, job: &JobView) -> bool;
 }
 
-/// The filter of a list that shows every job.
-struct EveryJob;
+/// Chooses the jobs with a text, or all jobs.
+struct Search(Option<Wanted>);
 
-impl Filter for EveryJob {
+impl Search {
+    fn for_text(text: Option<String>) -> Self {
+        Self(text.map(|text| Wanted::default().text(text)))
+    }
+}
+
+impl Filter for Search {
     fn is_everything(&self) -> bool {
-        true
+        self.0.is_none()
     }
 
-    fn fits(&self, _: &JobView) -> bool {
-        true
+    fn fits(&self, job: &JobView) -> bool {
+        self.0.as_ref().is_none_or(|wanted| wanted.fits(job))
     }
 }
 
@@ -113,7 +132,11 @@ impl Listing {
         state: JobState,
         filter: &dyn Filter,
     ) -> CommandResult {
-        let mut pages = Pages::new(queue, state, filter, self.limit);
+        let mut ask = PeekRequest::new(state, self.limit.min(PAGE));
+        if self.newest {
+            ask = ask.newest_first();
+        }
+        let mut pages = Pages::new(queue, ask, filter, self.limit);
         if self.format.is_json() {
             return self.print_json(pages).await;
         }
@@ -153,11 +176,10 @@ struct Pages<'a> {
 impl<'a> Pages<'a> {
     fn new(
         queue: &'a dyn Queue,
-        state: JobState,
+        ask: PeekRequest,
         filter: &'a dyn Filter,
         limit: NonZeroU32,
     ) -> Self {
-        let ask = PeekRequest::new(state, limit.min(PAGE));
         Self { queue, filter, ask: Some(ask), left: limit.get(), is_cut: false }
     }
 

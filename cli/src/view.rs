@@ -1,9 +1,13 @@
 //! Shows a job: as printable text for people, as JSON for scripts.
 
-use std::{num::NonZeroU16, time::SystemTime};
+use std::{
+    num::NonZeroU16,
+    time::{Duration, SystemTime},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use relq::{
+    JobId,
     environment::Timestamp,
     operator::{JobView, StateDetail},
 };
@@ -53,6 +57,9 @@ pub(crate) struct JobJson<'a> {
     enqueued_at_ms: Option<i64>,
     headers: Map<String, Value>,
     last_error: Option<&'a str>,
+    batch: Option<&'a str>,
+    lease_ms: Option<u64>,
+    keep_result_ms: Option<u64>,
     #[serde(flatten)]
     detail: DetailJson<'a>,
 }
@@ -61,7 +68,7 @@ pub(crate) struct JobJson<'a> {
 #[serde(untagged)]
 enum DetailJson<'a> {
     Scheduled { due_ms: i64 },
-    Following { after: &'a str },
+    Following { after: &'a str, after_delay_ms: u64 },
     Ready {},
     Leased(LeaseJson<'a>),
     Dead { reason: &'a str, since_ms: i64 },
@@ -81,7 +88,7 @@ impl<'a> From<&'a JobView> for JobJson<'a> {
         let text = std::str::from_utf8(&job.payload).ok();
         let header = |(name, value): (&str, &str)| (name.to_owned(), value.into());
         Self {
-            id: job.id.as_ref().map(relq::JobId::as_str),
+            id: job.id.as_ref().map(JobId::as_str),
             state: job.detail.state().as_str(),
             payload: text,
             payload_base64: text.is_none().then(|| STANDARD.encode(&job.payload)),
@@ -93,6 +100,9 @@ impl<'a> From<&'a JobView> for JobJson<'a> {
             enqueued_at_ms: job.enqueued_at.map(Timestamp::unix_ms),
             headers: job.headers.iter().map(header).collect(),
             last_error: job.last_error.as_deref(),
+            batch: job.batch.as_ref().map(relq::batch::BatchId::as_str),
+            lease_ms: job.lease.map(whole_ms),
+            keep_result_ms: job.keep_result.map(whole_ms),
             detail: (&job.detail).into(),
         }
     }
@@ -102,9 +112,10 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
     fn from(detail: &'a StateDetail) -> Self {
         match detail {
             StateDetail::Scheduled { due } => Self::Scheduled { due_ms: due.unix_ms() },
-            StateDetail::Following { leader, .. } => {
-                Self::Following { after: leader.as_str() }
-            }
+            StateDetail::Following { leader, delay } => Self::Following {
+                after: leader.as_str(),
+                after_delay_ms: whole_ms(*delay),
+            },
             StateDetail::Ready => Self::Ready {},
             StateDetail::Leased { worker, since, until } => Self::Leased(LeaseJson {
                 worker: worker.as_str(),
@@ -118,6 +129,21 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
             }
         }
     }
+}
+
+/// A duration in milliseconds, which no stored one exceeds.
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The ids as text.
+pub(crate) fn ids_of(ids: &[JobId]) -> Vec<&str> {
+    ids.iter().map(JobId::as_str).collect()
+}
+
+/// Whether the job is held until `leader` is done.
+pub(crate) fn follows(job: &JobView, leader: &JobId) -> bool {
+    matches!(&job.detail, StateDetail::Following { leader: one, .. } if one == leader)
 }
 
 /// When a ready job was pushed, when a scheduled job is due, or since when a job is leased

@@ -1,11 +1,20 @@
-//! Chooses dead jobs for `relq dead list`.
+//! Chooses dead jobs by their error, their payload and their age.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    num::NonZeroU32,
+    time::{Duration, SystemTime},
+};
 
 use clap::Args;
-use relq::operator::{JobView, StateDetail};
+use relq::{
+    JobId, Queue,
+    operator::{JobState, JobView, PeekRequest, StateDetail},
+};
 
-use crate::{peek::Filter, values::positive_duration};
+use crate::{failure::CommandResult, peek::Filter, values::positive_duration};
+
+/// How many jobs one call to the store reads at most.
+const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 
 /// The options that choose dead jobs. A job must fit all of them.
 #[derive(Args, Debug)]
@@ -25,6 +34,23 @@ pub(super) struct DeadFilter {
     /// Only jobs that died before this time, such as 7d
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     older_than: Option<Duration>,
+}
+
+impl DeadFilter {
+    /// Reads all dead jobs, page by page. Returns the ids of those that fit.
+    pub(super) async fn ids(&self, queue: &dyn Queue) -> CommandResult<Vec<JobId>> {
+        let mut ask = PeekRequest::new(JobState::Dead, PAGE);
+        let mut ids = Vec::new();
+        loop {
+            let page = queue.peek(&ask).await?;
+            let fitting = page.jobs.into_iter().filter(|job| self.fits(job));
+            ids.extend(fitting.filter_map(|job| job.id));
+            match page.next {
+                Some(next) => ask = ask.after(next),
+                None => return Ok(ids),
+            }
+        }
+    }
 }
 
 impl Filter for DeadFilter {

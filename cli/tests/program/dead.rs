@@ -1,6 +1,6 @@
-//! The filters of `relq dead list`.
+//! The filters and the groups of `relq dead`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{on_each_store, relq::Store};
 
@@ -47,5 +47,53 @@ on_each_store! {
         assert_eq!(table.matches("PAYLOAD").count(), 1, "{table}");
         assert_eq!(table.matches("job-").count(), 3, "{table}");
         assert!(ended.err.contains("there may be more: --limit 30"), "{}", ended.err);
+    }
+
+    fn a_filter_chooses_what_is_retried_and_purged(store) {
+        die(store, "slow", "mail-to-anna", "timeout");
+        die(store, "full", "mail-to-bert", "disk_full");
+        die(store, "late", "fax-to-anna", "timeout");
+
+        let text = store.relq("dead purge --error timeout --payload fax").ok();
+        assert_eq!(text, "1 removed\n");
+        assert_eq!(store.relq("dead retry --error timeout").ok(), "1 ready again\n");
+
+        assert_eq!(ids(store, ""), ["full"]);
+        assert_eq!(store.relq("show slow --json").json()["state"], json!("ready"));
+        assert_eq!(store.relq("dead retry --error nothing").ok(), "0 ready again\n");
+        for line in ["dead retry full --error x", "dead purge --all --error x"] {
+            let error = store.relq(line).fails(2);
+            assert!(error.contains("give neither ids nor --all"), "{line}: {error}");
+        }
+        let error = store.relq("dead purge").fails(2);
+        assert!(error.contains("a filter such as --error, or --all"), "{error}");
+        assert_eq!(ids(store, ""), ["full"]);
+    }
+
+    /// Jobs with the same error are one group, whatever numbers the error has.
+    fn dead_jobs_are_grouped_by_their_error(store) {
+        die(store, "a", "x", "no_answer_after_31_s");
+        die(store, "b", "x", "disk_full");
+        die(store, "c", "x", "no_answer_after_47_s");
+
+        let groups = store.relq("dead list --group --json").json();
+        let exact = store.relq("dead list --group --exact -o jsonl").ok();
+
+        assert_eq!(groups.as_array().unwrap().len(), 2, "{groups}");
+        assert_eq!(groups[0]["jobs"], json!(2));
+        let mut ids: Vec<_> = groups[0]["ids"].as_array().unwrap().iter().collect();
+        ids.sort_by_key(|id| id.as_str());
+        assert_eq!(ids, [&json!("a"), &json!("c")]);
+        assert!(groups[0]["error"].as_str().unwrap().contains("no_answer_after_#_s"));
+        assert!(groups[0]["example"].as_str().unwrap().contains("after_47_s"), "the newest");
+        assert!(groups[0]["first_ms"].as_i64() < groups[0]["last_ms"].as_i64());
+        assert_eq!(exact.lines().count(), 3, "{exact}");
+        let ended = store.relq("dead list --group -n 1").run();
+        let table = String::from_utf8(ended.out).unwrap();
+        assert!(table.starts_with("JOBS") && table.contains("no_answer_after_#_s"));
+        assert!(!table.contains("disk_full"), "{table}");
+        assert!(ended.err.contains("there are 2 groups"), "{}", ended.err);
+        store.relq("dead list --group --error x").fails(2);
+        store.relq("dead list --exact").fails(2);
     }
 }

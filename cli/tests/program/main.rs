@@ -21,8 +21,11 @@ mod push_errors;
 mod push_piped;
 #[cfg(target_os = "linux")]
 mod push_unprinted;
+mod queues;
 mod relq;
 mod result;
+mod run;
+mod show;
 mod shown;
 mod start;
 #[cfg(feature = "tls")]
@@ -35,6 +38,7 @@ mod work_nested;
 mod work_output;
 mod work_queues;
 mod work_stopped;
+mod workers;
 
 /// Defines two tests, one on a SQLite file and one on Redis, for each function that
 /// takes a store.

@@ -1,0 +1,97 @@
+//! Writes the record of a job for people, one property a line.
+
+use std::fmt::Write as _;
+
+use relq::{
+    JobId,
+    environment::Timestamp,
+    operator::{JobRecord, JobView, StateDetail},
+    unique::UniqueKey,
+};
+
+use crate::{
+    printable::{self, cut, printable},
+    view::{ids_of, time},
+};
+
+/// The width of the names of the properties.
+const NAMES: usize = 12;
+
+/// The record as text. The payload is cut to `width` columns.
+pub(super) fn text(record: &JobRecord, width: usize) -> String {
+    let mut lines = Lines::default();
+    let job = &record.job;
+    lines.add("id", job.id.as_ref().map_or("-", JobId::as_str));
+    lines.add("state", job.detail.state().as_str());
+    add_detail(&mut lines, &job.detail);
+    add_job(&mut lines, job);
+    if !record.followers.is_empty() {
+        lines.add("followers", &ids_of(&record.followers).join(", "));
+    }
+    for (name, value) in job.headers.iter() {
+        lines.add("header", &format!("{name}={value}"));
+    }
+    lines.add_some("last error", job.last_error.as_deref());
+    let bytes = job.payload.len();
+    let shown = printable::payload(&job.payload, width.saturating_sub(NAMES));
+    lines.add("bytes", &bytes.to_string());
+    let payload = format!("{:<NAMES$}{shown}", "payload");
+    lines.0.push_str(&cut(payload, width));
+    lines.0.push('\n');
+    lines.0
+}
+
+fn add_detail(lines: &mut Lines, detail: &StateDetail) {
+    match detail {
+        StateDetail::Ready => {}
+        StateDetail::Scheduled { due } => lines.add("due", &time(*due)),
+        StateDetail::Following { leader, delay } => {
+            lines.add("after", leader.as_str());
+            if !delay.is_zero() {
+                lines.add("delay", &humantime::format_duration(*delay).to_string());
+            }
+        }
+        StateDetail::Leased { worker, since, until } => {
+            lines.add("worker", worker.as_str());
+            lines.add_some("host", worker.host());
+            lines.add_some("pid", worker.pid().map(|pid| pid.to_string()).as_deref());
+            lines.add("claimed", &time(*since));
+            lines.add("lease ends", &time(*until));
+        }
+        StateDetail::Dead { reason, since } => {
+            lines.add("dead since", &time(*since));
+            lines.add("reason", reason);
+        }
+    }
+}
+
+fn add_job(lines: &mut Lines, job: &JobView) {
+    lines.add("attempt", &format!("{} of {}", job.attempt, job.max_attempts));
+    lines.add("priority", &job.priority.to_string());
+    let at = |at: Option<Timestamp>| at.map(time);
+    lines.add_some("pushed", at(job.enqueued_at).as_deref());
+    lines.add_some("expires", at(job.expires_at).as_deref());
+    lines.add_some("unique", job.unique.as_ref().map(UniqueKey::as_str));
+    lines.add_some("batch", job.batch.as_ref().map(relq::batch::BatchId::as_str));
+    let lasting = |it| humantime::format_duration(it).to_string();
+    lines.add_some("lease", job.lease.map(lasting).as_deref());
+    lines.add_some("keep result", job.keep_result.map(lasting).as_deref());
+}
+
+/// Lines with a name and a value.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: &str) {
+        let value = printable(value);
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "{name:<NAMES$}{value}");
+    }
+
+    fn add_some(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.add(name, value);
+        }
+    }
+}
