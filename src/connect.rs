@@ -8,6 +8,7 @@ mod error;
 mod guess;
 #[cfg(feature = "keyspace")]
 mod keyspace;
+mod listing;
 #[cfg(feature = "redis")]
 mod own_option;
 #[cfg(feature = "redis")]
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use relq_core::{Queue, QueueName, environment::Environment};
 
 pub use error::ConnectError;
+pub(crate) use listing::{open_listed, queues};
 #[cfg(feature = "redis")]
 use opening::OwnerOf;
 use opening::{MissingFile, Open, Options};

@@ -62,6 +62,7 @@ mod connect;
 pub mod guide;
 #[cfg(feature = "redis")]
 pub mod redis;
+pub mod store;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;

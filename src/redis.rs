@@ -9,19 +9,19 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let url = "redis://localhost";
-//! let mut cursor = Some(0);
-//! while let Some(from) = cursor {
-//!     let page = relq::redis::queues(url, from).await?;
-//!     for queue in page.queues {
-//!         println!("{}: {}", queue.name, queue.url.unwrap_or_default());
+//! let mut page = relq::redis::queues(url, None).await?;
+//! loop {
+//!     for queue in &page.queues {
+//!         println!("{}: {:?}", queue.name, queue.marker);
 //!     }
-//!     cursor = page.next;
+//!     let Some(next) = page.next else { break };
+//!     page = relq::redis::queues(url, Some(&next)).await?;
 //! }
 //! # Ok(())
 //! # }
 //! ```
 
-use relq_core::QueueName;
+use relq_core::{QueueName, operator::PageCursor};
 #[doc(inline)]
 pub use relq_redis::{MarkedQueue, Marker, QueuesPage, Seen};
 
@@ -69,15 +69,21 @@ pub async fn unmark(url: &str, queue: &QueueName) -> Result<bool, ConnectError> 
     Ok(relq_redis::unmark(config, &owner).await?)
 }
 
-/// Returns one page of the queues in the database at `url`, of all backends. The first
-/// page has the cursor 0. A queue whose marker exists during the whole listing is on at
-/// least one page, and may be on several.
+/// Returns one page of the markers in the database or the cluster at `url`, of all
+/// backends. The first page has no cursor. A queue whose marker exists during the whole
+/// listing is on at least one page, and may be on several; in a cluster a queue whose slot
+/// moves meanwhile may be missing. [`store::queues`](crate::store::queues) lists the queues
+/// of any store.
 ///
 /// # Errors
-/// The errors of [`connect`](crate::connect()).
-pub async fn queues(url: &str, cursor: u64) -> Result<QueuesPage, ConnectError> {
+/// The errors of [`connect`](crate::connect()), and
+/// [`Error::Invalid`](relq_core::Error::Invalid) for a cursor of another listing.
+pub async fn queues(
+    url: &str,
+    after: Option<&PageCursor>,
+) -> Result<QueuesPage, ConnectError> {
     let (config, _) = connect::owner(url, &any_queue())?;
-    Ok(relq_redis::marked_queues(config, cursor).await?)
+    Ok(relq_redis::marked_queues(config, after).await?)
 }
 
 /// A placeholder name, because the address of the server does not depend on the queue.

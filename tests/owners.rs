@@ -463,12 +463,15 @@ async fn all_queues_are_found_by_page() {
     }
     server.command(&[b"LPUSH", b"{odd}:marker", b"no string"]);
 
-    let (mut found, mut cursor, mut pages) = (BTreeSet::new(), Some(0), 0);
-    while let Some(from) = cursor {
-        let page = relq::redis::queues(&server.url(), from).await.unwrap();
+    let (mut found, mut after, mut pages) = (BTreeSet::new(), None, 0);
+    loop {
+        let page = relq::redis::queues(&server.url(), after.as_ref()).await.unwrap();
         found
             .extend(page.queues.into_iter().map(|one| (one.name.to_string(), one.url)));
-        (cursor, pages) = (page.next, pages + 1);
+        (after, pages) = (page.next, pages + 1);
+        if after.is_none() {
+            break;
+        }
     }
 
     let url = format!("stream+{}", server.url());

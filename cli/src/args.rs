@@ -8,16 +8,16 @@ use clap::{
 };
 use tokio::runtime::Runtime;
 
+#[cfg(feature = "redis")]
+use crate::marker;
 use crate::{
     audit, batch, cancel, completion, cron, dead, demo,
     failure::{CommandResult, Failure, end},
-    man, pause, peek, ping, purge, push, recover, result, stats,
+    man, pause, peek, ping, purge, push, queues, recover, result, stats,
     target::{self, Target},
     values::with_negative_numbers,
     work,
 };
-#[cfg(feature = "redis")]
-use crate::{marker, queues};
 
 /// Reliable queues from the command line.
 ///
@@ -75,7 +75,6 @@ enum Command {
     Cron(cron::Args),
     Audit(audit::Args),
     Ping(ping::Args),
-    #[cfg(feature = "redis")]
     Queues(queues::Args),
     #[cfg(feature = "redis")]
     Marker(marker::Args),
@@ -152,7 +151,6 @@ impl Command {
             Self::Cron(args) => Box::pin(args.run(target)).await,
             Self::Audit(args) => args.run(target).await,
             Self::Ping(args) => args.run(target).await,
-            #[cfg(feature = "redis")]
             Self::Queues(args) => args.run(target).await,
             #[cfg(feature = "redis")]
             Self::Marker(args) => args.run(target).await,

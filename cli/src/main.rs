@@ -20,7 +20,6 @@ mod ping;
 mod piped_input;
 mod purge;
 mod push;
-#[cfg(feature = "redis")]
 mod queues;
 mod recover;
 mod result;

@@ -1,6 +1,6 @@
 //! `relq stats`: prints how many jobs are in each state.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use relq::Stats;
 use serde::Serialize;
@@ -49,26 +49,41 @@ impl Args {
     }
 }
 
+/// A queue and its figures.
 #[derive(Serialize)]
 struct Report<Q> {
     queue: Q,
-    ready: u64,
-    scheduled: u64,
-    leased: u64,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// The figures of a queue, as JSON has them.
+#[derive(Serialize)]
+pub(crate) struct Figures {
+    pub(crate) ready: u64,
+    pub(crate) scheduled: u64,
+    pub(crate) leased: u64,
     overdue: u64,
-    dead: u64,
+    pub(crate) dead: u64,
     finished: u64,
     discarded: u64,
     cancelled: u64,
-    paused: bool,
+    pub(crate) paused: bool,
     next_due_in_ms: Option<u128>,
     oldest_ready_age_ms: Option<u128>,
 }
 
-impl<Q> Report<Q> {
-    fn new(queue: Q, stats: &Stats) -> Self {
+impl Figures {
+    /// How long the oldest ready job has been waiting.
+    pub(crate) fn oldest_ready(&self) -> Option<Duration> {
+        let ms = u64::try_from(self.oldest_ready_age_ms?).unwrap_or(u64::MAX);
+        Some(Duration::from_millis(ms))
+    }
+}
+
+impl From<&Stats> for Figures {
+    fn from(stats: &Stats) -> Self {
         Self {
-            queue,
             ready: stats.ready,
             scheduled: stats.scheduled,
             leased: stats.leased,
@@ -81,6 +96,12 @@ impl<Q> Report<Q> {
             next_due_in_ms: stats.next_due_in.map(|due| due.as_millis()),
             oldest_ready_age_ms: stats.oldest_ready_age.map(|age| age.as_millis()),
         }
+    }
+}
+
+impl<Q> Report<Q> {
+    fn new(queue: Q, stats: &Stats) -> Self {
+        Self { queue, figures: stats.into() }
     }
 }
 
@@ -110,11 +131,11 @@ fn table(parts: &[Report<String>]) -> Table<11> {
         "CANCELLED",
         "",
     ]);
-    for part in parts {
+    for Report { queue, figures: part } in parts {
         let paused = if part.paused { "paused" } else { "" };
         let oldest = part.oldest_ready_age_ms.map(|ms| format!("{ms} ms"));
         let cells = [
-            printable(&part.queue),
+            printable(queue),
             part.ready.to_string(),
             oldest.unwrap_or_default(),
             part.scheduled.to_string(),
@@ -133,27 +154,30 @@ fn table(parts: &[Report<String>]) -> Table<11> {
 
 impl<Q: fmt::Display> fmt::Display for Report<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let paused = if self.paused { " (paused)" } else { "" };
-        writeln!(f, "queue      {}{paused}", self.queue)?;
-        match self.oldest_ready_age_ms {
+        let Self { queue, figures } = self;
+        let paused = if figures.paused { " (paused)" } else { "" };
+        writeln!(f, "queue      {queue}{paused}")?;
+        match figures.oldest_ready_age_ms {
             Some(ms) => {
-                writeln!(f, "ready      {} (oldest for {ms} ms)", self.ready)?;
+                writeln!(f, "ready      {} (oldest for {ms} ms)", figures.ready)?;
             }
-            None => writeln!(f, "ready      {}", self.ready)?,
+            None => writeln!(f, "ready      {}", figures.ready)?,
         }
-        match self.next_due_in_ms {
+        match figures.next_due_in_ms {
             Some(ms) => {
-                writeln!(f, "scheduled  {} (next in {ms} ms)", self.scheduled)?;
+                writeln!(f, "scheduled  {} (next in {ms} ms)", figures.scheduled)?;
             }
-            None => writeln!(f, "scheduled  {}", self.scheduled)?,
+            None => writeln!(f, "scheduled  {}", figures.scheduled)?,
         }
-        match self.overdue {
-            0 => writeln!(f, "leased     {}", self.leased)?,
-            overdue => writeln!(f, "leased     {} ({overdue} overdue)", self.leased)?,
+        match figures.overdue {
+            0 => writeln!(f, "leased     {}", figures.leased)?,
+            overdue => {
+                writeln!(f, "leased     {} ({overdue} overdue)", figures.leased)?
+            }
         }
-        writeln!(f, "dead       {}", self.dead)?;
-        writeln!(f, "finished   {}", self.finished)?;
-        writeln!(f, "discarded  {}", self.discarded)?;
-        writeln!(f, "cancelled  {}", self.cancelled)
+        writeln!(f, "dead       {}", figures.dead)?;
+        writeln!(f, "finished   {}", figures.finished)?;
+        writeln!(f, "discarded  {}", figures.discarded)?;
+        writeln!(f, "cancelled  {}", figures.cancelled)
     }
 }

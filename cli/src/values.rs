@@ -18,6 +18,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// Formats an age for people: in whole seconds from one second on.
+pub(crate) fn age(age: Duration) -> String {
+    let shown = match age.as_secs() {
+        0 => Duration::from_millis(age.as_millis().try_into().unwrap_or(0)),
+        seconds => Duration::from_secs(seconds),
+    };
+    humantime::format_duration(shown).to_string()
+}
+
 /// Parses a duration above zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;

@@ -8,7 +8,7 @@ use relq_core::environment::Environment;
 use crate::{
     KeyPrefix, Marker, Partition,
     conn::Replication,
-    topology::{self, Cluster, Topology, slot_of},
+    topology::{self, Address, Cluster, Topology, slot_of},
     url_option::{TlsFiles, take_replication, take_time},
 };
 
@@ -172,6 +172,30 @@ impl RedisConfig {
     pub(crate) fn for_queue(mut self, keys: &KeyPrefix) -> Self {
         self.slot = Some(slot_of(keys.producer().as_bytes()));
         self
+    }
+
+    /// The configuration for calls that are not for one queue.
+    pub(crate) fn anywhere(mut self) -> Self {
+        self.slot = None;
+        self
+    }
+
+    /// The configuration for calls to this server alone, one of those of the URL.
+    pub(crate) fn on_server(&self, server: &Address) -> Self {
+        let Address { host, port } = server.clone();
+        let address = match self.info.addr().clone() {
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure, tls_params }
+            }
+            _ => ConnectionAddr::Tcp(host, port),
+        };
+        let info = self.info.clone().set_addr(address);
+        Self { info, topology: Topology::Server, slot: None, ..self.clone() }
+    }
+
+    /// Whether the URL names a cluster.
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.topology, Topology::Cluster(_))
     }
 
     /// The cluster and the slot of the queue's keys, if the queue is in a cluster.

@@ -6,7 +6,7 @@ use std::fmt;
 use redis::{ErrorKind, RedisError};
 use relq_core::{
     Error,
-    error::{BoxError, ErrorContext},
+    error::{BoxError, ErrorContext, Operation},
 };
 
 use crate::owner::REFUSED;
@@ -52,6 +52,11 @@ pub(crate) const MISCONFIGURED: &str = "a setting of this process is wrong";
 struct Explained {
     words: &'static str,
     source: RedisError,
+}
+
+/// The context of an error while connecting.
+pub(crate) fn at_connecting(backend: &'static str) -> ErrorContext {
+    ErrorContext { backend, operation: Operation::Connect }
 }
 
 /// The error to return for a command that was sent and failed.

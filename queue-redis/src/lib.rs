@@ -30,6 +30,7 @@ mod progress;
 mod pruned_library;
 mod push_batcher;
 mod queue;
+mod queues;
 mod reply;
 mod script;
 mod server_clock;
@@ -48,9 +49,7 @@ pub use conn::{Conn, command};
 pub use glob::escape_glob;
 pub use keys::KeyPrefix;
 pub use marker::Marker;
-pub use marking::{
-    MarkedQueue, QueuesPage, Seen, mark, mark_if_new, marked_queues, see, unmark,
-};
+pub use marking::{Seen, mark, mark_if_new, see, unmark};
 pub use notifier::{Notification, Notifier};
 pub use owner::Owner;
 pub use partial_effect::PartialEffect;
@@ -58,6 +57,7 @@ pub use partition::Partition;
 pub use pruned_library::LibraryFile;
 pub use push_batcher::PushBatcher;
 pub use queue::{Connecting, RedisQueue};
+pub use queues::{MarkedQueue, QueuesPage, marked_queues};
 pub use redis::Cmd;
 pub use reply::{Parts, Reply};
 pub use script::{Call, Script, code_of, detail_of};

@@ -1,18 +1,14 @@
-//! Operator calls on markers: read a marker, write one, find all queues.
+//! Operator calls on markers: read a marker, write one, remove one.
 
-use futures_util::future::join_all;
-use relq_core::{Error, QueueName, error::Operation};
+use relq_core::{Error, error::Operation};
 
 use crate::{
     Conn, Marker, Owner, RedisConfig, Reply, command,
-    layout::{self, KeyType, Layout},
+    layout::{KeyType, Layout},
     partition::{self, Stored},
 };
 
 const CHANGE: &str = include_str!("../lua/marker/change.lua");
-
-/// The number of keys of the server that one page of queues scans.
-const PAGE: u32 = 1000;
 
 /// The state of a queue's marker and keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,27 +26,6 @@ pub enum Seen {
     Unmarked,
     /// The queue has no keys of relq.
     Nothing,
-}
-
-/// A queue that was found by its marker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MarkedQueue {
-    /// The name of the queue.
-    pub name: QueueName,
-    /// The marker; `None` if the user may not read it, or if the value is not a marker.
-    pub marker: Option<Marker>,
-    /// The URL to open the queue with, without user and password; `None` if `marker` is
-    /// `None`.
-    pub url: Option<String>,
-}
-
-/// A page of the queues of a database.
-#[derive(Debug, Clone, Default)]
-pub struct QueuesPage {
-    /// The queues of this page, unsorted. A queue may be on more than one page.
-    pub queues: Vec<MarkedQueue>,
-    /// The cursor of the next page; `None` on the last page.
-    pub next: Option<u64>,
 }
 
 /// Reads which marker and keys the owner's queue has. Writes nothing.
@@ -148,51 +123,6 @@ pub async fn unmark(config: RedisConfig, owner: &Owner) -> Result<bool, Error> {
 /// Connects to the server that has the owner's queue.
 async fn open(owner: &Owner, config: &RedisConfig) -> Result<Conn, Error> {
     Conn::open(owner.backend, config.clone().for_queue(&owner.keys)).await
-}
-
-/// Reads a page of the queues in the database, found by their markers with `SCAN`.
-///
-/// # Errors
-/// The errors of [`Conn::open`].
-pub async fn marked_queues(
-    config: RedisConfig,
-    cursor: u64,
-) -> Result<QueuesPage, Error> {
-    let conn = Conn::open("redis", config.clone()).await?;
-    let mut scan = command("SCAN");
-    scan.arg(cursor).arg("MATCH").arg(format!("{{*}}:{}", layout::MARKER));
-    scan.arg("COUNT").arg(PAGE);
-    let mut parts = conn.call(Operation::Connect, &scan).await?.parts()?;
-    let next: u64 = parts.part().text()?.parse().unwrap_or(0);
-    let keys = parts.part().list()?.into_iter().map(Reply::bytes);
-    let names = keys.collect::<Result<Vec<_>, _>>()?;
-    let names = names.iter().filter_map(|key| name_of(key));
-    let queues = join_all(names.map(|name| read(&conn, &config, name))).await;
-    let queues = queues.into_iter().collect::<Result<_, _>>()?;
-    Ok(QueuesPage { queues, next: Some(next).filter(|next| *next != 0) })
-}
-
-/// The name of the queue whose marker has this key; `None` if `key` is not a marker's.
-fn name_of(key: &[u8]) -> Option<QueueName> {
-    let name = std::str::from_utf8(key).ok()?.strip_prefix('{')?;
-    QueueName::new(name.strip_suffix(layout::MARKER)?.strip_suffix("}:")?).ok()
-}
-
-async fn read(
-    conn: &Conn,
-    config: &RedisConfig,
-    name: QueueName,
-) -> Result<MarkedQueue, Error> {
-    let mut get = command("GET");
-    get.arg(crate::KeyPrefix::new(name.clone()).part(layout::MARKER));
-    let value = match conn.call(Operation::Connect, &get).await {
-        // The user must not read the key, or the key has another type.
-        Err(Error::Denied { .. } | Error::Unusable { .. }) => None,
-        answer => answer?.optional_bytes()?,
-    };
-    let marker = value.and_then(|value| Marker::parse(&value));
-    let url = marker.as_ref().map(|marker| config.url_of(marker));
-    Ok(MarkedQueue { name, marker, url })
 }
 
 /// Reads how many other keys of relq exist for the queue, and the values of the keys
@@ -320,21 +250,4 @@ fn read_refusal(owner: &Owner, answer: Reply) -> Result<Option<String>, Error> {
         }
         _ => Some(format!("the marker of the queue {queue:?} changed meanwhile")),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_queue_is_known_by_the_key_of_its_marker() {
-        let name = |key: &[u8]| name_of(key).map(|name| name.to_string());
-        assert_eq!(name(b"{emails}:marker").as_deref(), Some("emails"));
-        assert_eq!(name(b"{a:b c}:marker").as_deref(), Some("a:b c"));
-        for other in
-            [&b"{}:marker"[..], b"emails:marker", b"{\xff}:marker", b"{a}:mark"]
-        {
-            assert_eq!(name(other), None, "{other:?}");
-        }
-    }
 }

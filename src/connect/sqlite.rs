@@ -28,7 +28,7 @@ pub(super) fn open(url: &str, queue: QueueName, options: Options) -> Opening<'_>
 /// Reads the settings from a SQLite URL. The path ends at the first `?` and is taken as
 /// it is. Two slashes before it (`sqlite://PATH`) are skipped, because the URLs of
 /// other programs have them.
-fn config(url: &str) -> Result<SqliteConfig, ConnectError> {
+pub(super) fn config(url: &str) -> Result<SqliteConfig, ConnectError> {
     let rest = url.split_once(':').map_or(url, |(_scheme, rest)| rest);
     let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
     let config = match path.strip_prefix("//").unwrap_or(path) {

@@ -1,8 +1,8 @@
 //! `redis-cluster://`: the master of the queue's slot serves the queue.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use relq::{NewJob, ReliableQueueExt as _, error::Effect};
+use relq::{NewJob, QueueName, ReliableQueueExt as _, error::Effect};
 use relq_conformance::server::{Node, Server};
 
 use crate::fixture::{drain, eventually, numbers, open, push, push_all, refusal};
@@ -268,4 +268,39 @@ async fn the_error_names_the_right_url() {
     assert!(node.contains("redis-cluster://HOST:PORT"), "{node}");
     assert!(keyspace.contains("a whole database on one server"), "{keyspace}");
     assert!(dead.contains("unavailable"), "{dead}");
+}
+
+/// The queues of all masters are listed, each once, with the URL of the cluster.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queues_of_all_masters_are_listed() {
+    let cluster = Cluster::start(3).await;
+    let url = cluster.url("zset");
+    let names: BTreeSet<_> = (0..20).map(|number| format!("queue-{number}")).collect();
+    for name in &names {
+        let queue = QueueName::new(name.clone()).unwrap();
+        let queue = relq::connect(&url, &queue).await.unwrap();
+        queue.push_one("job".into()).await.unwrap();
+    }
+
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = relq::store::queues(&url, after.as_ref()).await.unwrap();
+        found.extend(page.queues);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+
+    let listed: Vec<_> = found.iter().map(|queue| queue.name.to_string()).collect();
+    assert_eq!(listed.len(), names.len());
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), names);
+    for node in &cluster.0 {
+        assert_ne!(node.ask(&["DBSIZE"]), ":0\r\n", "each master has queues");
+    }
+    for queue in &found {
+        let open = relq::store::open(&url, queue).await.unwrap();
+        assert_eq!(open.stats().await.unwrap().ready, 1);
+        assert_eq!(queue.url.as_deref(), Some(&*url));
+    }
 }

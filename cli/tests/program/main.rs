@@ -21,6 +21,7 @@ mod push_errors;
 mod push_piped;
 #[cfg(target_os = "linux")]
 mod push_unprinted;
+mod queues;
 mod relq;
 mod result;
 mod shown;

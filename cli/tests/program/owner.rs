@@ -140,26 +140,9 @@ fn a_marker_is_removed_only_from_an_empty_queue() {
 }
 
 #[test]
-fn the_queues_of_a_database_are_listed_with_their_backends() {
-    let mut store = Store::redis();
-    store.push("a -q emails");
-    let ring = as_another(&mut store, "circular", "?finish=lrem");
-    store.relq("push a -q ring").env("RELQ_URL", &ring).ok();
-
-    let text = store.relq("queues").ok();
-
-    let mut lines: Vec<_> = text.lines().collect();
-    lines.sort_unstable();
-    let (url, name) = (&store.url, "emails");
-    assert_eq!(lines, [format!("{name:<20} {url}"), format!("{:<20} {ring}", "ring")]);
-    let rows = store.relq("queues --json").json();
-    assert_eq!(rows.as_array().unwrap().len(), 2);
-}
-
-#[test]
 fn a_file_has_no_markers() {
     let store = Store::sqlite();
-    for line in ["queues", "marker show", "marker set"] {
+    for line in ["marker show", "marker set"] {
         let error = store.relq(line).fails(2);
         assert!(error.contains("has no marker"), "{error}");
     }

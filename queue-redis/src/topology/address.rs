@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The host and the port of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Address {
     pub(crate) host: String,
     pub(crate) port: u16,

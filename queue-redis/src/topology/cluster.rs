@@ -1,13 +1,18 @@
 //! Finds the master of a slot in a Redis Cluster.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt, io,
+    ops::RangeInclusive,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::{
+    FutureExt as _,
+    stream::{FuturesUnordered, StreamExt as _},
+};
 use redis::{ErrorKind, RedisError, RedisResult, Value, from_redis_value_ref};
+use tokio::time::timeout;
 
 use super::{Address, address::listed};
 use crate::{RedisConfig, error::MISCONFIGURED, link::Link};
@@ -30,13 +35,21 @@ struct Learned {
     moved: HashMap<u16, Address>,
 }
 
-/// The answer of one node: which master serves the slot, and which nodes the cluster
+/// The answer of one node: which master serves which slots, and which nodes the cluster
 /// has.
 struct Answer {
     node: Address,
     link: Link,
-    master: Option<Address>,
+    masters: Vec<(RangeInclusive<u16>, Address)>,
     nodes: Vec<Address>,
+}
+
+impl Answer {
+    fn master_of(&self, slot: u16) -> Option<Address> {
+        let mut masters = self.masters.iter();
+        let (_, master) = masters.find(|(range, _)| range.contains(&slot))?;
+        Some(master.clone())
+    }
 }
 
 impl Cluster {
@@ -63,7 +76,7 @@ impl Cluster {
             return Ok(link);
         }
         let nodes = self.nodes();
-        let asking = nodes.iter().map(|node| ask(config, node, slot));
+        let asking = nodes.iter().map(|node| ask(config, node));
         let mut answers: FuturesUnordered<_> = asking.collect();
         let mut failure = None;
         while let Some(answer) = answers.next().await {
@@ -79,16 +92,48 @@ impl Cluster {
         Err(failure.unwrap_or_else(|| without_master(slot)))
     }
 
+    /// Returns the masters that have slots, in the order of their addresses, as the
+    /// first node that answers names them.
+    ///
+    /// # Errors
+    /// When no node can be reached, or when none of them names a master.
+    pub(crate) async fn masters(
+        &self,
+        config: &RedisConfig,
+    ) -> RedisResult<Vec<Address>> {
+        let nodes = self.nodes();
+        let asking = nodes.iter().map(|node| {
+            let answer = timeout(config.connect_timeout, ask(config, node));
+            answer.map(|answer| {
+                answer.unwrap_or_else(|late| Err(io::Error::from(late).into()))
+            })
+        });
+        let mut answers: FuturesUnordered<_> = asking.collect();
+        let mut failure = None;
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok(Answer { masters, .. }) if !masters.is_empty() => {
+                    let masters = masters.into_iter().map(|(_, master)| master);
+                    return Ok(masters.collect::<BTreeSet<_>>().into_iter().collect());
+                }
+                Ok(_) => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.unwrap_or_else(without_slots))
+    }
+
     async fn use_answer(
         &self,
         config: &RedisConfig,
         answer: Answer,
         slot: u16,
     ) -> RedisResult<Link> {
+        let master = answer.master_of(slot);
         if !answer.nodes.is_empty() {
             self.learned().nodes = answer.nodes;
         }
-        let master = answer.master.ok_or_else(|| without_master(slot))?;
+        let master = master.ok_or_else(|| without_master(slot))?;
         if master == answer.node {
             return Ok(answer.link);
         }
@@ -114,25 +159,24 @@ async fn connect_to(config: &RedisConfig, node: &Address) -> RedisResult<Link> {
     Link::connect(config, node, config.info.redis_settings()).await
 }
 
-async fn ask(config: &RedisConfig, node: &Address, slot: u16) -> RedisResult<Answer> {
+async fn ask(config: &RedisConfig, node: &Address) -> RedisResult<Answer> {
     let mut link = connect_to(config, node).await?;
     let mut asking = redis::cmd("CLUSTER");
     asking.arg("SLOTS");
     let slots: RedisResult<Value> = link.ask(&asking, config.connect_timeout).await;
     let slots = slots.map_err(|error| explained(node, error))?;
-    let (mut master, mut nodes) = (None, Vec::new());
+    let (mut masters, mut nodes) = (Vec::new(), Vec::new());
     for range in slots.as_sequence().unwrap_or_default() {
         let Some([first, last, servers @ ..]) = range.as_sequence() else { continue };
         let (first, last): (u16, u16) =
             (from_redis_value_ref(first)?, from_redis_value_ref(last)?);
         let mut servers = servers.iter().filter_map(|server| read(server, node));
-        let of_range = servers.next();
-        if (first..=last).contains(&slot) {
-            master.clone_from(&of_range);
-        }
-        nodes.extend(of_range.into_iter().chain(servers));
+        let Some(master) = servers.next() else { continue };
+        masters.push((first..=last, master.clone()));
+        nodes.push(master);
+        nodes.extend(servers);
     }
-    Ok(Answer { node: node.clone(), link, master, nodes })
+    Ok(Answer { node: node.clone(), link, masters, nodes })
 }
 
 /// Reads the host and port of one server from the reply to CLUSTER SLOTS.
@@ -156,9 +200,13 @@ fn explained(node: &Address, error: RedisError) -> RedisError {
 }
 
 fn without_queue() -> RedisError {
-    let text = "a cluster is used queue by queue: to list queues, name one node after \
-                the other by redis://HOST:PORT";
+    let text = "a call on a cluster must be for one queue";
     (ErrorKind::InvalidClientConfig, MISCONFIGURED, text.to_owned()).into()
+}
+
+fn without_slots() -> RedisError {
+    let text = "no node of the cluster names a master";
+    io::Error::new(io::ErrorKind::NotConnected, text).into()
 }
 
 fn without_master(slot: u16) -> RedisError {
