@@ -24,6 +24,8 @@ mod queues;
 mod recover;
 mod result;
 mod sentinel_password;
+#[cfg(feature = "web")]
+mod serve;
 mod stats;
 mod target;
 mod values;

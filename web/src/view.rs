@@ -1,9 +1,9 @@
 //! What a page knows of its request.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use axum::{
-    extract::{FromRequestParts, Path},
+    extract::{ConnectInfo, FromRequestParts, Path},
     http::{StatusCode, request::Parts},
     response::{IntoResponse as _, Response},
 };
@@ -15,6 +15,8 @@ use crate::{access::Actor, app::App, fields::Fields, page_error::PageError};
 pub(crate) struct View {
     pub(crate) app: Arc<App>,
     pub(crate) actor: Option<Actor>,
+    /// The address of the visitor or of the proxy, if the server of the router tells it.
+    pub(crate) peer: Option<SocketAddr>,
     pub(crate) query: Fields,
 }
 
@@ -29,6 +31,7 @@ impl FromRequestParts<Arc<App>> for View {
         Ok(Self {
             app: app.clone(),
             actor: parts.extensions.get::<Actor>().cloned(),
+            peer: parts.extensions.get().map(|ConnectInfo(peer)| *peer),
             query: Fields::parse(query.as_bytes()),
         })
     }

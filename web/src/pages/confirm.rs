@@ -89,13 +89,30 @@ pub(crate) async fn act(
     }
     let actor = view.actor.as_ref().map(|actor| actor.0.as_str()).unwrap_or_default();
     let (queue, subject) = (opened.name.as_str(), action.field().map(|(_, it)| it));
+    let peer = view.peer.map(|peer| peer.to_string());
     let done = action.run(&*opened.queue).await;
     match &done {
         Ok(done) => {
-            tracing::info!(actor, queue, action = word, subject, result = done.message);
+            tracing::info!(
+                actor,
+                peer,
+                queue,
+                action = word,
+                subject,
+                result = done.message,
+                "a visitor of the web page changed a queue"
+            );
         }
         Err(error) => {
-            tracing::warn!(actor, queue, action = word, subject, error = error.message);
+            tracing::warn!(
+                actor,
+                peer,
+                queue,
+                action = word,
+                subject,
+                error = error.message,
+                "a change by a visitor of the web page failed"
+            );
         }
     }
     let notice = view.app.notices.keep(done?.message);
