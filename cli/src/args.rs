@@ -10,6 +10,8 @@ use tokio::runtime::Runtime;
 
 #[cfg(feature = "redis")]
 use crate::marker;
+#[cfg(feature = "web")]
+use crate::serve;
 use crate::{
     audit, batch, cancel, completion, cron, dead, demo,
     failure::{CommandResult, Failure, end},
@@ -80,6 +82,8 @@ enum Command {
     Ping(ping::Args),
     Workers(workers::Args),
     Queues(queues::Args),
+    #[cfg(feature = "web")]
+    Serve(serve::Args),
     #[cfg(feature = "redis")]
     Marker(marker::Args),
     Demo(demo::Args),
@@ -159,6 +163,8 @@ impl Command {
             Self::Ping(args) => args.run(target).await,
             Self::Workers(args) => args.run(target).await,
             Self::Queues(args) => args.run(target).await,
+            #[cfg(feature = "web")]
+            Self::Serve(args) => Box::pin(args.run(target)).await,
             #[cfg(feature = "redis")]
             Self::Marker(args) => args.run(target).await,
             Self::Demo(args) => Box::pin(args.run(target)).await,

@@ -25,6 +25,8 @@ mod recover;
 mod result;
 mod run;
 mod sentinel_password;
+#[cfg(feature = "web")]
+mod serve;
 mod show;
 mod stats;
 mod target;

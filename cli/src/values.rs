@@ -2,6 +2,7 @@
 //! plain sentences.
 
 use std::{
+    net::SocketAddr,
     num::{NonZeroU8, NonZeroU16, NonZeroU32},
     time::Duration,
 };
@@ -34,6 +35,13 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
         return Err("it must be at least 1ms".to_owned());
     }
     Ok(duration)
+}
+
+/// Parses an address to listen on.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write an IP address and a port, such as 127.0.0.1:8080 or [::]:8080".to_owned()
+    })
 }
 
 /// Parses a number from 1 to 255.

@@ -31,7 +31,7 @@ use crate::{
     message::say,
     store_url,
     target::{Credentials, Target},
-    values::{count, duration, positive_duration},
+    values::{address, count, duration, positive_duration},
 };
 use cannot_start::CannotStart;
 use command::{JobCommand, OutputLines};
@@ -141,7 +141,7 @@ pub(crate) struct Args {
 
     /// Answer probes over HTTP at this address, such as 127.0.0.1:8080: /live while the
     /// program answers, and /ready while the worker reaches its store and was not stopped
-    #[arg(long, value_name = "ADDRESS", value_parser = health::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health: Option<SocketAddr>,
 
     /// End when no job is ready or leased, and no job becomes due within --max-wait; the

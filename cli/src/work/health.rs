@@ -11,13 +11,6 @@ use crate::{
     message::say,
 };
 
-/// Reads an address to listen on.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "write an IP address and a port, such as 127.0.0.1:8080 or [::]:8080".to_owned()
-    })
-}
-
 /// An address that probes can connect to, before the worker runs.
 pub(super) struct Health(TcpListener);
 

@@ -1,0 +1,93 @@
+//! The visitors that have signed in, in memory.
+
+use std::{
+    collections::HashMap,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use axum::http::{HeaderMap, header::COOKIE};
+use relq_core::environment::{OsRandomness, Randomness as _};
+
+use super::Actor;
+
+/// How long a session lasts.
+const LENGTH: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// How many sessions there are at once. The one that ends first makes room.
+const MOST: usize = 1000;
+
+/// The name of the cookie.
+const NAME: &str = "relq_session";
+
+/// The sessions that have not ended, by their random names of 160 bits.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<HashMap<String, (Actor, Instant)>>);
+
+impl Sessions {
+    /// Begins a session, and returns its name.
+    pub(crate) fn begin(&self, actor: Actor) -> String {
+        let name = OsRandomness.text(32);
+        let now = Instant::now();
+        let mut known = self.0.lock().expect("no holder of the lock panics");
+        known.retain(|_, (_, end)| *end > now);
+        if known.len() >= MOST {
+            let first = known.iter().min_by_key(|(_, (_, end))| *end);
+            if let Some(first) = first.map(|(name, _)| name.clone()) {
+                known.remove(&first);
+            }
+        }
+        known.insert(name.clone(), (actor, now + LENGTH));
+        name
+    }
+
+    pub(crate) fn actor(&self, headers: &HeaderMap) -> Option<Actor> {
+        let known = self.0.lock().expect("no holder of the lock panics");
+        let (actor, end) = known.get(session_of(headers)?)?;
+        (*end > Instant::now()).then(|| actor.clone())
+    }
+
+    pub(crate) fn end(&self, headers: &HeaderMap) {
+        if let Some(name) = session_of(headers) {
+            self.0.lock().expect("no holder of the lock panics").remove(name);
+        }
+    }
+}
+
+/// The name of the session in the cookies of a request.
+fn session_of(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
+    let mut pairs =
+        cookies.flat_map(|it| it.split(';')).filter_map(|it| it.split_once('='));
+    pairs.find(|(name, _)| name.trim() == NAME).map(|(_, value)| value.trim())
+}
+
+/// Where the cookie of a session is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cookie<'a> {
+    /// The base path, which may be empty.
+    pub(crate) base: &'a str,
+    /// Whether the visitor came by HTTPS.
+    pub(crate) is_https: bool,
+}
+
+impl Cookie<'_> {
+    /// The header `Set-Cookie` that begins a session.
+    pub(crate) fn set(self, session: &str) -> String {
+        self.with(session, LENGTH)
+    }
+
+    /// The header `Set-Cookie` that removes the cookie.
+    pub(crate) fn remove(self) -> String {
+        self.with("", Duration::ZERO)
+    }
+
+    fn with(self, value: &str, length: Duration) -> String {
+        let path = if self.base.is_empty() { "/" } else { self.base };
+        let secure = if self.is_https { "; Secure" } else { "" };
+        let age = length.as_secs();
+        format!(
+            "{NAME}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Strict{secure}"
+        )
+    }
+}

@@ -1,0 +1,157 @@
+//! Reads the counts of all queues every few seconds, in one task for all visitors.
+
+mod history;
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use relq_core::{Queue, QueueName, Stats, error::BoxError};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{MissedTickBehavior, interval},
+};
+
+pub(crate) use history::{History, Minute};
+
+use crate::{
+    page_error::{PageError, with_causes},
+    source::QueueSource,
+};
+
+/// How many queues are sampled: the first ones by their names.
+pub(crate) const MOST_QUEUES: usize = 200;
+
+/// The last known counts of a queue, or why they cannot be read.
+pub(crate) type Counts = Result<Stats, String>;
+
+/// What is known of one queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) counts: Counts,
+    pub(crate) history: History,
+}
+
+/// What the last sample found.
+#[derive(Debug, Default)]
+struct Found {
+    queues: BTreeMap<QueueName, Known>,
+    /// All queues of the source, or why they cannot be listed; `None` before the first
+    /// sample.
+    names: Option<Result<Vec<QueueName>, PageError>>,
+}
+
+type SharedFound = Arc<Mutex<Found>>;
+
+/// The counts of the queues. The task that reads them ends with this value.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    found: SharedFound,
+    sampled: watch::Receiver<u64>,
+    task: JoinHandle<()>,
+}
+
+impl Sampler {
+    pub(crate) fn start(
+        source: Arc<dyn QueueSource>,
+        every: Duration,
+        stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    ) -> Self {
+        let found = SharedFound::default();
+        let (tell, sampled) = watch::channel(0);
+        let sampling = sample_for_ever(source, every, found.clone(), tell);
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                () = sampling => {}
+                () = stop => {}
+            }
+        });
+        Self { found, sampled, task }
+    }
+
+    /// Notices of new samples. They end when the page is stopped.
+    pub(crate) fn sampled(&self) -> watch::Receiver<u64> {
+        self.sampled.clone()
+    }
+
+    /// The names of all queues, in order. Waits for the first sample.
+    pub(crate) async fn names(&self) -> Result<Vec<QueueName>, PageError> {
+        let stopped = || PageError::bad_request("the page is being stopped");
+        let mut sampled = self.sampled.clone();
+        sampled.wait_for(|count| *count > 0).await.map_err(|_| stopped())?;
+        self.lock().names.clone().ok_or_else(stopped)?
+    }
+
+    pub(crate) fn known(&self, queue: &QueueName) -> Option<Known> {
+        self.lock().queues.get(queue).cloned()
+    }
+
+    /// All queues that are sampled.
+    pub(crate) fn all(&self) -> BTreeMap<QueueName, Known> {
+        self.lock().queues.clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Found> {
+        self.found.lock().expect("no holder of the lock panics")
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn sample_for_ever(
+    source: Arc<dyn QueueSource>,
+    every: Duration,
+    found: SharedFound,
+    tell: watch::Sender<u64>,
+) {
+    let mut ticks = interval(every.max(Duration::from_millis(10)));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let began = Instant::now();
+    loop {
+        ticks.tick().await;
+        sample(&*source, &found, began).await;
+        tell.send_modify(|count| *count += 1);
+    }
+}
+
+/// Reads the counts of all queues once, one queue after the other.
+async fn sample(source: &dyn QueueSource, found: &SharedFound, began: Instant) {
+    let listed = source.names().await.map_err(|error| PageError::source(&error));
+    let lock = || found.lock().expect("no holder of the lock panics");
+    for name in listed.iter().flatten().take(MOST_QUEUES) {
+        let counts = counts_of(source, name).await;
+        let minute = began.elapsed().as_secs() / 60;
+        let mut found = lock();
+        let known = found.queues.entry(name.clone()).or_insert_with(|| Known {
+            counts: Ok(Stats::new()),
+            history: History::default(),
+        });
+        if let Ok(stats) = &counts {
+            known.history.add(minute, Instant::now(), stats);
+        }
+        known.counts = counts;
+    }
+    let mut found = lock();
+    if let Ok(names) = &listed {
+        found.queues.retain(|name, _| names.contains(name));
+    }
+    found.names = Some(listed);
+}
+
+async fn counts_of(source: &dyn QueueSource, name: &QueueName) -> Counts {
+    let opened: Result<Option<Arc<dyn Queue>>, BoxError> = source.open(name).await;
+    match opened {
+        Ok(Some(queue)) => queue.stats().await.map_err(|error| error.full_message()),
+        Ok(None) => Err("the queue is gone".to_owned()),
+        Err(error) => Err(with_causes(&*error)),
+    }
+}

@@ -1,0 +1,187 @@
+//! Each button does what it says, after it was asked whether it should.
+
+use std::time::Duration;
+
+use relq::{
+    NewJob,
+    batch::{BatchId, BatchState, NewBatch},
+};
+
+use crate::{client::Request, html, on_each_store, site::Site};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+on_each_store! {
+    async fn pause_and_resume(site) {
+        let page = site.page("/queue/emails").await;
+
+        let page = site.press(&page, "Pause").await;
+        assert!(page.contains("The queue is paused."), "{page}");
+        assert!(site.queue.stats().await.unwrap().paused);
+        let page = site.press(&page, "Resume").await;
+
+        assert!(page.contains("The queue runs again."), "{page}");
+        assert!(!site.queue.stats().await.unwrap().paused);
+    }
+
+    async fn run_now_makes_a_scheduled_job_ready(site) {
+        site.push("later", NewJob::new("x").delay(HOUR)).await;
+        let page = site.page("/queue/emails/job?id=later").await;
+
+        let page = site.press_and_confirm(&page, "Run now").await;
+
+        assert!(page.contains("The job later is ready."), "{page}");
+        assert_eq!(site.counts().await, [1, 0, 0, 0]);
+    }
+
+    async fn cancel_removes_a_ready_job(site) {
+        site.push("a", NewJob::new("x")).await;
+        let list = site.page("/queue/emails/jobs/ready").await;
+        let page = site.page(&html::link(&list, "a").unwrap()).await;
+
+        let page = site.press_and_confirm(&page, "Cancel").await;
+
+        assert!(page.contains("The job a was removed. It was ready."), "{page}");
+        assert_eq!(site.counts().await, [0; 4]);
+    }
+
+    async fn cancel_removes_a_leased_job(site) {
+        site.push("a", NewJob::new("x")).await;
+        site.claim().await;
+        let page = site.page("/queue/emails/job?id=a").await;
+
+        let page = site.press_and_confirm(&page, "Cancel").await;
+
+        assert!(page.contains("It was leased."), "{page}");
+        assert_eq!(site.counts().await, [0; 4]);
+    }
+
+    async fn retry_makes_one_dead_job_ready(site) {
+        site.bury("a", "broken").await;
+        site.bury("b", "broken").await;
+        let page = site.page("/queue/emails/job?id=a").await;
+
+        let page = site.press_and_confirm(&page, "Retry").await;
+
+        assert!(page.contains("1 dead job is ready again."), "{page}");
+        assert_eq!(site.counts().await, [1, 0, 0, 1]);
+    }
+
+    async fn purge_removes_one_dead_job(site) {
+        site.bury("a", "broken").await;
+        site.bury("b", "broken").await;
+        let page = site.page("/queue/emails/job?id=a").await;
+
+        let page = site.press_and_confirm(&page, "Purge").await;
+
+        assert!(page.contains("1 dead job was removed."), "{page}");
+        assert_eq!(site.counts().await, [0, 0, 0, 1]);
+    }
+
+    async fn the_buttons_of_a_group_are_for_that_group(site) {
+        for (id, error) in [("a", "timeout after 5 s"), ("b", "timeout after 7 s")] {
+            site.bury(id, error).await;
+        }
+        site.bury("c", "<b>no</b> such user").await;
+        let page = site.page("/queue/emails/dead").await;
+        assert!(page.contains("timeout after # s") && page.contains("2 jobs"), "{page}");
+
+        let page = site.press_and_confirm(&page, "Retry group").await;
+        assert!(page.contains("2 dead jobs are ready again."), "{page}");
+        assert_eq!(site.counts().await, [2, 0, 0, 1]);
+        let page = site.press_and_confirm(&page, "Purge group").await;
+
+        assert!(page.contains("1 dead job was removed."), "{page}");
+        assert_eq!(site.counts().await, [2, 0, 0, 0]);
+    }
+
+    async fn all_dead_jobs_are_retried(site) {
+        site.bury("a", "one").await;
+        site.bury("b", "two").await;
+        let page = site.page("/queue/emails/dead").await;
+
+        let page = site.press_and_confirm(&page, "Retry all").await;
+
+        assert!(page.contains("2 dead jobs are ready again."), "{page}");
+        assert_eq!(site.counts().await, [2, 0, 0, 0]);
+    }
+
+    async fn all_dead_jobs_are_purged(site) {
+        site.bury("a", "one").await;
+        site.bury("b", "two").await;
+        let page = site.page("/queue/emails/dead").await;
+
+        let page = site.press_and_confirm(&page, "Purge all").await;
+
+        assert!(page.contains("2 dead jobs were removed."), "{page}");
+        assert_eq!(site.counts().await, [0; 4]);
+    }
+
+    /// A form that was not asked leads to the question, and changes nothing.
+    async fn what_cannot_be_undone_asks_first(site) {
+        site.bury("a", "broken").await;
+        for (word, fields) in [
+            ("retry", "id=a"),
+            ("purge", "id=a"),
+            ("retry-group", "error=broken"),
+            ("purge-group", "error=broken"),
+            ("retry-all", ""),
+            ("purge-all", ""),
+        ] {
+            let path = format!("/queue/emails/do/{word}");
+            let answer = site.send(&Request::post(path, fields)).await;
+
+            assert_eq!(answer.status, 303, "{word}");
+            let question = answer.header("location").unwrap();
+            assert!(question.starts_with(&format!("/queue/emails/confirm/{word}")));
+            assert!(site.page(question).await.contains("Yes: "), "{word}");
+        }
+        assert_eq!(site.counts().await, [0, 0, 0, 1]);
+    }
+
+    /// A change is a POST, and its result a page that can be loaded again.
+    async fn a_change_by_get_is_refused(site) {
+        let answer = site.get("/queue/emails/do/pause").await;
+
+        assert_eq!(answer.status, 405);
+        assert!(!site.queue.stats().await.unwrap().paused);
+    }
+
+    async fn a_notice_is_shown_once(site) {
+        let page = site.page("/queue/emails").await;
+        let form = html::form(&page, "Pause").unwrap();
+        let answer = site.send(&Request::post(&*form.action, form.fields)).await;
+        let shown = answer.header("location").unwrap();
+
+        assert!(site.page(shown).await.contains("The queue is paused."));
+        assert!(!site.page(shown).await.contains("The queue is paused."));
+        let forged = site.page("/queue/emails?notice=You+are+hacked").await;
+        assert!(!forged.contains("hacked"), "{forged}");
+    }
+}
+
+async fn a_batch_is_cancelled(site: &Site) {
+    let id = BatchId::new("nightly").unwrap();
+    let batches = site.queue.batch_queue().unwrap();
+    batches.create(&NewBatch::new(id.clone())).await.unwrap();
+    batches.add(&id, &["a", "b"].map(NewJob::new), None).await.unwrap();
+    let list = site.page("/queue/emails/batches").await;
+    let page = site.page(&html::link(&list, "nightly").unwrap()).await;
+    assert!(page.contains("<dt>Pieces</dt><dd>2</dd>"), "{page}");
+
+    let page = site.press_and_confirm(&page, "Cancel batch").await;
+
+    assert!(page.contains("The batch nightly is cancelled."), "{page}");
+    let status = batches.batch(&id).await.unwrap().unwrap();
+    assert!(matches!(status.state, BatchState::Completed(_)), "{:?}", status.state);
+}
+
+#[tokio::test]
+async fn a_batch_of_sqlite_is_cancelled() {
+    a_batch_is_cancelled(&Site::sqlite().await).await;
+}
+
+#[tokio::test]
+async fn a_batch_of_stream_is_cancelled() {
+    a_batch_is_cancelled(&Site::redis("stream").await).await;
+}

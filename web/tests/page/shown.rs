@@ -1,0 +1,228 @@
+//! What the pages show of queues and jobs, and what they hide.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use relq::{
+    NewJob, Operator as _, ReliableQueue as _, WorkerId, operator::WorkerReport,
+    schedule::ScheduleName, unique::UniqueKey,
+};
+use relq_web::Redaction;
+
+use crate::{html, on_each_store, site::Site};
+
+const HOSTILE: &str = "<script>alert('x')</script>\"'&<img src=x onerror=alert(1)>";
+
+on_each_store! {
+    /// The text of a job stays text, wherever it is shown.
+    async fn a_hostile_job_stays_text(site) {
+        let job = NewJob::new(HOSTILE)
+            .header(HOSTILE, HOSTILE)
+            .unique(UniqueKey::new(HOSTILE).unwrap());
+        site.push(HOSTILE, job.clone()).await;
+        site.bury("dead", HOSTILE).await;
+        site.push("later", NewJob::new(HOSTILE).delay(Duration::from_secs(60))).await;
+        let ready = site.page("/queue/emails/jobs/ready").await;
+        let hostile = html::addresses(&ready)
+            .into_iter()
+            .find(|link| link.contains("/job?id=%3Cscript"));
+        for path in [
+            &hostile.expect("the job has a link")[..],
+            "/",
+            "/queue/emails/jobs/ready",
+            "/queue/emails/jobs/scheduled",
+            "/queue/emails/jobs/dead",
+            "/queue/emails/jobs/ready?text=%22%3E%3Cscript%3E",
+            "/queue/emails/job?id=dead",
+            "/queue/emails/job?id=%3Cscript%3E",
+            "/queue/emails/dead",
+            "/queue/emails/confirm/cancel?id=%3Cscript%3E",
+            "/queue/emails/confirm/purge-group?error=%3Cscript%3E",
+            "/?name=%22%3E%3Cscript%3E",
+        ] {
+            let page = site.page(path).await;
+            assert!(!page.contains("<script>"), "{path}: {page}");
+            assert!(!page.contains("<img"), "{path}: {page}");
+            assert!(!page.contains("\"><"), "{path}: {page}");
+        }
+        let missing = site.get("/queue/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
+        assert!(!missing.body.contains("<script>"), "{}", missing.body);
+    }
+
+    async fn a_job_is_shown_whole(site) {
+        let job = NewJob::new(r#"{"to":"anna@example.org"}"#)
+            .header("kind", "welcome")
+            .unique(UniqueKey::new("user-7").unwrap())
+            .delay(Duration::from_secs(3600));
+        site.push("a/b?c", job).await;
+        let list = site.page("/queue/emails/jobs/scheduled").await;
+
+        let page = site.page(&html::link(&list, "a/b?c").unwrap()).await;
+
+        for part in [
+            "Job a/b?c",
+            "&quot;to&quot;: &quot;anna@example.org&quot;",
+            "<dt>Header kind</dt><dd>welcome</dd>",
+            "<dd>user-7</dd>",
+            "0 of 25",
+            "scheduled: due",
+        ] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+    }
+
+    async fn a_payload_that_is_not_text_is_escaped(site) {
+        site.push("a", NewJob::new(&b"\xff\x00<b>"[..])).await;
+
+        let page = site.page("/queue/emails/jobs/ready").await;
+
+        assert!(page.contains(r"\xff\x00&lt;b&gt;"), "{page}");
+    }
+
+    async fn every_job_is_on_one_page(site) {
+        for at in 0..120 {
+            site.push(&format!("job-{at:03}"), NewJob::new("x")).await;
+        }
+        for (order, first) in [("newest", "job-119"), ("served", "job-000")] {
+            let mut seen = Vec::new();
+            let mut next = Some(format!("/queue/emails/jobs/ready?order={order}"));
+            while let Some(path) = next {
+                let page = site.page(&path).await;
+                seen.extend((0..120).map(|at| format!("job-{at:03}")).filter(|id| {
+                    page.contains(&format!(">{id}</a>"))
+                }));
+                next = html::link(&page, "Next page");
+                assert!(seen.len() > 1 && seen.len() <= 120, "{seen:?}");
+                let begins = page.split(">job-").nth(1).unwrap();
+                if seen.len() <= 50 {
+                    assert!(begins.starts_with(&first[4..]), "{begins}");
+                }
+            }
+            seen.sort();
+            seen.dedup();
+            assert_eq!(seen.len(), 120, "{order}");
+        }
+    }
+
+    async fn a_search_continues_where_it_ended(site) {
+        for at in 0..240 {
+            let text = if at % 2 == 0 { "even" } else { "odd" };
+            site.push(&format!("job-{at:03}"), NewJob::new(text)).await;
+        }
+        let mut found = 0;
+        let mut next = Some("/queue/emails/jobs/ready?text=even&in=payload".to_owned());
+        while let Some(path) = next {
+            let page = site.page(&path).await;
+            assert!(!page.contains(">odd</td>"), "{page}");
+            found += page.matches(">even</td>").count();
+            next = html::link(&page, "Continue the search");
+        }
+        assert_eq!(found, 120);
+        let nothing = site.page("/queue/emails/jobs/ready?text=even&in=headers").await;
+        assert!(!nothing.contains(">even</td>"), "{nothing}");
+    }
+
+    async fn workers_are_listed_with_what_they_hold(site) {
+        let idle = WorkerReport::new(
+            WorkerId::new("far:9:idle").unwrap(),
+            NonZeroU32::new(4).unwrap(),
+        );
+        site.queue.report_worker(&idle).await.unwrap();
+        site.push("held", NewJob::new("x")).await;
+        site.claim().await;
+
+        let page = site.page("/queue/emails/workers").await;
+
+        for part in ["far:9:idle", "host:7:test", "not reported", ">held</a>", "1 job"] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+        let link = html::link(&page, "1 job").unwrap();
+        assert!(site.page(&link).await.contains(">held</a>"));
+    }
+
+    async fn schedules_show_their_ticks(site) {
+        let schedules = site.queue.schedule_queue().unwrap();
+        let hourly = relq_schedule::Cron::new("0 * * * *").unwrap();
+        let spec = relq_schedule::ScheduleSpec::new(hourly, "the report").unwrap();
+        let name = ScheduleName::new("hourly").unwrap();
+        schedules.put_schedule(&name, &spec.to_definition()).await.unwrap();
+        let broken = ScheduleName::new("broken").unwrap();
+        schedules.put_schedule(&broken, b"<script>").await.unwrap();
+
+        let page = site.page("/queue/emails/schedules").await;
+
+        for part in ["hourly", "0 * * * *", "the report", "broken"] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+    }
+
+    async fn the_overview_counts_each_state(site) {
+        site.push("a", NewJob::new("x")).await;
+        site.bury("b", "broken").await;
+        site.queue.pause().await.unwrap();
+        let count = |state, value| {
+            format!("data-queue=\"emails\" data-count=\"{state}\">{value}<")
+        };
+        let began = std::time::Instant::now();
+        loop {
+            let page = site.page("/").await;
+            if page.contains(&count("ready", 1)) && page.contains(&count("dead", 1)) {
+                assert!(page.contains("<svg") && page.contains("paused"), "{page}");
+                return;
+            }
+            assert!(began.elapsed().as_secs() < 60, "{page}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_rules_name_is_hidden_everywhere() {
+    let rules = ["header:Session", "/user/email", "errors"];
+    let redaction = Redaction::default().rules(rules).unwrap();
+    let site = Site::with(|page| page.redact(redaction)).await;
+    let job = || {
+        NewJob::new(r#"{"user":{"email":"secret-1","name":"anna"}}"#)
+            .header("session", "secret-2")
+            .header("authorization", "secret-3")
+            .header("kind", "welcome")
+    };
+    site.push("dead", job()).await;
+    let held = site.claim().await;
+    relq::ReliableQueueExt::bury(&*site.queue, &held.receipt, "secret-4")
+        .await
+        .unwrap();
+    site.push("ready", job()).await;
+    for path in [
+        "/queue/emails/jobs/ready",
+        "/queue/emails/jobs/dead",
+        "/queue/emails/job?id=ready",
+        "/queue/emails/job?id=dead",
+        "/queue/emails/dead",
+        "/queue/emails/confirm/retry?id=dead",
+    ] {
+        let page = site.page(path).await;
+        assert!(!page.contains("secret-"), "{path}: {page}");
+    }
+    let page = site.page("/queue/emails/job?id=ready").await;
+    assert!(page.contains("anna") && page.contains("welcome"), "{page}");
+    // A search does not tell what is hidden.
+    for text in ["secret-1", "secret-2", "secret-3", "secret-4"] {
+        for state in ["ready", "dead"] {
+            let path = format!("/queue/emails/jobs/{state}?text={text}");
+            assert!(site.page(&path).await.contains("No job to show"), "{path}");
+        }
+    }
+    assert!(
+        site.page("/queue/emails/jobs/ready?text=anna").await.contains(">ready</a>")
+    );
+}
+
+#[tokio::test]
+async fn a_long_payload_is_cut_at_the_stated_length() {
+    let site = Site::with(|page| page.max_shown(100)).await;
+    site.push("a", NewJob::new("y".repeat(1000))).await;
+
+    let page = site.page("/queue/emails/job?id=a").await;
+
+    assert!(page.contains("The first 100 of 1,000 bytes of text"), "{page}");
+    assert_eq!(page.matches("yyyyyyyyyy").count(), 10);
+}
