@@ -16,7 +16,7 @@ impl<H: Handler> ClaimLoop<H> {
     /// Handles an attempt that has ended, and all others that have ended by now, so
     /// that one call settles them all.
     pub(super) fn all_ended(&mut self, job: JobContext, ended: Ended) {
-        self.ended(job, ended);
+        self.attempt_ended(job, ended);
         self.more_ended();
     }
 
@@ -25,8 +25,12 @@ impl<H: Handler> ClaimLoop<H> {
         while self.settling.fresh() < slots(self.share())
             && let Some((job, ended)) = self.slots.try_ended()
         {
-            self.ended(job, ended);
+            self.attempt_ended(job, ended);
         }
+    }
+
+    fn attempt_ended(&mut self, job: JobContext, ended: Ended) {
+        self.ended(job, ended);
         self.start_waiting();
     }
 

@@ -69,13 +69,13 @@ impl<H: Handler> ClaimLoop<H> {
         if is_full { 0 } else { self.prefetch.limit }
     }
 
-    /// Starts waiting jobs in the slots of handlers that have ended.
+    /// Starts the first waiting job in the slot of a handler that has ended.
     pub(super) fn start_waiting(&mut self) {
         if self.prefetch.most == 0 || self.phase == ClaimPhase::Stopping {
             return;
         }
         self.prefetch.handler_ended();
-        while self.slots.start_waiting() {
+        if self.slots.start_waiting() {
             self.prefetch.was_started();
         }
     }

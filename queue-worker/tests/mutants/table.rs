@@ -39,25 +39,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "        tracing::trace!(\"later\");\n",
     },
     Mutant {
-        name: "one waiting job starts when several handlers end",
-        promise: "starts_a_waiting_job_when_a_handler_ends",
-        file: "claim_loop/prefetch.rs",
-        old: "        while self.slots.start_waiting() {\n",
-        new: "        if self.slots.start_waiting() {\n",
-    },
-    Mutant {
         name: "a job waits for a whole lease",
         promise: "starts_no_job_that_waited_too_long",
         file: "claim_loop/prefetch.rs",
         old: "longest_wait: lease / 2,",
         new: "longest_wait: lease,",
-    },
-    Mutant {
-        name: "only the first job that waits too long is given back",
-        promise: "gives_back_what_waits_too_long",
-        file: "claim_loop/prefetch.rs",
-        old: "        while let Some(job) = self.slots.take_waiting_since(since) {\n",
-        new: "        if let Some(job) = self.slots.take_waiting_since(since) {\n",
     },
     Mutant {
         name: "the first job that waits has a timer, and no other",
