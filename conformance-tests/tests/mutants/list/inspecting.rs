@@ -22,7 +22,10 @@ pub(super) const INSPECTING: &[Mutant] = &[
             IS_PAST,
             "local is_past = not forget_at or tonumber(forget_at) <= server_ms()",
         )],
-        caught_by: &[Case("inspecting::a_stored_job_is_not_an_ended_one", "R31")],
+        caught_by: &[Case(
+            "inspecting::a_ready_leader_is_found_with_its_followers",
+            "R31: Ended",
+        )],
         ..NARROW
     },
     Mutant {
@@ -81,7 +84,7 @@ pub(super) const INSPECTING: &[Mutant] = &[
             "size - count_before(set, score, name) or 0",
             "size - redis.call('ZCOUNT', set, '-inf', '(' .. score) or 0",
         )],
-        caught_by: &[Case("inspecting::equal_times_are_listed_over_pages", "R31")],
+        caught_by: &[Case("inspecting::equal_times_are_listed_over_pages", "missing")],
         ..NARROW
     },
     Mutant {

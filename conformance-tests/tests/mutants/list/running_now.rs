@@ -23,10 +23,7 @@ pub(super) const RUNNING_NOW: &[Mutant] = &[
     Mutant {
         name: "a held job is run",
         patches: &[patch("run_now", "if job and job.leader then", "if false then")],
-        caught_by: &[
-            Case("running_now::a_held_job_is_not_run", "R32"),
-            Case("running_now::an_orphan_is_not_run", "R30"),
-        ],
+        caught_by: &[Case("running_now::a_held_job_is_not_run", "R32")],
         ..NARROW
     },
     Mutant {
@@ -83,8 +80,8 @@ pub(super) const RUNNING_NOW: &[Mutant] = &[
         name: "any job is said to be run now",
         patches: &[patch(
             "run_now",
-            "then return {'not scheduled'} end",
-            "then return {'ready', 0} end",
+            "if not redis.call('ZSCORE', keys.later, id) then return {'not scheduled'} end",
+            "if not redis.call('ZSCORE', keys.later, id) then return {'ready', 0} end",
         )],
         caught_by: &[
             Case("running_now::no_other_job_is_run", "R32"),
