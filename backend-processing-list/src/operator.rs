@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use relq_core::{
     Error, JobId, Operator, ReliableQueue as _, Stats,
-    operator::{Audit, Cancelled, Page, PeekRequest, Redriven, Selection},
+    operator::{Audit, Cancelled, JobState, Page, PeekRequest, Redriven, Selection},
 };
 
 use crate::{ProcessingListQueue, audit, cancel, peek};
@@ -17,7 +17,12 @@ impl Operator for ProcessingListQueue {
 
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
         self.capabilities().check_peek(ask)?;
-        peek::peek(&self.store, ask).await
+        match ask.state {
+            JobState::Ready | JobState::Leased => peek::peek(&self.store, ask).await,
+            JobState::Scheduled | JobState::Dead => {
+                self.store.bookkeeping.peek_kept(ask).await
+            }
+        }
     }
 
     async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {

@@ -18,6 +18,8 @@ mod company;
 mod declared;
 #[path = "mutants/followers.rs"]
 mod followers;
+#[path = "mutants/inspecting.rs"]
+mod inspecting;
 #[path = "mutants/judge.rs"]
 mod judge;
 #[path = "mutants/keyspace.rs"]

@@ -14,6 +14,7 @@
 //! The queues of a worker share the thread. Each has its own heartbeats, so that a store
 //! that is down delays no heartbeat of another.
 
+mod caller;
 mod reports;
 
 use std::{
@@ -27,14 +28,10 @@ use std::{
 };
 
 use relq_core::{
-    Error, Receipt, ReliableQueue, WorkerId, environment::Environment,
-    error::Operation, operator::WorkerReport, outcome::Extended,
+    Error, ReliableQueue, WorkerId, environment::Environment, error::Operation,
+    operator::WorkerReport, outcome::Extended,
 };
-use tokio::{
-    runtime,
-    sync::{OnceCell, oneshot},
-    task::JoinSet,
-};
+use tokio::{runtime, sync::oneshot, task::JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, Span};
 
@@ -47,6 +44,7 @@ use crate::{
     observers::Observers,
     settings::Settings,
 };
+use caller::{Answer, Caller};
 use reports::Reports;
 
 /// The longest sleep of the heartbeat thread while the worker holds a job. The thread
@@ -178,22 +176,6 @@ pub(crate) struct Beats {
     confirmed_by: Duration,
 }
 
-/// The values that a heartbeat call uses. The first call opens the connection of the
-/// heartbeats, on the runtime of the heartbeat thread.
-struct Caller {
-    queue: Arc<dyn ReliableQueue>,
-    another: OnceCell<Arc<dyn ReliableQueue>>,
-    worker: WorkerId,
-    environment: Environment,
-}
-
-struct Answer {
-    operation: Operation,
-    beat: Beat,
-    sent: Duration,
-    result: Result<Vec<Extended>, Error>,
-}
-
 impl Beats {
     pub(crate) fn new(
         queue: Arc<dyn ReliableQueue>,
@@ -203,12 +185,7 @@ impl Beats {
         clock: LeaseClock,
     ) -> Self {
         let environment = settings.environment.clone();
-        let caller = Caller {
-            queue,
-            another: OnceCell::new(),
-            worker: worker.clone(),
-            environment: environment.clone(),
-        };
+        let caller = Caller::new(queue, worker.clone(), environment.clone());
         let caller = Arc::new(caller);
         let report = WorkerReport::new(worker, settings.concurrency);
         let now = environment.clock().elapsed();
@@ -300,15 +277,14 @@ impl Beats {
         let caller = Arc::clone(&self.caller);
         self.spawn(async move {
             let result = caller.open_another().await.map(|_| Vec::new());
-            let sent = caller.environment.clock().elapsed();
+            let sent = caller.now();
             let beat = Beat { lease: Duration::ZERO, jobs: Vec::new() };
             Answer { operation: Operation::Connect, beat, sent, result }
         });
     }
 
     fn send(&mut self, beat: Beat) {
-        let page =
-            self.caller.queue.capabilities().limits.max_jobs_per_call.get() as usize;
+        let page = self.caller.capabilities().limits.max_jobs_per_call.get() as usize;
         let Beat { lease, mut jobs } = beat;
         loop {
             let rest = jobs.split_off(jobs.len().min(page));
@@ -386,28 +362,5 @@ impl Beats {
 
     fn now(&self) -> Duration {
         self.environment.clock().elapsed()
-    }
-}
-
-impl Caller {
-    async fn extend(&self, beat: Beat) -> Answer {
-        let receipts: Vec<Receipt> =
-            beat.jobs.iter().map(|job| job.receipt().clone()).collect();
-        // A queue on several nodes cannot be opened while one of them is down. The handle
-        // of the worker was opened before, and extends the leases of the other nodes.
-        let queue = self.open_another().await.unwrap_or_else(|error| {
-            let error = error.full_message();
-            tracing::debug!(error, "the heartbeat uses the connection of the worker");
-            &self.queue
-        });
-        // The worker counts the extended lease from this time. The store extends the
-        // lease later, so the worker never believes in a lease for too long.
-        let sent = self.environment.clock().elapsed();
-        let result = queue.extend(&self.worker, &receipts, beat.lease).await;
-        Answer { operation: Operation::Extend, beat, sent, result }
-    }
-
-    async fn open_another(&self) -> Result<&Arc<dyn ReliableQueue>, Error> {
-        self.another.get_or_try_init(|| self.queue.open_another()).await
     }
 }

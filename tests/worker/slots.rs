@@ -12,7 +12,7 @@ use std::{
 
 use relq::{
     ReliableQueue,
-    capabilities::LeaseScope,
+    capabilities::{Capability, LeaseScope},
     worker::{Failure, JobContext},
 };
 
@@ -143,4 +143,7 @@ pub(crate) async fn idle_worker_is_quiet(fixture: Fixture) {
     let heartbeats =
         usize::from(counted.capabilities().lease_scope == LeaseScope::Worker);
     assert!(counted.extensions.calls() <= heartbeats);
+    // Where workers are listed, it reports once at its start (R33).
+    let reports = usize::from(counted.capabilities().supports(Capability::Inspect));
+    assert_eq!(counted.reports.calls(), reports);
 }

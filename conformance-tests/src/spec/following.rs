@@ -58,6 +58,16 @@ impl Job {
         self.possible_states.iter().any(|possible| state(possible.as_leader()))
     }
 
+    /// Ends the job in each state in which its leader has ended and was not done.
+    fn end_orphans(&mut self, now: Ms) {
+        for mut possible in std::mem::take(&mut self.possible_states) {
+            if possible.location == JobLocation::Orphaned {
+                possible = possible.ended(End::Orphaned, now);
+            }
+            add(&mut self.possible_states, possible);
+        }
+    }
+
     /// Whether the list of jobs shows the job as that state says.
     pub(crate) fn is_listed_as(
         &self,
@@ -253,25 +263,18 @@ impl Reference {
 
     /// Records that a recovery has cancelled all jobs whose leaders ended and were not
     /// done, with all that follow them.
+    ///
+    /// A job whose leader may be live stays held, and may be an orphan again each time that
+    /// it is looked at. So the states of all jobs are compared, and not whether there are
+    /// orphans. Each turn settles one more link of the chains.
     pub(crate) fn orphans_are_gone(&mut self) {
-        let now = self.now;
-        let is_orphan = |it: &PossibleState| it.location == JobLocation::Orphaned;
-        loop {
+        for _ in 0..=self.jobs.len() {
+            let before: Vec<_> =
+                self.jobs.iter().map(|job| job.possible_states.clone()).collect();
             self.follow_leaders();
-            let mut is_changed = false;
-            for job in &mut self.jobs {
-                if !job.possible_states.iter().any(is_orphan) {
-                    continue;
-                }
-                is_changed = true;
-                for mut possible in std::mem::take(&mut job.possible_states) {
-                    if is_orphan(&possible) {
-                        possible = possible.ended(End::Orphaned, now);
-                    }
-                    add(&mut job.possible_states, possible);
-                }
-            }
-            if !is_changed {
+            self.jobs.iter_mut().for_each(|job| job.end_orphans(self.now));
+            let after = self.jobs.iter().map(|job| &job.possible_states);
+            if after.eq(&before) {
                 return;
             }
         }

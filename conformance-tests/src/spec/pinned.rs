@@ -87,4 +87,9 @@ pub(crate) const PINNED: &[Pinned] = &[
                 to the first is lost, was told that the lease was lost (relq-memory, \
                 before 0.1)",
     },
+    Pinned {
+        line: "p push ji1,jf1; a claim 1 l1; a settle 0X !after1; r recover 100",
+        found: "a recovery that found no orphan, although there may be one, had the model \
+                look for orphans for ever (this model, before 0.1)",
+    },
 ];

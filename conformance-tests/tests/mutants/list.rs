@@ -18,6 +18,8 @@ mod crossed;
 mod equals;
 #[path = "list/followers.rs"]
 mod followers;
+#[path = "list/inspecting.rs"]
+mod inspecting;
 #[path = "list/joints.rs"]
 mod joints;
 #[path = "list/lost.rs"]
@@ -32,6 +34,8 @@ mod postponed;
 mod results;
 #[path = "list/returned.rs"]
 mod returned;
+#[path = "list/running_now.rs"]
+mod running_now;
 #[path = "list/schedules.rs"]
 mod schedules;
 #[path = "list/sequences.rs"]
@@ -42,6 +46,8 @@ mod suite;
 mod times;
 #[path = "list/twice.rs"]
 mod twice;
+#[path = "list/workers.rs"]
+mod workers;
 
 /// The mutants of all lists.
 pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
@@ -55,6 +61,9 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         schedules::SCHEDULES,
         results::RESULTS,
         followers::FOLLOWERS,
+        inspecting::INSPECTING,
+        running_now::RUNNING_NOW,
+        workers::WORKERS,
         joints::JOINTS,
         company::COMPANY,
         crossed::CROSSED,

@@ -22,7 +22,10 @@ impl Bookkeeping {
     /// Reads one page of the scheduled or dead jobs, of any pattern. Scheduled jobs are
     /// served in the order of their due times, and held jobs last. Dead jobs are listed
     /// in the order in which they died.
-    pub(crate) async fn peek_kept(&self, ask: &PeekRequest) -> Result<Page, Error> {
+    ///
+    /// # Errors
+    /// The errors of [`list`](Self::list).
+    pub async fn peek_kept(&self, ask: &PeekRequest) -> Result<Page, Error> {
         let sections = in_order(&[ask.state]);
         self.list(&sections, ask, |state, asked| {
             async move {

@@ -12,7 +12,7 @@ use relq_core::{
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::Caller;
+use super::caller::Caller;
 
 /// The reports of one worker on one queue.
 pub(super) struct Reports {
@@ -37,8 +37,8 @@ impl Reports {
         report: WorkerReport,
         now: Duration,
     ) -> Self {
-        let can = caller.queue.capabilities();
-        let next = can.supports(Capability::Inspect).then_some(now);
+        let can_list = caller.capabilities().supports(Capability::Inspect);
+        let next = can_list.then_some(now);
         Self {
             caller,
             report,
@@ -74,9 +74,7 @@ impl Reports {
         let (caller, report) = (Arc::clone(&self.caller), self.report.clone());
         let ended = self.ended.clone();
         self.call.spawn(async move {
-            let call =
-                async { caller.open_another().await?.report_worker(&report).await };
-            ended.run_until_cancelled(call).await.unwrap_or(Ok(()))
+            ended.run_until_cancelled(caller.report(&report)).await.unwrap_or(Ok(()))
         });
     }
 
@@ -102,5 +100,112 @@ impl Reports {
         } else {
             tracing::debug!(error, "a report of the worker failed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use relq_core::{
+        QueueName, WorkerId,
+        environment::Environment,
+        error::{ErrorContext, Operation},
+        operator::InspectQueue as _,
+    };
+    use relq_memory::{MemoryQueue, MemoryStore};
+
+    use super::*;
+
+    const START: Duration = Duration::from_secs(5);
+
+    /// A queue, and the reports of a worker on it, whose first one is due at the start.
+    fn reports() -> (MemoryQueue, Reports) {
+        let (name, environment) =
+            (QueueName::new("q").unwrap(), Environment::default());
+        let queue = MemoryStore::default().open(name, environment.clone());
+        let worker = WorkerId::new("w").unwrap();
+        let report = WorkerReport::new(worker.clone(), NonZeroU32::MIN);
+        let caller = Caller::new(Arc::new(queue.clone()), worker, environment);
+        (queue, Reports::new(Arc::new(caller), report, START))
+    }
+
+    async fn listed(queue: &MemoryQueue) -> usize {
+        queue.workers(None, NonZeroU32::MIN).await.unwrap().workers.len()
+    }
+
+    #[tokio::test]
+    async fn a_report_is_sent_at_the_start_and_after_each_interval() {
+        let (queue, mut reports) = reports();
+        assert_eq!(reports.next(), Some(START), "the first report");
+
+        reports.send_if_due(START);
+        let answer = reports.answered().await.unwrap();
+        reports.plan_next(&answer);
+
+        assert_eq!(listed(&queue).await, 1, "the report is stored");
+        let next = START + REPORT_INTERVAL;
+        assert_eq!(reports.next(), Some(next), "the next report");
+        reports.send_if_due(next - Duration::from_millis(1));
+        assert!(reports.answered().await.is_none(), "it is not due");
+    }
+
+    #[tokio::test]
+    async fn one_report_is_under_way_at_a_time() {
+        let (_queue, mut reports) = reports();
+
+        for seconds in [0, 30, 60] {
+            reports.send_if_due(START + Duration::from_secs(seconds));
+        }
+
+        assert!(reports.answered().await.is_some());
+        assert!(reports.answered().await.is_none(), "a second report was sent");
+    }
+
+    #[tokio::test]
+    async fn a_failed_report_is_followed_by_the_next() {
+        let (_queue, mut reports) = reports();
+        reports.send_if_due(START);
+        let at = ErrorContext { backend: "test", operation: Operation::ReportWorker };
+        let denied = Error::Denied { at, source: "no".into() };
+
+        reports.plan_next(&Err(denied));
+
+        let next = Some(START + REPORT_INTERVAL);
+        assert_eq!(reports.next(), next, "the report after a failed one");
+    }
+
+    #[tokio::test]
+    async fn no_report_is_sent_after_the_end() {
+        let (queue, mut reports) = reports();
+        reports.ended().cancel();
+
+        reports.send_if_due(START);
+
+        assert_eq!(reports.next(), None, "no report is due");
+        assert!(reports.answered().await.is_none(), "a report was sent");
+        assert_eq!(listed(&queue).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_report_under_way_is_dropped_at_the_end() {
+        let (queue, mut reports) = reports();
+        reports.send_if_due(START);
+
+        reports.ended().cancel();
+
+        assert!(reports.answered().await.is_some());
+        assert_eq!(listed(&queue).await, 0, "the worker is listed again");
+    }
+
+    #[tokio::test]
+    async fn a_suspend_makes_the_next_report_due() {
+        let (_queue, mut reports) = reports();
+        reports.plan_next(&Ok(()));
+        let woken = START + Duration::from_secs(3);
+
+        reports.hurry(woken);
+
+        assert_eq!(reports.next(), Some(woken), "a report after a suspend");
     }
 }

@@ -6,6 +6,7 @@ use relq_core::{
     Error, WorkerId,
     operator::{PageCursor, REPORT_INTERVAL, WORKER_FORGOTTEN_AFTER, WorkerReport},
 };
+use tokio::task::JoinSet;
 
 use crate::{
     cases::{
@@ -62,9 +63,13 @@ async fn pages_list_each_worker(store: &Store) {
     let actor = store.actor("operator").await;
     let mut wanted: Vec<_> = (0..700).map(|at| worker(format!("w{at}"))).collect();
     wanted.sort();
-    for one in &wanted {
-        actor.report_running(one, 1).await;
+    // Together, because a store that syncs each commit takes a minute for one by one.
+    let mut reports = JoinSet::new();
+    for one in wanted.clone() {
+        let actor = actor.clone();
+        reports.spawn(async move { actor.report_running(&one, 1).await });
     }
+    reports.join_all().await;
 
     for limit in [7, 500, 10_000] {
         let seen = actor.workers_by(limit).await.into_iter().map(|one| one.worker);
