@@ -15,8 +15,7 @@ use crate::serve;
 use crate::{
     audit, batch, cancel, completion, cron, dead, demo,
     failure::{CommandResult, Failure, end},
-    man, pause, peek, ping, purge, push, queues, recover, result, run, show,
-    stats,
+    man, pause, peek, ping, purge, push, queues, recover, result, run, show, stats,
     target::{self, Target},
     values::with_negative_numbers,
     work, workers,

@@ -109,7 +109,7 @@ fn why_not(found: &JobLookup) -> String {
         },
         JobLookup::Ended { was_done: true, .. } => "is done".to_owned(),
         JobLookup::Ended { .. } => "has ended without being done".to_owned(),
-        JobLookup::MaybeReady => {
+        JobLookup::MaybeReady { .. } => {
             "is not scheduled: it is ready already, or not known (see `relq show`)"
                 .to_owned()
         }

@@ -134,7 +134,7 @@ pub(crate) async fn find(
                 return Ok(Found::Stored(Box::new((redaction.apply(job), followers))));
             }
             JobLookup::Ended { was_done, .. } => return Ok(Found::Ended { was_done }),
-            JobLookup::MaybeReady => states = &STATES[..2],
+            JobLookup::MaybeReady { .. } => states = &STATES[..2],
             _ => return Ok(Found::Unknown),
         }
     }

@@ -46,7 +46,7 @@ impl<'a> Finding<'a> {
             return self.search(&[Scheduled, Ready, Leased, Dead]).await;
         };
         let found = index.job(self.id).await?;
-        if found != JobLookup::MaybeReady {
+        if !matches!(found, JobLookup::MaybeReady { .. }) {
             return Ok(found);
         }
         match self.search(&[Ready, Leased]).await? {
