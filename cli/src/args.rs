@@ -11,9 +11,9 @@ use tokio::runtime::Runtime;
 #[cfg(feature = "redis")]
 use crate::marker;
 use crate::{
-    audit, batch, cancel, completion, cron, dead, demo,
+    audit, batch, cancel, completion, cron, dead, demo, export,
     failure::{CommandResult, Failure, end},
-    man, pause, peek, ping, purge, push, queues, recover, result, run, show,
+    import, man, pause, peek, ping, purge, push, queues, recover, result, run, show,
     stats,
     target::{self, Target},
     values::with_negative_numbers,
@@ -74,6 +74,8 @@ enum Command {
     Resume(pause::ResumeArgs),
     Recover(recover::Args),
     Purge(purge::Args),
+    Export(export::Args),
+    Import(import::Args),
     Batch(batch::Args),
     Cron(cron::Args),
     Audit(audit::Args),
@@ -153,6 +155,8 @@ impl Command {
             Self::Resume(args) => args.run(target).await,
             Self::Recover(args) => args.run(target).await,
             Self::Purge(args) => args.run(target).await,
+            Self::Export(args) => args.run(target).await,
+            Self::Import(args) => Box::pin(args.run(target)).await,
             Self::Batch(args) => Box::pin(args.run(target)).await,
             Self::Cron(args) => Box::pin(args.run(target)).await,
             Self::Audit(args) => args.run(target).await,
