@@ -23,7 +23,9 @@
 
 use relq_core::{QueueName, operator::PageCursor};
 #[doc(inline)]
-pub use relq_redis::{MarkedQueue, Marker, QueuesPage, Seen};
+pub use relq_redis::{
+    ClockDifference, MarkedQueue, Marker, QueuesPage, Seen, ServerCheck,
+};
 
 use crate::{ConnectError, connect};
 
@@ -84,6 +86,20 @@ pub async fn queues(
 ) -> Result<QueuesPage, ConnectError> {
     let (config, _) = connect::owner(url, &any_queue())?;
     Ok(relq_redis::marked_queues(config, after).await?)
+}
+
+/// Looks at the server of the queue for what does not stop relq, but what an operator should
+/// know: that it keeps no append-only file, and that the clocks differ. A worker may log it
+/// at its start, as `relq work` does. Nothing is written.
+///
+/// # Errors
+/// The errors of [`connect`](crate::connect()).
+pub async fn check_server(
+    url: &str,
+    queue: &QueueName,
+) -> Result<ServerCheck, ConnectError> {
+    let (config, owner) = connect::owner(url, queue)?;
+    Ok(relq_redis::check_server(config, &owner).await?)
 }
 
 /// A placeholder name, because the address of the server does not depend on the queue.

@@ -9,17 +9,20 @@
 ))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet, num::NonZeroU32, pin::Pin, sync::Arc, time::Duration,
+};
 
 use relq::{
     ClaimRequest, ConnectError, Delivery, Error, JobId, NewJob, PushToken, Queue,
     QueueName, ReliableQueueExt, WorkerId,
     batch::{BatchId, NewBatch},
     capabilities::Capability,
+    environment::{Clock, Environment, SystemClock, Timestamp},
     error::Effect,
     operator::WorkerReport,
     outcome::Settled,
-    redis::Seen,
+    redis::{ClockDifference, Seen},
     unique::UniqueKey,
 };
 use relq_conformance::server::Server;
@@ -480,4 +483,46 @@ async fn all_queues_are_found_by_page() {
     expected.insert(("odd".to_owned(), None));
     assert_eq!(found, expected);
     assert!(pages > 1, "{pages} pages");
+}
+
+/// A wall clock that is an hour fast.
+#[derive(Debug)]
+struct FastClock;
+
+impl Clock for FastClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus(Duration::from_secs(3600))
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        SystemClock.sleep(duration)
+    }
+}
+
+/// The check of a server says whether it keeps an append-only file, and how far the clock
+/// of this machine is from the server's.
+#[tokio::test]
+async fn a_server_is_checked() {
+    for (setting, has_file) in [("yes", true), ("no", false)] {
+        let server = Server::start_with(&["--appendonly", setting]);
+        let check =
+            relq::redis::check_server(&server.url(), &named("q")).await.unwrap();
+        assert_eq!(check.has_append_only_file, Some(has_file));
+        let difference = check.clock_difference.unwrap().length();
+        assert!(difference < Duration::from_secs(5), "{difference:?}");
+
+        let config = relq_redis::RedisConfig::new(&server.url()).unwrap();
+        let fast = Environment::default().with_clock(Arc::new(FastClock));
+        let owner = relq_redis::Owner::new("zset", named("q"));
+        let check = relq_redis::check_server(config.environment(fast), &owner).await;
+        let Some(ClockDifference::Ahead(by)) = check.unwrap().clock_difference else {
+            panic!("this machine is not ahead");
+        };
+        assert!(by.as_secs().abs_diff(3600) < 5, "{by:?}");
+        assert_eq!(keys(&server), Vec::<String>::new(), "nothing was written");
+    }
 }

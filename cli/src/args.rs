@@ -13,9 +13,10 @@ use crate::marker;
 #[cfg(feature = "web")]
 use crate::serve;
 use crate::{
-    audit, batch, cancel, completion, cron, dead, demo,
+    audit, batch, cancel, completion, cron, dead, demo, export,
     failure::{CommandResult, Failure, end},
-    man, pause, peek, ping, purge, push, queues, recover, result, run, show, stats,
+    import, man, pause, peek, ping, purge, push, queues, recover, result, run, show,
+    stats,
     target::{self, Target},
     values::with_negative_numbers,
     work, workers,
@@ -75,6 +76,8 @@ enum Command {
     Resume(pause::ResumeArgs),
     Recover(recover::Args),
     Purge(purge::Args),
+    Export(export::Args),
+    Import(import::Args),
     Batch(batch::Args),
     Cron(cron::Args),
     Audit(audit::Args),
@@ -156,6 +159,8 @@ impl Command {
             Self::Resume(args) => args.run(target).await,
             Self::Recover(args) => args.run(target).await,
             Self::Purge(args) => args.run(target).await,
+            Self::Export(args) => args.run(target).await,
+            Self::Import(args) => Box::pin(args.run(target)).await,
             Self::Batch(args) => Box::pin(args.run(target)).await,
             Self::Cron(args) => Box::pin(args.run(target)).await,
             Self::Audit(args) => args.run(target).await,

@@ -9,7 +9,9 @@ mod cron;
 mod dead;
 mod demo;
 mod exit_codes;
+mod export;
 mod format;
+mod import;
 mod job_options;
 mod man;
 #[cfg(feature = "redis")]

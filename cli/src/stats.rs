@@ -172,7 +172,7 @@ impl<Q: fmt::Display> fmt::Display for Report<Q> {
         match figures.overdue {
             0 => writeln!(f, "leased     {}", figures.leased)?,
             overdue => {
-                writeln!(f, "leased     {} ({overdue} overdue)", figures.leased)?
+                writeln!(f, "leased     {} ({overdue} overdue)", figures.leased)?;
             }
         }
         writeln!(f, "dead       {}", figures.dead)?;

@@ -14,6 +14,8 @@ mod queues;
 mod result_bytes;
 mod retry;
 mod schedules;
+#[cfg(feature = "redis")]
+mod server_check;
 mod stderr_tail;
 mod whole_lines;
 
@@ -187,6 +189,8 @@ impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let program = self.program()?;
         let queues = self.open(target).await?;
+        #[cfg(feature = "redis")]
+        self.warn_of_the_server(target).await;
         let schedulers = self.schedulers(&queues)?;
         let health = self.listen_for_probes().await?;
         let interrupts = Interrupts::listen()?;
@@ -222,6 +226,14 @@ impl Args {
         match before {
             Some(before) => before.judge(&queues, summary.dead).await,
             None => Ok(()),
+        }
+    }
+
+    /// Prints what an operator should know of the server, once for all queues.
+    #[cfg(feature = "redis")]
+    async fn warn_of_the_server(&self, target: &Target) {
+        if let Some(served) = self.served(target).first() {
+            server_check::warn(target, &served.name).await;
         }
     }
 

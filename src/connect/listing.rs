@@ -23,7 +23,7 @@ const FOREIGN: &str = "foreign";
 
 /// The number of queues of a file that one page lists.
 #[cfg(feature = "sqlite-unbundled")]
-const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
+const PAGE: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 
 /// Returns one page of the queues of the store at `url`.
 pub(crate) async fn queues(

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use relq::{
     Error, NewJob, PushToken, Queue,
-    capabilities::Capability,
+    capabilities::{Capabilities, Capability},
     environment::Environment,
     error::{Effect, RetryAdvice},
     outcome::Pushed,
@@ -46,6 +46,11 @@ impl Sender {
     /// The signals that ask the program to stop.
     pub(crate) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
+    }
+
+    /// What the queue supports.
+    pub(crate) fn capabilities(&self) -> &Capabilities {
+        self.queue.capabilities()
     }
 
     /// Pushes jobs in one call. Repeats the call if the backend remembers push tokens.

@@ -4,6 +4,7 @@ mod command;
 mod cron;
 mod demo;
 mod followers;
+mod inspect;
 mod operator;
 mod output;
 mod push;
@@ -23,6 +24,7 @@ pub(crate) fn all() -> Vec<&'static Mutant> {
         demo::MUTANTS,
         results::MUTANTS,
         followers::MUTANTS,
+        inspect::MUTANTS,
     ];
     parts.into_iter().flatten().collect()
 }

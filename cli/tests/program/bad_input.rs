@@ -200,3 +200,21 @@ fn a_server_that_may_evict_jobs_is_warned_of() {
     let ended = Store::redis().relq("push a").run();
     assert!(!ended.err.contains("noeviction"), "{}", ended.err);
 }
+
+/// A worker says at its start what a crash of the server would lose. A push does not.
+#[test]
+fn a_worker_on_a_server_without_an_append_only_file_is_warned() {
+    let words = "the server has no append-only file";
+    let store = Store::redis_with(&["--appendonly", "no"]);
+    let pushed = store.relq("push a").run();
+    assert!(!pushed.err.contains(words), "{}", pushed.err);
+    let worked = store.relq("work --until-empty -- true").run();
+    assert_eq!(worked.code, Some(0), "{}", worked.err);
+    assert_eq!(worked.err.matches(words).count(), 1, "{}", worked.err);
+    assert!(!worked.err.contains("the clock of this machine"), "{}", worked.err);
+
+    let store = Store::redis_with(&["--appendonly", "yes"]);
+    store.push("a");
+    let worked = store.relq("work --until-empty -- true").run();
+    assert!(!worked.err.contains("warning"), "{}", worked.err);
+}

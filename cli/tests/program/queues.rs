@@ -111,3 +111,20 @@ fn queues_of_other_backends_are_read_with_the_password_of_the_url() {
     let text = store.relq("queues").ok();
     assert!(text.contains(&format!("circular+{server}?finish=lrem")), "{text}");
 }
+
+/// The parts of a queue are one row, with the jobs of all of them.
+#[test]
+fn the_parts_of_a_queue_are_one_row() {
+    let mut store = Store::redis();
+    let bare = store.url.clone();
+    store.url = format!("{bare}?partitions=3");
+    for job in 0..6 {
+        store.push(&job.to_string());
+    }
+    store.url = bare;
+
+    let rows = store.relq("queues --json").json();
+
+    assert_eq!(rows.as_array().unwrap().len(), 1, "{rows}");
+    assert_eq!((&rows[0]["queue"], &rows[0]["ready"]), (&json!("default"), &json!(6)));
+}

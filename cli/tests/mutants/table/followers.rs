@@ -19,10 +19,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the JSON of a held job has no leader",
-        promise: "followers::sqlite::a_held_job_is_shown_without_a_due_time: left: Null",
+        promise: "followers::sqlite::a_held_job_is_shown_without_a_due_time: left: String(\"\")",
         file: "cli/src/view.rs",
-        old: "                Self::Following { after: leader.as_str() }",
-        new: "                let _leader = leader;\n                Self::Ready {}",
+        old: "                after: leader.as_str(),",
+        new: "                after: &leader.as_str()[..0],",
     },
     Mutant {
         name: "a cancelled follower hides its leader",

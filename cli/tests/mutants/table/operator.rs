@@ -28,8 +28,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "redrive takes all dead jobs for the given ones",
         promise: "operate::sqlite::dead_jobs_are_redriven: left: Object",
         file: "cli/src/dead.rs",
-        old: "(false, false) => Ok(Selection::Only(self.ids.clone())),",
-        new: "(false, false) => Ok(Selection::All),",
+        old: "return Ok(vec![Selection::Only(self.ids.clone())]);",
+        new: "return Ok(vec![Selection::All]);",
     },
     Mutant {
         name: "an id that is given twice counts as missing",
@@ -84,8 +84,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "stats show the discarded jobs as finished",
         promise: "operate::sqlite::stats_as_text_have_the_same_figures: left: ",
         file: "cli/src/stats.rs",
-        old: "writeln!(f, \"finished   {}\", self.finished)?;",
-        new: "writeln!(f, \"finished   {}\", self.discarded)?;",
+        old: "writeln!(f, \"finished   {}\", figures.finished)?;",
+        new: "writeln!(f, \"finished   {}\", figures.discarded)?;",
     },
     Mutant {
         name: "the last page of a long list is missing",

@@ -1,0 +1,161 @@
+//! `relq export`: prints all jobs of a queue as JSON lines, from which `relq import` stores
+//! them again.
+
+use std::num::NonZeroU32;
+
+use relq::{
+    Queue, Stats,
+    operator::{JobState, JobView, PeekRequest, StateDetail},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    failure::{CommandResult, Failure},
+    message::say,
+    output::Output,
+    target::Target,
+    view::JobJson,
+};
+
+/// How many jobs one call to the store reads at most.
+const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
+
+/// The version of the format.
+pub(crate) const VERSION: u32 = 1;
+
+/// The states in the order in which they are read: a job that moves meanwhile appears in a
+/// later one, or a second time, but is not missing.
+const STATES: [JobState; 4] =
+    [JobState::Leased, JobState::Scheduled, JobState::Ready, JobState::Dead];
+
+/// Print all jobs of a queue as JSON lines, for `relq import`
+///
+/// The first line names the format, the queue and its backend. Each further line is a job,
+/// with the fields of `relq peek -o jsonl`, and the last line has their number. A leased job
+/// is printed as a ready one: an import runs it again.
+///
+/// The queue must be paused, so that no job moves: stop its workers, or let them finish
+/// their jobs, before the export. If jobs were pushed or ended meanwhile, the export says so
+/// and exits with 1.
+///
+/// Not exported are batches (the pieces are, each with the name of its batch), schedules,
+/// the results and ids of jobs that have ended, push tokens, pauses and the totals of
+/// `relq stats`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Exit codes: 0 all jobs are exported; 1 the queue is not paused, or \
+                        it changed meanwhile, so that jobs may be missing or twice in the \
+                        output."
+)]
+pub(crate) struct Args {
+    /// Also export a queue that is not paused: jobs that move meanwhile may be twice in the
+    /// output, and jobs that are pushed meanwhile may be missing
+    #[arg(long)]
+    live: bool,
+}
+
+/// The first line of an export.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Head {
+    pub(crate) relq: u32,
+    pub(crate) queue: String,
+    pub(crate) backend: String,
+}
+
+/// The last line of an export. An export without it was cut off.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct End {
+    pub(crate) exported: u64,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
+        let queue = target.open_existing().await?;
+        let before = queue.stats().await?;
+        if !before.paused && !self.live {
+            return Err(Failure::Failed(format!(
+                "the queue {} is not paused, so jobs may move during the export: stop its \
+                 workers and run `relq pause`, or add --live",
+                target.queue
+            )));
+        }
+        let mut out = Output::new();
+        line(
+            &mut out,
+            &Head {
+                relq: VERSION,
+                queue: target.queue.to_string(),
+                backend: queue.capabilities().backend.to_owned(),
+            },
+        )?;
+        let mut exported = 0;
+        for state in STATES {
+            exported += print_all(&mut out, &*queue, state).await?;
+        }
+        line(&mut out, &End { exported })?;
+        out.flush()?;
+        self.judge(&before, &queue.stats().await?)
+    }
+
+    /// Fails if the queue changed meanwhile. A live queue is expected to.
+    fn judge(&self, before: &Stats, after: &Stats) -> CommandResult {
+        if figures(before) == figures(after) {
+            return Ok(());
+        }
+        let changed = "jobs were pushed, claimed or ended during the export, so jobs may be \
+                       missing or twice in the output";
+        if self.live {
+            say(changed);
+            return Ok(());
+        }
+        Err(Failure::Failed(format!("{changed}: repeat it when no worker runs")))
+    }
+}
+
+/// The numbers that are equal before and after an export of a queue at rest. A scheduled
+/// job that is due may become ready.
+fn figures(stats: &Stats) -> [u64; 6] {
+    [
+        stats.ready + stats.scheduled,
+        stats.leased,
+        stats.dead,
+        stats.finished,
+        stats.discarded,
+        stats.cancelled,
+    ]
+}
+
+/// Prints the jobs in a state. Returns their number.
+async fn print_all(
+    out: &mut Output,
+    queue: &dyn Queue,
+    state: JobState,
+) -> CommandResult<u64> {
+    let mut ask = PeekRequest::new(state, PAGE);
+    let mut printed = 0;
+    loop {
+        let page = queue.peek(&ask).await?;
+        printed += page.jobs.len() as u64;
+        for job in page.jobs {
+            line(out, &JobJson::from(&at_rest(job)))?;
+        }
+        match page.next {
+            Some(next) => ask = ask.after(next),
+            None => return Ok(printed),
+        }
+    }
+}
+
+/// The job as it is when no worker holds it: a leased job has not used its attempt.
+fn at_rest(mut job: JobView) -> JobView {
+    if let StateDetail::Leased { .. } = job.detail {
+        job.detail = StateDetail::Ready;
+        job.attempt = job.attempt.saturating_sub(1);
+    }
+    job
+}
+
+fn line<T: Serialize>(out: &mut Output, value: &T) -> CommandResult {
+    out.json(value)?;
+    out.text("\n")
+}

@@ -1,0 +1,167 @@
+//! `relq import`: stores the jobs of an export in a queue.
+//!
+//! ```text
+//!  1. read the file: check each line, and note the followers    nothing is written
+//!  2. pause the queue
+//!  3. push the jobs that follow no other
+//!  4. push the followers, each after its leader
+//!  5. resume the queue
+//! ```
+//!
+//! Each job is pushed with an id, and no job ends while the queue is paused. So an import
+//! that was killed in steps 3 to 5 is repeated with `--resume`: the store knows the ids, and
+//! stores no job twice (R4).
+
+mod check;
+mod file;
+mod job_line;
+mod pushing;
+
+use std::{fmt, path::PathBuf};
+
+use clap::ValueEnum;
+use relq::Queue;
+use serde::Serialize;
+
+use crate::{
+    failure::{CommandResult, Failure},
+    format::Format,
+    interrupts::Interrupts,
+    message::say,
+    push::Sender,
+    target::Target,
+};
+use check::Checked;
+use file::ExportFile;
+use pushing::Pushing;
+
+/// Store the jobs of a file that `relq export` has written
+///
+/// The whole file is checked before the first job is stored. The queue must be empty, and is
+/// paused while the import works, so that no job runs before all are there. An import that
+/// was stopped is repeated with --resume: it stores the jobs that are missing, and no job
+/// twice. The queue may be on another backend than that of the export, if it supports the
+/// options of the jobs.
+///
+/// The jobs keep their ids, payloads, headers, priorities, unique keys, due times, times of
+/// expiry, numbers of attempts, lengths of leases, and the jobs that they follow. A job
+/// without an id gets one, made from its line. Times are compared with the clock of this
+/// machine. Each job is pushed anew, so its attempts begin with the first one, its age with
+/// the import, and its earlier errors are gone.
+///
+/// A dead job cannot be stored as a dead one: say with --dead what becomes of it. A piece of
+/// a batch can only be stored as a job without the batch: --drop-batches.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Exit codes: 0 all jobs of the file are stored; 1 the file or the \
+                        queue cannot be used, the import was stopped, or another job holds \
+                        the unique key of a job."
+)]
+pub(crate) struct Args {
+    /// The file; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Go on with an import that was stopped, in a queue that has jobs already
+    #[arg(long)]
+    resume: bool,
+
+    /// What becomes of dead jobs: they become ready, or are not stored
+    #[arg(long, value_enum)]
+    dead: Option<DeadJobs>,
+
+    /// Store the pieces of batches as jobs without a batch
+    #[arg(long)]
+    drop_batches: bool,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+/// What becomes of the dead jobs of the file.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum DeadJobs {
+    /// They become ready
+    Retry,
+    /// They are not stored
+    Skip,
+}
+
+impl Args {
+    pub(crate) async fn run(self, target: &Target) -> CommandResult {
+        let interrupts = Interrupts::listen()?;
+        let mut file = ExportFile::open(&self.file)?;
+        let queue = target.open().await?;
+        let checked = Checked::read(&mut file, &*queue, &self)?;
+        let was_paused = self.prepare(&*queue, target).await?;
+        let sender = Sender::new(queue.clone(), interrupts);
+        let pushing = Pushing::new(&sender, self.dead);
+        let done = pushing.run(&mut file, &checked).await;
+        let report = done.map_err(|failure| {
+            failure.after("the queue stays paused: repeat the import with --resume")
+        })?;
+        if was_paused {
+            say("the queue stays paused, as it was before: `relq resume` starts it");
+        } else {
+            queue.resume().await?;
+        }
+        self.format.show(&report)?;
+        report.judge()
+    }
+
+    /// Checks that the queue is empty, and pauses it. Returns whether it was paused before.
+    async fn prepare(&self, queue: &dyn Queue, target: &Target) -> CommandResult<bool> {
+        let stats = queue.stats().await?;
+        let jobs = stats.unfinished() + stats.dead;
+        if jobs > 0 && !self.resume {
+            return Err(Failure::Failed(format!(
+                "the queue {} has {jobs} jobs, and nothing was stored: import into another \
+                 queue, or go on with a stopped import with --resume",
+                target.queue
+            )));
+        }
+        if !stats.paused {
+            queue.pause().await?;
+        }
+        Ok(stats.paused)
+    }
+}
+
+/// What became of the jobs of the file.
+#[derive(Serialize, Default, Debug)]
+struct Report {
+    /// Jobs that this import stored.
+    stored: u64,
+    /// Jobs that an earlier import has stored.
+    known: u64,
+    /// Dead jobs that were not stored.
+    skipped: u64,
+    /// Jobs that were not stored, because another job holds their unique key.
+    key_held: Vec<String>,
+}
+
+impl Report {
+    fn judge(&self) -> CommandResult {
+        if self.key_held.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Failed(format!(
+            "{} jobs were not stored, because another job holds their unique key: {}",
+            self.key_held.len(),
+            self.key_held.join(", ")
+        )))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} stored", self.stored)?;
+        if self.known > 0 {
+            writeln!(f, "{} were stored before", self.known)?;
+        }
+        if self.skipped > 0 {
+            writeln!(f, "{} dead ones skipped", self.skipped)?;
+        }
+        Ok(())
+    }
+}

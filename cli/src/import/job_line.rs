@@ -1,0 +1,193 @@
+//! One job of an export, and the job that is pushed for it.
+
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU16,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use relq::{Bytes, JobId, NewJob, Priority, unique::UniqueKey};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::file::Line;
+
+/// An expiry that has passed: the job is buried at the first claim.
+const EXPIRED: Duration = Duration::from_millis(1);
+
+/// A job as `relq export` writes it. Fields that a push cannot set are ignored.
+#[derive(Deserialize)]
+pub(super) struct JobLine {
+    id: Option<String>,
+    state: State,
+    payload: Option<String>,
+    payload_base64: Option<String>,
+    max_attempts: NonZeroU16,
+    priority: u8,
+    unique: Option<String>,
+    expires_at_ms: Option<i64>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    due_ms: Option<i64>,
+    after: Option<String>,
+    #[serde(default)]
+    after_delay_ms: u64,
+    pub(super) batch: Option<String>,
+    lease_ms: Option<u64>,
+    keep_result_ms: Option<u64>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ready,
+    Scheduled,
+    Leased,
+    Dead,
+}
+
+impl JobLine {
+    pub(super) fn read(line: &Line) -> Result<Self, String> {
+        serde_json::from_str(&line.text)
+            .map_err(|error| format!("it is not a job of an export: {error}"))
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.state == State::Dead
+    }
+
+    /// The job that this one follows.
+    pub(super) fn leader(&self) -> Result<Option<JobId>, String> {
+        let leader = self.after.as_deref().map(JobId::new).transpose();
+        leader.map_err(|error| error.to_string())
+    }
+
+    /// The id of the job. A job without one gets an id that is the same whenever this
+    /// line of the file is read, so that an import can be repeated.
+    pub(super) fn id(&self, line: &Line) -> Result<JobId, String> {
+        let id = match &self.id {
+            Some(id) => JobId::new(id),
+            None => JobId::new(id_of_line(line)),
+        };
+        id.map_err(|error| error.to_string())
+    }
+
+    /// The job to push, with the times that are left from now on.
+    pub(super) fn into_job(self, line: &Line) -> Result<NewJob, String> {
+        let invalid = |error: relq::error::InvalidName| error.to_string();
+        let mut job = NewJob::new(self.payload()?);
+        job.id = Some(self.id(line)?);
+        job.after = self.leader()?;
+        job.max_attempts = self.max_attempts;
+        job.priority = Priority::new(self.priority).ok_or("a priority is 0 to 9")?;
+        job.lease = self.lease_ms.map(Duration::from_millis);
+        job.keep_result = self.keep_result_ms.map(Duration::from_millis);
+        job.expires_in = self.expires_in();
+        job.delay = match (&job.after, self.due_ms) {
+            (Some(_), _) => Duration::from_millis(self.after_delay_ms),
+            (None, due) => due.map(left).unwrap_or_default(),
+        };
+        job.headers = self.headers.into_iter().collect();
+        let key = self.unique.map(UniqueKey::new).transpose().map_err(invalid)?;
+        Ok(match key {
+            Some(key) => job.unique(key),
+            None => job,
+        })
+    }
+
+    /// A dead job that is made ready loses an expiry that has passed, as by a redrive.
+    fn expires_in(&self) -> Option<Duration> {
+        let left = self.expires_at_ms.map(left)?;
+        let is_over = left.is_zero() && self.is_dead();
+        (!is_over).then(|| left.max(EXPIRED))
+    }
+
+    fn payload(&self) -> Result<Bytes, String> {
+        match (&self.payload, &self.payload_base64) {
+            (Some(text), None) => Ok(text.clone().into()),
+            (None, Some(text)) => {
+                let bytes = STANDARD.decode(text);
+                let bytes =
+                    bytes.map_err(|error| format!("payload_base64: {error}"))?;
+                Ok(bytes.into())
+            }
+            _ => Err("it needs payload or payload_base64, one of them".to_owned()),
+        }
+    }
+}
+
+/// How long it is until this time, in milliseconds since 1970, by the clock of this machine.
+/// Zero if it has passed.
+fn left(at_ms: i64) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = Duration::from_millis(u64::try_from(at_ms).unwrap_or_default());
+    at.saturating_sub(now)
+}
+
+fn id_of_line(line: &Line) -> String {
+    let digest = Sha256::digest(line.text.as_bytes());
+    let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("import-{hex}-{}", line.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BARE: &str =
+        r#"{"state":"ready","payload":"x","max_attempts":3,"priority":5}"#;
+
+    fn line(number: u64, text: &str) -> Line {
+        Line { number, offset: 0, text: text.to_owned() }
+    }
+
+    fn job(text: &str) -> Result<NewJob, String> {
+        let line = line(2, text);
+        JobLine::read(&line)?.into_job(&line)
+    }
+
+    #[test]
+    fn a_job_without_an_id_gets_one_of_its_line() {
+        let id = |number| {
+            let line = line(number, BARE);
+            JobLine::read(&line).unwrap().id(&line).unwrap()
+        };
+        assert_eq!(id(2), id(2));
+        assert_ne!(id(2), id(3));
+        assert!(id(2).as_str().ends_with("-2"), "{}", id(2));
+    }
+
+    #[test]
+    fn times_that_have_passed_are_now() {
+        let past = BARE.replace("ready", "scheduled").replace(
+            "\"priority\"",
+            "\"due_ms\":1000,\"expires_at_ms\":1000,\"priority\"",
+        );
+        let job = job(&past).unwrap();
+        assert_eq!(job.delay, Duration::ZERO);
+        assert_eq!(job.expires_in, Some(EXPIRED));
+    }
+
+    #[test]
+    fn a_dead_job_loses_an_expiry_that_has_passed() {
+        let past = BARE.replace("\"priority\"", "\"expires_at_ms\":1000,\"priority\"");
+        assert_eq!(job(&past.replace("ready", "dead")).unwrap().expires_in, None);
+    }
+
+    #[test]
+    fn a_line_that_is_no_job_says_why() {
+        for (text, why) in [
+            ("", "not a job"),
+            ("{}", "missing field"),
+            (&*BARE.replace(":5", ":10"), "a priority is 0 to 9"),
+            (&*BARE.replace("\"payload\":\"x\",", ""), "needs payload"),
+            (&*BARE.replace("\"payload\":\"x\"", "\"payload_base64\":\"?\""), "base64"),
+            (&*BARE.replace("{", "{\"id\":\"\","), "the job id"),
+            (&*BARE.replace("ready", "odd"), "unknown variant"),
+        ] {
+            let error = job(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Mutants of the commands that look at a store, and of export and import.
+
+use crate::mutant::Mutant;
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "the parts of a queue are rows of their own",
+        promise: "queues::the_parts_of_a_queue_are_one_row: left: ",
+        file: "src/connect/listing.rs",
+        old: ".filter(|queue| !queue.is_later_part())",
+        new: ".filter(|queue| !queue.is_later_part() || queue.url.is_some())",
+    },
+    Mutant {
+        name: "a queue that cannot be read is no failure",
+        promise: "queues::a_queue_that_cannot_be_read_is_shown_with_the_reason: left: Some(0)",
+        file: "cli/src/queues.rs",
+        old: "filter(|row| row.is_unread()).count()",
+        new: "filter(|row| row.is_unread()).take(0).count()",
+    },
+    Mutant {
+        name: "the rates are those since the purge",
+        promise: "queues::sqlite::two_readings_give_rates: assertion failed",
+        file: "cli/src/queues/rates.rs",
+        old: "(stored(&second) + jobs_ended).saturating_sub(stored(&first))",
+        new: "(stored(&second) + jobs_ended).saturating_sub(stored(&second))",
+    },
+    Mutant {
+        name: "a job without an index is not searched for",
+        promise: "show::a_ready_job_without_an_index_is_searched_for: the exit code of",
+        file: "cli/src/show/finding.rs",
+        old: "match self.search(&[Ready, Leased]).await? {",
+        new: "match self.search(&[Leased]).await? {",
+    },
+    Mutant {
+        name: "an ended job is shown as done",
+        promise: "show::sqlite::an_ended_job_says_how_it_ended_and_an_unknown_one_fails: left: ",
+        file: "cli/src/show.rs",
+        old: "Self { id, state: \"ended\", was_done, remembered_until_ms, until }",
+        new: "Self { id, state: \"ended\", was_done: was_done || until != Timestamp::from_unix_ms(0), remembered_until_ms, until }",
+    },
+    Mutant {
+        name: "a held job is said to be ready",
+        promise: "run::sqlite::a_held_job_names_its_leader: left: Some(0)",
+        file: "cli/src/run.rs",
+        old: "(Some(why), Some(leader.to_string()))",
+        new: "(Some(why).filter(|_| false), Some(leader.to_string()))",
+    },
+    Mutant {
+        name: "a worker that has not reported is not listed",
+        promise: "workers::sqlite::a_worker_that_holds_a_job_and_never_reported_is_listed: left: 0",
+        file: "cli/src/workers.rs",
+        old: "held.keys().map(|worker| (worker, None)).collect();",
+        new: "held.keys().map(|worker| (worker, None)).take(0).collect();",
+    },
+    Mutant {
+        name: "a filter retries all dead jobs",
+        promise: "dead::sqlite::a_filter_chooses_what_is_retried_and_purged: left: ",
+        file: "cli/src/dead/filter.rs",
+        old: "let fitting = page.jobs.into_iter().filter(|job| self.fits(job));",
+        new: "let fitting = page.jobs.into_iter().filter(|job| self.fits(job) || job.id.is_some());",
+    },
+    Mutant {
+        name: "a leased job is exported as a leased one",
+        promise: "export::sqlite::a_leased_job_is_exported_as_a_ready_one: left: String(\"leased\")",
+        file: "cli/src/export.rs",
+        old: "        job.detail = StateDetail::Ready;\n",
+        new: "",
+    },
+    Mutant {
+        name: "a queue at work is exported",
+        promise: "export::sqlite::a_queue_that_runs_is_exported_only_live: left: Some(0)",
+        file: "cli/src/export.rs",
+        old: "if !before.paused && !self.live {",
+        new: "if !before.paused && !self.live && before.ready == 0 {",
+    },
+    Mutant {
+        name: "an import does not pause the queue",
+        promise: "export::sqlite::a_killed_import_is_resumed: left: Bool(false)",
+        file: "cli/src/import.rs",
+        old: "            queue.pause().await?;\n",
+        new: "",
+    },
+    Mutant {
+        name: "an import takes a queue that has jobs",
+        promise: "export::sqlite::a_killed_import_is_resumed: left: Some(0)",
+        file: "cli/src/import.rs",
+        old: "if jobs > 0 && !self.resume {",
+        new: "if jobs > 0 && !self.resume && self.drop_batches {",
+    },
+    Mutant {
+        name: "an import leaves the ids to the store",
+        promise: "export::sqlite::a_killed_import_is_resumed: left: ",
+        file: "cli/src/import/job_line.rs",
+        old: "        job.id = Some(self.id(line)?);\n",
+        new: "",
+    },
+    Mutant {
+        name: "dead jobs are imported as ready ones without a word",
+        promise: "export::sqlite::dead_jobs_are_refused_retried_or_skipped: left: Some(0)",
+        file: "cli/src/import/check.rs",
+        old: "            None => {\n                return Err(format!(",
+        new: "            None if !args.resume => {}\n            None => {\n                return Err(format!(",
+    },
+    Mutant {
+        name: "the last followers of the file are not imported",
+        promise: "export::jobs_move_between_sqlite_and_redis_and_back: left: ",
+        file: "cli/src/import/check.rs",
+        old: "ready.extend(next.filter(|id| waiting.contains_key(id)));",
+        new: "ready.extend(next.filter(|id| waiting.remove(id).is_none() && false));",
+    },
+    Mutant {
+        name: "a file that was cut off is imported",
+        promise: "export::sqlite::a_file_that_cannot_be_imported_stores_nothing: left: Some(0)",
+        file: "cli/src/import/check.rs",
+        old: "    if jobs != exported {",
+        new: "    if jobs > exported {",
+    },
+];

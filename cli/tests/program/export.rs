@@ -1,0 +1,243 @@
+//! `relq export` and `relq import`: the jobs of a queue move to another one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::{
+    on_each_store,
+    relq::{Relq, Store, wait_until},
+};
+
+/// The lines of an export of the queue, which is paused first.
+fn export(store: &Store, queue: &str) -> String {
+    store.relq(&format!("pause -q {queue}")).ok();
+    store.relq(&format!("export -q {queue}")).ok()
+}
+
+fn import(store: &Store, line: &str, lines: &str) -> Relq {
+    store.relq(&format!("import - {line}")).input(lines)
+}
+
+/// An export that has these jobs.
+fn file_of(jobs: &[String]) -> String {
+    let head = json!({"relq": 1, "queue": "q", "backend": "zset"});
+    let end = json!({"exported": jobs.len()});
+    format!("{head}\n{}\n{end}\n", jobs.join("\n"))
+}
+
+fn job(id: &str, more: &str) -> String {
+    format!(
+        r#"{{"id":"{id}","state":"ready","payload":"p","max_attempts":3,"priority":5{more}}}"#
+    )
+}
+
+/// All jobs of an export by their ids, without what an import changes.
+fn jobs(lines: &str) -> Vec<Value> {
+    let mut jobs: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line.get("state").is_some())
+        .collect();
+    for job in &mut jobs {
+        let fields = job.as_object_mut().unwrap();
+        for changed in ["enqueued_at_ms", "attempt", "last_error"] {
+            fields.remove(changed);
+        }
+        // The times that are left are counted in whole milliseconds from the push.
+        for time in ["due_ms", "expires_at_ms"] {
+            if let Some(ms) = fields.get(time).and_then(Value::as_i64) {
+                fields.insert(time.to_owned(), json!(ms / 60_000));
+            }
+        }
+    }
+    jobs.sort_by_key(|job| job["id"].as_str().unwrap().to_owned());
+    jobs
+}
+
+/// Fills a queue with jobs of all options, and followers of followers.
+fn fill(store: &Store) {
+    store.push("--id plain one");
+    store.push(
+        "--id rich --header tenant=acme --priority 8 --unique k --lease 40s \
+                --keep-result 2h --max-attempts 7 --expires-in 10h two",
+    );
+    store.push("--id later --delay 5h three");
+    store.push("--id b --after plain --delay 9m four");
+    store.push("--id c --after b five");
+    store.push("--id d --after rich six");
+    store.relq("push --file - --null").input(b"\xff\xfe\0" as &[u8]).ok();
+}
+
+/// The jobs move from one store to the other and back, with their options and in their
+/// order, and run there.
+#[test]
+fn jobs_move_between_sqlite_and_redis_and_back() {
+    let (file, redis, back) = (Store::sqlite(), Store::redis(), Store::sqlite());
+    fill(&file);
+    let first = export(&file, "default");
+
+    assert_eq!(import(&redis, "", &first).ok(), "7 stored\n");
+    let second = export(&redis, "default");
+    assert_eq!(import(&back, "", &second).ok(), "7 stored\n");
+    let third = export(&back, "default");
+
+    assert_eq!(jobs(&first).len(), 7);
+    assert_eq!(jobs(&first), jobs(&second));
+    assert_eq!(jobs(&first), jobs(&third));
+    let head: Value = serde_json::from_str(second.lines().next().unwrap()).unwrap();
+    assert_eq!(head, json!({"relq": 1, "queue": "default", "backend": "zset"}));
+    assert_eq!(back.relq("show b --json").json()["after_delay_ms"], json!(540_000));
+    for store in [&redis, &back] {
+        store.relq("resume").ok();
+        store.relq("audit").ok();
+        // One job is due in hours, and b in minutes.
+        store.relq("work --until-empty -- true").fails(4);
+        assert_eq!(store.count("default", "finished"), 4);
+    }
+}
+
+on_each_store! {
+    fn the_queue_runs_after_an_import_and_ready_jobs_keep_their_order(store) {
+        let lines: Vec<_> = (0..2500).map(|n| job(&format!("j{n}"), "")).collect();
+
+        import(store, "", &file_of(&lines)).ok();
+
+        assert_eq!(store.relq("stats --json").json()["paused"], json!(false));
+        let listed = store.relq("list --json -n 3000").json();
+        let listed: Vec<_> = listed.as_array().unwrap().iter()
+            .map(|job| job["id"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(listed, (0..2500).map(|n| format!("j{n}")).collect::<Vec<_>>());
+    }
+
+    /// R4: an import that is killed in the middle is resumed. No job is lost or doubled.
+    fn a_killed_import_is_resumed(store) {
+        let count: u32 = 60_000;
+        let follower = |n: u32| job(&format!("f{n}"), &format!(r#","after":"j{n}""#));
+        let mut lines: Vec<_> = (0..count).map(|n| job(&format!("j{n}"), "")).collect();
+        lines.extend((0..100).map(follower));
+        std::fs::write(store.file("jobs.jsonl"), file_of(&lines)).unwrap();
+        store.create();
+        let mut running = store.relq("import jobs.jsonl").start();
+        wait_until("some jobs are stored", || store.count("default", "ready") > 0);
+        running.kill();
+
+        let stored = store.count("default", "ready");
+        assert!(stored > 0 && stored < u64::from(count), "killed too late: {stored}");
+        assert_eq!(store.relq("stats --json").json()["paused"], json!(true));
+        let error = store.relq("import jobs.jsonl").fails(1);
+        assert!(error.contains("nothing was stored") && error.contains("--resume"), "{error}");
+
+        let report = store.relq("import jobs.jsonl --resume --json").json();
+
+        let [new, known] = ["stored", "known"].map(|it| report[it].as_u64().unwrap());
+        assert_eq!(new + known, u64::from(count) + 100, "{report}");
+        assert!(known >= stored, "{report}");
+        assert_eq!(store.count("default", "ready"), u64::from(count));
+        assert_eq!(store.count("default", "scheduled"), 100);
+        let ids: BTreeSet<_> = jobs(&store.relq("export").ok())
+            .iter()
+            .map(|job| job["id"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(ids.len(), lines.len());
+        // The first import has paused the queue, so the second leaves it paused.
+        assert_eq!(store.relq("stats --json").json()["paused"], json!(true));
+    }
+
+    fn a_leased_job_is_exported_as_a_ready_one(store) {
+        store.push("--id held x");
+        let mut worker = store.relq_with(&["work", "--", "sleep", "1000"]).start();
+        wait_until("the job is leased", || store.count("default", "leased") == 1);
+
+        let lines = export(store, "default");
+
+        assert_eq!(jobs(&lines)[0]["state"], json!("ready"));
+        assert!(lines.contains(r#""attempt":0"#) && !lines.contains("until_ms"), "{lines}");
+        worker.stop_hard();
+        assert_eq!(import(store, "-q other", &lines).ok(), "1 stored\n");
+    }
+
+    fn a_queue_that_runs_is_exported_only_live(store) {
+        store.push("a");
+        let error = store.relq("export").fails(1);
+        assert!(error.contains("not paused") && error.contains("--live"), "{error}");
+        assert_eq!(store.relq("export --live").ok().lines().count(), 3);
+    }
+
+    fn dead_jobs_are_refused_retried_or_skipped(store) {
+        store.push("--id dead --max-attempts 1 x");
+        store.relq("work --until-empty -- false").fails(3);
+        store.push("--id fine y");
+        let lines = export(store, "default");
+
+        let error = import(store, "-q a", &lines).fails(1);
+        assert!(error.contains("the job dead is dead"), "{error}");
+        assert!(error.contains("--dead retry") && error.contains("--dead skip"), "{error}");
+        assert_eq!(store.count("a", "ready"), 0);
+        assert_eq!(import(store, "-q b --dead skip", &lines).ok(),
+                   "1 stored\n1 dead ones skipped\n");
+        assert_eq!(import(store, "-q c --dead retry", &lines).ok(), "2 stored\n");
+        let dead = store.relq("show dead -q c --json").json();
+        assert_eq!((&dead["state"], &dead["attempt"]), (&json!("ready"), &json!(0)));
+    }
+
+    /// A dead job that becomes ready does not take the key from a job that lives, and the
+    /// import says that it was not stored.
+    fn a_key_that_another_job_holds_is_said(store) {
+        let dead = job("dead", r#","unique":"k""#).replace("ready", "dead");
+        let lines = file_of(&[job("live", r#","unique":"k""#), dead]);
+
+        let error = import(store, "--dead retry", &lines).fails(1);
+
+        assert!(error.contains("1 jobs were not stored") && error.contains(": dead"), "{error}");
+        assert_eq!(store.count("default", "ready"), 1);
+        let again = import(store, "--dead retry --resume", &lines).run();
+        assert_eq!(String::from_utf8(again.out).unwrap(), "0 stored\n1 were stored before\n");
+    }
+
+    /// Whatever is wrong in the file is found before the first job is stored.
+    fn a_file_that_cannot_be_imported_stores_nothing(store) {
+        store.create();
+        let whole = file_of(&[job("a", ""), job("b", r#","after":"a""#)]);
+        let piece = file_of(&[job("a", ""), job("p", r#","batch":"B""#)]);
+        let lost = file_of(&[job("a", ""), job("b", r#","after":"gone""#)]);
+        let bad = file_of(&[job("a", ""), job("b", "").replace(":5", ":99")]);
+        let no_end = whole.rsplit_once("{\"exported").unwrap().0.to_owned();
+        let short = whole.replace("\"exported\":2", "\"exported\":3");
+        let newer = whole.replace("\"relq\":1", "\"relq\":2");
+        for (lines, why) in [
+            (piece.as_str(), "line 3: the job is a piece of a batch"),
+            (&lost, "line 3: the job b follows the job gone"),
+            (&bad, "line 3: a priority is 0 to 9"),
+            (&no_end, "its last line is missing"),
+            (&short, "it has 2 jobs, and its last line says 3"),
+            (&newer, "use the newer relq"),
+            (&whole[whole.find('\n').unwrap() + 1..], "its first line"),
+            ("", "its first line"),
+        ] {
+            let error = import(store, "", lines).fails(1);
+            assert!(error.contains(why), "{why}: {error}");
+            let stats = store.relq("stats --json").json();
+            assert_eq!((&stats["ready"], &stats["paused"]), (&json!(0), &json!(false)));
+        }
+        assert_eq!(import(store, "--drop-batches", &piece).ok(), "2 stored\n");
+        let error = store.relq("import no-such-file").fails(1);
+        assert!(error.contains("the file no-such-file cannot be read"), "{error}");
+    }
+
+    /// Jobs without an id get the same ids in a second import.
+    fn jobs_without_ids_are_imported_once(store) {
+        let bare = r#"{"id":null,"state":"ready","payload":"x","max_attempts":3,"priority":5}"#;
+        let lines = file_of(&[bare.to_owned(), bare.to_owned()]);
+
+        store.create();
+        store.relq("pause -q bare").ok();
+        assert_eq!(import(store, "-q bare", &lines).ok(), "2 stored\n");
+        let again = import(store, "-q bare --resume", &lines).run();
+
+        assert_eq!(String::from_utf8(again.out).unwrap(), "0 stored\n2 were stored before\n");
+        assert!(again.err.contains("stays paused, as it was before"), "{}", again.err);
+        assert_eq!(store.count("bare", "ready"), 2);
+    }
+}
