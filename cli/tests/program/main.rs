@@ -24,6 +24,8 @@ mod push_unprinted;
 mod queues;
 mod relq;
 mod result;
+#[cfg(feature = "web")]
+mod serve;
 mod shown;
 mod start;
 #[cfg(feature = "tls")]
