@@ -5,24 +5,6 @@
 //! routes. The program `relq serve` serves the same page. The pages are HTML from the
 //! server and work without JavaScript; only the live counts need it.
 //!
-//! ```
-//! use std::sync::Arc;
-//! use relq_core::{Queue, QueueName};
-//! use relq_web::{Access, FixedQueues, WebPage};
-//!
-//! fn with_queues(
-//!     app: axum::Router,
-//!     emails: Arc<dyn Queue>,
-//!     token: &str,
-//! ) -> Result<axum::Router, Box<dyn std::error::Error>> {
-//!     let queues = FixedQueues::new([(QueueName::new("emails")?, emails)]);
-//!     let page = WebPage::new(queues, Access::token(token)?)
-//!         .hosts(["queues.example.org"])
-//!         .base_path("/admin/queues")?;
-//!     Ok(app.nest("/admin/queues", page.router()))
-//! }
-//! ```
-//!
 //! # How a request is served
 //!
 //! ```text
@@ -36,13 +18,6 @@
 //! A page makes a bounded number of calls to the store, whatever the size of the queue:
 //! lists have pages, and a search ends after some 30 ms and offers to continue.
 //!
-//! # Security
-//!
-//! The page is closed by default. It serves only host names that it was told, so a foreign
-//! name that resolves to its address is refused (DNS rebinding). It changes state only by
-//! POST, and only for a request that its own pages sent. The module documentation of
-//! `access` in the source has the details, and the README the parts that the application
-//! must provide, such as TLS.
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -27,6 +27,8 @@ mod relq;
 mod result;
 mod run;
 mod search;
+#[cfg(feature = "web")]
+mod serve;
 mod show;
 mod shown;
 mod start;

@@ -61,7 +61,8 @@ pub(crate) async fn guard(
         .map(str::to_owned)
     else {
         let status = StatusCode::MISDIRECTED_REQUEST;
-        let why = "this host name is not served here: name it with --host";
+        let why =
+            "this host name is not served: name it with --host, or with WebPage::hosts";
         return PageError::new(status, why).into_response();
     };
     // The files and the sign-in are the same for all visitors.

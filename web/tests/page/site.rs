@@ -106,6 +106,11 @@ impl Site {
     /// Pushes a job that dies with an error.
     pub(crate) async fn bury(&self, id: &str, error: &str) {
         self.push(id, NewJob::new("dead payload")).await;
+        self.bury_next(error).await;
+    }
+
+    /// Claims the next job and buries it.
+    pub(crate) async fn bury_next(&self, error: &str) {
         let held = self.claim().await;
         self.queue.bury(&held.receipt, error).await.unwrap();
     }

@@ -1,0 +1,152 @@
+//! Tests of the web page that `relq serve` serves.
+
+use std::{
+    io::{BufRead as _, BufReader, Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use crate::{
+    on_each_store,
+    relq::{Running, Store, eventually, wait_until},
+};
+
+/// Starts the page. Returns it with its address.
+fn serve(store: &Store, options: &str) -> (Running, String) {
+    let line = format!("serve --listen 127.0.0.1:0 {options}");
+    let page = store.relq(&line).env("RELQ_LOG", "info").start();
+    let address = eventually("the address is printed", || {
+        let printed = page.errors();
+        let (_, rest) = printed.split_once("the web page is at http://")?;
+        rest.contains('\n').then(|| rest.split(['/', '\n']).next().unwrap().to_owned())
+    });
+    (page, address)
+}
+
+fn open(address: &str, head: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(stream, "{head}\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    stream
+}
+
+/// Sends a request without a body. Returns the status and the whole answer.
+fn ask(address: &str, head: &str) -> (u16, String) {
+    let mut answer = String::new();
+    open(address, head).read_to_string(&mut answer).unwrap();
+    (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+}
+
+on_each_store! {
+    fn the_queues_of_the_store_are_served(store) {
+        store.push("-q emails hello");
+        store.push("-q pictures hello");
+        let (mut page, address) = serve(store, "");
+
+        let (status, overview) = ask(&address, "GET / HTTP/1.1");
+        assert_eq!(status, 200, "{overview}");
+        for queue in ["/queue/emails", "/queue/pictures"] {
+            assert!(overview.contains(queue), "{queue} in {overview}");
+        }
+        let (status, jobs) = ask(&address, "GET /queue/emails/jobs/ready HTTP/1.1");
+        assert!(status == 200 && jobs.contains(">hello</td>"), "{jobs}");
+        assert_eq!(ask(&address, "GET /queue/invoices HTTP/1.1").0, 404);
+
+        let own = "POST /queue/emails/do/pause HTTP/1.1\r\nsec-fetch-site: same-origin";
+        assert_eq!(ask(&address, own).0, 303);
+        assert!(store.relq("stats --json -q emails").json()["paused"].as_bool().unwrap());
+        let logged = page.errors();
+        assert!(logged.contains("action=\"pause\""), "{logged}");
+        assert!(logged.contains("peer=\"127.0.0.1:"), "{logged}");
+
+        page.signal(Signal::TERM);
+        assert_eq!(page.end().code, Some(0));
+    }
+
+    fn a_token_is_needed_if_there_is_one(store) {
+        store.create();
+        std::fs::write(store.file("token"), "0123456789abcdef\n").unwrap();
+        let (_page, address) = serve(store, "--token-file token");
+
+        assert_eq!(ask(&address, "GET / HTTP/1.1").0, 401);
+        let signed = "GET / HTTP/1.1\r\nauthorization: Bearer 0123456789abcdef";
+        assert_eq!(ask(&address, signed).0, 200);
+    }
+
+    fn only_the_named_queues_are_served(store) {
+        store.push("-q emails hello");
+        store.push("-q pictures hello");
+        let (_page, address) = serve(store, "--only emails --read-only");
+
+        assert_eq!(ask(&address, "GET /queue/emails HTTP/1.1").0, 200);
+        assert_eq!(ask(&address, "GET /queue/pictures HTTP/1.1").0, 404);
+        let own = "POST /queue/emails/do/pause HTTP/1.1\r\nsec-fetch-site: same-origin";
+        assert_eq!(ask(&address, own).0, 403);
+    }
+
+    fn a_proxy_may_pass_the_base_path_on_or_remove_it(store) {
+        store.push("-q emails hello");
+        let (_page, address) = serve(store, "--base /jobs");
+
+        for path in ["/jobs/queue/emails", "/queue/emails"] {
+            let (status, page) = ask(&address, &format!("GET {path} HTTP/1.1"));
+            assert_eq!(status, 200, "{path}: {page}");
+            assert!(page.contains("href=\"/jobs/queue/emails/dead\""), "{page}");
+            assert!(!page.contains("href=\"/queue"), "{page}");
+        }
+        let (status, redirect) = ask(&address, "GET /jobs/ HTTP/1.1");
+        assert!(status == 308 && redirect.contains("location: /jobs\r\n"), "{redirect}");
+    }
+
+    /// A stream of live counts does not hold up the end.
+    fn a_signal_ends_the_page_with_its_streams(store) {
+        store.push("-q emails hello");
+        let (mut page, address) = serve(store, "");
+        let mut lines = BufReader::new(open(&address, "GET /live HTTP/1.1")).lines();
+        wait_until("counts arrive", || lines.next().unwrap().unwrap().contains("emails"));
+
+        page.signal(Signal::INT);
+
+        assert_eq!(page.end().code, Some(0));
+    }
+}
+
+#[test]
+fn a_network_needs_a_secret() {
+    let store = Store::sqlite();
+    store.create();
+    for options in ["--listen 0.0.0.0:0", "--host queues.example.org"] {
+        let said = store.relq(&format!("serve {options}")).fails(2);
+        assert!(said.contains("the page needs --token-file FILE"), "{said}");
+    }
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let store = Store::sqlite();
+    store.create();
+    std::fs::write(store.file("short"), "0123").unwrap();
+    for (options, words) in [
+        ("--listen 8080", "an IP address and a port"),
+        ("--token-file short", "the secret has 4 bytes, and must have 16 or more"),
+        ("--base jobs/", "the base path"),
+        ("--redact a/b", "the rule \"a/b\" is not header:NAME"),
+        ("--user anna", "--password-file"),
+    ] {
+        let said = store.relq(&format!("serve {options}")).fails(2);
+        assert!(said.contains(words), "{options}: {said}");
+    }
+    let said = store.relq("serve --token-file missing").fails(1);
+    assert!(said.contains("cannot read the file missing: "), "{said}");
+}
+
+#[test]
+fn a_store_that_is_missing_is_not_created() {
+    let store = Store::sqlite();
+
+    store.relq("serve --listen 127.0.0.1:0").fails(1);
+
+    assert!(!store.file("test.db").exists());
+}
