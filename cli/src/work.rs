@@ -189,8 +189,6 @@ impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let program = self.program()?;
         let queues = self.open(target).await?;
-        #[cfg(feature = "redis")]
-        self.warn_of_the_server(target).await;
         let schedulers = self.schedulers(&queues)?;
         let health = self.listen_for_probes().await?;
         let interrupts = Interrupts::listen()?;
@@ -260,6 +258,8 @@ impl Args {
             };
             queues.push((served, queue));
         }
+        #[cfg(feature = "redis")]
+        self.warn_of_the_server(target).await;
         Ok(OpenQueues::new(queues))
     }
 

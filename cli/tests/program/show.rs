@@ -43,15 +43,9 @@ on_each_store! {
             assert_eq!(held[name], value, "{name}: {held}");
         }
         let text = store.relq("show b").ok();
-        for line in [
-            "id          b",
-            "after       a",
-            "delay       5m",
-            "unique      k",
-            "header      tenant=acme",
-            "lease       40s",
-            "payload     second",
-        ] {
+        let properties = ["id          b", "after       a", "delay       5m", "unique      k"];
+        let others = ["header      tenant=acme", "lease       40s", "payload     second"];
+        for line in properties.into_iter().chain(others) {
             assert!(text.lines().any(|it| it == line), "no {line:?} in {text}");
         }
         let text = store.relq("show a").ok();
