@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::relq::Store;
+use crate::{on_each_store, relq::Store};
 
 /// The row of the queue in the JSON output of `relq queues`.
 fn row(store: &Store, line: &str, queue: &str) -> Value {
