@@ -13,6 +13,11 @@ use crate::{
     relq::{Running, Store, eventually, wait_until},
 };
 
+/// The form of the button that pauses a queue.
+const PAUSE: &str = "POST /queue/emails/do/pause HTTP/1.1\r\n\
+    content-type: application/x-www-form-urlencoded\r\n\
+    sec-fetch-site: same-origin";
+
 /// Starts the page. Returns it with its address.
 fn serve(store: &Store, options: &str) -> (Running, String) {
     let line = format!("serve --listen 127.0.0.1:0 {options}");
@@ -54,8 +59,7 @@ on_each_store! {
         assert!(status == 200 && jobs.contains(">hello</td>"), "{jobs}");
         assert_eq!(ask(&address, "GET /queue/invoices HTTP/1.1").0, 404);
 
-        let own = "POST /queue/emails/do/pause HTTP/1.1\r\nsec-fetch-site: same-origin";
-        assert_eq!(ask(&address, own).0, 303);
+        assert_eq!(ask(&address, PAUSE).0, 303);
         assert!(store.relq("stats --json -q emails").json()["paused"].as_bool().unwrap());
         let logged = page.errors();
         assert!(logged.contains("action=\"pause\""), "{logged}");
@@ -82,8 +86,7 @@ on_each_store! {
 
         assert_eq!(ask(&address, "GET /queue/emails HTTP/1.1").0, 200);
         assert_eq!(ask(&address, "GET /queue/pictures HTTP/1.1").0, 404);
-        let own = "POST /queue/emails/do/pause HTTP/1.1\r\nsec-fetch-site: same-origin";
-        assert_eq!(ask(&address, own).0, 403);
+        assert_eq!(ask(&address, PAUSE).0, 403);
     }
 
     fn a_proxy_may_pass_the_base_path_on_or_remove_it(store) {

@@ -64,10 +64,25 @@ impl Request {
 
     /// Sends the request, and reads the whole answer.
     pub(crate) async fn send(&self, to: SocketAddr) -> Answer {
-        let mut answer = String::new();
-        self.open(to).await.read_to_string(&mut answer).await.unwrap();
-        Answer::parse(&answer)
+        let (mut stream, mut read) = (self.open(to).await, Vec::new());
+        // Some servers leave the connection open, so the stated length counts.
+        while !is_whole(&read) && stream.read_buf(&mut read).await.unwrap() > 0 {}
+        Answer::parse(std::str::from_utf8(&read).unwrap())
     }
+}
+
+/// Whether the answer is as long as it says. One that does not say ends with its
+/// connection.
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") else {
+        return false;
+    };
+    let lines = std::str::from_utf8(&answer[..head]).unwrap().lines();
+    let mut headers = lines.filter_map(|line| line.split_once(':'));
+    let length = headers.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    length.is_some_and(|(_, bytes)| {
+        answer.len() - head - 4 >= bytes.trim().parse::<usize>().unwrap()
+    })
 }
 
 /// An answer of the page.

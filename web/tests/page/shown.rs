@@ -3,8 +3,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use relq::{
-    NewJob, Operator as _, ReliableQueue as _, WorkerId, operator::WorkerReport,
-    schedule::ScheduleName, unique::UniqueKey,
+    NewJob, WorkerId, operator::WorkerReport, schedule::ScheduleName, unique::UniqueKey,
 };
 use relq_web::Redaction;
 
@@ -18,8 +17,8 @@ on_each_store! {
         let job = NewJob::new(HOSTILE)
             .header(HOSTILE, HOSTILE)
             .unique(UniqueKey::new(HOSTILE).unwrap());
-        site.push(HOSTILE, job.clone()).await;
         site.bury("dead", HOSTILE).await;
+        site.push(HOSTILE, job).await;
         site.push("later", NewJob::new(HOSTILE).delay(Duration::from_secs(60))).await;
         let ready = site.page("/queue/emails/jobs/ready").await;
         let hostile = html::addresses(&ready)
@@ -42,7 +41,6 @@ on_each_store! {
             let page = site.page(path).await;
             assert!(!page.contains("<script>"), "{path}: {page}");
             assert!(!page.contains("<img"), "{path}: {page}");
-            assert!(!page.contains("\"><"), "{path}: {page}");
         }
         let missing = site.get("/queue/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
         assert!(!missing.body.contains("<script>"), "{}", missing.body);
@@ -165,8 +163,9 @@ on_each_store! {
         let began = std::time::Instant::now();
         loop {
             let page = site.page("/").await;
-            if page.contains(&count("ready", 1)) && page.contains(&count("dead", 1)) {
-                assert!(page.contains("<svg") && page.contains("paused"), "{page}");
+            let states = [count("ready", 1), count("dead", 1), "paused".to_owned()];
+            if states.iter().all(|state| page.contains(state)) {
+                assert!(page.contains("<svg"), "{page}");
                 return;
             }
             assert!(began.elapsed().as_secs() < 60, "{page}");
