@@ -67,14 +67,16 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let access = self.visitors.access(self.listen, &self.hosts)?;
-        let redaction = Redaction::default().rules(&self.redact).map_err(usage)?;
+        let redaction = Redaction::default()
+            .rules(&self.redact)
+            .map_err(|error| Failure::Usage(error.to_string()))?;
         let source = StoreSource::open(target.url()?, self.only.clone()).await?;
         let interrupts = Interrupts::listen()?;
         let stop = interrupts.clone();
         let mut page = WebPage::new(source, access)
             .hosts(access::hosts(self.listen, &self.hosts))
             .base_path(&self.base)
-            .map_err(usage)?
+            .map_err(|error| Failure::Usage(error.to_string()))?
             .redact(redaction)
             .stop_on(async move { stop.first().await });
         if self.read_only {
@@ -123,8 +125,4 @@ fn mounted(page: Router, base: &str) -> Router {
         .nest(base, page.clone())
         .route(&format!("{base}/"), to_home)
         .fallback_service(page)
-}
-
-fn usage(error: impl ToString) -> Failure {
-    Failure::Usage(error.to_string())
 }
