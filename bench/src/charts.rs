@@ -45,12 +45,11 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 /// The workloads that the throughput chart shows. Each has one group of dots.
-const RATED: [Workload; 7] = [
+const RATED: [Workload; 6] = [
     Workload::PushOne,
     Workload::PushTasks,
     Workload::PushBatches,
     Workload::DrainOne,
-    Workload::DrainAhead,
     Workload::DrainTasks,
     Workload::DrainBatches,
 ];
