@@ -62,12 +62,6 @@ impl Browser {
         self.call("POST", "/url", json!({"url": address})).await;
     }
 
-    /// The path and query of the page.
-    pub(crate) async fn path(&self) -> String {
-        let script = "return location.pathname + location.search";
-        self.run(script, json!([])).await.as_str().unwrap().to_owned()
-    }
-
     pub(crate) async fn run(&self, script: &str, arguments: Value) -> Value {
         let body = json!({"script": script, "args": arguments});
         self.call("POST", "/execute/sync", body).await

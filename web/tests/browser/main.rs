@@ -37,10 +37,12 @@ async fn open(browser: &Browser, site: &Site, page: &str) {
     browser.go(&format!("http://{}/queue/emails{page}", site.address)).await;
 }
 
-/// Clicks a button, says yes if it asks, and waits for what was done.
+/// Clicks a button, says yes if the change cannot be undone, and waits for what was done.
 async fn press(browser: &Browser, label: &str, done: &str) {
     browser.click(label).await;
-    if browser.path().await.contains("/confirm/") {
+    if !matches!(label, "Pause" | "Resume") {
+        // The click may return before the next page is there.
+        browser.wait_for("No, go back").await;
         browser.click(&format!("Yes: {}", label.to_lowercase())).await;
     }
     browser.wait_for(done).await;

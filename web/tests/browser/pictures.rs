@@ -14,7 +14,7 @@ use crate::{driver::Browser, site::Site};
 /// A phone, in pixels.
 pub(crate) const PHONE: (u32, u32) = (390, 844);
 
-const DESK: (u32, u32) = (1200, 800);
+const LAPTOP: (u32, u32) = (1200, 800);
 
 /// Sets the size of the window.
 pub(crate) async fn resize(browser: &Browser, (width, height): (u32, u32)) {
@@ -71,9 +71,11 @@ async fn picture(browser: &Browser, name: &str) {
 async fn pictures_can_be_taken() {
     let (site, browser) = (Site::sqlite().await, Browser::start().await);
     fill(&site).await;
-    for (size, colours, name) in
-        [(DESK, "light", "light"), (DESK, "dark", "dark"), (PHONE, "light", "phone")]
-    {
+    for (size, colours, name) in [
+        (LAPTOP, "light", "light"),
+        (LAPTOP, "dark", "dark"),
+        (PHONE, "light", "phone"),
+    ] {
         resize(&browser, size).await;
         scheme(&browser, colours).await;
         for (page, of) in [("", "queue"), ("/jobs/ready", "jobs"), ("/dead", "dead")] {
