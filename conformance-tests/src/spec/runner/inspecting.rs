@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use relq_core::{
-    Queue,
-    operator::{InspectQueue, JobState, PeekRequest, WorkerReport},
+    Error, Queue,
+    operator::{InspectQueue, JobState, PeekRequest, WorkerReport, WorkerView},
 };
 
 use super::super::{
@@ -14,7 +14,7 @@ use super::super::{
     runner::{CallEffect, Runner},
 };
 
-/// The size of a page that holds all jobs and workers of a sequence.
+/// A page that holds all jobs and workers of a sequence, unless the backend makes it smaller.
 const PAGE: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
 
 impl Runner {
@@ -108,11 +108,11 @@ impl Runner {
         let ended = self
             .actors
             .call(who, fault, |queue| {
-                Box::pin(async move { inspector(&*queue).workers(None, PAGE).await })
+                Box::pin(async move { all_workers(inspector(&*queue)).await })
             })
             .await?;
         match ended.observed_answer()? {
-            Observed::Answer(page) => self.reference.listed_workers(&page.workers),
+            Observed::Answer(workers) => self.reference.listed_workers(&workers),
             // A list without an answer needs no record, because it changes nothing.
             _ => Ok(()),
         }
@@ -134,6 +134,19 @@ impl Runner {
             Observed::Answer(page) => self.reference.peeked(state, &page.jobs),
             // A peek without an answer needs no record, because it changes nothing.
             _ => Ok(()),
+        }
+    }
+}
+
+/// Reads all pages of the workers. A backend may make them small.
+async fn all_workers(queue: &dyn InspectQueue) -> Result<Vec<WorkerView>, Error> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = queue.workers(after.as_ref(), PAGE).await?;
+        all.extend(page.workers);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(all),
         }
     }
 }
