@@ -21,7 +21,7 @@ on_each_store! {
         assert_eq!(payloads(store, "--search acme --state scheduled"), ["later"]);
         assert!(payloads(store, "--search ac.e").is_empty(), "the text is no pattern");
 
-        store.relq_with(&["work", "--until-empty", "--", "sh", "-c", "echo oops >&2; exit 1"])
+        store.relq_with(&["work", "--until-empty", "--retry", "1h..1h", "--", "sh", "-c", "echo oops >&2; exit 1"])
             .fails(4);
         assert_eq!(payloads(store, "--search oops --state scheduled").len(), 4);
     }

@@ -55,7 +55,7 @@ on_each_store! {
     fn a_failed_and_a_dead_job_are_shown_with_their_errors(store) {
         store.push("--id dead --max-attempts 1 x");
         store.push("--id again y");
-        store.relq_with(&["work", "--until-empty", "--", "sh", "-c", "echo broken >&2; exit 9"])
+        store.relq_with(&["work", "--until-empty", "--retry", "1h..1h", "--", "sh", "-c", "echo broken >&2; exit 9"])
             .fails(4);
 
         let dead = shown(store, "dead");
@@ -126,8 +126,11 @@ fn a_ready_job_without_an_index_is_searched_for() {
 fn a_signal_ends_the_search() {
     let mut store = Store::redis();
     store.push("first");
-    let fill = b"for i = 1, 300000 do redis.call('LPUSH', KEYS[1], i) end";
-    store.server().command(&[b"EVAL", fill, b"1", b"default"]);
+    // In steps, so that a busy machine answers each of them in time.
+    let fill = b"for i = 1, 5000 do redis.call('LPUSH', KEYS[1], i) end";
+    for _ in 0..20 {
+        store.server().command(&[b"EVAL", fill, b"1", b"default"]);
+    }
     let mut search = store.relq("show nowhere").start();
     wait_until("pages are read", || {
         let calls = store.server().command(&[b"INFO", b"commandstats"]);
@@ -144,6 +147,6 @@ fn a_signal_ends_the_search() {
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     let looked_at = ended.err.split("among the ").nth(1).unwrap();
     let looked_at: u32 = looked_at.split(' ').next().unwrap().parse().unwrap();
-    assert!((1..300_001).contains(&looked_at), "{}", ended.err);
+    assert!((1..100_001).contains(&looked_at), "{}", ended.err);
     assert!(ended.err.contains("stopped by a signal"), "{}", ended.err);
 }
