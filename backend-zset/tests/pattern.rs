@@ -287,6 +287,23 @@ async fn a_leased_entry_that_was_damaged_is_not_dropped() {
     assert_sound(&queue).await;
 }
 
+/// R33: the record of a worker that was released is removed, and not only left out of the
+/// list, from which no later step would find it.
+#[tokio::test]
+async fn a_released_worker_leaves_no_record() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let worker = WorkerId::new("w").unwrap();
+    let records = || server.command(&[b"EXISTS", b"{q}:alive", b"{q}:runs"]);
+    let report = operator::WorkerReport::new(worker.clone(), many(1));
+    queue.report_worker(&report).await.unwrap();
+    assert_eq!(records(), b":2\r\n");
+
+    queue.release_worker(&worker).await.unwrap();
+
+    assert_eq!(records(), b":0\r\n");
+}
+
 /// R13, R21: the first call of a new connection settles before it claims, also on a
 /// server that has only the script of the claim. A job that is given back is at the
 /// front again.

@@ -60,8 +60,9 @@ const MARKER: &str = "marker/";
 const OF_NO_CALL: [&str; 3] = ["marker/change", "marker/remove", "marker/touch"];
 
 /// The library files, which are put before each script in this order.
-const LIBRARY: [&str; 8] = [
+const LIBRARY: [&str; 9] = [
     "queue-redis/entry",
+    "bookkeeping/members",
     "bookkeeping/side_records",
     "zset/pattern",
     "zset/leasing",

@@ -97,17 +97,29 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ),
     ("bookkeeping/moves: without `check_bookkeeping(keys)`", ANOTHER_TYPE),
     ("bookkeeping/moves: without `check_ready(keys)`", ANOTHER_TYPE),
+    (
+        "bookkeeping/moves: without `redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), id)`",
+        UNREADABLE,
+    ),
+    (
+        "bookkeeping/moves: without `redis.call('HSET', keys.errors, id, 'mits entry cannot be read')`",
+        UNREADABLE,
+    ),
     ("bookkeeping/promote: without `check_keys(keys)`", ANOTHER_TYPE),
     ("bookkeeping/promote: without `check_job(keys, jobs[count])`", NO_KEYS_OF_ITS_OWN),
-    (
-        "bookkeeping/promote: without `redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), due[i])`",
-        UNREADABLE,
-    ),
-    (
-        "bookkeeping/promote: without `redis.call('HSET', keys.errors, due[i], 'mits entry cannot be read')`",
-        UNREADABLE,
-    ),
     ("bookkeeping/purge_dead: without `check_bookkeeping(keys)`", ANOTHER_TYPE),
+    (
+        "bookkeeping/remove_worker: without `redis.call('HDEL', runs, worker)`",
+        "the record is listed by nobody: relq-zset's \
+         `a_released_worker_leaves_no_record` sees it",
+    ),
+    ("bookkeeping/run_now: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/run_now: without `check_job(keys, job)`", NO_KEYS_OF_ITS_OWN),
+    (
+        "bookkeeping/run_now: without `settle_dropped(keys, new_step(1))`",
+        "zset has no batches: `running_now::a_piece_of_a_cancelled_batch_is_dropped` tries \
+         it on stream",
+    ),
     ("bookkeeping/pushing: without `check_results(keys)`", ANOTHER_TYPE),
     ("bookkeeping/redrive: without `check_keys(keys)`", ANOTHER_TYPE),
     ("bookkeeping/redrive: without `check_job(keys, job)`", NO_KEYS_OF_ITS_OWN),
