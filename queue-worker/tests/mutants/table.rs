@@ -593,7 +593,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "reports go on while the worker is released",
-        promise: "unit heartbeat::reports::tests::no_report_is_sent_after_the_end: no report is due",
+        promise: "unit heartbeat::reports::tests::no_report_is_sent_after_the_end: a report was sent",
         file: "heartbeat/reports.rs",
         old: "self.next.filter(|_| !self.ended.is_cancelled())",
         new: "self.next",
