@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long)]
     resume: bool,
 
-    /// What becomes of dead jobs: they become ready, or are not stored
+    /// Whether dead jobs become ready, or are not stored
     #[arg(long, value_enum)]
     dead: Option<DeadJobs>,
 
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     format: Format,
 }
 
-/// What becomes of the dead jobs of the file.
+/// Whether the dead jobs of the file become ready or are left out.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum DeadJobs {
     /// They become ready
@@ -127,7 +127,7 @@ impl Args {
     }
 }
 
-/// What became of the jobs of the file.
+/// How many jobs of the file were stored, and how many were not.
 #[derive(Serialize, Default, Debug)]
 struct Report {
     /// Jobs that this import stored.

@@ -156,13 +156,7 @@ impl<H: Handler> ClaimLoop<H> {
                 }
                 (job, ended) = self.slots.next_ended() => {
                     self.all_ended(job, ended);
-                    if self.is_shared() {
-                        // Yield before the next call, so that the other pending call
-                        // reaches the store first. The next call then also settles the
-                        // jobs of handlers that end during the yield.
-                        yield_now().await;
-                        self.more_ended();
-                    }
+                    self.let_another_call_go().await;
                 }
                 ready = readiness.next() => ready?,
                 () = self.claiming.pause_over() => {}
@@ -179,6 +173,16 @@ impl<H: Handler> ClaimLoop<H> {
     async fn let_handlers_start(&mut self) {
         if !self.slots.is_empty() && self.room().is_some() {
             yield_now().await;
+        }
+    }
+
+    /// Yields before the next call, if two calls may be pending, so that the other one
+    /// reaches the store first. The next call then also settles the jobs of handlers that
+    /// end during the yield.
+    async fn let_another_call_go(&mut self) {
+        if self.is_shared() {
+            yield_now().await;
+            self.more_ended();
         }
     }
 

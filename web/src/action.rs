@@ -21,7 +21,7 @@ pub(crate) enum Action {
     Retry(JobId),
     /// Removes one dead letter.
     Purge(JobId),
-    /// Redrives the dead letters of the group with this name.
+    /// Redrives the dead letters whose errors belong to this group.
     RetryGroup(String),
     PurgeGroup(String),
     RetryAll,
@@ -29,7 +29,7 @@ pub(crate) enum Action {
     CancelBatch(BatchId),
 }
 
-/// What an action did, in a sentence.
+/// The sentence that tells the visitor how the action ended.
 pub(crate) struct Done {
     pub(crate) message: String,
 }

@@ -7,7 +7,7 @@ use crate::text::number;
 const WIDTH: usize = 240;
 const HEIGHT: u64 = 48;
 
-/// What a chart shows.
+/// A chart of one value for each minute of the last hour.
 pub(crate) struct Chart<'a> {
     pub(crate) title: &'a str,
     /// One value for each minute, oldest first; `None` for a minute without a sample.

@@ -102,7 +102,7 @@ pub(crate) async fn list(
     Ok(listed)
 }
 
-/// What is known of a job by its id.
+/// The answer to a search for a job by its id.
 pub(crate) enum Found {
     /// The job and, if the backend has an index, its followers.
     Stored(Box<(ShownJob, Vec<JobId>)>),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use relq_core::operator::{JobView, StateDetail};
 use serde_json::Value;
 
-/// What stands in the place of a hidden value.
+/// The text that is shown in place of a hidden value.
 const HIDDEN: &str = "[redacted]";
 
 /// The largest payload that is read as JSON to hide parts of it, in bytes.

@@ -6,7 +6,7 @@ use super::sql;
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// What is stored of a worker that has reported.
+/// The stored record of a worker that has reported.
 pub(crate) struct WorkerRow {
     pub(crate) worker: String,
     pub(crate) slots: u32,

@@ -10,7 +10,7 @@ use crate::{
     failure::{CommandResult, explain},
 };
 
-/// What a first reading of the file has found.
+/// The number of jobs in the file and its followers, from a first reading.
 pub(super) struct Checked {
     /// The number of jobs in the file.
     pub(super) jobs: u64,

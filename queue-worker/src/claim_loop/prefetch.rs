@@ -28,7 +28,7 @@ pub(super) struct Prefetch {
     /// As many as were set; zero for a worker that claims no job ahead of time.
     most: usize,
     limit: usize,
-    /// How long after its claim was sent a job is given back.
+    /// The time from the sending of a claim after which its jobs no longer wait.
     longest_wait: Duration,
     /// The timer of the job that waits longest. It may end although that job was started
     /// meanwhile.

@@ -70,16 +70,9 @@ pub(crate) async fn guard(
     let is_public = path.starts_with("/static/") || path == "/sign-in";
     let known = request.extensions().get().cloned();
     let signed_in = sign_in_of(&app, request.headers().clone(), known).await;
-    if request.method() != Method::GET && request.method() != Method::HEAD {
-        let by_header = matches!(signed_in, Some((_, By::Header)));
-        let refusal = origin::refusal(request.headers(), &authority, by_header);
-        if let Some(why) = refusal {
-            return PageError::forbidden(why).into_response();
-        }
-        let is_session = matches!(path, "/sign-in" | "/sign-out");
-        if app.is_read_only && !is_session {
-            return PageError::forbidden("this page is read-only").into_response();
-        }
+    let by_header = matches!(signed_in, Some((_, By::Header)));
+    if let Some(why) = refusal(&app, &request, &authority, by_header) {
+        return PageError::forbidden(why).into_response();
     }
     match signed_in {
         Some((actor, _)) => {
@@ -93,6 +86,23 @@ pub(crate) async fn guard(
         None => {}
     }
     next.run(request).await
+}
+
+/// Why a request that changes something is refused. `None` if it is allowed, or changes
+/// nothing.
+fn refusal(
+    app: &App,
+    request: &Request,
+    authority: &str,
+    by_header: bool,
+) -> Option<&'static str> {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return None;
+    }
+    let is_session = matches!(request.uri().path(), "/sign-in" | "/sign-out");
+    let is_refused = app.is_read_only && !is_session;
+    origin::refusal(request.headers(), authority, by_header)
+        .or(is_refused.then_some("this page is read-only"))
 }
 
 /// Who the visitor is, and how that is known. `known` is the visitor that the application

@@ -102,7 +102,7 @@ impl Access {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor(pub String);
 
-/// What a visitor gives to sign in.
+/// The token, or the name and password, with which a visitor signs in.
 pub(crate) struct Credentials {
     pub(crate) user: String,
     pub(crate) secret: String,

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::layout::{self, Tab};
 use crate::{
-    action::Action,
+    action::{Action, Done},
     fields::Fields,
     links::with_query,
     page_error::PageError,
@@ -87,36 +87,44 @@ pub(crate) async fn act(
         let query: Vec<_> = field.iter().map(|(name, it)| (*name, Some(*it))).collect();
         return Ok(see_other(&with_query(&page, &query)));
     }
-    let actor = view.actor.as_ref().map(|actor| actor.0.as_str()).unwrap_or_default();
-    let (queue, subject) = (opened.name.as_str(), action.field().map(|(_, it)| it));
-    let peer = view.peer.map(|peer| peer.to_string());
     let done = action.run(&*opened.queue).await;
-    match &done {
+    log(&view, &opened, &action, &done);
+    let notice = view.app.notices.keep(done?.message);
+    Ok(see_other(&back(&view, &opened, &action, Some(&notice))))
+}
+
+/// Logs who has changed which queue, and how.
+fn log(view: &View, opened: &Opened, action: &Action, done: &Result<Done, PageError>) {
+    let actor = view.actor.as_ref().map(|actor| actor.0.as_str()).unwrap_or_default();
+    let peer = view.peer.map(|peer| peer.to_string());
+    let (queue, word) = (opened.name.as_str(), action.word());
+    let subject = action.field().map(|(_, it)| it);
+    match done {
         Ok(done) => {
+            let result = &done.message;
             tracing::info!(
                 actor,
                 peer,
                 queue,
                 action = word,
                 subject,
-                result = done.message,
+                result,
                 "a visitor of the web page changed a queue"
             );
         }
         Err(error) => {
+            let error = &error.message;
             tracing::warn!(
                 actor,
                 peer,
                 queue,
                 action = word,
                 subject,
-                error = error.message,
+                error,
                 "a change by a visitor of the web page failed"
             );
         }
     }
-    let notice = view.app.notices.keep(done?.message);
-    Ok(see_other(&back(&view, &opened, &action, Some(&notice))))
 }
 
 /// The page to which an action returns.

@@ -4,6 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use relq_core::{
     JobId, Queue,
+    batch::BatchId,
     operator::{JobState, JobView, StateDetail},
     results::JobResult,
 };
@@ -50,17 +51,10 @@ pub(crate) async fn show(view: View, opened: Opened) -> Result<Response, PageErr
             Tab::Queue,
             html! { (heading) (searching(&view, &opened, &id, *looked_at, next)) },
         ),
-        Found::Ended { was_done: true } => {
-            (Tab::Queue, html! { (heading) p { "The job is done." } })
+        Found::Ended { was_done } => {
+            (Tab::Queue, html! { (heading) p { (how_it_ended(*was_done)) } })
         }
-        Found::Ended { was_done: false } => (
-            Tab::Queue,
-            html! { (heading) p { "The job has ended and is not done: it was discarded, cancelled, dropped or purged." } },
-        ),
-        Found::Unknown => (
-            Tab::Queue,
-            html! { (heading) p { "No stored job has this id. It may have ended, or have moved from one state to another during the search." } },
-        ),
+        Found::Unknown => (Tab::Queue, html! { (heading) p { (NOT_FOUND) } }),
     };
     let whole = html! {
         (body)
@@ -69,6 +63,17 @@ pub(crate) async fn show(view: View, opened: Opened) -> Result<Response, PageErr
         }
     };
     Ok(layout::of_queue(&view, &opened, tab, "Job", &whole))
+}
+
+const NOT_FOUND: &str = "No stored job has this id. It may have ended, or have moved from \
+                         one state to another during the search.";
+
+fn how_it_ended(was_done: bool) -> &'static str {
+    if was_done {
+        "The job is done."
+    } else {
+        "The job has ended and is not done: it was discarded, cancelled, dropped or purged."
+    }
 }
 
 fn tab(state: JobState) -> Tab {
@@ -80,7 +85,7 @@ fn tab(state: JobState) -> Tab {
     }
 }
 
-/// What became of the job so far, if it keeps that.
+/// The result of the job or its progress so far, if the job keeps a result.
 async fn result(queue: &dyn Queue, id: &JobId) -> Result<Option<JobResult>, PageError> {
     let Some(results) = queue.result_queue() else { return Ok(None) };
     let mut found = results.read_results(std::slice::from_ref(id)).await?;
@@ -129,12 +134,7 @@ fn record(
                 dt { "Result kept for" } dd { (duration(kept)) }
             }
             @if let Some(batch) = &job.batch {
-                dt { "Batch" }
-                dd {
-                    a href=(view.app.links.queue(&opened.name, &format!("/batch/{batch}"))) {
-                        (batch)
-                    }
-                }
+                dt { "Batch" } dd { (batch_link(view, opened, batch)) }
             }
             @if let StateDetail::Following { delay, .. } = &job.detail {
                 dt { "Delay after the leader" } dd { (duration(*delay)) }
@@ -144,14 +144,23 @@ fn record(
             }
             @if !followers.is_empty() {
                 dt { "Followers" }
-                dd {
-                    @for follower in followers {
-                        a href=(job_link(view, opened, follower.as_str(), None)) {
-                            (one_line(follower.as_str(), 128))
-                        } " "
-                    }
-                }
+                dd { (follower_links(view, opened, followers)) }
             }
+        }
+    }
+}
+
+fn batch_link(view: &View, opened: &Opened, batch: &BatchId) -> Markup {
+    let page = view.app.links.queue(&opened.name, &format!("/batch/{batch}"));
+    html! { a href=(page) { (batch) } }
+}
+
+fn follower_links(view: &View, opened: &Opened, followers: &[JobId]) -> Markup {
+    html! {
+        @for follower in followers {
+            a href=(job_link(view, opened, follower.as_str(), None)) {
+                (one_line(follower.as_str(), 128))
+            } " "
         }
     }
 }

@@ -67,7 +67,7 @@ fn tab(state: JobState) -> Tab {
     }
 }
 
-/// What the filter asks for.
+/// The jobs that the filter selects.
 fn wanted(query: &Fields) -> Result<Wanted, PageError> {
     let mut wanted = Wanted::default();
     if let Some(text) = query.get("text") {
@@ -147,21 +147,26 @@ fn filter(view: &View, opened: &Opened, from: &Position) -> Markup {
             @if has_batches {
                 label { "Batch " input name="batch" value=(value("batch")); }
             }
-            @if has_orders {
-                label {
-                    "Order "
-                    select name="order" {
-                        @for (word, name) in [("newest", "last served first"), ("served", "as served")] {
-                            option value=(word) selected[word == order(from)] { (name) }
-                        }
-                    }
-                }
-            }
+            @if has_orders { (order_choice(from)) }
             button type="submit" { "Show" }
         }
         form.filter method="get" action=(view.app.links.queue(&opened.name, "/job")) {
             label { "Job id " input name="id" required; }
             button type="submit" { "Find" }
+        }
+    }
+}
+
+fn order_choice(from: &Position) -> Markup {
+    let orders = [("newest", "last served first"), ("served", "as served")];
+    html! {
+        label {
+            "Order "
+            select name="order" {
+                @for (word, name) in orders {
+                    option value=(word) selected[word == order(from)] { (name) }
+                }
+            }
         }
     }
 }

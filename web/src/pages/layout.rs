@@ -132,7 +132,7 @@ pub(crate) fn error(app: &App, error: &PageError) -> Response {
     (error.status, frame).into_response()
 }
 
-/// What stands around the content of a page.
+/// The title of a page, the address of its live counts, and the visitor who is signed in.
 pub(crate) struct Frame<'a> {
     pub(crate) title: &'a str,
     pub(crate) live: Option<&'a str>,

@@ -30,14 +30,14 @@ pub(crate) const MOST_QUEUES: usize = 200;
 /// The last known counts of a queue, or why they cannot be read.
 pub(crate) type Counts = Result<Stats, String>;
 
-/// What is known of one queue.
+/// The last sample of one queue, and the counts of its last hour.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) counts: Counts,
     pub(crate) history: History,
 }
 
-/// What the last sample found.
+/// The queues as the last sample found them.
 #[derive(Debug, Default)]
 struct Found {
     queues: BTreeMap<QueueName, Known>,
