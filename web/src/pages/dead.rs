@@ -91,7 +91,7 @@ fn whole(view: &View, opened: &Opened) -> Markup {
 fn table(view: &View, opened: &Opened, groups: &[DeadGroup]) -> Markup {
     html! {
         div.scroll {
-            table {
+            table.stack {
                 thead {
                     tr {
                         @for head in ["Error", "Jobs", "First died", "Last died", "All of the group"] {
@@ -118,9 +118,9 @@ fn row(view: &View, opened: &Opened, group: &DeadGroup) -> Markup {
             th.text.wide scope="row" {
                 a href=(with_query(&list, &query)) { (one_line(&group.error, 200)) }
             }
-            td.number { (counted(group.jobs.len() as u64, "job", "jobs")) }
-            td { (time(group.first)) }
-            td { (time(group.last)) }
+            td.number data-label="Jobs" { (counted(group.jobs.len() as u64, "job", "jobs")) }
+            td data-label="First died" { (time(group.first)) }
+            td data-label="Last died" { (time(group.last)) }
             td {
                 div.actions {
                     (button(view, opened, &Action::RetryGroup(group.error.clone())))

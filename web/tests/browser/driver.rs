@@ -84,6 +84,35 @@ impl Browser {
         self.call("POST", &format!("/element/{id}/click"), json!({})).await;
     }
 
+    /// Presses and releases a key.
+    ///
+    /// # Panics
+    /// If it is neither Tab nor Enter.
+    pub(crate) async fn press(&self, key: &str) {
+        // <https://www.w3.org/TR/webdriver2/#keyboard-actions>
+        let code = match key {
+            "Tab" => "\u{E004}",
+            "Enter" => "\u{E007}",
+            other => panic!("no code for the key {other}"),
+        };
+        let actions =
+            ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": code}));
+        let keyboard = json!({"type": "key", "id": "keyboard", "actions": actions});
+        self.call("POST", "/actions", json!({"actions": [keyboard]})).await;
+    }
+
+    /// Presses Tab until the button with this text has the focus.
+    pub(crate) async fn tab_to(&self, label: &str) {
+        let focused = "return document.activeElement.innerText";
+        for _ in 0..200 {
+            self.press("Tab").await;
+            if self.run(focused, json!([])).await == json!(label) {
+                return;
+            }
+        }
+        panic!("Tab does not reach {label}");
+    }
+
     /// Waits until the text of the page has these words.
     pub(crate) async fn wait_for(&self, words: &str) {
         let began = Instant::now();

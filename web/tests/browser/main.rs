@@ -9,6 +9,7 @@
 //! With `RELQ_WRITE_PICTURES=1` they write pictures of the page to `docs/pictures`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod accessibility;
 #[path = "../page/client.rs"]
 #[allow(dead_code, reason = "the tests of the page need all of it")]
 mod client;
@@ -30,6 +31,7 @@ use relq::{
 };
 
 use driver::Browser;
+use serde_json::json;
 use site::Site;
 
 /// Opens a page of the queue.
@@ -133,7 +135,7 @@ async fn counts_are_live() {
     check_console(&browser).await;
 }
 
-/// No page scrolls sideways on a phone, and every control can be reached by the keyboard.
+/// No page scrolls sideways on a phone, nor does a table of dead letters.
 #[tokio::test]
 #[ignore = "needs chromium and chromedriver"]
 async fn the_pages_fit_a_phone() {
@@ -141,11 +143,16 @@ async fn the_pages_fit_a_phone() {
     assert!(site.queue.capabilities().supports(Capability::Batches));
     pictures::fill(&site).await;
     pictures::resize(&browser, pictures::PHONE).await;
-    for page in ["", "/jobs/ready", "/dead", "/workers", "/batches", "/job?id=job-1"] {
+    let script = "return document.documentElement.scrollWidth - innerWidth";
+    for page in accessibility::PAGES {
         open(&browser, &site, page).await;
-        let script = "return document.documentElement.scrollWidth - innerWidth";
-        let excess = browser.run(script, serde_json::json!([])).await;
+        let excess = browser.run(script, json!([])).await;
         assert!(excess.as_i64().unwrap() <= 0, "{page} is {excess} pixels too wide");
     }
+    open(&browser, &site, "/dead").await;
+    let script = "const table = document.querySelector('.scroll');
+        return table.scrollWidth - table.clientWidth";
+    let excess = browser.run(script, json!([])).await;
+    assert!(excess.as_i64().unwrap() <= 0, "the table is {excess} pixels too wide");
     check_console(&browser).await;
 }

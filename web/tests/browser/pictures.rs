@@ -24,7 +24,8 @@ pub(crate) async fn resize(browser: &Browser, (width, height): (u32, u32)) {
     browser.tools("Emulation.setDeviceMetricsOverride", size).await;
 }
 
-async fn scheme(browser: &Browser, scheme: &str) {
+/// Sets the scheme of colours that the visitor prefers: light or dark.
+pub(crate) async fn scheme(browser: &Browser, scheme: &str) {
     let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
     browser.tools("Emulation.setEmulatedMedia", json!({"features": features})).await;
 }

@@ -7,6 +7,7 @@ mod client;
 mod errors;
 mod html;
 mod live;
+mod many_jobs;
 mod shown;
 mod site;
 
