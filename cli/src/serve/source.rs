@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,7 @@ use relq::{
     store::{self, StoreQueue},
 };
 use relq_web::QueueSource;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 /// How long a list of the queues is used.
 const LISTED_FOR: Duration = Duration::from_secs(30);
@@ -24,8 +24,13 @@ pub(super) struct StoreSource {
     url: Url,
     /// The queues to show; empty for all.
     only: Vec<QueueName>,
-    known: Mutex<Known>,
+    listed: AsyncMutex<Listed>,
+    /// Each queue is opened on its own, so that none waits for the server of another.
+    opened: Mutex<BTreeMap<QueueName, Handle>>,
 }
+
+/// A queue that a page has asked for, once it is open.
+type Handle = Arc<OnceCell<Arc<dyn Queue>>>;
 
 /// The URL of the store, which may have a password.
 struct Url(String);
@@ -37,10 +42,9 @@ impl std::fmt::Debug for Url {
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    listed_at: Option<Instant>,
-    listed: BTreeMap<QueueName, StoreQueue>,
-    opened: BTreeMap<QueueName, Arc<dyn Queue>>,
+struct Listed {
+    at: Option<Instant>,
+    queues: BTreeMap<QueueName, StoreQueue>,
 }
 
 impl StoreSource {
@@ -49,53 +53,67 @@ impl StoreSource {
         url: String,
         only: Vec<QueueName>,
     ) -> Result<Self, ConnectError> {
-        let known = Mutex::default();
-        let source = Self { url: Url(url), only, known };
+        let (listed, opened) = (AsyncMutex::default(), Mutex::default());
+        let source = Self { url: Url(url), only, listed, opened };
         match source.only.first() {
             Some(first) => drop(relq::connect_existing(&source.url.0, first).await?),
-            None => source.list(&mut *source.known.lock().await).await?,
+            None => source.list(&mut *source.listed.lock().await).await?,
         }
         Ok(source)
     }
 
     /// Lists the queues if the last list is too old.
-    async fn list(&self, known: &mut Known) -> Result<(), ConnectError> {
-        if known.listed_at.is_some_and(|at| at.elapsed() < LISTED_FOR) {
+    async fn list(&self, listed: &mut Listed) -> Result<(), ConnectError> {
+        if listed.at.is_some_and(|at| at.elapsed() < LISTED_FOR) {
             return Ok(());
         }
-        let (mut listed, mut after) = (BTreeMap::new(), None);
+        let (mut queues, mut after) = (BTreeMap::new(), None);
         loop {
             let page = store::queues(&self.url.0, after.as_ref()).await?;
-            listed.extend(page.queues.into_iter().map(|it| (it.name.clone(), it)));
+            queues.extend(page.queues.into_iter().map(|it| (it.name.clone(), it)));
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        known.opened.retain(|name, _| listed.contains_key(name));
-        (known.listed, known.listed_at) = (listed, Some(Instant::now()));
+        self.handles(|opened| opened.retain(|name, _| queues.contains_key(name)));
+        *listed = Listed { at: Some(Instant::now()), queues };
         Ok(())
+    }
+
+    /// The queue of this name as the list has it.
+    async fn find(&self, name: &QueueName) -> Result<Option<StoreQueue>, ConnectError> {
+        let mut listed = self.listed.lock().await;
+        self.list(&mut listed).await?;
+        Ok(listed.queues.get(name).cloned())
+    }
+
+    fn handles<T>(
+        &self,
+        read: impl FnOnce(&mut BTreeMap<QueueName, Handle>) -> T,
+    ) -> T {
+        read(&mut self.opened.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn open_queue(
         &self,
-        known: &mut Known,
         name: &QueueName,
     ) -> Result<Option<Arc<dyn Queue>>, ConnectError> {
-        if let Some(opened) = known.opened.get(name) {
-            return Ok(Some(opened.clone()));
+        if let Some(opened) = self.handles(|all| all.get(name)?.get().cloned()) {
+            return Ok(Some(opened));
         }
-        let opened = if self.only.contains(name) {
-            relq::connect_existing(&self.url.0, name).await?
-        } else if self.only.is_empty() {
-            self.list(known).await?;
-            let Some(listed) = known.listed.get(name) else { return Ok(None) };
-            store::open(&self.url.0, listed).await?
-        } else {
+        let listed = if self.only.is_empty() { self.find(name).await? } else { None };
+        if listed.is_none() && !self.only.contains(name) {
             return Ok(None);
-        };
-        known.opened.insert(name.clone(), opened.clone());
-        Ok(Some(opened))
+        }
+        let handle = self.handles(|all| all.entry(name.clone()).or_default().clone());
+        let opened = handle.get_or_try_init(|| async {
+            match &listed {
+                Some(listed) => store::open(&self.url.0, listed).await,
+                None => relq::connect_existing(&self.url.0, name).await,
+            }
+        });
+        Ok(Some(opened.await?.clone()))
     }
 }
 
@@ -107,14 +125,13 @@ impl QueueSource for StoreSource {
             names.sort();
             return Ok(names);
         }
-        let mut known = self.known.lock().await;
-        self.list(&mut known).await.map_err(cause)?;
-        Ok(known.listed.keys().cloned().collect())
+        let mut listed = self.listed.lock().await;
+        self.list(&mut listed).await.map_err(cause)?;
+        Ok(listed.queues.keys().cloned().collect())
     }
 
     async fn open(&self, name: &QueueName) -> Result<Option<Arc<dyn Queue>>, BoxError> {
-        let mut known = self.known.lock().await;
-        self.open_queue(&mut known, name).await.map_err(cause)
+        self.open_queue(name).await.map_err(cause)
     }
 }
 
