@@ -140,13 +140,15 @@ impl TooFew {
 }
 
 impl Judgement {
-    /// Reads the records of all processes, and counts what happened to each job.
+    /// Reads the records of all processes, and counts what happened to each job. A kill of
+    /// a worker can repeat `held` jobs.
     pub(super) fn of(
         evidence: &Evidence,
         kills: Kills,
+        held: u64,
         exposure: Option<Exposure>,
     ) -> Self {
-        let by_kills = kills.workers * u64::from(SLOTS.get());
+        let by_kills = kills.workers * held;
         let repeats_allowed = match exposure {
             Some(exposure) if exposure.may_lose() => None,
             Some(exposure) => Some(by_kills + exposure.repeats()),
@@ -395,7 +397,7 @@ mod tests {
             recorder.write(*kind, *job, *count).unwrap();
         }
         let evidence = Evidence { producers: vec![file], workers: vec![] };
-        let mut judgement = Judgement::of(&evidence, Kills::default(), exposure);
+        let mut judgement = Judgement::of(&evidence, Kills::default(), SLOTS.get().into(), exposure);
         judgement.sum_up();
         judgement
     }

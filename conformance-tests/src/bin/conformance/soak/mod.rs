@@ -92,6 +92,10 @@ pub(crate) struct Args {
     )]
     queues: u8,
 
+    /// Let each worker claim this many jobs before a handler is free for them
+    #[arg(long, value_name = "N", conflicts_with_all = ["queues", "several"])]
+    prefetch: Option<std::num::NonZeroU32>,
+
     /// Run on a Redis Cluster of three masters with a replica each, which the soak
     /// starts. Needs Linux
     #[arg(long, group = "several")]
@@ -165,6 +169,13 @@ impl Args {
         std::iter::once(QUEUE.to_owned()).chain(others).collect()
     }
 
+    /// How many jobs can be repeated when one worker is killed: those of its handlers, and
+    /// those that have ended since the last settlement.
+    fn held(&self) -> u64 {
+        let prefetched = self.prefetch.map_or(0, std::num::NonZeroU32::get);
+        u64::from(worker::SLOTS.get() + prefetched)
+    }
+
     /// The schedule of the servers' faults.
     fn schedule(&self) -> FaultSchedule {
         let seed = self.printed_seed("the faults");
@@ -214,7 +225,7 @@ impl Soak {
         let workers = usize::from(args.workers.get());
         let url = self.site.url().to_owned();
         let mut processes =
-            Processes::start(workers, &url, &self.names, folder.path())?;
+            Processes::start(workers, args.prefetch, &url, &self.names, folder.path())?;
         let schedule = || args.schedule();
         let several =
             Several::begin(&mut self.site, &self.names[0], schedule, &self.environment)
@@ -235,7 +246,7 @@ impl Soak {
         let played = orders.map(RandomOrders::end).transpose()?;
         self.drain(&mut processes).await?;
         let evidence = processes.end_workers()?;
-        let mut judgement = Judgement::of(&evidence, kills, exposure);
+        let mut judgement = Judgement::of(&evidence, kills, args.held(), exposure);
         judgement.add(played);
         judgement.compare_with(&self.queues).await?;
         judgement.refuse_too_few(TooFew::of(self.site.has_server()));

@@ -1,6 +1,9 @@
 //! Starts, kills and replaces the producers and workers of a soak.
 
-use std::path::{Path, PathBuf};
+use std::{
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+};
 
 use relq_core::QueueName;
 
@@ -22,16 +25,19 @@ pub(super) struct Processes {
     url: String,
     queues: Vec<QueueName>,
     folder: PathBuf,
+    prefetch: Option<NonZeroU32>,
     producers: Vec<Process>,
     workers: Vec<Process>,
     evidence: Evidence,
 }
 
 impl Processes {
-    /// Starts the producers and `workers` workers. Their records go to files in
-    /// `folder`. The producers push to the queues in turn, and each worker serves all.
+    /// Starts the producers and `workers` workers, which prefetch so many jobs. Their
+    /// records go to files in `folder`. The producers push to the queues in turn, and each
+    /// worker serves all.
     pub(super) fn start(
         workers: usize,
+        prefetch: Option<NonZeroU32>,
         url: &str,
         queues: &[QueueName],
         folder: &Path,
@@ -40,6 +46,7 @@ impl Processes {
             url: url.to_owned(),
             queues: queues.to_vec(),
             folder: folder.to_owned(),
+            prefetch,
             producers: Vec::new(),
             workers: Vec::new(),
             evidence: Evidence::default(),
@@ -111,7 +118,9 @@ impl Processes {
     fn start_worker(&mut self) -> SuiteResult<Process> {
         let number = self.evidence.workers.len();
         let records = self.folder.join(format!("worker-{number}.records"));
-        let arguments = [("--records", records.as_ref())];
+        let prefetch = self.prefetch.map(|jobs| jobs.to_string());
+        let mut arguments = vec![("--records", records.as_ref())];
+        arguments.extend(prefetch.iter().map(|jobs| ("--prefetch", jobs.as_ref())));
         let worker =
             Process::start("soak-worker", &self.url, &self.queues, &arguments)?;
         self.evidence.workers.push(records);

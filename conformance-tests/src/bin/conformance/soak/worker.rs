@@ -12,8 +12,8 @@ use super::{
 };
 use crate::SuiteResult;
 
-/// How many handlers a worker runs in parallel, and so how many jobs one kill can cause
-/// to be repeated.
+/// How many handlers a worker runs in parallel. With the jobs that it has prefetched, so
+/// many can be repeated after one kill.
 pub(super) const SLOTS: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
 /// The lease of a worker: short, so that the jobs of a killed worker are soon ready
@@ -37,6 +37,10 @@ pub(crate) struct Args {
     /// The file of records
     #[arg(long)]
     records: PathBuf,
+
+    /// How many jobs are claimed ahead of the handlers
+    #[arg(long)]
+    prefetch: Option<NonZeroU32>,
 }
 
 impl Args {
@@ -48,6 +52,10 @@ impl Args {
             recorder: Recorder::open(&self.records)?,
             environment,
         });
+        let worker = match self.prefetch {
+            Some(jobs) => worker.prefetch(jobs),
+            None => worker,
+        };
         let worker = worker
             .concurrency(SLOTS)
             .lease(LEASE)
