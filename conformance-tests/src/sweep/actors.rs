@@ -7,6 +7,8 @@ use relq_core::{
     environment::Environment, outcome::Pushed,
 };
 
+use tokio::sync::watch;
+
 use super::BoxFuture;
 use crate::{
     Subject,
@@ -17,6 +19,10 @@ use crate::{
 
 /// The length of every lease in a scenario.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+/// How long nothing may pass the proxy before a claim counts as one that waits without the
+/// server.
+const QUIET: Duration = Duration::from_millis(10);
 
 /// How far a run advances the clock so that every lease and every delay ends.
 pub(crate) const PAST_ALL: Duration = Duration::from_secs(31);
@@ -80,12 +86,34 @@ pub(crate) struct VictimObserver<'a> {
     /// Ends a fault that would also hit other actors, such as a full memory. The other
     /// actors must await it before they make calls.
     pub(crate) room: BoxFuture<'a, ()>,
+    /// Whether the clock may be advanced when the victim is idle. The other actors say so:
+    /// a claim must still wait when they push.
+    pub(crate) time_passes: watch::Sender<bool>,
 }
 
 impl<'a> VictimObserver<'a> {
-    pub(crate) fn of(victim: &'a Endpoint, room: BoxFuture<'a, ()>) -> Self {
-        Self { held: Box::pin(victim.held()), gone: Box::pin(victim.gone()), room }
+    pub(crate) fn of(
+        actors: &'a Actors,
+        victim: &'a Endpoint,
+        room: BoxFuture<'a, ()>,
+        time_passes: watch::Sender<bool>,
+    ) -> Self {
+        let held = Box::pin(async move {
+            tokio::select! {
+                () = victim.held() => {}
+                () = sleeps(actors) => {}
+            }
+        });
+        Self { held, gone: Box::pin(victim.gone()), room, time_passes }
     }
+}
+
+/// Completes once the victim's claim waits without the server, which it does if its wait
+/// there fails. A claim sleeps before its wait at the server begins, so the connections
+/// must be quiet, too.
+async fn sleeps(actors: &Actors) {
+    actors.clock.asleep(1).await;
+    actors.proxy.quiet(QUIET).await;
 }
 
 /// A worker that no fault hits, with its queue.

@@ -3,6 +3,7 @@
 use std::{io, sync::Arc};
 
 use relq_core::{QueueName, WorkerId, capabilities::Capability};
+use tokio::sync::watch;
 
 use super::{
     Check, Tally,
@@ -240,8 +241,10 @@ async fn have_acted(
 ) -> io::Result<VictimAnswer> {
     let queue = queue();
     let is_full = injected.is_some_and(|injected| injected.name == FULL);
+    let (time, passes) = watch::channel(!scenario.has_others());
     let acting = async {
-        let answer_of_victim = act(actors, &queue, endpoint, part, scenario).await;
+        let acting = act(actors, &queue, endpoint, (part, passes), scenario);
+        let answer_of_victim = acting.await;
         actors.proxy.kill(endpoint).await;
         answer_of_victim
     };
@@ -253,7 +256,7 @@ async fn have_acted(
             make_room(actors).await.expect("the server takes it");
         }
     };
-    let observer = VictimObserver::of(endpoint, Box::pin(room));
+    let observer = VictimObserver::of(actors, endpoint, Box::pin(room), time);
     let (answer_of_victim, ()) =
         tokio::join!(acting, scenario.meanwhile(actors, observer));
     if is_full {

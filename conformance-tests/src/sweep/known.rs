@@ -5,6 +5,7 @@ use relq_core::{
     capabilities::Order,
     error::{Effect, RetryAdvice},
 };
+use tokio::sync::watch;
 
 use super::{
     Check,
@@ -121,7 +122,7 @@ async fn again(
     }
     let repeated = tokio::select! {
         repeated = scenario.act(victim) => repeated,
-        () = pump(actors) => return Err(format!("{}: the repetition hangs", Check::Hang)),
+        () = pump(actors, watch::channel(true).1) => return Err(format!("{}: the repetition hangs", Check::Hang)),
     };
     let said = |error: Error| {
         format!("{}: the repetition: {}", Check::Repeat, error.full_message())

@@ -154,12 +154,12 @@ pub(crate) enum VictimAnswer {
 }
 
 /// Makes the calls of a victim through `endpoint`, until they return or the victim
-/// dies.
+/// dies. The clock stands still until `time_passes`.
 pub(crate) async fn act(
     actors: &Actors,
     queue: &QueueName,
     endpoint: &Endpoint,
-    part: Part,
+    (part, time_passes): (Part, watch::Receiver<bool>),
     scenario: &'static Scenario,
 ) -> VictimAnswer {
     let (subject, environment) =
@@ -189,7 +189,7 @@ pub(crate) async fn act(
         biased;
         () = endpoint.gone() => VictimAnswer::Nothing,
         result = answered => result.map_or(VictimAnswer::Nothing, VictimAnswer::Answer),
-        () = pump(actors) => VictimAnswer::Silence(calls.to_string()),
+        () = pump(actors, time_passes) => VictimAnswer::Silence(calls.to_string()),
     };
     drop(death);
     thread.join().expect("an act does not panic");
@@ -197,9 +197,11 @@ pub(crate) async fn act(
 }
 
 /// Advances the clock whenever the victim has sent nothing for [`QUIET`], so that its
-/// waits end. Gives up after [`LIMIT`].
-pub(crate) async fn pump(actors: &Actors) {
+/// waits end, but not before `time_passes`. Gives up after [`LIMIT`].
+pub(crate) async fn pump(actors: &Actors, mut time_passes: watch::Receiver<bool>) {
     let start = Instant::now();
+    // An error means that the other actors have made their calls.
+    let _ = tokio::time::timeout(LIMIT, time_passes.wait_for(|it| *it)).await;
     let mut seen = actors.proxy.steps().len();
     while start.elapsed() < LIMIT {
         sleep(QUIET).await;

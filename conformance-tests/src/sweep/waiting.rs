@@ -30,10 +30,10 @@ pub(super) fn push_once_held<'a>(
         tokio::select! {
             () = victim.held => {}
             () = victim.gone => {}
-            () = actors.clock.asleep(1) => {}
         }
         victim.room.await;
         actors.healthy.store(PUSHED).await;
+        victim.time_passes.send_replace(true);
     })
 }
 
@@ -54,11 +54,9 @@ pub(super) fn push_after_a_while<'a>(
 ) -> BoxFuture<'a, ()> {
     // The pause before the push begins when the victim's claim waits, and not when the
     // victim connects, because the claim must not find the job.
+    victim.time_passes.send_replace(true);
     let given_up = async move {
-        tokio::select! {
-            () = victim.held => {}
-            () = actors.clock.asleep(1) => {}
-        }
+        victim.held.await;
         actors.clock.sleep(BRIEFLY + Duration::from_millis(1)).await;
     };
     Box::pin(async move {

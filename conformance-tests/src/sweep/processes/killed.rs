@@ -89,7 +89,8 @@ async fn have_acted(
     let mut child = spawn(start, folder)?;
     let (asleep, gone) = (watch::Sender::new(false), watch::Sender::new(false));
     let (held, gone_too) = (once(&asleep), once(&gone));
-    let observer = VictimObserver { held, gone: gone_too, room: Box::pin(async {}) };
+    let (room, time_passes) = (Box::pin(async {}), watch::Sender::new(true));
+    let observer = VictimObserver { held, gone: gone_too, room, time_passes };
     let listening = async {
         let output = listen(&mut child, clock, &asleep).await;
         gone.send_replace(true);

@@ -12,7 +12,7 @@ use relq_core::{
     Error,
     error::{Effect, RetryAdvice},
 };
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 
 use super::{
     Refusal,
@@ -83,7 +83,7 @@ pub(super) async fn with_others<T>(
         return Ok(acting.await);
     }
     let survivors = start.survivors(folder, clock).await?;
-    let (waiting, end) = (clock.clone(), tokio::sync::watch::Sender::new(false));
+    let (waiting, end) = (clock.clone(), watch::Sender::new(false));
     let mut ended = end.subscribe();
     let observer = VictimObserver {
         held: Box::pin(async move { waiting.asleep(1).await }),
@@ -93,6 +93,7 @@ pub(super) async fn with_others<T>(
             let _ = ended.wait_for(|it| *it).await;
         }),
         room,
+        time_passes: watch::Sender::new(true),
     };
     let acting = async {
         let done = acting.await;

@@ -397,7 +397,8 @@ mod tests {
             recorder.write(*kind, *job, *count).unwrap();
         }
         let evidence = Evidence { producers: vec![file], workers: vec![] };
-        let mut judgement = Judgement::of(&evidence, Kills::default(), SLOTS.get().into(), exposure);
+        let mut judgement =
+            Judgement::of(&evidence, Kills::default(), SLOTS.get().into(), exposure);
         judgement.sum_up();
         judgement
     }
