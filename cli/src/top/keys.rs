@@ -118,7 +118,7 @@ impl State {
             KeyCode::Char('r') => return self.run_again(),
             KeyCode::Char('x') | KeyCode::Delete => return self.delete(),
             KeyCode::Char('?' | 'h') | KeyCode::F(1) => {
-                self.dialog = Some(Dialog::Help)
+                self.dialog = Some(Dialog::Help);
             }
             KeyCode::Char('/') => self.ask_for_filter(),
             KeyCode::Char('s' | '>') => self.sort(SortBy::next),

@@ -103,10 +103,10 @@ pub(super) struct Window {
 }
 
 impl OpenJob {
-    /// The record in lines of at most this width.
+    /// The record in lines for a window of this width, with a blank at each end.
     pub(super) fn lines(&self, width: usize) -> Vec<String> {
         let text = record::text(&self.record, MOST_OF_RECORD);
-        let width = width.max(1);
+        let width = width.saturating_sub(2).max(1);
         text.lines().flat_map(|line| wrapped(line, width)).collect()
     }
 }

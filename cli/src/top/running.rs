@@ -50,12 +50,12 @@ pub(super) async fn run(
             }
         }
         screen.draw(|frame| {
-            draw::draw(frame, state, Instant::now(), SystemClock.now())
+            draw::draw(frame, state, Instant::now(), SystemClock.now());
         })?;
         let next_tick = ticked + state.interval;
         let event = tokio::select! {
             () = interrupts.first() => return Ok(()),
-            key = keys.recv() => key.unwrap_or_else(|| Err(no_keys())).map_err(unread)?,
+            key = keys.recv() => key.unwrap_or_else(|| Err(no_keys())).map_err(|it| unread(&it))?,
             Some(answer) = answers.recv() => Event::Answer(answer),
             () = sleep_until(next_tick) => {
                 ticked = TokioInstant::now();
@@ -71,7 +71,7 @@ fn no_keys() -> io::Error {
     io::Error::other("the thread that reads the keys has ended")
 }
 
-fn unread(error: io::Error) -> Failure {
+fn unread(error: &io::Error) -> Failure {
     Failure::Failed(format!("cannot read the keys from the terminal: {error}"))
 }
 

@@ -176,7 +176,7 @@ fn job(state: JobState, number: i64) -> JobView {
     let to = format!(r#"{{"to":"user-{number}@example.org","template":"welcome"}}"#);
     let mut job =
         JobView::new(Some(job_id(&format!("{state:?}-{number}"))), to, detail);
-    job.enqueued_at = Some(before(number * 3));
+    job.enqueued_at = Some(before(number * 50));
     job.headers = [("kind", "welcome")].into_iter().collect();
     job.max_attempts = NonZeroU16::new(5).unwrap();
     if state == JobState::Dead {

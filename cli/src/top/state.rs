@@ -15,6 +15,9 @@ use super::{
 /// How long the store may take before the screen says that it is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long a sentence stays in the status line.
+const SAID_FOR: Duration = Duration::from_secs(8);
+
 /// The lines of the screen that are around a list: the title above, the keys and the
 /// status below.
 const FRAME: usize = 3;
@@ -55,11 +58,12 @@ pub(super) enum Dialog {
     Confirm(QueueName, Change),
 }
 
-/// A sentence in the status line.
+/// A sentence in the status line, until the next key or for some seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Notice {
     pub(super) text: String,
     pub(super) is_bad: bool,
+    said: Instant,
 }
 
 /// All that the screen shows.
@@ -80,6 +84,8 @@ pub(super) struct State {
     /// The reading of the page that runs.
     pub(super) reading: Option<Read>,
     pub(super) readings: u64,
+    /// The time of the last event.
+    now: Instant,
 }
 
 impl State {
@@ -97,11 +103,15 @@ impl State {
             sampling: None,
             reading: None,
             readings: 0,
+            now: Instant::now(),
         }
     }
 
     /// Changes the state. Returns what is to be done.
     pub(super) fn update(&mut self, event: Event, now: Instant) -> Vec<Effect> {
+        self.now = now;
+        let is_old = |it: &Notice| now.saturating_duration_since(it.said) > SAID_FOR;
+        self.notice = self.notice.take().filter(|notice| !is_old(notice));
         match event {
             Event::Key(key) => self.key(key, now),
             Event::Resized(columns, lines) => {
@@ -140,11 +150,11 @@ impl State {
     }
 
     pub(super) fn say(&mut self, text: impl Into<String>) {
-        self.notice = Some(Notice { text: text.into(), is_bad: false });
+        self.notice = Some(Notice { text: text.into(), is_bad: false, said: self.now });
     }
 
     pub(super) fn warn(&mut self, text: impl Into<String>) {
-        self.notice = Some(Notice { text: text.into(), is_bad: true });
+        self.notice = Some(Notice { text: text.into(), is_bad: true, said: self.now });
     }
 
     /// How long the store has been waited for, if it is long.

@@ -19,11 +19,11 @@ use super::{
 
 /// The pages that the effects read.
 fn pages(effects: &[Effect]) -> Vec<&PageOf> {
-    let page = |effect| match effect {
-        &Effect::Read(ref read) => Some(&read.page),
+    let reads = effects.iter().filter_map(|effect| match effect {
+        Effect::Read(read) => Some(&read.page),
         _ => None,
-    };
-    effects.iter().filter_map(page).collect()
+    });
+    reads.collect()
 }
 
 fn first(state: relq::operator::JobState) -> PageOf {
@@ -332,6 +332,18 @@ fn a_change_is_shown_at_once() {
     assert_eq!(scene.state.notice.as_ref().unwrap().text, "1 deleted");
     scene.answer(Answer::Changed(Err("denied".to_owned())));
     assert!(scene.state.notice.as_ref().unwrap().is_bad);
+}
+
+#[test]
+fn a_sentence_leaves_the_status_after_some_seconds() {
+    let mut scene = Scene::new();
+    scene.answer(Answer::Changed(Err("denied".to_owned())));
+    scene.now += Duration::from_secs(5);
+    scene.tick();
+    assert!(scene.state.notice.is_some());
+    scene.now += Duration::from_secs(5);
+    scene.tick();
+    assert_eq!(scene.state.notice, None);
 }
 
 #[test]

@@ -33,10 +33,10 @@ pub(super) fn draw(
         let named = text.split_at_checked(NAMES).filter(|(name, _)| is_name(name));
         match named {
             Some((name, value)) => {
-                drawing.put(buffer, line, 0, (name, Tone::Head));
-                drawing.put(buffer, line, NAMES, (value, Tone::Plain));
+                drawing.put(buffer, line, 1, (name, Tone::Head));
+                drawing.put(buffer, line, 1 + NAMES, (value, Tone::Plain));
             }
-            None => drawing.put(buffer, line, 0, (text, Tone::Plain)),
+            None => drawing.put(buffer, line, 1, (text, Tone::Plain)),
         }
     }
 }

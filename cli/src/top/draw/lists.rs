@@ -187,8 +187,8 @@ fn cells(drawing: &Drawing<'_>, job: &JobView) -> Vec<Cell> {
             let held = Cell::plain(ago(*since, clock));
             cells.extend([held, left, Cell::plain(printable(&holder)), bytes()]);
         }
-        StateDetail::Dead { since, .. } => {
-            let error = note(job).unwrap_or_default();
+        StateDetail::Dead { reason, since } => {
+            let error = printable(job.last_error.as_ref().unwrap_or(reason));
             cells
                 .extend([Cell::plain(ago(*since, clock)), Cell::new(error, Tone::Bad)]);
         }

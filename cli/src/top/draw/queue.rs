@@ -1,7 +1,10 @@
 //! An open queue: its counts with small charts, its tabs, and the list of the open one.
 
 use ratatui::{buffer::Buffer, layout::Rect};
-use relq::{Stats, operator::Span};
+use relq::{
+    Stats,
+    operator::{Rates, Span},
+};
 
 use super::{
     Drawing, Tone, below, job, line_of, lists,
@@ -23,6 +26,9 @@ const HALF: usize = 40;
 /// The column where a figure begins, and that where its chart begins.
 const FIGURE: usize = 12;
 const CHART: usize = 22;
+
+/// The columns of a chart or a remark.
+const BESIDE: usize = HALF - CHART - 2;
 
 pub(super) fn draw(
     drawing: &Drawing<'_>,
@@ -63,25 +69,46 @@ fn head(
     if stats.paused {
         drawing.put(buffer, line, after + backend.len() + 2, ("PAUSED", Tone::Warning));
     }
-    for (at, [left, right]) in figures(row, &stats).into_iter().enumerate() {
+    let has_room = usize::from(area.width) >= 2 * HALF - 8;
+    let rows = stored(row, &stats).into_iter().zip(flowing(row, &stats));
+    for (at, (left, right)) in rows.enumerate() {
         let line = line_of(area, 1 + at);
         left.draw(drawing, buffer, (line, 1));
-        if usize::from(area.width) >= 2 * HALF - 8 {
+        if has_room {
             right.draw(drawing, buffer, (line, HALF));
         }
     }
 }
 
-/// A figure with its name and its chart.
+/// A figure with its name, and a chart or a remark beside it.
 struct Figure {
     name: &'static str,
     value: String,
     tone: Tone,
-    /// The chart, or a remark.
-    beside: String,
+    beside: (String, Tone),
 }
 
 impl Figure {
+    fn new(name: &'static str, value: String, tone: Tone) -> Self {
+        Self { name, value, tone, beside: (String::new(), Tone::Quiet) }
+    }
+
+    /// A count, which is quiet if it is zero.
+    fn count(name: &'static str, count: u64, tone: Tone) -> Self {
+        let tone = if count == 0 { Tone::Quiet } else { tone };
+        Self::new(name, count.to_string(), tone)
+    }
+
+    fn remark(self, text: String) -> Self {
+        Self { beside: (text, Tone::Quiet), ..self }
+    }
+
+    fn chart(self, row: &QueueRow, of: fn(&Span) -> u64) -> Self {
+        let spans = row.history.spans();
+        let values: Vec<_> = spans.iter().map(|span| span.as_ref().map(of)).collect();
+        Self { beside: (chart(&values, BESIDE), Tone::Chart), ..self }
+    }
+
     fn draw(
         &self,
         drawing: &Drawing<'_>,
@@ -90,69 +117,43 @@ impl Figure {
     ) {
         drawing.put(buffer, line, at, (self.name, Tone::Quiet));
         drawing.put(buffer, line, at + FIGURE, (&self.value, self.tone));
-        let beside = cut(self.beside.clone(), HALF - CHART - 2);
-        drawing.put(buffer, line, at + CHART, (&beside, Tone::Chart));
+        let (text, tone) = &self.beside;
+        let beside = cut(text.clone(), BESIDE);
+        drawing.put(buffer, line, at + CHART, (&beside, *tone));
     }
 }
 
-fn figures(row: &QueueRow, stats: &Stats) -> [[Figure; 2]; 5] {
-    let spans = row.history.spans();
-    let drawn = |of: fn(&Span) -> u64| {
-        let values: Vec<_> = spans.iter().map(|span| span.as_ref().map(of)).collect();
-        chart(&values, HALF - CHART - 2)
-    };
-    let figure = |name, value: String, tone, beside: String| Figure {
-        name,
-        value,
-        tone,
-        beside,
-    };
-    let count = |name, count: u64, tone, beside: String| {
-        let tone = if count == 0 { Tone::Quiet } else { tone };
-        figure(name, count.to_string(), tone, beside)
-    };
-    let some = |length: Option<_>, word: &str| {
-        length.map(|it| format!("{word}{}", short(it))).unwrap_or_default()
-    };
-    let rates = row.rates.map(|rates| (rate(rates.pushed), rate(rates.ended)));
-    let (pushed, ended) = rates.unwrap_or(("-".to_owned(), "-".to_owned()));
-    let overdue = match stats.overdue {
-        0 => String::new(),
-        overdue => format!("{overdue} overdue"),
-    };
-    let done = stats.finished.to_string();
-    let others = format!("{} / {}", stats.discarded, stats.cancelled);
+/// The jobs that are stored.
+fn stored(row: &QueueRow, stats: &Stats) -> [Figure; 5] {
+    let oldest = stats.oldest_ready_age.map(short).unwrap_or_default();
+    let next = stats.next_due_in.map(|due| format!("next in {}", short(due)));
+    let overdue = (stats.overdue > 0).then(|| format!("{} overdue", stats.overdue));
     [
-        [
-            count("ready", stats.ready, Tone::Plain, drawn(|span| span.ready)),
-            figure("in /s", pushed, Tone::Good, drawn(|span| span.flow.pushed)),
-        ],
-        [
-            figure(
-                "oldest",
-                some(stats.oldest_ready_age, ""),
-                Tone::Plain,
-                String::new(),
-            ),
-            figure("out /s", ended, Tone::Good, drawn(|span| span.flow.ended)),
-        ],
-        [
-            count("leased", stats.leased, Tone::Plain, overdue),
-            count("died (5m)", row.died(), Tone::Bad, drawn(|span| span.flow.died)),
-        ],
-        [
-            count(
-                "scheduled",
-                stats.scheduled,
-                Tone::Plain,
-                some(stats.next_due_in, "next in "),
-            ),
-            figure("done", done, Tone::Plain, String::new()),
-        ],
-        [
-            count("dead", stats.dead, Tone::Bad, String::new()),
-            figure("dropped", others, Tone::Quiet, "discarded / cancelled".to_owned()),
-        ],
+        Figure::count("ready", stats.ready, Tone::Plain).chart(row, |span| span.ready),
+        Figure::new("oldest", oldest, Tone::Plain),
+        Figure::count("leased", stats.leased, Tone::Plain)
+            .remark(overdue.unwrap_or_default()),
+        Figure::count("scheduled", stats.scheduled, Tone::Plain)
+            .remark(next.unwrap_or_default()),
+        Figure::count("dead", stats.dead, Tone::Bad),
+    ]
+}
+
+/// The jobs that come and go.
+fn flowing(row: &QueueRow, stats: &Stats) -> [Figure; 5] {
+    let rates = |of: fn(Rates) -> f64| {
+        row.rates.map_or_else(|| "-".to_owned(), |rates| rate(of(rates)))
+    };
+    let cancelled = format!("{} cancelled", stats.cancelled);
+    [
+        Figure::new("in /s", rates(|rates| rates.pushed), Tone::Good)
+            .chart(row, |span| span.flow.pushed),
+        Figure::new("out /s", rates(|rates| rates.ended), Tone::Good)
+            .chart(row, |span| span.flow.ended),
+        Figure::count("died (5m)", row.died(), Tone::Bad)
+            .chart(row, |span| span.flow.died),
+        Figure::new("done", stats.finished.to_string(), Tone::Plain),
+        Figure::count("discarded", stats.discarded, Tone::Plain).remark(cancelled),
     ]
 }
 

@@ -30,8 +30,7 @@ pub(super) fn picture(screen: &Screen) -> String {
     let high = f64::from(lines) * HEIGHT + 2.0 * MARGIN;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide:.1} {high:.1}\" \
-         font-family=\"Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"14\" \
-         xml:space=\"preserve\">\n\
+         font-family=\"Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"14\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{PAPER}\"/>\n"
     );
     for line in 0..lines {
@@ -71,7 +70,7 @@ fn runs(screen: &Screen, line: u16, columns: u16) -> Vec<Run> {
                 run.cells += 1;
             }
             None => {
-                runs.push(Run { from: column, cells: 1, text: text.to_owned(), look })
+                runs.push(Run { from: column, cells: 1, text: text.to_owned(), look });
             }
         }
     }
@@ -107,13 +106,19 @@ impl Run {
                  fill=\"{paper}\"/>"
             );
         }
-        if self.text.trim().is_empty() {
+        let shown = self.text.trim();
+        if shown.is_empty() {
             return;
         }
+        let blanks = self.text.chars().take_while(|c| *c == ' ').count();
+        let ends = self.text.chars().rev().take_while(|c| *c == ' ').count();
+        // A browser shows no blanks at the ends of a text, and one in place of several.
+        let x = x + WIDTH * count(blanks);
+        let wide = wide - WIDTH * count(blanks + ends);
         let bold = if is_bold { " font-weight=\"bold\"" } else { "" };
         let line = if is_underlined { " text-decoration=\"underline\"" } else { "" };
         let baseline = y + BASELINE;
-        let text = escaped(&self.text);
+        let text = escaped(shown);
         let _ = writeln!(
             svg,
             "<text x=\"{x:.1}\" y=\"{baseline:.1}\" textLength=\"{wide:.1}\" \
@@ -122,6 +127,11 @@ impl Run {
     }
 }
 
+fn count(cells: usize) -> f64 {
+    f64::from(u16::try_from(cells).unwrap_or(u16::MAX))
+}
+
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace(' ', "\u{a0}")
 }

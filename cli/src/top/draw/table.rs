@@ -78,11 +78,12 @@ impl Table<'_> {
         let area = below(area, 1);
         let height = usize::from(area.height);
         // The screen is not scrolled before the selection leaves it.
-        let first = (self.selected + 1).saturating_sub(height);
+        let selected = self.selected.min(self.rows.len().saturating_sub(1));
+        let first = (selected + 1).saturating_sub(height);
         for (at, row) in self.rows.iter().enumerate().skip(first).take(height) {
             let line = line_of(area, at - first);
             self.line(drawing, buffer, (line, &widths), row);
-            if at == self.selected {
+            if at == selected {
                 drawing.fill(buffer, line, Tone::Selected);
             }
         }

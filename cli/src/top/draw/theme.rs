@@ -54,7 +54,7 @@ fn coloured(tone: Tone) -> Style {
         Tone::Good | Tone::Chart => fg(Color::Green),
         Tone::Warning => fg(Color::Yellow),
         Tone::Bad => fg(Color::Red),
-        Tone::Selected => Style::new().add_modifier(Modifier::REVERSED),
+        Tone::Selected => fg(Color::Black).bg(Color::Gray),
     }
 }
 
