@@ -337,6 +337,25 @@ fn an_outage_is_shown_and_ends_by_itself() {
     assert_eq!(top.ends(), Some(0));
 }
 
+/// The keys do not wait for the store, and the screen says what it waits for.
+#[test]
+fn a_store_that_is_slow_holds_up_no_key() {
+    let mut store = Store::redis();
+    fill(&store);
+    let top = store.top("");
+    top.wait_for("emails");
+
+    store.server().command(&[b"CLIENT", b"PAUSE", b"6000", b"ALL"]);
+
+    top.press_for("?", "freeze what is shown");
+    top.press("q");
+    top.press_for("++", "every 500ms");
+    top.wait_for("waiting for the store for");
+    // The pause is over.
+    top.wait_for("1 queue");
+    top.press_for(ENTER, "welcome, anna");
+}
+
 #[test]
 fn no_color_turns_the_colours_off() {
     let store = Store::sqlite();
