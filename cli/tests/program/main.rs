@@ -38,6 +38,8 @@ mod terminal;
 mod tls;
 #[cfg(feature = "top")]
 mod top;
+#[cfg(feature = "top")]
+mod top_terminal;
 mod work;
 mod work_ended;
 mod work_health;

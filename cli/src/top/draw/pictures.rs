@@ -137,6 +137,18 @@ fn a_job_is_shown_with_all_that_is_stored() {
 }
 
 #[test]
+fn the_help_fits_a_small_terminal() {
+    let mut scene = Scene::new();
+    scene.keys("?");
+    let shown = text(&mut scene, (80, 24));
+    for (keys, what) in crate::top::keys::HELP {
+        let line = shown.lines().find(|line| line.contains(what));
+        assert!(line.is_some_and(|line| line.contains(keys)), "{keys} in\n{shown}");
+    }
+    assert!(shown.contains("only y says yes"), "{shown}");
+}
+
+#[test]
 fn the_status_says_what_is_wrong() {
     let mut scene = Scene::new();
     scene.tick();

@@ -47,14 +47,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the terminal stays raw after an end",
-        promise: "top::sqlite::every_end_sets_the_terminal_back: left: ",
+        promise: "top_terminal::sqlite::every_end_sets_the_terminal_back: left: ",
         file: "cli/src/top/screen.rs",
         old: "        let _ = disable_raw_mode();\n",
         new: "",
     },
     Mutant {
         name: "an outage ends the view",
-        promise: "top::an_outage_is_shown_and_ends_by_itself: the store cannot be read for",
+        promise: "top_terminal::an_outage_is_shown_and_ends_by_itself: the store cannot be read for",
         file: "cli/src/top/answers.rs",
         old: "self.outage = Some((since, why));",
         new: "self.outage = Some((since, why)).filter(|_| self.overview.all.is_none());",
@@ -68,7 +68,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "NO_COLOR is not obeyed",
-        promise: "top::no_color_turns_the_colours_off: NO_COLOR=1",
+        promise: "top_terminal::no_color_turns_the_colours_off: NO_COLOR=1",
         file: "cli/src/top.rs",
         old: "has_colours: !is_set(\"NO_COLOR\"),",
         new: "has_colours: !is_set(\"NO_COLOR\") || is_set(\"TERM\"),",
