@@ -106,6 +106,9 @@ fn no_color_turns_the_colours_off() {
         top.wait_for("emails");
         top.press_for(ENTER, "welcome, anna");
         assert_eq!(is_colour(&top.written()), has_colours, "NO_COLOR={no_color}");
+        // The selected row is told by its colours or, without them, by turning them round.
+        let is_reversed = String::from_utf8_lossy(&top.written()).contains("\x1b[7m");
+        assert_eq!(is_reversed, !has_colours, "NO_COLOR={no_color}");
     }
 }
 

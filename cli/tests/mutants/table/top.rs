@@ -40,7 +40,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the terminal stays raw after a panic",
-        promise: "unit top::screen::tests::a_panic_sets_the_terminal_back_before_its_message: ",
+        promise: "unit top::screen::tests::a_panic_sets_the_terminal_back_before_its_message: assertion failed: !screen.alternate_screen()",
         file: "cli/src/top/screen.rs",
         old: "    panic::set_hook(Box::new(move |panic| {\n        restore();\n",
         new: "    panic::set_hook(Box::new(move |panic| {\n",
@@ -75,7 +75,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the selection stays on its row and not on its queue",
-        promise: "unit top::overview::tests::the_selection_follows_its_queue: ",
+        promise: "unit top::overview::tests::the_selection_follows_its_queue: left: \"a\"",
         file: "cli/src/top/listing.rs",
         old: "let found = self.key.as_ref().and_then(same);",
         new: "let found = self.key.as_ref().and_then(same).filter(|_| keys.is_empty());",
