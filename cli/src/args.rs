@@ -12,6 +12,8 @@ use tokio::runtime::Runtime;
 use crate::marker;
 #[cfg(feature = "web")]
 use crate::serve;
+#[cfg(feature = "top")]
+use crate::top;
 use crate::{
     audit, batch, cancel, completion, cron, dead, demo, export,
     failure::{CommandResult, Failure, end},
@@ -84,6 +86,8 @@ enum Command {
     Ping(ping::Args),
     Workers(workers::Args),
     Queues(queues::Args),
+    #[cfg(feature = "top")]
+    Top(top::Args),
     #[cfg(feature = "web")]
     Serve(serve::Args),
     #[cfg(feature = "redis")]
@@ -107,6 +111,14 @@ impl Cli {
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
         });
         read.unwrap_or_else(|error| end(&with_advice(error)))
+    }
+
+    /// Whether the command draws on the whole terminal.
+    pub(crate) fn has_screen(&self) -> bool {
+        #[cfg(feature = "top")]
+        return matches!(self.command, Command::Top(_));
+        #[cfg(not(feature = "top"))]
+        false
     }
 
     /// Runs the command that the arguments name.
@@ -167,6 +179,8 @@ impl Command {
             Self::Ping(args) => args.run(target).await,
             Self::Workers(args) => args.run(target).await,
             Self::Queues(args) => args.run(target).await,
+            #[cfg(feature = "top")]
+            Self::Top(args) => Box::pin(args.run(target)).await,
             #[cfg(feature = "web")]
             Self::Serve(args) => Box::pin(args.run(target)).await,
             #[cfg(feature = "redis")]

@@ -30,14 +30,21 @@ mod sentinel_password;
 #[cfg(feature = "web")]
 mod serve;
 mod show;
+#[cfg(any(feature = "web", feature = "top"))]
+mod source;
 mod stats;
 mod target;
+#[cfg(feature = "top")]
+mod top;
 mod values;
 mod view;
 mod work;
 mod workers;
 
-use std::process::ExitCode;
+use std::{
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
 
 use relq_terminal::{
     failure, interrupts, logging, message, output, printable, store, store_url, table,
@@ -45,7 +52,10 @@ use relq_terminal::{
 
 fn main() -> ExitCode {
     let cli = args::Cli::from_command_line();
-    logging::start();
+    // The log would be drawn over the screen of a command that has one.
+    if !cli.has_screen() || !io::stderr().is_terminal() {
+        logging::start();
+    }
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report("relq"),

@@ -1,12 +1,12 @@
 //! `relq queues`: lists the queues of a store with their figures.
 
-mod rates;
 mod row;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use relq::{
     ConnectError, Stats,
+    operator::{Flow, Rates},
     store::{self, StoreQueue},
 };
 use tokio::{
@@ -22,7 +22,6 @@ use crate::{
     target::Target,
     values::positive_duration,
 };
-use rates::Rates;
 use row::{Row, table};
 
 /// How many queues are read at once.
@@ -78,7 +77,7 @@ impl Args {
         let row = |((queue, first), second): ((_, Reading), Reading)| {
             let rates = first.ok().zip(second.as_ref().ok());
             let rates =
-                rates.and_then(|(first, second)| Rates::between(first, *second));
+                rates.and_then(|(first, second)| rates_between((first, *second)));
             Row::new(queue, second, rates)
         };
         rows.into_iter().zip(second).map(row).collect()
@@ -101,6 +100,13 @@ impl Args {
 
 /// The figures of a queue and when they were read, or why they cannot be read.
 type Reading = Result<(Stats, Instant), Failure>;
+
+/// How many jobs came and went between two readings. `None` if the queue was purged.
+fn rates_between(
+    ((first, began), (second, ended)): ((Stats, Instant), (Stats, Instant)),
+) -> Option<Rates> {
+    Rates::new(Flow::between((&first, &second))?, ended.duration_since(began))
+}
 
 /// Returns the queues of the store by their names, each once.
 async fn all_queues(url: &str) -> CommandResult<Vec<StoreQueue>> {

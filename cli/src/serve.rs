@@ -14,11 +14,11 @@ use crate::{
     failure::{CommandResult, Failure},
     interrupts::Interrupts,
     message::say,
+    source::StoreSource,
     target::Target,
     values::address,
 };
 use access::Visitors;
-use source::StoreSource;
 
 /// How long requests that have begun may take after a signal.
 const GRACE: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! `relq show`: shows one job with all that is stored of it.
 
 mod finding;
-mod record;
+pub(crate) mod record;
 
 use std::fmt;
 

@@ -91,5 +91,7 @@ fn texts(known: &Known) -> Value {
 
 /// The rate of a queue as text.
 pub(crate) fn rate(known: &Known) -> String {
-    known.history.rate().map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}/s"))
+    known
+        .ended_per_second()
+        .map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}/s"))
 }

@@ -1,9 +1,9 @@
 //! One queue in the list of `relq queues`.
 
-use relq::store::StoreQueue;
+use relq::{operator::Rates, store::StoreQueue};
 use serde::Serialize;
 
-use super::{Rates, Reading};
+use super::Reading;
 use crate::{
     failure::Failure, printable::printable, stats::Figures, table::Table, values::age,
 };

@@ -18,7 +18,7 @@ use crate::{
 const NAMES: usize = 12;
 
 /// The record as text. The payload is cut to `width` columns.
-pub(super) fn text(record: &JobRecord, width: usize) -> String {
+pub(crate) fn text(record: &JobRecord, width: usize) -> String {
     let mut lines = Lines::default();
     let job = &record.job;
     lines.add("id", job.id.as_ref().map_or("-", JobId::as_str));

@@ -10,6 +10,7 @@ mod output;
 mod push;
 mod results;
 mod signals;
+mod top;
 
 use crate::mutant::Mutant;
 
@@ -25,6 +26,7 @@ pub(crate) fn all() -> Vec<&'static Mutant> {
         results::MUTANTS,
         followers::MUTANTS,
         inspect::MUTANTS,
+        top::MUTANTS,
     ];
     parts.into_iter().flatten().collect()
 }

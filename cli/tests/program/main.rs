@@ -32,8 +32,14 @@ mod serve;
 mod show;
 mod shown;
 mod start;
+#[cfg(feature = "top")]
+mod terminal;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "top")]
+mod top;
+#[cfg(feature = "top")]
+mod top_terminal;
 mod work;
 mod work_ended;
 mod work_health;

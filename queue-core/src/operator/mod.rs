@@ -3,6 +3,7 @@
 
 mod find;
 mod groups;
+mod history;
 mod inspect;
 #[cfg(test)]
 mod listed;
@@ -18,6 +19,7 @@ use bytes::Bytes;
 
 pub use find::find_job;
 pub use groups::{DeadGroup, DeadGroups};
+pub use history::{Flow, Rates, Span, StatsHistory};
 pub use inspect::{InspectQueue, JobLookup, JobRecord, RunNow};
 pub use search::{JobSearch, Places, SearchPage, Wanted};
 pub use workers::{

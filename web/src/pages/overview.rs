@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
-use relq_core::{QueueName, Stats};
+use relq_core::{QueueName, Stats, operator::Span};
 
 use super::layout;
 use crate::{
@@ -122,20 +122,20 @@ fn counts(name: &QueueName, stats: &Stats) -> Markup {
 
 /// The last hour of a queue: ready jobs, jobs that ended, jobs that died.
 pub(crate) fn charts(known: &Known) -> [Chart<'static>; 3] {
-    let hour = known.history.hour();
-    let of = |value: fn(&crate::sampler::Minute) -> u64| {
+    let hour = known.history.spans();
+    let of = |value: fn(&Span) -> u64| {
         hour.iter().map(|minute| minute.as_ref().map(value)).collect()
     };
     [
         Chart { title: "Ready jobs", values: of(|it| it.ready), is_bad: false },
         Chart {
             title: "Jobs ended per minute",
-            values: of(|it| it.ended),
+            values: of(|it| it.flow.ended),
             is_bad: false,
         },
         Chart {
             title: "Jobs that died per minute",
-            values: of(|it| it.died),
+            values: of(|it| it.flow.died),
             is_bad: true,
         },
     ]

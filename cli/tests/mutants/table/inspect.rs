@@ -20,9 +20,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the rates are those since the purge",
         promise: "queues::sqlite::two_readings_give_rates: assertion failed",
-        file: "cli/src/queues/rates.rs",
-        old: "(stored(&second) + jobs_ended).saturating_sub(stored(&first))",
-        new: "(stored(&second) + jobs_ended).saturating_sub(stored(&second))",
+        file: "cli/src/queues.rs",
+        old: "Flow::between((&first, &second))",
+        new: "Flow::between((&second, &second))",
     },
     Mutant {
         name: "a job without an index is not searched for",

@@ -1,23 +1,20 @@
 //! Reads the counts of all queues every few seconds, in one task for all visitors.
 
-mod history;
-
 use std::{
     collections::BTreeMap,
     future::Future,
+    num::NonZeroU16,
     pin::Pin,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use relq_core::{Queue, QueueName, Stats, error::BoxError};
+use relq_core::{Queue, QueueName, Stats, error::BoxError, operator::StatsHistory};
 use tokio::{
     sync::watch,
     task::JoinHandle,
     time::{MissedTickBehavior, interval},
 };
-
-pub(crate) use history::{History, Minute};
 
 use crate::{
     page_error::{PageError, with_causes},
@@ -27,6 +24,10 @@ use crate::{
 /// How many queues are sampled: the first ones by their names.
 pub(crate) const MOST_QUEUES: usize = 200;
 
+/// The charts have one value for each minute of the last hour.
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: NonZeroU16 = NonZeroU16::new(60).expect("not zero");
+
 /// The last known counts of a queue, or why they cannot be read.
 pub(crate) type Counts = Result<Stats, String>;
 
@@ -34,7 +35,15 @@ pub(crate) type Counts = Result<Stats, String>;
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) counts: Counts,
-    pub(crate) history: History,
+    pub(crate) history: StatsHistory,
+}
+
+impl Known {
+    /// How many jobs ended in a second, over the last minute. `None` before the second
+    /// sample.
+    pub(crate) fn ended_per_second(&self) -> Option<f64> {
+        self.history.rates(MINUTE).map(|rates| rates.ended)
+    }
 }
 
 /// The queues as the last sample found them.
@@ -115,28 +124,26 @@ async fn sample_for_ever(
 ) {
     let mut ticks = interval(every.max(Duration::from_millis(10)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let began = Instant::now();
     loop {
         ticks.tick().await;
-        sample(&*source, &found, began).await;
+        sample(&*source, &found).await;
         tell.send_modify(|count| *count += 1);
     }
 }
 
 /// Reads the counts of all queues once, one queue after the other.
-async fn sample(source: &dyn QueueSource, found: &SharedFound, began: Instant) {
+async fn sample(source: &dyn QueueSource, found: &SharedFound) {
     let listed = source.names().await.map_err(|error| PageError::source(&error));
     let lock = || found.lock().expect("no holder of the lock panics");
     for name in listed.iter().flatten().take(MOST_QUEUES) {
         let counts = counts_of(source, name).await;
-        let minute = began.elapsed().as_secs() / 60;
         let mut found = lock();
         let known = found.queues.entry(name.clone()).or_insert_with(|| Known {
             counts: Ok(Stats::new()),
-            history: History::default(),
+            history: StatsHistory::new(MINUTE, HOUR),
         });
         if let Ok(stats) = &counts {
-            known.history.add(minute, Instant::now(), stats);
+            known.history.add(Instant::now(), stats);
         }
         known.counts = counts;
     }

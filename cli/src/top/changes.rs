@@ -1,0 +1,137 @@
+//! What the keys change in a queue.
+
+use relq::{
+    Error, JobId, Queue,
+    operator::{Cancelled, Redriven, RunNow, Selection},
+};
+
+use super::asks::Group;
+use crate::printable::printable;
+
+/// A change of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    Pause,
+    Resume,
+    RunNow(JobId),
+    Cancel(JobId),
+    Retry(JobId),
+    Purge(JobId),
+    RetryGroup(Group),
+    PurgeGroup(Group),
+}
+
+impl Change {
+    /// The question that comes before a change that cannot be undone.
+    pub(super) fn question(&self) -> Option<String> {
+        let jobs = |group: &Group| counted(group.jobs.len(), "dead job");
+        Some(match self {
+            Self::Pause | Self::Resume => return None,
+            Self::RunNow(id) => format!("run the job {} now?", printable(id.as_str())),
+            Self::Cancel(id) => format!("delete the job {}?", printable(id.as_str())),
+            Self::Retry(id) => {
+                format!("retry the dead job {}?", printable(id.as_str()))
+            }
+            Self::Purge(id) => {
+                format!("delete the dead job {} for ever?", printable(id.as_str()))
+            }
+            Self::RetryGroup(group) => format!("retry {}?", jobs(group)),
+            Self::PurgeGroup(group) => format!("delete {} for ever?", jobs(group)),
+        })
+    }
+
+    /// Makes the change. Returns a sentence about its result.
+    pub(super) async fn make(&self, queue: &dyn Queue) -> Result<String, Error> {
+        Ok(match self {
+            Self::Pause => {
+                queue.pause().await?;
+                "the queue is paused".to_owned()
+            }
+            Self::Resume => {
+                queue.resume().await?;
+                "the queue runs again".to_owned()
+            }
+            Self::RunNow(id) => run_now(queue, id).await?,
+            Self::Cancel(id) => cancelled(id, queue.cancel(id).await?),
+            Self::Retry(id) => retried(queue.redrive(&only(id)).await?),
+            Self::Purge(id) => purged(queue.purge_dead(&only(id)).await?),
+            Self::RetryGroup(group) => retry_group(queue, group).await?,
+            Self::PurgeGroup(group) => purge_group(queue, group).await?,
+        })
+    }
+}
+
+fn only(id: &JobId) -> Selection {
+    Selection::Only(vec![id.clone()])
+}
+
+async fn run_now(queue: &dyn Queue, id: &JobId) -> Result<String, Error> {
+    let Some(inspect) = queue.inspect_queue() else {
+        let backend = queue.capabilities().backend;
+        return Ok(format!("the backend {backend} cannot run a job before its time"));
+    };
+    Ok(match inspect.run_now(id).await? {
+        RunNow::Ready => format!("the job {id} is ready"),
+        RunNow::Following { leader } => {
+            format!("nothing was changed: the job {id} waits until {leader} is done")
+        }
+        RunNow::NotScheduled => {
+            format!("nothing was changed: the job {id} is not scheduled")
+        }
+    })
+}
+
+fn cancelled(id: &JobId, cancelled: Cancelled) -> String {
+    match cancelled {
+        Cancelled::Removed(state) => {
+            format!("the job {id} was deleted; it was {}", state.as_str())
+        }
+        Cancelled::NotFound => format!("the job {id} is not waiting or running"),
+    }
+}
+
+fn retried(redriven: Redriven) -> String {
+    let kept = match redriven.duplicates {
+        0 => String::new(),
+        kept => {
+            format!("; {kept} stay dead: another job has the same unique key")
+        }
+    };
+    format!("{} ready again{kept}", redriven.moved)
+}
+
+fn purged(count: u64) -> String {
+    format!("{count} deleted")
+}
+
+async fn retry_group(queue: &dyn Queue, group: &Group) -> Result<String, Error> {
+    let mut all = Redriven::default();
+    for some in selections(queue, group) {
+        let redriven = queue.redrive(&some).await?;
+        all.moved += redriven.moved;
+        all.duplicates += redriven.duplicates;
+    }
+    Ok(retried(all))
+}
+
+async fn purge_group(queue: &dyn Queue, group: &Group) -> Result<String, Error> {
+    let mut all = 0;
+    for some in selections(queue, group) {
+        all += queue.purge_dead(&some).await?;
+    }
+    Ok(purged(all))
+}
+
+/// The jobs of a group, in lists for one call each.
+fn selections<'a>(
+    queue: &dyn Queue,
+    group: &'a Group,
+) -> impl Iterator<Item = Selection> + use<'a> {
+    let most = queue.capabilities().limits.max_jobs_per_call.get() as usize;
+    group.jobs.chunks(most).map(|some| Selection::Only(some.to_vec()))
+}
+
+/// A number of things, such as `1 job` or `2 jobs`.
+fn counted(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,109 @@
+//! The lines at the bottom: the keys of the page, and the status or a question.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{Drawing, Tone, text::short};
+use crate::{
+    printable::{columns, cut, printable},
+    top::state::{Dialog, State},
+};
+
+const QUEUES: &[(&str, &str)] = &[
+    ("Enter", "open"),
+    ("p", "pause"),
+    ("s", "sort"),
+    ("/", "filter"),
+    ("Space", "freeze"),
+    ("?", "help"),
+    ("q", "quit"),
+];
+const QUEUE: &[(&str, &str)] = &[
+    ("Enter", "open"),
+    ("1-6", "lists"),
+    ("r", "retry"),
+    ("x", "delete"),
+    ("p", "pause"),
+    ("/", "filter"),
+    ("?", "help"),
+    ("q", "back"),
+];
+const JOB: &[(&str, &str)] =
+    &[("↑↓", "scroll"), ("r", "retry"), ("x", "delete"), ("?", "help"), ("q", "back")];
+
+/// The most important keys of the page.
+pub(super) fn keys(drawing: &Drawing<'_>, buffer: &mut Buffer, area: Rect) {
+    let keys = match &drawing.state.queue {
+        None => QUEUES,
+        Some(open) if open.job.is_some() => JOB,
+        Some(_) => QUEUE,
+    };
+    let mut at = 1;
+    for (key, what) in keys {
+        let end = at + columns(key) + 1 + what.len();
+        if end > usize::from(area.width) {
+            return;
+        }
+        drawing.put(buffer, area, at, (key, Tone::Key));
+        drawing.put(buffer, area, end - what.len(), (what, Tone::Quiet));
+        at = end + 2;
+    }
+}
+
+/// A question, or what has happened, or how many queues are shown.
+pub(super) fn status(drawing: &Drawing<'_>, buffer: &mut Buffer, area: Rect) {
+    let (text, tone) = line(drawing);
+    let text = cut(text, usize::from(area.width).saturating_sub(2));
+    drawing.put(buffer, area, 1, (&text, tone));
+}
+
+fn line(drawing: &Drawing<'_>) -> (String, Tone) {
+    let state = drawing.state;
+    match &state.dialog {
+        Some(Dialog::Confirm(queue, change)) => {
+            let question = change.question().unwrap_or_default();
+            return (
+                format!("{}: {question} y/N", printable(queue.as_str())),
+                Tone::Warning,
+            );
+        }
+        Some(Dialog::Filter(text)) => {
+            return (format!("/{}▏", printable(text)), Tone::Plain);
+        }
+        Some(Dialog::Help) => {
+            return ("any key closes the help".to_owned(), Tone::Quiet);
+        }
+        None => {}
+    }
+    if let Some(notice) = &state.notice {
+        let tone = if notice.is_bad { Tone::Bad } else { Tone::Good };
+        return (printable(&notice.text), tone);
+    }
+    if let Some((since, why)) = &state.outage {
+        let lasts = short(drawing.now.saturating_duration_since(*since));
+        return (format!("the store cannot be read for {lasts}: {why}"), Tone::Bad);
+    }
+    if let Some(waited) = state.waiting(drawing.now) {
+        let text = format!("waiting for the store for {}", short(waited));
+        return (text, Tone::Warning);
+    }
+    if let Some(trouble) = state.queue.as_ref().and_then(|open| open.trouble.as_ref()) {
+        return (trouble.clone(), Tone::Bad);
+    }
+    (shown(state), Tone::Quiet)
+}
+
+/// How many queues there are, and how many of them are shown.
+fn shown(state: &State) -> String {
+    let overview = &state.overview;
+    let Some(all) = overview.all else { return String::new() };
+    let mut text = format!("{all} queue{}", if all == 1 { "" } else { "s" });
+    let sampled = overview.sampled();
+    if sampled < all {
+        text.push_str(&format!(", the first {sampled} are read"));
+    }
+    if !overview.filter.is_empty() {
+        let filter = printable(&overview.filter);
+        text.push_str(&format!(", {} with {filter:?} shown", overview.rows().len()));
+    }
+    text
+}

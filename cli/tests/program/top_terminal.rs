@@ -1,0 +1,145 @@
+//! `relq top` and its terminal: sizes, ends, colours, and what it shows while the store
+//! cannot be reached.
+
+use rustix::process::Signal;
+
+use crate::{
+    on_each_store,
+    relq::Store,
+    top::{ENTER, fill},
+};
+
+on_each_store! {
+    fn the_screen_follows_its_size(store) {
+        fill(store);
+        let top = store.top("");
+        top.wait_for("SCHED");
+        top.resize(10, 40);
+        top.wait_for_no("SCHED");
+        top.wait_for("emails");
+        top.resize(30, 120);
+        top.wait_for("SCHED");
+        top.wait_for("quit");
+    }
+
+    fn every_end_sets_the_terminal_back(store) {
+        store.push("-q emails hello");
+        for end in ["q", "\x03"] {
+            let mut top = store.top("");
+            top.wait_for("emails");
+            assert!(top.is_taken());
+            top.press(end);
+            assert_eq!(top.ends(), Some(0), "{end:?}");
+        }
+        for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+            let mut top = store.top("");
+            top.wait_for("emails");
+            top.signal(signal);
+            assert_eq!(top.ends(), Some(0), "{signal:?}");
+        }
+    }
+}
+
+/// The screen says so, keeps the keys alive, and recovers by itself.
+#[test]
+fn an_outage_is_shown_and_ends_by_itself() {
+    let mut store =
+        Store::redis_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    fill(&store);
+    let mut top = store.top("");
+    top.wait_for("emails");
+
+    store.server().kill();
+
+    top.wait_for("the store cannot be read for");
+    assert!(top.line("emails").is_some(), "the last counts stay: {}", top.text());
+    top.press_for("?", "freeze what is shown");
+    top.press("q");
+    top.press_for("p", "the store");
+    store.server().restart();
+    top.wait_for("1 queue");
+    top.press_for(ENTER, "welcome, anna");
+    assert_eq!(store.count("emails", "ready"), 2);
+    top.press("\x03");
+    assert_eq!(top.ends(), Some(0));
+}
+
+/// The keys do not wait for the store, and the screen says what it waits for.
+#[test]
+fn a_store_that_is_slow_holds_up_no_key() {
+    let mut store = Store::redis();
+    fill(&store);
+    let top = store.top("");
+    top.wait_for("emails");
+
+    store.server().command(&[b"CLIENT", b"PAUSE", b"6000", b"ALL"]);
+
+    top.press_for("?", "freeze what is shown");
+    top.press("q");
+    top.press_for("++", "every 500ms");
+    top.wait_for("waiting for the store for");
+    // The pause is over.
+    top.wait_for("1 queue");
+    top.press_for(ENTER, "welcome, anna");
+}
+
+#[test]
+fn no_color_turns_the_colours_off() {
+    let store = Store::sqlite();
+    fill(&store);
+    // ESC [ 3 0-7 and ESC [ 4 0-7 set a colour, and 38 and 48, too.
+    let is_colour = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let mut sequences = text.split("\x1b[").filter_map(|it| it.split_once('m'));
+        sequences.any(|(numbers, _)| {
+            let mut numbers = numbers.split(';');
+            numbers.any(|it| {
+                it.len() == 2
+                    && ['3', '4'].contains(&it.as_bytes()[0].into())
+                    && it != "39"
+                    && it != "49"
+            })
+        })
+    };
+    for (no_color, has_colours) in [("", true), ("1", false)] {
+        let top = store.in_terminal("top", &[("NO_COLOR", no_color)]);
+        top.wait_for("emails");
+        top.press_for(ENTER, "welcome, anna");
+        assert_eq!(is_colour(&top.written()), has_colours, "NO_COLOR={no_color}");
+        // The selected row is told by its colours or, without them, by turning them round.
+        let is_reversed = String::from_utf8_lossy(&top.written()).contains("\x1b[7m");
+        assert_eq!(is_reversed, !has_colours, "NO_COLOR={no_color}");
+    }
+}
+
+#[test]
+fn an_output_that_is_no_terminal_is_refused() {
+    let store = Store::sqlite();
+    store.create();
+    let said = store.relq("top").fails(2);
+    assert!(said.contains("standard output is not a terminal"), "{said}");
+    assert!(said.contains("`relq queues`"), "{said}");
+}
+
+#[test]
+fn a_store_that_is_missing_is_not_created() {
+    let store = Store::sqlite();
+    let mut top = store.in_terminal("top", &[]);
+    assert_eq!(top.ends(), Some(1));
+    assert!(top.text().contains("test.db"), "{}", top.text());
+    assert!(!store.file("test.db").exists());
+}
+
+/// Opening a queue on such a server warns, which would be drawn over the screen.
+#[test]
+fn a_warning_does_not_disturb_the_screen() {
+    let store = Store::redis_with(&["--maxmemory-policy", "allkeys-lru"]);
+    fill(&store);
+    let mut top = store.top("");
+    top.wait_for("emails");
+    top.press_for(ENTER, "welcome, anna");
+    top.press("\x03");
+    assert_eq!(top.ends(), Some(0));
+    let written = String::from_utf8_lossy(&top.written()).into_owned();
+    assert!(!written.contains("WARN") && !written.contains("allkeys"), "{written}");
+}
