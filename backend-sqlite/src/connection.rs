@@ -50,6 +50,12 @@ pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
 fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path = path.display();
+    if whole.is_relative() {
+        return Failure::unusable(format!(
+            "{path} cannot be reached: the current folder does not exist any more; go to \
+             another one"
+        ));
+    }
     match whole.parent() {
         Some(folder) if error.kind() == io::ErrorKind::NotFound => {
             let folder = folder.display();
@@ -85,6 +91,12 @@ pub(crate) fn open(
     schema::prepare(&mut conn, &config.steps)?;
     use_log(&conn, config)?;
     Ok(conn)
+}
+
+/// Returns the version of the SQLite library that this program is linked with, such as
+/// `3.50.2`.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
 }
 
 fn refuse_old_sqlite(version: i32) -> Result<(), Failure> {

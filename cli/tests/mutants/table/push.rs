@@ -217,8 +217,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a time without a zone is in UTC",
         promise: "unit push::due::tests::a_time_is_read_in_many_forms: left: ",
         file: "cli/src/push/due.rs",
-        old: "let local = now.time_zone();",
-        new: "let local = &TimeZone::UTC;",
+        old: "local_time(at, now.time_zone())",
+        new: "local_time(at, &TimeZone::UTC)",
     },
     Mutant {
         name: "a batch ignores its own priority",
