@@ -42,7 +42,7 @@ mod tests {
             ("5s..", "a duration is"),
             ("0s", "at least 1ms"),
             ("10s..5s", "begins with a delay above its cap"),
-            ("1s..101years", "more than a hundred years"),
+            ("1s..101years", "longer than a hundred years"),
         ] {
             let error = retry_policy(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
