@@ -20,9 +20,6 @@ use crate::{
 };
 use filter::DeadFilter;
 
-/// How many jobs that fit a filter one call redrives or removes.
-const IDS: usize = 1000;
-
 /// Look at the dead jobs, make them ready again, or remove them
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -115,12 +112,7 @@ impl DeadArgs {
     async fn redrive(self, target: &Target) -> CommandResult {
         self.check()?;
         let queue = target.open_existing().await?;
-        let mut done = Redriven::default();
-        for which in self.which(&*queue).await? {
-            let Redriven { moved, duplicates } = queue.redrive(&which).await?;
-            done.moved += moved;
-            done.duplicates += duplicates;
-        }
+        let done = queue.redrive(&self.which(&*queue).await?).await?;
         self.format.show(&RedriveReport::new(done))?;
         self.complain_of_missing(done.moved + done.duplicates)
     }
@@ -128,10 +120,7 @@ impl DeadArgs {
     async fn purge(self, target: &Target) -> CommandResult {
         self.check()?;
         let queue = target.open_existing().await?;
-        let mut purged = 0;
-        for which in self.which(&*queue).await? {
-            purged += queue.purge_dead(&which).await?;
-        }
+        let purged = queue.purge_dead(&self.which(&*queue).await?).await?;
         self.format.show(&PurgeReport { purged })?;
         self.complain_of_missing(purged)
     }
@@ -151,16 +140,13 @@ impl DeadArgs {
         Err(Failure::Usage(problem.to_owned()))
     }
 
-    /// The jobs of each call.
-    async fn which(&self, queue: &dyn Queue) -> CommandResult<Vec<Selection>> {
-        if self.all {
-            return Ok(vec![Selection::All]);
-        }
-        if self.filter.is_everything() {
-            return Ok(vec![Selection::Only(self.ids.clone())]);
-        }
-        let ids = self.filter.ids(queue).await?;
-        Ok(ids.chunks(IDS).map(|ids| Selection::Only(ids.to_vec())).collect())
+    /// The jobs that the arguments select.
+    async fn which(&self, queue: &dyn Queue) -> CommandResult<Selection> {
+        Ok(match self.all {
+            true => Selection::All,
+            false if self.filter.is_everything() => Selection::Only(self.ids.clone()),
+            false => Selection::Only(self.filter.ids(queue).await?),
+        })
     }
 
     /// Fails if fewer jobs were found than ids were given: the missing ids are probably

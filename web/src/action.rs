@@ -21,7 +21,7 @@ pub(crate) enum Action {
     Retry(JobId),
     /// Removes one dead letter.
     Purge(JobId),
-    /// Redrives the dead letters whose errors belong to this group.
+    /// Makes the dead letters of the group with this error ready again.
     RetryGroup(String),
     PurgeGroup(String),
     RetryAll,
@@ -186,8 +186,12 @@ impl Action {
             },
             Self::Retry(id) => retried(queue.redrive(&only(id)).await?),
             Self::Purge(id) => purged(queue.purge_dead(&only(id)).await?),
-            Self::RetryGroup(name) => retry_group(queue, name).await?,
-            Self::PurgeGroup(name) => purge_group(queue, name).await?,
+            Self::RetryGroup(name) => {
+                retried(queue.redrive(&group(queue, name).await?).await?)
+            }
+            Self::PurgeGroup(name) => {
+                purged(queue.purge_dead(&group(queue, name).await?).await?)
+            }
             Self::RetryAll => retried(queue.redrive(&Selection::All).await?),
             Self::PurgeAll => purged(queue.purge_dead(&Selection::All).await?),
             Self::CancelBatch(id) => cancel_batch(queue, id).await?,
@@ -240,30 +244,10 @@ fn purged(count: u64) -> String {
     format!("{} removed.", counted(count, "dead job was", "dead jobs were"))
 }
 
-async fn retry_group(queue: &dyn Queue, name: &str) -> Result<String, PageError> {
-    let mut all = Redriven::default();
-    for ids in chunks(queue, name).await? {
-        let redriven = queue.redrive(&Selection::Only(ids)).await?;
-        all.moved += redriven.moved;
-        all.duplicates += redriven.duplicates;
-    }
-    Ok(retried(all))
-}
-
-async fn purge_group(queue: &dyn Queue, name: &str) -> Result<String, PageError> {
-    let mut all = 0;
-    for ids in chunks(queue, name).await? {
-        all += queue.purge_dead(&Selection::Only(ids)).await?;
-    }
-    Ok(purged(all))
-}
-
-/// The ids of a group among the newest dead letters, in lists for one call each.
-async fn chunks(queue: &dyn Queue, name: &str) -> Result<Vec<Vec<JobId>>, PageError> {
+/// The group of this name among the newest dead letters. It is empty if none has the name.
+async fn group(queue: &dyn Queue, name: &str) -> Result<Selection, PageError> {
     let mut dead = DeadGroups::new(GROUPED);
     while dead.read_page(queue).await? {}
     let group = dead.groups().into_iter().find(|group| group.error == name);
-    let jobs = group.map(|group| group.jobs).unwrap_or_default();
-    let most = queue.capabilities().limits.max_jobs_per_call.get() as usize;
-    Ok(jobs.chunks(most).map(<[JobId]>::to_vec).collect())
+    Ok(Selection::Only(group.map(|group| group.jobs).unwrap_or_default()))
 }

@@ -10,7 +10,8 @@ use crate::{
     failure::{CommandResult, explain},
 };
 
-/// The number of jobs in the file and its followers, from a first reading.
+/// What a first reading of the file finds: how many jobs it has, and which of them follow
+/// another one.
 pub(super) struct Checked {
     /// The number of jobs in the file.
     pub(super) jobs: u64,

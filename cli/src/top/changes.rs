@@ -55,8 +55,8 @@ impl Change {
             Self::Cancel(id) => cancelled(id, queue.cancel(id).await?),
             Self::Retry(id) => retried(queue.redrive(&only(id)).await?),
             Self::Purge(id) => purged(queue.purge_dead(&only(id)).await?),
-            Self::RetryGroup(group) => retry_group(queue, group).await?,
-            Self::PurgeGroup(group) => purge_group(queue, group).await?,
+            Self::RetryGroup(group) => retried(queue.redrive(&all_of(group)).await?),
+            Self::PurgeGroup(group) => purged(queue.purge_dead(&all_of(group)).await?),
         })
     }
 }
@@ -104,31 +104,8 @@ fn purged(count: u64) -> String {
     format!("{count} deleted")
 }
 
-async fn retry_group(queue: &dyn Queue, group: &Group) -> Result<String, Error> {
-    let mut all = Redriven::default();
-    for some in selections(queue, group) {
-        let redriven = queue.redrive(&some).await?;
-        all.moved += redriven.moved;
-        all.duplicates += redriven.duplicates;
-    }
-    Ok(retried(all))
-}
-
-async fn purge_group(queue: &dyn Queue, group: &Group) -> Result<String, Error> {
-    let mut all = 0;
-    for some in selections(queue, group) {
-        all += queue.purge_dead(&some).await?;
-    }
-    Ok(purged(all))
-}
-
-/// The jobs of a group, in lists for one call each.
-fn selections<'a>(
-    queue: &dyn Queue,
-    group: &'a Group,
-) -> impl Iterator<Item = Selection> + use<'a> {
-    let most = queue.capabilities().limits.max_jobs_per_call.get() as usize;
-    group.jobs.chunks(most).map(|some| Selection::Only(some.to_vec()))
+fn all_of(group: &Group) -> Selection {
+    Selection::Only(group.jobs.clone())
 }
 
 /// A number of things, such as `1 job` or `2 jobs`.

@@ -66,7 +66,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Where the shown page begins.
+    /// The cursor of the shown page; `None` for the first page.
     pub(super) fn after(&self) -> Option<&PageCursor> {
         self.cursors.last()
     }

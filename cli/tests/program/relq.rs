@@ -185,12 +185,12 @@ impl Relq {
         self.start_with(Stdio::piped(), Stdio::piped())
     }
 
-    /// Starts the program with its output on this terminal.
+    /// Starts the program with this terminal as its standard output.
     pub(crate) fn start_on(self, terminal: std::fs::File) -> Running {
         self.start_with(terminal.into(), Stdio::piped())
     }
 
-    /// Starts the program with its errors on this terminal.
+    /// Starts the program with this terminal as its standard error.
     pub(crate) fn start_with_errors_on(self, terminal: std::fs::File) -> Running {
         self.start_with(Stdio::piped(), terminal.into())
     }

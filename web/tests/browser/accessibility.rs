@@ -56,7 +56,7 @@ window.controls = [...all].filter((it) => it.type !== 'hidden' && it.checkVisibi
 return window.controls.length;
 ";
 
-/// The place of the focus among the controls, and whether it can be seen.
+/// Returns the index of the control that has the focus, and whether an outline shows it.
 const FOCUS: &str = r"
 const element = document.activeElement;
 const style = getComputedStyle(element);

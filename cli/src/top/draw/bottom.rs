@@ -92,7 +92,7 @@ fn line(drawing: &Drawing<'_>) -> (String, Tone) {
     (shown(state), Tone::Quiet)
 }
 
-/// How many queues there are, and how many of them are shown.
+/// How many queues the store has, and how many of them the list shows.
 fn shown(state: &State) -> String {
     let overview = &state.overview;
     let Some(all) = overview.all else { return String::new() };

@@ -28,8 +28,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "redrive takes all dead jobs for the given ones",
         promise: "operate::sqlite::dead_jobs_are_redriven: left: Object",
         file: "cli/src/dead.rs",
-        old: "return Ok(vec![Selection::Only(self.ids.clone())]);",
-        new: "return Ok(vec![Selection::All]);",
+        old: "self.filter.is_everything() => Selection::Only(self.ids.clone()),",
+        new: "self.filter.is_everything() => Selection::All,",
     },
     Mutant {
         name: "an id that is given twice counts as missing",
