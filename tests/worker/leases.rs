@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicUsize, Ordering::SeqCst},
     },
     thread,
     time::{Duration, Instant},
@@ -22,9 +22,10 @@ use relq::{
 use tokio::runtime;
 
 use crate::{
+    blocked_runtime::{Beats, block_until},
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Dropped, Fixture, LIMIT, Running, eventually, queue_name, worker_on},
+    fixture::{Fixture, LIMIT, Running, eventually, queue_name, worker_on},
 };
 
 /// A lease that outlives every test. It ends only in a test that moves the worker's clock.
@@ -33,49 +34,32 @@ pub(crate) const LONG_LEASE: Duration = Duration::from_secs(300);
 /// A worker's clock that a test moves no further than the heartbeats have come. A machine
 /// that is busy then ends no lease.
 #[derive(Default)]
-struct BeatenTime {
+pub(crate) struct BeatenTime {
     clock: PartingClock,
-    answers: Arc<AtomicUsize>,
+    beats: Beats,
 }
 
 impl BeatenTime {
     /// A worker with two slots on the queue, whose heartbeats are counted.
-    fn worker_on(&self, queue: Arc<dyn ReliableQueue>) -> Worker {
-        let answers = Arc::clone(&self.answers);
-        let counted = Faulty::new(queue).on_extend(move |_, _| {
-            let answers = Arc::clone(&answers);
-            Some(Fault::Overtaken(Arc::new(move || {
-                answers.fetch_add(1, SeqCst);
-            })))
-        });
-        let worker = worker_on(Arc::new(counted)).concurrency(2.try_into().unwrap());
+    pub(crate) fn worker_on(&self, queue: Arc<dyn ReliableQueue>) -> Worker {
+        let worker = worker_on(self.beats.of(queue)).concurrency(2.try_into().unwrap());
         worker.environment(self.clock.environment())
     }
 
     /// Moves the clock by three times `LONG_LEASE`, with a heartbeat in each third of
     /// one.
-    fn pass(&self) {
+    pub(crate) fn pass(&self) {
         for _ in 0..9 {
-            let seen = self.answers.load(SeqCst);
+            let seen = self.beats.count();
             self.clock.advance(LONG_LEASE / 3);
-            block_until(|| self.answers.load(SeqCst) > seen);
+            block_until(|| self.beats.count() > seen);
         }
-    }
-}
-
-/// Blocks the thread of the test until `is_so` returns true, for at most `LIMIT`. While
-/// handlers block the threads of the runtime, none of its timers fires.
-pub(crate) fn block_until(is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < LIMIT, "it does not come true");
-        thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// The ends of all leases in the store by the payloads of their jobs, read by a thread
 /// with a runtime and a connection of its own.
-fn lease_ends(url: &str) -> BTreeMap<Vec<u8>, Timestamp> {
+pub(crate) fn lease_ends(url: &str) -> BTreeMap<Vec<u8>, Timestamp> {
     let reading = || async {
         let queue = relq::connect(url, &queue_name()).await.unwrap();
         let all = PeekRequest::new(JobState::Leased, 100.try_into().unwrap());
@@ -93,39 +77,6 @@ fn lease_ends(url: &str) -> BTreeMap<Vec<u8>, Timestamp> {
         other => panic!("{other:?}"),
     };
     jobs.into_iter().map(end).collect()
-}
-
-/// R6: heartbeats continue while handlers block all threads of the runtime.
-pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
-    fixture.push_many(2).await;
-    let (time, running) = (BeatenTime::default(), Arc::new(AtomicUsize::new(0)));
-    let is_over = Arc::new(AtomicBool::new(false));
-    let (entered, ends) = (Arc::clone(&running), Arc::clone(&is_over));
-    let over = Dropped(is_over);
-
-    let worker = time.worker_on(fixture.queue.clone()).lease(LONG_LEASE);
-    let worker = Running::start(worker, move |_: JobContext| {
-        let (entered, ends) = (Arc::clone(&entered), Arc::clone(&ends));
-        async move {
-            entered.fetch_add(1, SeqCst);
-            // Two handlers block both threads of the runtime.
-            while !ends.load(SeqCst) {
-                thread::sleep(Duration::from_millis(5));
-            }
-            Ok::<_, Failure>(())
-        }
-    });
-    block_until(|| running.load(SeqCst) == 2);
-    let before = lease_ends(&fixture.url);
-    time.pass();
-    let after = lease_ends(&fixture.url);
-    drop(over);
-    worker.until(|summary| summary.done == 2).await;
-
-    assert_eq!((before.len(), after.len()), (2, 2));
-    assert!(after.iter().all(|(job, end)| before[job] < *end), "{before:?} {after:?}");
-    assert_eq!(worker.stop().await.done, 2);
-    assert_eq!(running.load(SeqCst), 2);
 }
 
 /// R7: a handler's result is not sent to the store after the lease was lost.

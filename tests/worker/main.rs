@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod backoff;
+mod blocked_runtime;
 mod clocks;
 mod enqueue;
 mod faulty;
@@ -82,8 +83,9 @@ on_every_backend! {
         long_error_is_cut,
         done_work_is_acked_on_redelivery_without_running,
         failed_check_runs_nothing_and_acks_nothing;
+    blocked_runtime:
+        blocked_runtime_keeps_its_jobs;
     leases:
-        blocked_runtime_keeps_its_jobs,
         lost_lease_fires_the_token_and_acks_nothing,
         cancelled_job_fires_the_token_and_acks_nothing,
         unheard_heartbeats_end_the_lease,
@@ -205,10 +207,11 @@ mod several_queues {
             store_that_hangs_holds_up_no_other_queue,
             store_that_settles_nothing_holds_up_no_other_queue,
             server_that_is_down_holds_up_no_other_queue,
-            blocked_runtime_keeps_the_jobs_of_all_queues,
             it_ends_when_all_queues_are_empty,
             hopeless_queue_ends_the_worker,
             observer_of_a_queue_hears_of_that_queue;
+        blocked_runtime:
+            blocked_runtime_keeps_the_jobs_of_all_queues;
     }
 }
 

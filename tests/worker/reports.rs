@@ -1,13 +1,6 @@
 //! Tests of the reports that a worker runs (R33).
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use relq::{
     WorkerId,
@@ -17,9 +10,10 @@ use relq::{
 use tokio::sync::Notify;
 
 use crate::{
+    blocked_runtime::{BlockingHandlers, block_until},
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Dropped, Fixture, LIMIT, Running, eventually, worker_on},
+    fixture::{Fixture, Running, eventually, worker_on},
 };
 
 /// A lease that ends only if the worker's clock is moved far.
@@ -62,31 +56,21 @@ pub(crate) async fn idle_worker_reports_again_and_again(fixture: Fixture) {
 pub(crate) async fn blocked_runtime_reports(fixture: Fixture) {
     fixture.push_many(2).await;
     let (queue, clock) = (Arc::new(listing(&fixture)), PartingClock::default());
-    let is_over = Arc::new(AtomicBool::new(false));
-    let (ends, over) = (Arc::clone(&is_over), Dropped(is_over));
+    let handlers = BlockingHandlers::new();
     let worker = worker_on(queue.clone())
         .lease(LONG_LEASE)
         .concurrency(2.try_into().unwrap())
         .environment(clock.environment());
 
-    let worker = Running::start(worker, move |_: JobContext| {
-        let ends = Arc::clone(&ends);
-        async move {
-            while !ends.load(SeqCst) {
-                thread::sleep(Duration::from_millis(5));
-            }
-            Ok::<_, Failure>(())
-        }
-    });
-    let running = worker.progress.clone();
-    block_until(|| running.running() == 2);
+    let worker = Running::start(worker, handlers.handler());
+    block_until(|| handlers.begun() == 2);
     for _ in 0..2 {
         let before = queue.reports.calls();
         clock.advance(REPORT_INTERVAL);
         block_until(|| queue.reports.calls() > before);
     }
 
-    drop(over);
+    drop(handlers);
     assert_eq!(worker.stop().await.done, 2);
 }
 
@@ -194,13 +178,4 @@ pub(crate) async fn backend_without_a_list_gets_no_report(fixture: Fixture) {
     worker.stop().await;
 
     assert_eq!(queue.reports.calls(), 0);
-}
-
-/// Waits without the runtime, whose threads are blocked.
-fn block_until(is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < LIMIT, "it does not come true");
-        thread::sleep(Duration::from_millis(2));
-    }
 }

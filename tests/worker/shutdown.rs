@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -15,6 +14,7 @@ use relq::worker::{CancellationToken, Failure, JobContext};
 use tokio::sync::Notify;
 
 use crate::{
+    blocked_runtime::BlockingHandlers,
     faulty::{Fault, Faulty},
     fixture::{Dropped, Fixture, LEASE, Running, eventually, worker_on},
 };
@@ -157,26 +157,14 @@ pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
 /// worker.
 pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
     fixture.push("stubborn").await;
-    let is_over = Arc::new(AtomicBool::new(false));
-    let has_begun = Arc::new(AtomicBool::new(false));
-    let (ends, begins) = (Arc::clone(&is_over), Arc::clone(&has_begun));
-    let over = Dropped(is_over);
+    let handlers = BlockingHandlers::new();
 
     let worker = fixture.worker().lease(LONG).grace(Duration::ZERO);
-    let worker = Running::start(worker, move |_: JobContext| {
-        let ends = Arc::clone(&ends);
-        begins.store(true, SeqCst);
-        async move {
-            while !ends.load(SeqCst) {
-                thread::sleep(Duration::from_millis(5));
-            }
-            Ok::<_, Failure>(())
-        }
-    });
-    eventually(|| has_begun.load(SeqCst)).await;
+    let worker = Running::start(worker, handlers.handler());
+    eventually(|| handlers.begun() == 1).await;
     let summary = worker.stop().await;
     let stats = fixture.stats().await;
-    drop(over);
+    drop(handlers);
 
     assert_eq!((summary.lost, summary.given_back), (1, 0));
     assert_eq!((stats.leased, stats.ready), (1, 0));
