@@ -6,6 +6,7 @@ mod groups;
 mod inspect;
 #[cfg(test)]
 mod listed;
+mod restore;
 mod search;
 mod workers;
 
@@ -19,6 +20,7 @@ use bytes::Bytes;
 pub use find::find_job;
 pub use groups::{DeadGroup, DeadGroups};
 pub use inspect::{InspectQueue, JobLookup, JobRecord, RunNow};
+pub use restore::RestoreQueue;
 pub use search::{JobSearch, Places, SearchPage, Wanted};
 pub use workers::{
     HeldByWorker, REPORT_INTERVAL, WORKER_FORGOTTEN_AFTER, WorkerReport, WorkerView,

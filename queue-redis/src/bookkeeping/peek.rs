@@ -301,6 +301,7 @@ pub(super) fn text(bytes: &Bytes) -> String {
 pub(super) fn reason(error: &str) -> String {
     let (why, text) = split_letter(error);
     match why {
+        Some('r') => restored_death(text).0.to_owned(),
         Some('a') => format!("it failed on its last attempt: {text}"),
         Some('c') => {
             "its last attempt ended with its lease: the worker died, froze or \
@@ -316,11 +317,30 @@ pub(super) fn reason(error: &str) -> String {
 
 fn last_error(error: &str) -> Option<String> {
     match split_letter(error) {
+        (Some('r'), text) => {
+            Some(restored_death(text).1.to_owned()).filter(|it| !it.is_empty())
+        }
         (Some('a' | 'c' | 'e' | 'f' | 'x'), text) if !text.is_empty() => {
             Some(text.to_owned())
         }
         _ => None,
     }
+}
+
+/// The stored error of a dead job that is restored (R34): the letter `r`, the length of the
+/// reason in bytes, a space, the reason, and the last error.
+pub(super) fn restored_error(reason: &str, last_error: &str) -> String {
+    format!("r{} {reason}{last_error}", reason.len())
+}
+
+/// Splits a restored job's stored error without its letter into the reason and the last
+/// error. What another client has written is all reason.
+fn restored_death(text: &str) -> (&str, &str) {
+    let split = || {
+        let (length, rest) = text.split_once(' ')?;
+        rest.split_at_checked(length.parse().ok()?)
+    };
+    split().unwrap_or((text, ""))
 }
 
 fn split_letter(error: &str) -> (Option<char>, &str) {
