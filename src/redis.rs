@@ -24,7 +24,7 @@
 use relq_core::{QueueName, operator::PageCursor};
 #[doc(inline)]
 pub use relq_redis::{
-    ClockDifference, MarkedQueue, Marker, QueuesPage, Seen, ServerCheck,
+    ClockDifference, MarkedQueue, Marker, QueuesPage, Seen, ServerCheck, ServerProgram,
 };
 
 use crate::{ConnectError, connect};
@@ -89,8 +89,8 @@ pub async fn queues(
 }
 
 /// Looks at the server of the queue for what does not stop relq, but what an operator should
-/// know: that it keeps no append-only file, and that the clocks differ. A worker may log it
-/// at its start, as `relq work` does. Nothing is written.
+/// know: its program and version, that it keeps no append-only file, and that the clocks
+/// differ. A worker may log it at its start, as `relq work` does. Nothing is written.
 ///
 /// # Errors
 /// The errors of [`connect`](crate::connect()).

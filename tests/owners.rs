@@ -512,6 +512,11 @@ async fn a_server_is_checked() {
         let check =
             relq::redis::check_server(&server.url(), &named("q")).await.unwrap();
         assert_eq!(check.has_append_only_file, Some(has_file));
+        let program = check.program.unwrap();
+        let info = server.command(&[b"INFO", b"server"]);
+        let field =
+            format!("{}_version:{}\r\n", program.name.to_lowercase(), program.version);
+        assert!(String::from_utf8_lossy(&info).contains(&field), "{field}");
         let difference = check.clock_difference.unwrap().length();
         assert!(difference < Duration::from_secs(5), "{difference:?}");
 

@@ -87,6 +87,12 @@ pub(crate) fn open(
     Ok(conn)
 }
 
+/// Returns the version of the SQLite library that this program is linked with, such as
+/// `3.50.2`.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 fn refuse_old_sqlite(version: i32) -> Result<(), Failure> {
     if version >= LOWEST_SQLITE {
         return Ok(());

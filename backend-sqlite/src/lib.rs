@@ -41,6 +41,7 @@ mod store;
 mod wake;
 
 pub use config::{Durability, Location, MissingFile, SqliteConfig};
+pub use connection::sqlite_version;
 #[cfg(feature = "push-in")]
 #[cfg_attr(docsrs, doc(cfg(feature = "push-in")))]
 pub use push_in::OpenTransaction;

@@ -1,5 +1,7 @@
 //! `relq ping`: checks that the store of a queue can be used.
 
+mod server;
+
 use std::{
     fmt,
     time::{Duration, Instant},
@@ -8,11 +10,13 @@ use std::{
 use serde::Serialize;
 
 use crate::{failure::CommandResult, format::Format, store_url, target::Target};
+use server::Server;
 
-/// Check that the store can be reached and used, and print how fast it answers
+/// Check that the store can be reached and used, and print what it is and how fast it answers
 ///
 /// Connects, which also checks the version, the rights and the backend of the queue, and
-/// counts the jobs of the queue, which is the round trip. Changes nothing and creates no
+/// counts the jobs of the queue, which is the round trip. Then reads the name and the version
+/// of the server, and whether it has an append-only file. Changes nothing and creates no
 /// file. Exits with 1 and the reason when the store cannot be used.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -28,10 +32,13 @@ impl Args {
         let asked = Instant::now();
         queue.stats().await?;
         let round_trip = asked.elapsed();
+        let url = target.url()?;
+        let server = server::read(&url, &target.queue).await?;
         self.format.show(&Report {
-            url: store_url::without_password(&target.url()?),
+            url: store_url::without_password(&url),
             queue: target.queue.as_str(),
             backend: queue.capabilities().backend,
+            server,
             connect_ms: in_ms(connect),
             round_trip_ms: in_ms(round_trip),
             place: queue.to_string(),
@@ -44,6 +51,7 @@ struct Report<'a> {
     url: String,
     queue: &'a str,
     backend: &'static str,
+    server: Server,
     connect_ms: f64,
     round_trip_ms: f64,
     /// The backend, the queue and the address of its store.
@@ -58,10 +66,10 @@ fn in_ms(time: Duration) -> f64 {
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, connect_ms, round_trip_ms, .. } = self;
+        let Self { place, server, connect_ms, round_trip_ms, .. } = self;
         writeln!(
             f,
-            "{place}: connected in {connect_ms} ms, round trip {round_trip_ms} ms"
+            "{place}: {server}, connected in {connect_ms} ms, round trip {round_trip_ms} ms"
         )
     }
 }

@@ -62,5 +62,5 @@ pub use queues::{MarkedQueue, QueuesPage, marked_queues};
 pub use redis::Cmd;
 pub use reply::{Parts, Reply};
 pub use script::{Call, Script, code_of, detail_of};
-pub use server_check::{ClockDifference, ServerCheck, check_server};
+pub use server_check::{ClockDifference, ServerCheck, ServerProgram, check_server};
 pub use waiting::WaitingConn;

@@ -8,9 +8,11 @@ use relq_core::{Error, environment::Timestamp, error::Operation};
 use crate::{Conn, Owner, RedisConfig, command};
 
 /// The properties of a server that do not stop relq, but that an operator should know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ServerCheck {
+    /// The program of the server. `None` if the server does not say.
+    pub program: Option<ServerProgram>,
     /// Whether the server writes an append-only file. Without it, a crash of the server
     /// loses all jobs since its last snapshot, or all jobs if it takes none. `None` if the
     /// server does not say.
@@ -18,6 +20,15 @@ pub struct ServerCheck {
     /// The difference between the clock of this machine and the server's. `None` if the
     /// user may not read the server's clock.
     pub clock_difference: Option<ClockDifference>,
+}
+
+/// The program that a server runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerProgram {
+    /// The name of the program, such as `Redis` or `Valkey`.
+    pub name: &'static str,
+    /// The version, as the server writes it, such as `7.0.15`.
+    pub version: String,
 }
 
 /// How far the clock of this machine is from the server's.
@@ -55,13 +66,29 @@ pub async fn check_server(
     owner: &Owner,
 ) -> Result<ServerCheck, Error> {
     let conn = Conn::open(owner.backend, config.for_queue(&owner.keys)).await?;
-    let mut persistence = command("INFO");
-    persistence.arg("persistence");
-    let info = conn.call(Operation::Connect, &persistence).await?.text()?;
+    let mut asking = command("INFO");
+    asking.arg("server").arg("persistence");
+    let info = conn.call(Operation::Connect, &asking).await?.text()?;
     let clock_difference = read_clock(&conn).await?;
     Ok(ServerCheck {
+        program: read_program(&info),
         has_append_only_file: has_append_only_file(&info),
         clock_difference,
+    })
+}
+
+/// The fields of INFO with the version of a program. The others name a Redis version, too:
+/// the one that they are compatible with.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("valkey_version:", "Valkey"),
+    ("dragonfly_version:", "Dragonfly"),
+    ("redis_version:", "Redis"),
+];
+
+fn read_program(info: &str) -> Option<ServerProgram> {
+    PROGRAMS.into_iter().find_map(|(field, name)| {
+        let version = info.lines().find_map(|line| line.strip_prefix(field))?;
+        Some(ServerProgram { name, version: version.trim_end().to_owned() })
     })
 }
 
@@ -96,6 +123,17 @@ async fn read_clock(conn: &Conn) -> Result<Option<ClockDifference>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_is_like_redis_has_its_own_name() {
+        let read = |info| read_program(info).map(|it| (it.name, it.version));
+        let program = |name, version: &str| Some((name, version.to_owned()));
+        let info = "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\n";
+        assert_eq!(read(info), program("Redis", "7.2.4"));
+        let info = format!("{info}valkey_version:8.1.0\r\n");
+        assert_eq!(read(&info), program("Valkey", "8.1.0"));
+        assert_eq!(read("redis_mode:standalone\r\n"), None);
+    }
 
     #[test]
     fn the_append_only_file_is_read_from_info() {

@@ -1,7 +1,10 @@
 //! Changes the URL of a store: adds or removes its password, and makes its path
 //! absolute.
 
-use std::path::{Path, PathBuf, absolute};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf, absolute},
+};
 
 use url::{Position, Url, form_urlencoded};
 
@@ -132,6 +135,27 @@ fn without_options(url: &str, is_chosen: impl Fn(&str) -> bool) -> String {
     server.into_text()
 }
 
+/// Whether this is the URL of a server on this machine: on a Unix socket, or on an address
+/// that no other machine reaches.
+pub fn is_on_this_machine(url: &str) -> bool {
+    let Some(server) = ServerUrl::parse(url) else { return false };
+    let hosts = match (&server.hosts, server.url.host_str()) {
+        (Some(hosts), _) => hosts.as_str(),
+        (None, Some(host)) => host,
+        (None, None) => return true,
+    };
+    hosts.split(',').all(is_this_machine)
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 /// Returns the path of a SQLite store if no file exists there. Returns `None` if the
 /// file exists, and for other stores.
 pub fn missing_file(url: &str) -> Option<PathBuf> {
@@ -227,6 +251,28 @@ mod tests {
             assert_eq!(without_password(url), url);
         }
         assert!(!lacks_password("sqlite:a.db"));
+    }
+
+    #[test]
+    fn a_server_on_this_machine_is_known_by_its_address() {
+        for url in [
+            "redis://localhost",
+            "zset+redis://me:p@127.0.0.1:6379/0",
+            "rediss://[::1]/0",
+            "stream+unix:///run/r.sock?db=1",
+            "redis-cluster://127.0.0.1:7100,[::1]:7101,localhost",
+        ] {
+            assert!(is_on_this_machine(url), "{url}");
+        }
+        for url in [
+            "redis://example.org",
+            "redis://10.0.0.1:6379",
+            "redis://localhost.example.org",
+            "redis-sentinel://127.0.0.1:1,example.org/main",
+            "sqlite:a.db",
+        ] {
+            assert!(!is_on_this_machine(url), "{url}");
+        }
     }
 
     #[test]

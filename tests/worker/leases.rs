@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A lease that outlives every test. It ends only in a test that moves the worker's clock.
-const LONG_LEASE: Duration = Duration::from_secs(300);
+pub(crate) const LONG_LEASE: Duration = Duration::from_secs(300);
 
 /// A worker's clock that a test moves no further than the heartbeats have come. A machine
 /// that is busy then ends no lease.
@@ -65,7 +65,7 @@ impl BeatenTime {
 
 /// Blocks the thread of the test until `is_so` returns true, for at most `LIMIT`. While
 /// handlers block the threads of the runtime, none of its timers fires.
-fn block_until(is_so: impl Fn() -> bool) {
+pub(crate) fn block_until(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < LIMIT, "it does not come true");

@@ -7,7 +7,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread::{self, ThreadId},
     time::Duration,
@@ -24,8 +24,10 @@ use relq::{
 use tokio::sync::Notify;
 
 use crate::{
+    clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LEASE, Running, StoreLocation, eventually},
+    fixture::{Dropped, Fixture, LEASE, Running, StoreLocation, eventually},
+    leases::{LONG_LEASE, block_until},
 };
 
 /// A duration that is longer than any test takes.
@@ -279,33 +281,71 @@ pub(crate) async fn blocked_runtime_keeps_the_jobs_of_all_queues(fixture: Fixtur
     let second = fixture.open_another("second").await;
     fixture.push("blocks").await;
     second.push_one("blocks".into()).await.unwrap();
-    let threads = Arc::new(Mutex::new(HashSet::new()));
+    let beats = [Beats::default(), Beats::default()];
+    let (clock, running) = (PartingClock::default(), Arc::new(AtomicUsize::new(0)));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (entered, ends) = (Arc::clone(&running), Arc::clone(&is_over));
+    let over = Dropped(is_over);
 
     let queues = Queues::weighted([
-        (served("first", told_to(&threads, fixture.queue.clone())), many(1)),
-        (served("second", told_to(&threads, second.clone())), many(1)),
+        (served("first", beats[0].of(fixture.queue.clone())), many(1)),
+        (served("second", beats[1].of(second.clone())), many(1)),
     ]);
-    let worker = Running::start(worker_on_several(queues), async |_: JobContext| {
-        thread::sleep(LEASE * 3);
-        Ok::<_, Failure>(())
+    let worker = worker_on_several(queues).lease(LONG_LEASE);
+    let worker = worker.environment(clock.environment());
+    let worker = Running::start(worker, move |_: JobContext| {
+        let (entered, ends) = (Arc::clone(&entered), Arc::clone(&ends));
+        async move {
+            entered.fetch_add(1, SeqCst);
+            // Two handlers block both threads of the runtime.
+            while !ends.load(SeqCst) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Ok::<_, Failure>(())
+        }
     });
+    block_until(|| running.load(SeqCst) == 2);
+    // Three leases pass for the worker, no faster than the heartbeats of both queues come.
+    for _ in 0..9 {
+        let seen = beats.each_ref().map(Beats::count);
+        clock.advance(LONG_LEASE / 3);
+        block_until(|| {
+            beats.iter().zip(seen).all(|(beats, seen)| beats.count() > seen)
+        });
+    }
+    drop(over);
     worker.until(|summary| summary.done == 2).await;
     let summary = worker.stop().await;
 
     assert_eq!((summary.done, summary.lost), (2, 0));
-    assert_eq!(threads.lock().unwrap().len(), 1, "one thread sends all heartbeats");
+    let threads = beats.map(|beats| beats.threads.lock().unwrap().clone());
+    assert_eq!(threads[0].len(), 1, "one thread sends all heartbeats");
+    assert_eq!(threads[0], threads[1]);
 }
 
-/// Wraps the queue so that the threads of its heartbeats are recorded.
-fn told_to(
-    threads: &Arc<Mutex<HashSet<ThreadId>>>,
-    queue: Arc<dyn ReliableQueue>,
-) -> Arc<dyn ReliableQueue> {
-    let threads = Arc::clone(threads);
-    Arc::new(Faulty::new(queue).on_extend(move |_, _| {
-        threads.lock().unwrap().insert(thread::current().id());
-        None
-    }))
+/// The heartbeats of a queue that the store has answered, and the threads that sent them.
+#[derive(Default)]
+struct Beats {
+    answers: Arc<AtomicUsize>,
+    threads: Arc<Mutex<HashSet<ThreadId>>>,
+}
+
+impl Beats {
+    /// Wraps the queue so that its heartbeats are recorded.
+    fn of(&self, queue: Arc<dyn ReliableQueue>) -> Arc<dyn ReliableQueue> {
+        let (answers, threads) = (Arc::clone(&self.answers), Arc::clone(&self.threads));
+        Arc::new(Faulty::new(queue).on_extend(move |_, _| {
+            threads.lock().unwrap().insert(thread::current().id());
+            let answers = Arc::clone(&answers);
+            Some(Fault::Overtaken(Arc::new(move || {
+                answers.fetch_add(1, SeqCst);
+            })))
+        }))
+    }
+
+    fn count(&self) -> usize {
+        self.answers.load(SeqCst)
+    }
 }
 
 /// The worker ends when all its queues are empty at the same time, also when the jobs of

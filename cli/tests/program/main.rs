@@ -8,6 +8,7 @@ mod bad_input;
 mod batch;
 mod cron;
 mod dead;
+mod dead_killed;
 mod demo;
 mod export;
 mod followers;

@@ -1,5 +1,7 @@
 //! `relq ping` says whether a store can be used.
 
+use serde_json::{Value, json};
+
 use crate::{on_each_store, relq::Store};
 
 on_each_store! {
@@ -13,6 +15,14 @@ on_each_store! {
         assert_eq!(pong["queue"], "default");
         let is_redis = store.url.starts_with("zset");
         assert_eq!(pong["backend"], if is_redis { "zset" } else { "sqlite" });
+        let server = &pong["server"];
+        assert_eq!(server["name"], if is_redis { "Redis" } else { "SQLite" });
+        let version = server["version"].as_str().unwrap();
+        assert!(version.split('.').count() >= 3, "{version}");
+        let has_file = if is_redis { json!(false) } else { Value::Null };
+        assert_eq!(server["append_only_file"], has_file);
+        assert!(text.contains(&format!("{} {version}", server["name"].as_str().unwrap())));
+        assert!(text.contains("without an append-only file") == is_redis, "{text}");
         assert!(pong["connect_ms"].as_f64().unwrap() > 0.0);
         assert!(pong["round_trip_ms"].as_f64().unwrap() > 0.0);
     }

@@ -172,40 +172,33 @@ impl Relq {
     }
 
     /// Starts the program, with its standard streams connected to the test.
-    pub(crate) fn start(mut self) -> Running {
-        let child = self
-            .command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Running::new(child)
+    pub(crate) fn start(self) -> Running {
+        self.start_with(Stdio::piped(), Stdio::piped())
     }
 
     /// Starts the program with its output on this terminal.
-    pub(crate) fn start_on(mut self, terminal: std::fs::File) -> Running {
-        let command = self.command.stdin(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.stdout(terminal).spawn().unwrap();
-        Running::new(child)
+    pub(crate) fn start_on(self, terminal: std::fs::File) -> Running {
+        self.start_with(terminal.into(), Stdio::piped())
+    }
+
+    /// Starts the program with its errors on this terminal.
+    pub(crate) fn start_with_errors_on(self, terminal: std::fs::File) -> Running {
+        self.start_with(Stdio::piped(), terminal.into())
     }
 
     /// Starts the program with a standard output that no process reads.
-    pub(crate) fn start_without_output(mut self) -> Running {
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let command = self.command.stdin(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.stdout(writer).spawn().unwrap();
-        Running::new(child)
+    pub(crate) fn start_without_output(self) -> Running {
+        self.start_with(unread(), Stdio::piped())
     }
 
     /// Starts the program with a standard error that no process reads.
-    pub(crate) fn start_without_errors(mut self) -> Running {
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let command = self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let child = command.stderr(writer).spawn().unwrap();
-        Running::new(child)
+    pub(crate) fn start_without_errors(self) -> Running {
+        self.start_with(Stdio::piped(), unread())
+    }
+
+    fn start_with(mut self, out: Stdio, err: Stdio) -> Running {
+        let command = self.command.stdin(Stdio::piped()).stdout(out).stderr(err);
+        Running::new(command.spawn().unwrap())
     }
 
     /// The arguments of the call, for a message.
@@ -252,6 +245,13 @@ impl Relq {
         assert!(!ended.err.contains("panicked"), "{}", ended.err);
         ended.err
     }
+}
+
+/// The end of a pipe that no process reads.
+fn unread() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
 }
 
 /// A running call of the program. Dropping this value kills it.

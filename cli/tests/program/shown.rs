@@ -1,7 +1,7 @@
 //! Untrusted text that is shown to an operator cannot control the terminal, and is cut
 //! to its width.
 
-use std::{fs::File, io::Read};
+use std::{fs::File, io::Read, os::fd::OwnedFd};
 
 use rustix::{
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
@@ -156,8 +156,9 @@ fn the_help_shows_no_value_of_the_environment() {
     assert_tame(&help);
 }
 
-/// Runs the program on a pseudo-terminal of `columns` columns. Returns what it prints.
-fn on_terminal(store: &Store, line: &[&str], columns: u16) -> String {
+/// Opens a pseudo-terminal of `columns` columns. Returns the end that shows what is printed,
+/// and the end for a program.
+fn open_terminal(columns: u16) -> (OwnedFd, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
@@ -165,9 +166,19 @@ fn on_terminal(store: &Store, line: &[&str], columns: u16) -> String {
     let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&ours, size).unwrap();
     let theirs = File::options().read(true).write(true).open(name).unwrap();
+    (ours, theirs)
+}
+
+/// Runs the program on a pseudo-terminal of `columns` columns. Returns what it prints.
+fn on_terminal(store: &Store, line: &[&str], columns: u16) -> String {
+    let (ours, theirs) = open_terminal(columns);
     let mut running = store.relq_with(line).start_on(theirs);
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
+    screen(ours)
+}
+
+fn screen(ours: OwnedFd) -> String {
     let mut screen = Vec::new();
     // The read ends with an error when the last process has closed the terminal.
     let _ = File::from(ours).read_to_end(&mut screen);
@@ -184,6 +195,24 @@ fn a_table_is_no_wider_than_the_terminal() {
     let wide = lines[1].chars().filter(|c| *c == '漢').count();
     let columns = lines[1].chars().count() + wide;
     assert!((71..=72).contains(&columns) && lines[1].ends_with('…'), "{screen}");
+}
+
+/// A person who tries a worker out beside its server is not told of a crash of that server,
+/// unless the log is on. `ping` says it.
+#[test]
+fn a_worker_at_a_terminal_beside_its_server_starts_without_a_warning() {
+    let store = Store::redis();
+    let words = "no append-only file";
+    for (log, is_logged) in [("warn", false), ("info", true)] {
+        store.push("job");
+        let (ours, theirs) = open_terminal(200);
+        let worker = store.relq("work --until-empty -- true").env("RELQ_LOG", log);
+        let ended = worker.start_with_errors_on(theirs).end();
+        assert_eq!(ended.code, Some(0));
+        let screen = screen(ours);
+        assert!(screen.contains("1 done"), "{screen}");
+        assert_eq!(screen.contains(words), is_logged, "{screen}");
+    }
 }
 
 /// An id is printed unchanged if a program reads the output, and made printable on a
