@@ -114,7 +114,7 @@ fn sample(at: u64) -> Sample {
     };
     let wave = [0, 4, 9, 17, 30, 41, 52, 47, 33, 20, 11, 5];
     let wave = wave[usize::try_from(at).unwrap() % wave.len()];
-    let mut emails = counts([40 + wave, 12, 8, 3 + at / 20, at * 61]);
+    let mut emails = counts([40 + wave, 12, 8, 140 + at / 20, at * 61]);
     (emails.discarded, emails.cancelled) = (2, 1);
     emails.next_due_in = Some(Duration::from_secs(95));
     let pictures = counts([(60 - at) * 3, 0, 4, 0, 900 + at * 9]);

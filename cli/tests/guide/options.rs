@@ -20,6 +20,7 @@ const OF_THE_PROGRAM: &[&str] = &[
     "docs/scale.md",
     "docs/schedules.md",
     "docs/shell.md",
+    "docs/top.md",
     "docs/urls.md",
     "web/README.md",
 ];

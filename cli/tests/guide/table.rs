@@ -11,6 +11,7 @@ pub(crate) const NOT_RUN: &[(&str, &str)] = &[
     ("./scripts/test", "it runs the tests"),
     ("scripts/", "a script of the repository; .ci/run runs most of them"),
     (".ci/run", "it runs the tests"),
+    ("relq top", "it needs a terminal; cli/tests/program/top runs it in one"),
 ];
 
 /// A page whose commands are run, in one shell and one folder.
