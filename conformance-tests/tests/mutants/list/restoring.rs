@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     mutant::{
-        CaughtBy::{Act, Case, Model},
+        CaughtBy::{Act, Case},
         HEALTHY, Mutant, NARROW, patch,
     },
     restoring::{RestoresDeadAsReady, RestoresOneByOne},
@@ -26,7 +26,6 @@ pub(super) const RESTORING: &[Mutant] = &[
         caught_by: &[
             Case("restoring::attempts_count_on", "R34: the third attempt"),
             Case("restoring::a_dead_letter_is_restored", "R34"),
-            Model("R11"),
         ],
         ..NARROW
     },
