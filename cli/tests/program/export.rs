@@ -112,7 +112,7 @@ fn jobs_that_come_back_are_the_same() {
     file.push("--id dead --max-attempts 1 --header a=b --keep-result 2h x");
     file.push("--id expired --expires-in 1ms x");
     file.push("--id failed --max-attempts 9 --unique k x");
-    file.relq("work --until-empty -- sh -c exit\t7").run();
+    file.relq_with(&["work", "--until-empty", "--", "sh", "-c", "exit 7"]).run();
     file.push("--id rich --priority 8 --unique u --lease 40s --max-attempts 7 x");
     file.push("--id later --delay 5h --expires-in 10h x");
     file.push("--id plain x");
