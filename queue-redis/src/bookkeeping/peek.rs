@@ -347,3 +347,26 @@ fn split_letter(error: &str) -> (Option<char>, &str) {
     let mut symbols = error.chars();
     (symbols.next(), symbols.as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_restored_job_has_its_reason() {
+        for (why, error) in [("it failed", "no"), ("", ""), ("3 é", "7 r"), ("\0", " ")]
+        {
+            let stored = restored_error(why, error);
+            assert_eq!(reason(&stored), why);
+            assert_eq!(last_error(&stored).unwrap_or_default(), error);
+        }
+    }
+
+    #[test]
+    fn what_another_client_wrote_is_all_reason() {
+        for text in ["", "no", "9 no", "-1 no", "1 \u{e9}", "99999999999999999999 x"] {
+            assert_eq!(reason(&format!("r{text}")), text);
+            assert_eq!(last_error(&format!("r{text}")), None);
+        }
+    }
+}
