@@ -142,9 +142,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         needs: RESTORED, again: Again::ByAnyone),
     scenario!(first_restore, "" => "o restore dead1:j", needs: RESTORED,
         again: Again::ByAnyone, is_new: true),
-    scenario!(restore_jobs_again, "o restore ready1:ji1,dead3:ji2"
-        => "o restore ready1:ji1,dead3:ji2,scheduled0:jd1", needs: RESTORED,
-        again: Again::ByAnyone),
     scenario!(submit_a_batch, "" => "p create 1 p0s0; p add 1 j,j,j t1; p seal 1",
         needs: BATCH_TOKENS, again: Again::ByAnyone),
     scenario!(add_pieces, "p create 1 p0s0" => "p add 1 j,j,j t1",
