@@ -50,6 +50,12 @@ pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
 fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path = path.display();
+    if whole.is_relative() {
+        return Failure::unusable(format!(
+            "{path} cannot be reached: the current folder does not exist any more; go to \
+             another one"
+        ));
+    }
     match whole.parent() {
         Some(folder) if error.kind() == io::ErrorKind::NotFound => {
             let folder = folder.display();

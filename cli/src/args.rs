@@ -110,7 +110,7 @@ impl Cli {
         let read = command.try_get_matches_from_mut(words).and_then(|matches| {
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
         });
-        read.unwrap_or_else(|error| end(&with_advice(error)))
+        read.unwrap_or_else(|error| end(&without_hidden(with_advice(error), &command)))
     }
 
     /// Whether the command draws on the whole terminal.
@@ -152,6 +152,18 @@ fn with_advice(mut error: Error) -> Error {
             ContextValue::StyledStrs(vec![advice.to_owned().into()]),
         );
     }
+    error
+}
+
+/// Takes the hidden commands out of the list of those that can be given.
+fn without_hidden(mut error: Error, command: &clap::Command) -> Error {
+    let kind = ContextKind::ValidSubcommand;
+    let Some(ContextValue::Strings(names)) = error.get(kind) else { return error };
+    let is_hidden = |name: &String| {
+        command.find_subcommand(name).is_some_and(clap::Command::is_hide_set)
+    };
+    let shown = names.iter().filter(|name| !is_hidden(name)).cloned().collect();
+    error.insert(kind, ContextValue::Strings(shown));
     error
 }
 

@@ -12,6 +12,7 @@ use crate::{
     printable::printable,
     table::{Table, line_width},
     target::Target,
+    values::age,
 };
 
 /// Print how many jobs are in each state
@@ -76,9 +77,17 @@ pub(crate) struct Figures {
 impl Figures {
     /// How long the oldest ready job has been waiting.
     pub(crate) fn oldest_ready(&self) -> Option<Duration> {
-        let ms = u64::try_from(self.oldest_ready_age_ms?).unwrap_or(u64::MAX);
-        Some(Duration::from_millis(ms))
+        self.oldest_ready_age_ms.map(from_ms)
     }
+
+    /// How long it is until the next scheduled job is due.
+    fn next_due(&self) -> Option<Duration> {
+        self.next_due_in_ms.map(from_ms)
+    }
+}
+
+fn from_ms(ms: u128) -> Duration {
+    Duration::from_millis(ms.try_into().unwrap_or(u64::MAX))
 }
 
 impl From<&Stats> for Figures {
@@ -133,7 +142,7 @@ fn table(parts: &[Report<String>]) -> Table<11> {
     ]);
     for Report { queue, figures: part } in parts {
         let paused = if part.paused { "paused" } else { "" };
-        let oldest = part.oldest_ready_age_ms.map(|ms| format!("{ms} ms"));
+        let oldest = part.oldest_ready().map(age);
         let cells = [
             printable(queue),
             part.ready.to_string(),
@@ -157,15 +166,17 @@ impl<Q: fmt::Display> fmt::Display for Report<Q> {
         let Self { queue, figures } = self;
         let paused = if figures.paused { " (paused)" } else { "" };
         writeln!(f, "queue      {queue}{paused}")?;
-        match figures.oldest_ready_age_ms {
-            Some(ms) => {
-                writeln!(f, "ready      {} (oldest for {ms} ms)", figures.ready)?;
+        match figures.oldest_ready() {
+            Some(oldest) => {
+                let oldest = age(oldest);
+                writeln!(f, "ready      {} (oldest for {oldest})", figures.ready)?;
             }
             None => writeln!(f, "ready      {}", figures.ready)?,
         }
-        match figures.next_due_in_ms {
-            Some(ms) => {
-                writeln!(f, "scheduled  {} (next in {ms} ms)", figures.scheduled)?;
+        match figures.next_due() {
+            Some(due) => {
+                let due = age(due);
+                writeln!(f, "scheduled  {} (next in {due})", figures.scheduled)?;
             }
             None => writeln!(f, "scheduled  {}", figures.scheduled)?,
         }

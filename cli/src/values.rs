@@ -8,15 +8,21 @@ use std::{
 };
 
 use clap::Command;
-use relq::{Priority, batch::BatchPriority};
+use relq::{Priority, batch::BatchPriority, limits::MAX_DURATION};
+
+const TOO_LONG: &str = "it is longer than a hundred years";
 
 /// Parses a duration such as `5s`, `1h 30m` or `250ms`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| match error {
-        humantime::DurationError::NumberOverflow => "it is too long".to_owned(),
+    let duration = humantime::parse_duration(text).map_err(|error| match error {
+        humantime::DurationError::NumberOverflow => TOO_LONG.to_owned(),
         _ => "a duration is a number with its unit, such as 500ms, 5s, 10m or 1h30m"
             .to_owned(),
-    })
+    })?;
+    if duration > MAX_DURATION {
+        return Err(TOO_LONG.to_owned());
+    }
+    Ok(duration)
 }
 
 /// Formats an age for people: in whole seconds from one second on.

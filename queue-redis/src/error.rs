@@ -42,6 +42,9 @@ const UNKNOWN_COMMAND: &str = "the server does not know a command that every Red
     has: it is a Redis Sentinel, a proxy, or has renamed it; relq needs a plain server, \
     so name one";
 
+const OTHER_PROTOCOL: &str = "the program at this address does not answer as Redis does: \
+    it is another one, or a server that only accepts TLS";
+
 /// The first words of an error about a wrong setting of this process, such as an
 /// unreadable certificate file.
 pub(crate) const MISCONFIGURED: &str = "a setting of this process is wrong";
@@ -90,6 +93,9 @@ pub(crate) fn before_send(at: ErrorContext, error: RedisError) -> Error {
     match error.kind() {
         ErrorKind::AuthenticationFailed => denied(at, error),
         ErrorKind::InvalidClientConfig => refused(at, error),
+        ErrorKind::Parse => {
+            Error::Unavailable { at, source: explained(OTHER_PROTOCOL, error) }
+        }
         _ if error.code().is_some() => after_send(at, error),
         _ => unavailable(at, error),
     }

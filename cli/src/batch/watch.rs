@@ -59,7 +59,9 @@ impl Args {
         let state = status.state;
         match status.outcome() {
             Some(BatchOutcome::Done) => Ok(()),
-            Some(_) => Err(Failure::Failed(format!("the batch {} {state}", self.id))),
+            Some(_) => {
+                Err(Failure::Failed(format!("the batch {} ended as {state}", self.id)))
+            }
             None => {
                 Err(Failure::Failed(format!("the batch {} is still {state}", self.id)))
             }

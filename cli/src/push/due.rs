@@ -1,6 +1,9 @@
 //! Reads the time of `relq push --at`.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    env,
+    time::{Duration, SystemTime},
+};
 
 use jiff::{Timestamp, Zoned, civil, fmt::rfc2822, tz::TimeZone};
 
@@ -16,7 +19,7 @@ impl DueAt {
     /// Parses a time. A time without a zone is the local time, and an hour without a
     /// date is the next one.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        Self::parse_at(text, &Zoned::now())
+        Self::parse_at(text, || Ok(Timestamp::now().to_zoned(local_zone()?)))
     }
 
     /// The time that is left until then. Zero if it has passed.
@@ -25,16 +28,37 @@ impl DueAt {
         at.duration_since(SystemTime::now()).unwrap_or_default()
     }
 
-    fn parse_at(text: &str, now: &Zoned) -> Result<Self, String> {
+    fn parse_at(
+        text: &str,
+        now: impl FnOnce() -> Result<Zoned, String>,
+    ) -> Result<Self, String> {
         let text = text.trim();
-        let local = now.time_zone();
         let whole = text.parse::<Timestamp>().ok();
-        let at = whole
+        let whole = whole
             .or_else(|| Some(text.parse::<Zoned>().ok()?.timestamp()))
-            .or_else(|| Some(rfc2822::parse(text).ok()?.timestamp()))
-            .or_else(|| local_time(text.parse().ok()?, local))
-            .or_else(|| next(text.parse().ok()?, now));
+            .or_else(|| Some(rfc2822::parse(text).ok()?.timestamp()));
+        if let Some(whole) = whole {
+            return Ok(Self(whole));
+        }
+        let (at, time) = (text.parse().ok(), text.parse().ok());
+        let is_local = at.is_some() || time.is_some();
+        let now = is_local.then(now).ok_or(FORMS)??;
+        let at = at.and_then(|at| local_time(at, now.time_zone()));
+        let at = at.or_else(|| next(time?, &now));
         at.map(Self).ok_or_else(|| FORMS.to_owned())
+    }
+}
+
+/// The zone of this machine. A machine that names none, as most containers, has UTC.
+fn local_zone() -> Result<TimeZone, String> {
+    let named = env::var("TZ").unwrap_or_default();
+    match TimeZone::try_system() {
+        Ok(zone) => Ok(zone),
+        Err(_) if named.is_empty() => Ok(TimeZone::UTC),
+        Err(_) => Err(format!(
+            "the time zone {named:?} of the variable TZ is unknown on this machine: give the \
+             time with a zone, as 2026-12-24T18:00Z or 2026-12-24T18:00[Europe/Berlin]"
+        )),
     }
 }
 
@@ -59,7 +83,7 @@ mod tests {
 
     fn read(text: &str) -> Result<String, String> {
         let now = "2026-12-24T18:30:00+01:00[Europe/Berlin]".parse().unwrap();
-        DueAt::parse_at(text, &now).map(|it| it.0.to_string())
+        DueAt::parse_at(text, || Ok(now)).map(|it| it.0.to_string())
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Bad input leads to a clear error and the right exit code, and loses no job.
 
+use std::{io::Write, net::TcpListener};
+
 use crate::{on_each_store, relq::Store};
 
 /// Runs the program on each command line. Asserts that it exits with `code`, and that
@@ -31,7 +33,7 @@ const WITHOUT_SENSE: &[(&str, &str)] = &[
     ("push a --delay 5", "a duration is a number with its unit"),
     ("push a --delay -5s", "a duration is a number with its unit"),
     ("push a --delay --json", "a duration is a number with its unit"),
-    ("push a --delay 99999999999999999999y", "it is too long"),
+    ("push a --delay 99999999999999999999y", "longer than a hundred years"),
     ("push a --lease 0s", "at least 1ms"),
     ("push a --expires-in never", "a duration is a number with its unit"),
     ("push a --priority 10", "from 0 to 9"),
@@ -123,20 +125,74 @@ fn a_scheme_that_is_not_compiled_in_names_its_feature() {
     assert!(error.contains("--features tls"), "{error}");
 }
 
+/// The commands that relq starts by itself are not offered.
+#[test]
+fn a_missing_command_is_answered_with_those_of_the_help() {
+    let error = Store::sqlite().relq("").fails(2);
+    assert!(error.contains("push, work, stats"), "{error}");
+    assert!(!error.contains("lead-group") && !error.contains("demo-worker"), "{error}");
+}
+
+/// A folder that was removed while a shell is in it.
+#[test]
+fn a_current_folder_that_is_gone_is_said_to_be() {
+    let store = Store::sqlite();
+    let line = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" push job";
+    let ended = store.shell(line).run();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("the current folder does not exist"), "{}", ended.err);
+}
+
+/// Another program listens where Redis should be.
+#[test]
+fn a_program_that_is_not_redis_is_said_to_be_another() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+            // Until the client closes: its own bytes are not read otherwise, and a reset
+            // would overtake the answer.
+            let _ = std::io::copy(&mut client, &mut std::io::sink());
+        }
+    });
+    let error = Store::sqlite().relq_with(&["stats", "--url", &url]).fails(1);
+    assert!(error.contains("does not answer as Redis does"), "{error}");
+}
+
+/// A local time in a zone that this machine does not know would be another time.
+#[test]
+fn a_local_time_needs_a_known_zone() {
+    let store = Store::sqlite();
+    let push = |time| {
+        store.relq(&format!("push --at {time} job")).env("TZ", "Europe/Atlantis")
+    };
+    for local in ["18:00", "2999-01-01", "2999-01-01T18:00"] {
+        let error = push(local).fails(2);
+        assert!(error.contains("Europe/Atlantis"), "{error}");
+    }
+    push("2026-01-01T18:00:00Z").ok();
+    push("2026-01-01T18:00[Europe/Berlin]").ok();
+    assert_eq!(store.count("default", "ready"), 2);
+}
+
 on_each_store! {
     fn what_the_store_refuses_is_an_error_and_not_a_panic(store) {
         refuses(store, 1, &[
-            ("push a --delay 101years", "a hundred years"),
-            ("push a --expires-in 101years", "a hundred years"),
-            ("push a --lease 101years", "a hundred years"),
-            ("push a --keep-result 101years", "a hundred years"),
             ("push --file no-such-file", "the file no-such-file cannot be read"),
             ("push --file .", "nothing was stored"),
             ("cancel no-such-job", "no scheduled, ready or leased"),
             ("result no-such-job", "nothing is known of the job no-such-job"),
             ("dead redrive no-such-job", "name no dead job"),
         ]);
-        refuses(store, 2, &[("work --exec cat --lease 101years", "a hundred years")]);
+        refuses(store, 2, &[
+            ("push a --delay 101years", "a hundred years"),
+            ("push a --expires-in 101years", "a hundred years"),
+            ("push a --lease 101years", "a hundred years"),
+            ("push a --keep-result 99999999999years", "a hundred years"),
+            ("work --exec cat --lease 101years", "a hundred years"),
+        ]);
         assert_eq!(store.count("default", "ready"), 0);
     }
 }

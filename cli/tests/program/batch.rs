@@ -106,7 +106,7 @@ on_stores_with_batches! {
 
         assert_eq!(out, format!("{id} cancelled\n"));
         let error = store.relq(&format!("batch wait {id}")).fails(1);
-        assert!(error.contains(&format!("the batch {id} cancelled")), "{error}");
+        assert!(error.contains(&format!("the batch {id} ended as cancelled")), "{error}");
         assert_eq!(status(store, &id)["dropped"], 2);
         let error = store.relq_with(&["batch", "cancel", "nobody"]).fails(1);
         assert!(error.contains("name no batch"), "{error}");

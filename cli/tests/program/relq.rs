@@ -99,6 +99,15 @@ impl Store {
         Relq { command, input: Vec::new() }
     }
 
+    /// A shell in the folder of the store, without the URL of the store. `$0` is the
+    /// program.
+    pub(crate) fn shell(&self, script: &str) -> Relq {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_relq")]).env_remove("RELQ_URL");
+        command.current_dir(self.folder.path());
+        Relq { command, input: Vec::new() }
+    }
+
     /// Creates the store by a push to another queue, for a test whose first command
     /// needs an existing store.
     pub(crate) fn create(&self) {
