@@ -217,8 +217,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a time without a zone is in UTC",
         promise: "unit push::due::tests::a_time_is_read_in_many_forms: left: ",
         file: "cli/src/push/due.rs",
-        old: "let local = now.time_zone();",
-        new: "let local = &TimeZone::UTC;",
+        old: "Some(at.to_zoned(zone.clone()).ok()?.timestamp())",
+        new: "Some((zone, at.to_zoned(TimeZone::UTC).ok()?).1.timestamp())",
     },
     Mutant {
         name: "a batch ignores its own priority",
