@@ -54,7 +54,7 @@ impl Restored {
         let expires = spec.expires_in.take().map(|after| now + ms(after));
         let most = u32::from(spec.max_attempts.get());
         let (state, attempt) = match draft.state {
-            RestoredAs::Dead => (RestoredAs::Dead, u32::from(draft.attempt)),
+            RestoredAs::Dead => (RestoredAs::Dead, u32::from(draft.attempt).min(most)),
             state => (state, u32::from(draft.attempt).min(most - 1)),
         };
         let past = Past { state, attempt, due: now + ms(delay), expires };

@@ -66,11 +66,12 @@ fn check_state(job: &JobView) -> Result<(), &'static str> {
                     job without a batch",
         );
     }
-    if job.attempt > u32::from(u16::MAX) {
-        return Err("it has more attempts than a job can have");
+    let most = u32::from(job.max_attempts.get());
+    if job.attempt > most {
+        return Err("it has had more attempts than it is allowed");
     }
     let is_dead = matches!(job.detail, StateDetail::Dead { .. });
-    if !is_dead && job.attempt >= u32::from(job.max_attempts.get()) {
+    if !is_dead && job.attempt == most {
         return Err("it has no attempt left, so it can only be restored as a dead one");
     }
     Ok(())

@@ -52,6 +52,11 @@ async fn what_cannot_be_restored_is_refused(store: &Store) {
         it.max_attempts = attempts(3);
     });
     refuses(&actor, last, "bad: it has no attempt left").await;
+    let beyond = but(was_dead("bad", now), |it| {
+        it.attempt = 3;
+        it.max_attempts = attempts(2);
+    });
+    refuses(&actor, beyond, "more attempts").await;
     refuses(&actor, but(was_dead("bad", now), |it| it.attempt = 65_536), "attempts")
         .await;
 }
