@@ -27,21 +27,3 @@ impl Override for RestoresDeadAsReady {
         right.restorer().restore(&jobs).await
     }
 }
-
-/// Restores the jobs of one call one by one.
-pub(crate) struct RestoresOneByOne;
-
-#[async_trait]
-impl Override for RestoresOneByOne {
-    async fn restore(
-        &self,
-        right: &Right,
-        jobs: &[JobView],
-    ) -> Result<Vec<Pushed>, Error> {
-        let mut restored = Vec::new();
-        for job in jobs.chunks(1) {
-            restored.extend(right.restorer().restore(job).await?);
-        }
-        Ok(restored)
-    }
-}

@@ -7,7 +7,7 @@ use crate::{
         CaughtBy::{Act, Case},
         HEALTHY, Mutant, NARROW, patch,
     },
-    restoring::{RestoresDeadAsReady, RestoresOneByOne},
+    restoring::RestoresDeadAsReady,
 };
 use relq_conformance::sweep::Check;
 
@@ -107,12 +107,6 @@ pub(super) const RESTORING: &[Mutant] = &[
             Case("restoring::a_restored_dead_letter_is_redriven", "R34"),
             Act("restore_jobs", Check::WrongEnd),
         ],
-        ..HEALTHY
-    },
-    Mutant {
-        name: "jobs restored one by one",
-        overrides: Some(|| Arc::new(RestoresOneByOne)),
-        caught_by: &[Act("restore_jobs", Check::AllOrNone)],
         ..HEALTHY
     },
 ];
