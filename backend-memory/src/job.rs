@@ -10,7 +10,7 @@ pub(crate) struct Job {
     pub(crate) id: JobId,
     pub(crate) job: NewJob,
     pub(crate) expires_at: Option<Timestamp>,
-    pub(crate) enqueued_at: Timestamp,
+    pub(crate) enqueued_at: Option<Timestamp>,
     /// When the job last became ready at the back of the queue (R27).
     pub(crate) ready_at: Timestamp,
     pub(crate) attempt: u32,
@@ -54,7 +54,7 @@ impl Job {
             id,
             job,
             expires_at,
-            enqueued_at: now,
+            enqueued_at: Some(now),
             ready_at: now,
             attempt: 0,
             last_error: None,
@@ -110,7 +110,7 @@ impl Job {
             .max_attempts(self.job.max_attempts)
             .priority(self.job.priority)
             .headers(self.job.headers.clone())
-            .enqueued_at(Some(self.enqueued_at))
+            .enqueued_at(self.enqueued_at)
             .keeps_result(self.job.keep_result.is_some())
     }
 }

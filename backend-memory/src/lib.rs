@@ -11,6 +11,7 @@ mod inspect;
 mod job;
 mod operator;
 mod queue;
+mod restore;
 mod results;
 mod schedules;
 mod state;

@@ -8,7 +8,7 @@ use relq_core::{
     limits::DEDUPLICATION_WINDOW,
     operator::{
         Audit, Cancelled, InspectQueue, JobParts, JobView, Page, PageCursor, PeekOrder,
-        PeekRequest, Redriven, Selection, StateDetail,
+        PeekRequest, Redriven, RestoreQueue, Selection, StateDetail,
     },
     results::JobResult,
 };
@@ -87,6 +87,10 @@ impl Operator for MemoryQueue {
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
         Some(self)
     }
+
+    fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
+        Some(self)
+    }
 }
 
 impl State {
@@ -156,7 +160,10 @@ impl State {
             Selection::All => true,
             Selection::Only(ids) => ids.contains(&job.id),
         };
-        self.jobs.extract_if(.., |_, job| job.is_dead() && is_meant(job)).collect()
+        let dead = self.jobs.extract_if(.., |_, job| job.is_dead() && is_meant(job));
+        let mut dead: Vec<_> = dead.collect();
+        dead.sort_by_key(|(place, job)| position(*place, job));
+        dead
     }
 
     fn redrive(&mut self, which: &Selection, now: Timestamp) -> Redriven {
@@ -215,13 +222,15 @@ fn letter(order: PeekOrder) -> u8 {
 }
 
 /// The position of a job in the list of its state: by due time if scheduled, and behind
-/// these if held; by urgency if ready; and then by its position in the queue.
+/// these if held; by urgency if ready; by time of death if dead; and then by its position
+/// in the queue.
 fn position(position: u64, job: &Job) -> Position {
     let rank = match job.state {
         StoredState::Scheduled { due } => due.unix_ms().max(0),
         StoredState::Held { .. } => i64::MAX,
         StoredState::Ready => i64::from(u8::MAX - job.job.priority.level()),
-        _ => 0,
+        StoredState::Dead { since, .. } => since.unix_ms().max(0),
+        StoredState::Leased(_) => 0,
     };
     ((rank as u128) << 64 | u128::from(position)).to_be_bytes()
 }
@@ -240,7 +249,7 @@ pub(crate) fn view(job: &Job) -> JobView {
     view.priority = job.job.priority;
     view.unique = job.job.unique.as_ref().map(|unique| unique.key.clone());
     view.expires_at = job.expires_at;
-    view.enqueued_at = Some(job.enqueued_at);
+    view.enqueued_at = job.enqueued_at;
     view.headers = job.job.headers.clone();
     view.last_error = job.last_error.clone();
     view.lease = job.job.lease;

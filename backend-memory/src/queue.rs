@@ -44,6 +44,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
         Capability::Results,
         Capability::Followers,
         Capability::Inspect,
+        Capability::Restore,
     ]),
     priorities: Priority::LOWEST..=Priority::HIGHEST,
     lateness: POLL,

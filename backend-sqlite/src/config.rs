@@ -214,6 +214,7 @@ impl SqliteConfig {
                 Capability::Results,
                 Capability::Followers,
                 Capability::Inspect,
+                Capability::Restore,
             ]),
             priorities: Priority::LOWEST..=Priority::HIGHEST,
             lateness: self.poll_interval,

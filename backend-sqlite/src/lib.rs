@@ -29,6 +29,7 @@ mod push_in;
 mod queue;
 mod queues;
 mod recover;
+mod restore;
 mod results;
 mod schedules;
 mod schema;

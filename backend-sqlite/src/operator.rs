@@ -6,7 +6,8 @@ use relq_core::{
     Error, JobId, Operator, ReliableQueue as _, Stats,
     error::Operation,
     operator::{
-        Audit, Cancelled, InspectQueue, Page, PeekRequest, Redriven, Selection,
+        Audit, Cancelled, InspectQueue, Page, PeekRequest, Redriven, RestoreQueue,
+        Selection,
     },
 };
 
@@ -106,6 +107,10 @@ impl Operator for SqliteQueue {
     }
 
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        Some(self)
+    }
+
+    fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
         Some(self)
     }
 }

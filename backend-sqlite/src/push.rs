@@ -215,9 +215,7 @@ impl New<'_> {
             let due = store.ms_after(self.candidate.job.delay);
             store.reschedule(holder.job, due)?;
         }
-        let existing = JobId::new(&holder.id).map_err(|error| {
-            Failure::unusable(format!("the holder of a unique key is damaged: {error}"))
-        })?;
+        let existing = holder_id(holder)?;
         Ok(Pushed::Duplicate { existing, by: DuplicateOf::UniqueKey })
     }
 
@@ -265,6 +263,13 @@ pub(crate) fn find_live_holder(
         }
         _ => Ok(Some(holder)),
     }
+}
+
+/// The id of the job that holds a unique key.
+pub(crate) fn holder_id(holder: &Holder) -> Result<JobId, Failure> {
+    JobId::new(&holder.id).map_err(|error| {
+        Failure::unusable(format!("the holder of a unique key is damaged: {error}"))
+    })
 }
 
 /// Generates a token for a call without one. It begins with the time, so that the ids

@@ -7,6 +7,7 @@ mod followers;
 mod inspecting;
 mod operating;
 mod pushing;
+mod restoring;
 mod results;
 mod schedules;
 #[cfg(test)]

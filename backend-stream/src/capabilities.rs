@@ -32,6 +32,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Results,
         Capability::Followers,
         Capability::Inspect,
+        Capability::Restore,
         Capability::BlockingWait,
         Capability::ReadyAge,
         Capability::Batches,

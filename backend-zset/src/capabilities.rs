@@ -24,6 +24,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
         Capability::Results,
         Capability::Followers,
         Capability::Inspect,
+        Capability::Restore,
         Capability::BlockingWait,
         Capability::ReadyAge,
     ]),

@@ -97,8 +97,14 @@ async fn leased(store: &Store, asked: &SectionRequest) -> Result<SectionPart, Er
     });
     let jobs = match asked.parts {
         JobParts::Whole => {
-            let leases = leases.map(|(name, _, detail)| (name, detail)).collect();
-            whole(store, Operation::Peek, leases).await?
+            let (ids, leases): (Vec<_>, Vec<_>) =
+                leases.map(|(name, id, detail)| (id, (name, detail))).unzip();
+            let mut jobs = whole(store, Operation::Peek, leases).await?;
+            // An entry that another client has damaged has no id.
+            for (job, id) in jobs.iter_mut().zip(ids) {
+                job.id = job.id.take().or_else(|| job_id(&id));
+            }
+            jobs
         }
         JobParts::Outline => {
             let known = leases.map(|(_, id, detail)| (id, detail)).collect();
@@ -136,8 +142,20 @@ pub(crate) async fn leased_job(
         let Lease { worker, since, .. } = Lease::parse(&name)?;
         Some((name, StateDetail::Leased { worker, since, until }))
     });
-    let mut found = whole(store, operation, leases.collect()).await?;
-    // The lease of a job that ended meanwhile has no entry.
-    found.retain(|view| view.id.as_ref() == Some(job));
-    Ok(found.into_iter().next())
+    let found = whole(store, operation, leases.collect()).await?;
+    // The lease of a job that ended meanwhile has no entry, and one that another client
+    // has damaged has no id.
+    let is_it = |view: &JobView| match &view.id {
+        Some(id) => id == job,
+        None => !view.payload.is_empty(),
+    };
+    let mut found = found.into_iter().find(is_it);
+    if let Some(view) = &mut found {
+        view.id = Some(job.clone());
+    }
+    Ok(found)
+}
+
+fn job_id(id: &[u8]) -> Option<JobId> {
+    std::str::from_utf8(id).ok().and_then(|id| JobId::new(id).ok())
 }

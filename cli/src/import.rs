@@ -3,24 +3,24 @@
 //! ```text
 //!  1. read the file: check each line, and note the followers    nothing is written
 //!  2. pause the queue
-//!  3. push the jobs that follow no other
+//!  3. restore the jobs that follow no other, or push them if the backend restores none
 //!  4. push the followers, each after its leader
 //!  5. resume the queue
 //! ```
 //!
-//! Each job is pushed with an id, and no job ends while the queue is paused. So an import
-//! that was killed in steps 3 to 5 is repeated with `--resume`: the store knows the ids, and
-//! stores no job twice (R4).
+//! Each job has an id, and no job ends while the queue is paused. So an import that was
+//! killed in steps 3 to 5 is repeated with `--resume`: the store knows the ids, and stores no
+//! job twice (R4, R34).
 
 mod check;
 mod file;
 mod job_line;
-mod pushing;
+mod storing;
 
 use std::{fmt, path::PathBuf};
 
 use clap::ValueEnum;
-use relq::Queue;
+use relq::{Queue, capabilities::Capability};
 use serde::Serialize;
 
 use crate::{
@@ -33,7 +33,8 @@ use crate::{
 };
 use check::Checked;
 use file::ExportFile;
-use pushing::Pushing;
+use job_line::{Choices, Kept};
+use storing::Storing;
 
 /// Store the jobs of a file that `relq export` has written
 ///
@@ -45,12 +46,16 @@ use pushing::Pushing;
 ///
 /// The jobs keep their ids, payloads, headers, priorities, unique keys, due times, times of
 /// expiry, numbers of attempts, lengths of leases, and the jobs that they follow. A job
-/// without an id gets one, made from its line. Times are compared with the clock of this
-/// machine. Each job is pushed anew, so its attempts begin with the first one, its age with
-/// the import, and its earlier errors are gone.
+/// without an id gets one, made from its line. On zset, stream and SQLite they also keep the
+/// attempts that they have made, their last errors, and when they were pushed, and a dead job
+/// stays dead. Followers are pushed anew.
 ///
-/// A dead job cannot be stored as a dead one: say with --dead what becomes of it. A piece of
-/// a batch can only be stored as a job without the batch: --drop-batches.
+/// On the other backends each job is pushed anew: its attempts begin with the first one, its
+/// age with the import, and its earlier errors are gone. Times are compared with the clock of
+/// this machine. A dead job cannot be stored there as a dead one: say with --dead what becomes
+/// of it.
+///
+/// A piece of a batch can only be stored as a job without the batch: --drop-batches.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Exit codes: 0 all jobs of the file are stored; 1 the file or the \
@@ -66,7 +71,8 @@ pub(crate) struct Args {
     #[arg(long)]
     resume: bool,
 
-    /// Whether dead jobs become ready, or are not stored
+    /// Whether dead jobs become ready without an attempt, or are not stored. By default they
+    /// stay dead
     #[arg(long, value_enum)]
     dead: Option<DeadJobs>,
 
@@ -95,8 +101,8 @@ impl Args {
         let checked = Checked::read(&mut file, &*queue, &self)?;
         let was_paused = self.prepare(&*queue, target).await?;
         let sender = Sender::new(queue.clone(), interrupts);
-        let pushing = Pushing::new(&sender, self.dead);
-        let done = pushing.run(&mut file, &checked).await;
+        let storing = Storing::new(&sender, self.choices(&*queue));
+        let done = storing.run(&mut file, &checked).await;
         let report = done.map_err(|failure| {
             failure.after("the queue stays paused: repeat the import with --resume")
         })?;
@@ -107,6 +113,13 @@ impl Args {
         }
         self.format.show(&report)?;
         report.judge()
+    }
+
+    /// How the jobs of the file are stored in this queue.
+    fn choices(&self, queue: &dyn Queue) -> Choices {
+        let restores = queue.capabilities().supports(Capability::Restore);
+        let kept = if restores { Kept::AsItWas } else { Kept::Anew };
+        Choices { kept, dead: self.dead }
     }
 
     /// Checks that the queue is empty, and pauses it. Returns whether it was paused before.

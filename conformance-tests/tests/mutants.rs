@@ -36,6 +36,8 @@ mod overrides;
 mod races;
 #[path = "mutants/refused.rs"]
 mod refused;
+#[path = "mutants/restoring.rs"]
+mod restoring;
 #[path = "mutants/results.rs"]
 mod results;
 #[path = "mutants/schedules.rs"]

@@ -2,6 +2,7 @@
 //! other options or exceed the backend's limits.
 
 mod checks;
+mod restore;
 
 use std::{borrow::Cow, num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
@@ -50,6 +51,9 @@ pub enum Capability {
     /// workers that run (R33), and lists jobs newest first. The calls are those of
     /// [`InspectQueue`](crate::operator::InspectQueue).
     Inspect,
+    /// The backend stores jobs as they were in a queue (R34), through
+    /// [`Operator::restore_queue`](crate::Operator::restore_queue).
+    Restore,
 }
 
 /// The order in which ready jobs of one priority are delivered (R13).

@@ -89,6 +89,8 @@ pub enum Operation {
     ReportWorker,
     /// A call of [`InspectQueue::workers`](crate::operator::InspectQueue::workers).
     ReadWorkers,
+    /// A call of [`RestoreQueue::restore`](crate::operator::RestoreQueue::restore).
+    Restore,
 }
 
 impl Operation {
@@ -137,6 +139,7 @@ impl Operation {
             Self::RunNow => "run now",
             Self::ReportWorker => "report worker",
             Self::ReadWorkers => "read workers",
+            Self::Restore => "restore",
         }
     }
 }

@@ -6,8 +6,9 @@
 //! [`ReliableQueueExt`] and the worker crate. A backend that has batches implements
 //! [`BatchQueue`], too, one that has schedules
 //! [`ScheduleQueue`](schedule::ScheduleQueue), one that keeps results of jobs
-//! [`ResultQueue`](results::ResultQueue), and one that finds jobs by their ids
-//! [`InspectQueue`](operator::InspectQueue). A job can [follow](followers) another one.
+//! [`ResultQueue`](results::ResultQueue), one that finds jobs by their ids
+//! [`InspectQueue`](operator::InspectQueue), and one that stores jobs as they were in another
+//! queue [`RestoreQueue`](operator::RestoreQueue). A job can [follow](followers) another one.
 //!
 //! ```text
 //!  push            claim            settle: Done, Discard
@@ -57,7 +58,7 @@ use crate::{
     },
     environment::Environment,
     error::Effect,
-    operator::{InspectQueue, JobLookup},
+    operator::{InspectQueue, JobLookup, RestoreQueue},
     outcome::{DuplicateOf, Extended, Pushed},
     results::{JobHandle, JobResult, ResultQueue},
     schedule::ScheduleQueue,

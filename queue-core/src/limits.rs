@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use crate::environment::Timestamp;
+
 /// The most jobs of one call, in every backend of this repository. A call of 1000 jobs
 /// blocks other calls for some milliseconds. A Lua script can unpack about 8,000
 /// values, which is enough for the arguments of 1000 jobs.
@@ -25,3 +27,11 @@ pub const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(5 * 60);
 
 /// The longest error text that is kept with a job, in bytes. A longer text is cut off.
 pub const MAX_ERROR_BYTES: usize = 4096;
+
+/// The longest last error, and the longest reason of a dead letter, that can be restored,
+/// in bytes (R34). Both are longer than [`MAX_ERROR_BYTES`] if relq has added to an error.
+pub const MAX_RESTORED_ERROR_BYTES: usize = 64 * 1024;
+
+/// The latest time that can be restored with a job (R34): the last millisecond of the year
+/// 9999.
+pub const MAX_TIMESTAMP: Timestamp = Timestamp::from_unix_ms(253_402_300_799_999);

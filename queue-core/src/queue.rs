@@ -16,8 +16,8 @@ use crate::{
     capabilities::Capabilities,
     environment::{Clock as _, SystemClock},
     operator::{
-        Audit, Cancelled, InspectQueue, Page, PeekRequest, Redriven, Selection,
-        WorkerReport,
+        Audit, Cancelled, InspectQueue, Page, PeekRequest, Redriven, RestoreQueue,
+        Selection, WorkerReport,
     },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::ResultQueue,
@@ -283,6 +283,12 @@ pub trait Operator: Debug + Send + Sync {
     /// Returns this queue as an [`InspectQueue`]. Returns `None` if the backend does not
     /// support [`Capability::Inspect`](crate::capabilities::Capability::Inspect).
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
+        None
+    }
+
+    /// Returns this queue as a [`RestoreQueue`]. Returns `None` if the backend does not
+    /// support [`Capability::Restore`](crate::capabilities::Capability::Restore).
+    fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
         None
     }
 }

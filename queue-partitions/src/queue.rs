@@ -334,8 +334,8 @@ impl<Q: ReliableQueue + ?Sized> fmt::Debug for Partitioned<Q> {
 ///
 /// It has no schedules: the job of a tick and the schedule would have to be in one part,
 /// but the part of a job follows from its id or unique key. For the same reason it has no
-/// followers: the leader may be in another part. It finds no job by its id and lists no
-/// workers.
+/// followers: the leader may be in another part. It finds no job by its id, lists no
+/// workers and restores no jobs.
 fn of_parts(own: Capabilities) -> Capabilities {
     let mut supported = own.supported.into_owned();
     supported.retain(|option| {
@@ -345,6 +345,7 @@ fn of_parts(own: Capabilities) -> Capabilities {
                 | Capability::Results
                 | Capability::Followers
                 | Capability::Inspect
+                | Capability::Restore
         )
     });
     Capabilities { order: Order::ByPart, supported: Cow::Owned(supported), ..own }

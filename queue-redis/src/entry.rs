@@ -59,6 +59,9 @@ pub const LUA: &str = include_str!("../lua/entry.lua");
 /// The number of bytes in an entry before the byte with the length of the id.
 const FIXED: usize = 10;
 
+/// Where an entry has the number of its deliveries.
+const ATTEMPT: usize = 6;
+
 const INDEXED: u8 = 1;
 const UNIQUE: u8 = 2;
 const EXPIRES: u8 = 4;
@@ -247,6 +250,19 @@ pub fn encode_piece(
     now: Option<Timestamp>,
 ) -> Vec<u8> {
     encode_in(job, id, Some(batch), now)
+}
+
+/// Encodes a job that is restored (R34) as an entry with that many deliveries, in the same
+/// way as [`encode`].
+pub fn encode_restored(
+    job: &NewJob,
+    id: &JobId,
+    attempt: u16,
+    pushed_at: Option<Timestamp>,
+) -> Vec<u8> {
+    let mut out = encode(job, id, pushed_at);
+    out[ATTEMPT..ATTEMPT + size_of::<u16>()].copy_from_slice(&attempt.to_be_bytes());
+    out
 }
 
 fn encode_in(

@@ -5,6 +5,7 @@ mod batch;
 mod claim;
 mod inspect;
 mod operator;
+mod restore;
 mod results;
 mod schedules;
 mod settle;

@@ -11,7 +11,7 @@ use relq_core::{
     capabilities::Capabilities,
     operator::{
         Audit, Cancelled, InspectQueue, JobState, Page, PeekRequest, Redriven,
-        Selection, WorkerReport,
+        RestoreQueue, Selection, WorkerReport,
     },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
 };
@@ -223,5 +223,9 @@ impl Operator for Broken {
 
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
         self.queue.inspect_queue()
+    }
+
+    fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
+        self.queue.restore_queue()
     }
 }

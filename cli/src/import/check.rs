@@ -4,7 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use relq::{JobId, Queue};
 
-use super::{Args, DeadJobs, file::ExportFile, file::Line, job_line::JobLine};
+use super::{
+    Args, DeadJobs,
+    file::{ExportFile, Line},
+    job_line::{JobLine, Kept, ToStore},
+};
 use crate::{
     export::{End, Head, VERSION},
     failure::{CommandResult, explain},
@@ -101,24 +105,34 @@ fn check_job(
                 .to_owned(),
         );
     }
-    let id = job.id(line)?;
+    let (id, choices) = (job.id(line)?, args.choices(queue));
     if job.is_dead() {
-        match args.dead {
-            None => {
+        match (choices.dead, choices.kept) {
+            (None, Kept::Anew) => {
                 return Err(format!(
-                    "the job {id} is dead, and an import cannot store it as a dead one: \
-                     add --dead retry to make such jobs ready, or --dead skip to leave \
-                     them out"
+                    "the job {id} is dead, and an import cannot store it as a dead one on \
+                     {}: add --dead retry to make such jobs ready, or --dead skip to leave \
+                     them out",
+                    queue.capabilities().backend
                 ));
             }
-            Some(DeadJobs::Skip) => return Ok(()),
-            Some(DeadJobs::Retry) => {}
+            (Some(DeadJobs::Skip), _) => return Ok(()),
+            _ => {}
         }
     }
-    let job = job.into_job(line)?;
-    let checked = queue.capabilities().check_push(std::slice::from_ref(&job), true);
+    let leader = job.leader()?;
+    let checked = match job.into_stored(line, choices)? {
+        ToStore::Anew(job) => {
+            queue.capabilities().check_push(std::slice::from_ref(&job), true)
+        }
+        ToStore::AsItWas(job) => {
+            let checked =
+                queue.capabilities().check_restore(std::slice::from_ref(&job));
+            checked.map(drop)
+        }
+    };
     checked.map_err(|error| explain(&error))?;
-    followers.add(id, job.after, Place { offset: line.offset, number: line.number });
+    followers.add(id, leader, Place { offset: line.offset, number: line.number });
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! One job of an export, and the job that is pushed for it.
+//! One job of an export, and the job that is stored for it.
 
 use std::{
     collections::BTreeMap,
@@ -7,26 +7,59 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use relq::{Bytes, JobId, NewJob, Priority, unique::UniqueKey};
+use relq::{
+    Bytes, JobId, NewJob, Priority,
+    environment::Timestamp,
+    operator::{JobView, StateDetail},
+    unique::UniqueKey,
+};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::file::Line;
+use super::{DeadJobs, file::Line};
 
 /// An expiry that has passed: the job is buried at the first claim.
 const EXPIRED: Duration = Duration::from_millis(1);
 
-/// A job as `relq export` writes it. Fields that a push cannot set are ignored.
+/// Whether jobs are stored as they were (R34), or pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    AsItWas,
+    Anew,
+}
+
+/// How the jobs of the file are stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choices {
+    pub(super) kept: Kept,
+    /// What becomes of dead jobs. `None` if they stay dead.
+    pub(super) dead: Option<DeadJobs>,
+}
+
+/// A job to store.
+#[derive(Debug)]
+pub(super) enum ToStore {
+    AsItWas(Box<JobView>),
+    Anew(NewJob),
+}
+
+/// A job as `relq export` writes it. Other fields are ignored.
 #[derive(Deserialize)]
 pub(super) struct JobLine {
     id: Option<String>,
     state: State,
     payload: Option<String>,
     payload_base64: Option<String>,
+    #[serde(default)]
+    attempt: u32,
     max_attempts: NonZeroU16,
     priority: u8,
     unique: Option<String>,
     expires_at_ms: Option<i64>,
+    enqueued_at_ms: Option<i64>,
+    last_error: Option<String>,
+    reason: Option<String>,
+    since_ms: Option<i64>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
     due_ms: Option<i64>,
@@ -73,8 +106,67 @@ impl JobLine {
         id.map_err(|error| error.to_string())
     }
 
+    /// The job to store. A follower is pushed anew on every backend (R34).
+    pub(super) fn into_stored(
+        self,
+        line: &Line,
+        choices: Choices,
+    ) -> Result<ToStore, String> {
+        if choices.kept == Kept::Anew || self.after.is_some() {
+            return self.into_job(line).map(ToStore::Anew);
+        }
+        let retries = self.is_dead() && choices.dead == Some(DeadJobs::Retry);
+        let view = if retries { self.into_retried(line) } else { self.into_view(line) };
+        Ok(ToStore::AsItWas(Box::new(view?)))
+    }
+
+    /// A dead job as a ready one, as a redrive makes it: with no attempt counted, without
+    /// its last error, and without an expiry that has passed.
+    fn into_retried(mut self, line: &Line) -> Result<JobView, String> {
+        (self.state, self.attempt, self.last_error) = (State::Ready, 0, None);
+        self.expires_at_ms = self.expires_at_ms.filter(|at| !left(*at).is_zero());
+        self.into_view(line)
+    }
+
+    /// The job as it was.
+    fn into_view(self, line: &Line) -> Result<JobView, String> {
+        let invalid = |error: relq::error::InvalidName| error.to_string();
+        let mut view =
+            JobView::new(Some(self.id(line)?), self.payload()?, self.detail()?);
+        // The attempt of a leased job has not ended.
+        view.attempt =
+            self.attempt.saturating_sub(u32::from(self.state == State::Leased));
+        view.max_attempts = self.max_attempts;
+        view.priority = Priority::new(self.priority).ok_or("a priority is 0 to 9")?;
+        view.unique = self.unique.map(UniqueKey::new).transpose().map_err(invalid)?;
+        view.expires_at = self.expires_at_ms.map(Timestamp::from_unix_ms);
+        view.enqueued_at = self.enqueued_at_ms.map(Timestamp::from_unix_ms);
+        view.headers = self.headers.into_iter().collect();
+        view.last_error = self.last_error;
+        view.lease = self.lease_ms.map(Duration::from_millis);
+        view.keep_result = self.keep_result_ms.map(Duration::from_millis);
+        Ok(view)
+    }
+
+    fn detail(&self) -> Result<StateDetail, String> {
+        let time = |ms: Option<i64>, named: &str| {
+            let missing = || format!("it needs {named}");
+            ms.map(Timestamp::from_unix_ms).ok_or_else(missing)
+        };
+        Ok(match self.state {
+            State::Ready | State::Leased => StateDetail::Ready,
+            State::Scheduled => {
+                StateDetail::Scheduled { due: time(self.due_ms, "due_ms")? }
+            }
+            State::Dead => StateDetail::Dead {
+                reason: self.reason.clone().unwrap_or_default(),
+                since: time(self.since_ms, "since_ms")?,
+            },
+        })
+    }
+
     /// The job to push, with the times that are left from now on.
-    pub(super) fn into_job(self, line: &Line) -> Result<NewJob, String> {
+    fn into_job(self, line: &Line) -> Result<NewJob, String> {
         let invalid = |error: relq::error::InvalidName| error.to_string();
         let mut job = NewJob::new(self.payload()?);
         job.id = Some(self.id(line)?);
@@ -173,6 +265,50 @@ mod tests {
     fn a_dead_job_loses_an_expiry_that_has_passed() {
         let past = BARE.replace("\"priority\"", "\"expires_at_ms\":1000,\"priority\"");
         assert_eq!(job(&past.replace("ready", "dead")).unwrap().expires_in, None);
+    }
+
+    /// The job as it is restored.
+    fn restored(text: &str, dead: Option<DeadJobs>) -> Result<JobView, String> {
+        let line = line(2, text);
+        let choices = Choices { kept: Kept::AsItWas, dead };
+        match JobLine::read(&line)?.into_stored(&line, choices)? {
+            ToStore::AsItWas(view) => Ok(*view),
+            ToStore::Anew(job) => panic!("it is pushed: {job:?}"),
+        }
+    }
+
+    #[test]
+    fn a_dead_job_is_restored_as_it_was_or_made_ready() {
+        let dead = BARE.replace(
+            "\"ready\"",
+            "\"dead\",\"attempt\":2,\"last_error\":\"no\",\"reason\":\"it failed\",\
+             \"since_ms\":7,\"enqueued_at_ms\":5,\"expires_at_ms\":9",
+        );
+
+        let kept = restored(&dead, None).unwrap();
+        let since = Timestamp::from_unix_ms(7);
+        let reason = "it failed".to_owned();
+        assert_eq!(kept.detail, StateDetail::Dead { reason, since });
+        assert_eq!((kept.attempt, kept.last_error.as_deref()), (2, Some("no")));
+        assert_eq!(kept.expires_at, Some(Timestamp::from_unix_ms(9)));
+        assert_eq!(kept.enqueued_at, Some(Timestamp::from_unix_ms(5)));
+
+        let retried = restored(&dead, Some(DeadJobs::Retry)).unwrap();
+        assert_eq!(retried.detail, StateDetail::Ready);
+        assert_eq!((retried.attempt, retried.last_error), (0, None));
+        assert_eq!(retried.expires_at, None);
+
+        let error = restored(&BARE.replace("ready", "dead"), None).unwrap_err();
+        assert!(error.contains("it needs since_ms"), "{error}");
+    }
+
+    #[test]
+    fn the_attempt_of_a_leased_job_is_not_counted() {
+        let leased = BARE.replace("\"ready\"", "\"leased\",\"attempt\":2");
+
+        let view = restored(&leased, None).unwrap();
+
+        assert_eq!((view.detail, view.attempt), (StateDetail::Ready, 1));
     }
 
     #[test]

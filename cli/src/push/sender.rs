@@ -7,6 +7,7 @@ use relq::{
     capabilities::{Capabilities, Capability},
     environment::Environment,
     error::{Effect, RetryAdvice},
+    operator::JobView,
     outcome::Pushed,
 };
 
@@ -61,6 +62,21 @@ impl Sender {
             self.queue.push(jobs, token.as_ref()).await
         })
         .await
+    }
+
+    /// Restores jobs in one call (R34). Repeats the call, because the store knows the ids of
+    /// the jobs that it has stored.
+    ///
+    /// # Panics
+    /// If the backend restores no jobs.
+    pub(crate) async fn restore(
+        &self,
+        jobs: &[JobView],
+    ) -> Result<Vec<Pushed>, Unsent> {
+        let restorer = self.queue.restore_queue();
+        let restorer =
+            restorer.expect("the caller asked whether the backend restores jobs");
+        self.repeat(async || restorer.restore(jobs).await).await
     }
 
     /// Makes a call that is safe to repeat, and repeats it until a reply arrives.

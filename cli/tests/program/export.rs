@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use relq_conformance::server::Server;
+
 use crate::{
     on_each_store,
     relq::{Relq, Store, wait_until},
@@ -97,6 +99,68 @@ fn jobs_move_between_sqlite_and_redis_and_back() {
     }
 }
 
+/// The lines of the jobs of an export.
+fn job_lines(lines: &str) -> Vec<&str> {
+    lines.lines().filter(|line| line.contains("\"state\":")).collect()
+}
+
+/// R34: jobs that moved to another backend and back are the same, byte for byte: with their
+/// attempts, errors, times and states.
+#[test]
+fn jobs_that_come_back_are_the_same() {
+    let (file, redis, back) = (Store::sqlite(), Store::redis(), Store::sqlite());
+    file.push("--id dead --max-attempts 1 --header a=b --keep-result 2h x");
+    file.push("--id expired --expires-in 1ms x");
+    file.push("--id failed --max-attempts 9 --unique k x");
+    file.relq_with(&["work", "--until-empty", "--", "sh", "-c", "exit 7"]).run();
+    file.push("--id rich --priority 8 --unique u --lease 40s --max-attempts 7 x");
+    file.push("--id later --delay 5h --expires-in 10h x");
+    file.push("--id plain x");
+
+    let first = export(&file, "default");
+    assert_eq!(import(&redis, "", &first).ok(), "6 stored\n");
+    let second = export(&redis, "default");
+    assert_eq!(import(&back, "", &second).ok(), "6 stored\n");
+    let third = export(&back, "default");
+
+    assert_eq!(job_lines(&first), job_lines(&second));
+    assert_eq!(first, third);
+    let dead = redis.relq("show dead --json").json();
+    assert_eq!((&dead["state"], &dead["attempt"]), (&json!("dead"), &json!(1)));
+    assert!(dead["last_error"].as_str().unwrap().contains('7'), "{dead}");
+    let failed = back.relq("show failed --json").json();
+    assert_eq!(failed["attempt"], json!(1), "{failed}");
+    assert_eq!(file.count("default", "dead"), 2);
+    for store in [&redis, &back] {
+        assert_eq!(store.count("default", "dead"), 2);
+        store.relq("audit").ok();
+        store.relq("dead retry dead").ok();
+    }
+}
+
+/// A backend that cannot restore jobs refuses dead ones, unless it is told what becomes of
+/// them.
+#[test]
+fn dead_jobs_are_refused_retried_or_skipped() {
+    let from = Store::sqlite();
+    from.push("--id dead --max-attempts 1 x");
+    from.relq("work --until-empty -- false").fails(3);
+    from.push("--id fine y");
+    let lines = export(&from, "default");
+    let store = Store::on("circular", Server::start());
+
+    let error = import(&store, "-q a", &lines).fails(1);
+    assert!(error.contains("the job dead is dead"), "{error}");
+    assert!(error.contains("as a dead one on circular"), "{error}");
+    assert!(error.contains("--dead retry") && error.contains("--dead skip"), "{error}");
+    assert_eq!(
+        import(&store, "-q b --dead skip", &lines).ok(),
+        "1 stored\n1 dead ones skipped\n"
+    );
+    assert_eq!(import(&store, "-q c --dead retry", &lines).ok(), "2 stored\n");
+    assert_eq!((store.count("c", "ready"), store.count("c", "dead")), (2, 0));
+}
+
 on_each_store! {
     fn the_queue_runs_after_an_import_and_ready_jobs_keep_their_order(store) {
         let lines: Vec<_> = (0..2500).map(|n| job(&format!("j{n}"), "")).collect();
@@ -116,6 +180,11 @@ on_each_store! {
         let count: u32 = 60_000;
         let follower = |n: u32| job(&format!("f{n}"), &format!(r#","after":"j{n}""#));
         let mut lines: Vec<_> = (0..count).map(|n| job(&format!("j{n}"), "")).collect();
+        let dead = |n: u32| {
+            let past = r#","attempt":3,"last_error":"no","reason":"it failed","since_ms":1"#;
+            job(&format!("d{n}"), past).replace("ready", "dead")
+        };
+        lines.extend((0..100).map(dead));
         lines.extend((0..100).map(follower));
         std::fs::write(store.file("jobs.jsonl"), file_of(&lines)).unwrap();
         store.create();
@@ -132,10 +201,11 @@ on_each_store! {
         let report = store.relq("import jobs.jsonl --resume --json").json();
 
         let [new, known] = ["stored", "known"].map(|it| report[it].as_u64().unwrap());
-        assert_eq!(new + known, u64::from(count) + 100, "{report}");
+        assert_eq!(new + known, u64::from(count) + 200, "{report}");
         assert!(known >= stored, "{report}");
         assert_eq!(store.count("default", "ready"), u64::from(count));
         assert_eq!(store.count("default", "scheduled"), 100);
+        assert_eq!(store.count("default", "dead"), 100);
         let ids: BTreeSet<_> = jobs(&store.relq("export").ok())
             .iter()
             .map(|job| job["id"].as_str().unwrap().to_owned())
@@ -165,16 +235,18 @@ on_each_store! {
         assert_eq!(store.relq("export --live").ok().lines().count(), 3);
     }
 
-    fn dead_jobs_are_refused_retried_or_skipped(store) {
+    /// R34: a dead job stays dead, with its attempts and its error, unless it is to be
+    /// retried or left out.
+    fn dead_jobs_stay_dead(store) {
         store.push("--id dead --max-attempts 1 x");
         store.relq("work --until-empty -- false").fails(3);
         store.push("--id fine y");
         let lines = export(store, "default");
 
-        let error = import(store, "-q a", &lines).fails(1);
-        assert!(error.contains("the job dead is dead"), "{error}");
-        assert!(error.contains("--dead retry") && error.contains("--dead skip"), "{error}");
-        assert_eq!(store.count("a", "ready"), 0);
+        assert_eq!(import(store, "-q a", &lines).ok(), "2 stored\n");
+        let job = |queue: &str| store.relq(&format!("show dead -q {queue} --json")).json();
+        assert_eq!(job("a"), job("default"));
+        assert_eq!((store.count("a", "ready"), store.count("a", "dead")), (1, 1));
         assert_eq!(import(store, "-q b --dead skip", &lines).ok(),
                    "1 stored\n1 dead ones skipped\n");
         assert_eq!(import(store, "-q c --dead retry", &lines).ok(), "2 stored\n");

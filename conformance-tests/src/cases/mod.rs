@@ -26,6 +26,7 @@ mod postponing;
 mod races;
 mod recovery;
 mod refusals;
+mod restoring;
 mod results;
 mod running_now;
 mod schedules;

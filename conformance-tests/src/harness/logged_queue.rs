@@ -9,8 +9,9 @@ use relq_core::{
     batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
     capabilities::Capabilities,
     operator::{
-        Audit, Cancelled, InspectQueue, JobLookup, Page, PageCursor, PeekOrder,
-        PeekRequest, Redriven, RunNow, Selection, WorkerReport, WorkersPage,
+        Audit, Cancelled, InspectQueue, JobLookup, JobView, Page, PageCursor,
+        PeekOrder, PeekRequest, Redriven, RestoreQueue, RunNow, Selection,
+        WorkerReport, WorkersPage,
     },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::{JobResult, Reported, ResultQueue},
@@ -169,6 +170,22 @@ impl<Q: Operator + ?Sized> Operator for LoggedQueue<Q> {
 
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
         self.queue.inspect_queue().map(|_| self as &dyn InspectQueue)
+    }
+
+    fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
+        self.queue.restore_queue().map(|_| self as &dyn RestoreQueue)
+    }
+}
+
+#[async_trait]
+impl<Q: Operator + ?Sized> RestoreQueue for LoggedQueue<Q> {
+    async fn restore(&self, jobs: &[JobView]) -> Result<Vec<Pushed>, Error> {
+        let restorer = self.queue.restore_queue();
+        let restorer = restorer.expect("the queue restores jobs, since it was asked");
+        let named = jobs.iter().take(NAMED).filter_map(|job| job.id.as_ref());
+        let named: Vec<_> = named.map(JobId::as_str).collect();
+        let what = format!("restores {} jobs: {}", jobs.len(), named.join(", "));
+        self.note(what, restorer.restore(jobs)).await
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod logged_queue;
 pub mod overrides;
 pub(crate) mod parallel;
 pub(crate) mod probe;
+pub(crate) mod restorer;
 pub(crate) mod room;
 pub(crate) mod run;
 pub(crate) mod runtime;

@@ -85,6 +85,7 @@ pub(crate) async fn instead(store: &Store, need: Need) {
         Need::Option(Capability::Schedules) => has_no_schedules(store).await,
         Need::Option(Capability::Results) => keeps_no_results(store, need).await,
         Need::Option(Capability::Inspect) => finds_no_job(store).await,
+        Need::Option(Capability::Restore) => restores_no_job(store).await,
         Need::Option(Capability::ReadyAge) => tells_no_age(store).await,
         _ => is_refused(store, need).await,
     }
@@ -168,6 +169,15 @@ async fn finds_no_job(store: &Store) {
 
     actor.cancel(&job).await.expect("answered");
     assert_eq!(actor.figures().await.unfinished(), 0, "R33: nothing is stored");
+}
+
+/// If the backend does not restore jobs, `restore_queue` returns `None` (R34).
+async fn restores_no_job(store: &Store) {
+    let actor = store.actor("prober").await;
+
+    assert!(actor.restore_queue().is_none(), "R34: restoring that is not supported");
+    let refused = actor.capabilities().check_restore(&[]);
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "R34: {refused:?}");
 }
 
 /// R27: a backend that does not know the age of the oldest ready job reports none.

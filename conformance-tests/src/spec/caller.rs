@@ -7,7 +7,7 @@ use relq_core::{
     Settlement, WorkerId,
     batch::{Added, BatchQueue, Change},
     environment::Timestamp,
-    operator::{InspectQueue, PeekRequest, Selection, WorkerReport},
+    operator::{InspectQueue, PeekRequest, RestoreQueue, Selection, WorkerReport},
     outcome::Pushed,
     results::ResultQueue,
     schedule::{ScheduleQueue, Tick, Ticked},
@@ -19,6 +19,7 @@ use super::{
     operation::{Act, BatchWord, DraftSettlement, Operation, TickTime, Who},
     recorded::{Reply, WORKERS, returned},
     reference::Reference,
+    restoring::{Restored, after},
 };
 
 /// The most jobs or batches that a call lists: more than any scene has.
@@ -173,6 +174,14 @@ impl Caller {
             Act::Peek(state) => {
                 let ask = PeekRequest::new(*state, count(PAGE));
                 Reply::Peeked(returned(queue.peek(&ask).await))
+            }
+            Act::Restore { jobs } => {
+                let restored = jobs.iter().zip(payloads + 1..).map(|(one, at)| {
+                    let job = Restored::new(one, format!("job {at}"), &self.class, 0);
+                    job.view(|since| after(self.scene_began, since))
+                });
+                let restored: Vec<_> = restored.collect();
+                Reply::Pushed(returned(restorer(&*queue).restore(&restored).await))
             }
             Act::RunNow { .. }
             | Act::Show { .. }
@@ -342,6 +351,10 @@ fn results(queue: &dyn Queue) -> &dyn ResultQueue {
 
 fn inspector(queue: &dyn Queue) -> &dyn InspectQueue {
     queue.inspect_queue().expect("only a backend that finds jobs gets these calls")
+}
+
+fn restorer(queue: &dyn Queue) -> &dyn RestoreQueue {
+    queue.restore_queue().expect("only a backend that restores jobs gets this call")
 }
 
 fn recent(pushes: &Pushes, back: u8) -> Option<JobId> {

@@ -130,6 +130,11 @@ impl Class {
         self.can.supports(Capability::Inspect)
     }
 
+    /// Whether the backend restores jobs.
+    pub(crate) fn restores(&self) -> bool {
+        self.can.supports(Capability::Restore)
+    }
+
     /// Whether the backend keeps results of jobs.
     pub(crate) fn has_results(&self) -> bool {
         self.can.supports(Capability::Results)

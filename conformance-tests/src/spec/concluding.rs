@@ -7,6 +7,7 @@ use super::{
     possible_state::{JobLocation, PossibleState},
     ready_order::{LAST, ReadyPosition},
     reference::{CheckResult, Job, Reference, add},
+    sequence::Steps,
 };
 
 impl Reference {
@@ -54,7 +55,7 @@ impl Reference {
     }
 
     /// R5: if one job of a push is certainly stored, all are. If one is certainly not,
-    /// none is.
+    /// none is. The same holds for the jobs of one step of a restore (R34).
     fn all_or_none(&mut self) -> CheckResult {
         let is_absent = PossibleState::is_absent;
         for at in 0..self.jobs.len() {
@@ -62,7 +63,9 @@ impl Reference {
             let possible_states = &self.jobs[at].possible_states;
             let stored = !possible_states.iter().any(is_absent);
             let absent = possible_states.iter().all(is_absent);
-            if !stored && !absent {
+            let is_own_step =
+                self.jobs[at].past.is_some() && self.steps == Steps::OfOneJob;
+            if is_own_step || !stored && !absent {
                 continue;
             }
             for other in 0..self.jobs.len() {

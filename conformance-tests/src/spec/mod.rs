@@ -93,6 +93,7 @@ pub(crate) mod pushing;
 pub(crate) mod ready_order;
 pub(crate) mod recorded;
 pub(crate) mod reference;
+mod restoring;
 pub(crate) mod resulting;
 #[cfg(test)]
 #[path = "tests/results.rs"]
@@ -123,5 +124,6 @@ pub(crate) const CROSSED: &str = "every_pair_of_options_goes_by_the_rules";
 pub(crate) const RULES: &[&str] = &[
     "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R13", "R14",
     "R15", "R16", "R17", "R21", "R22", "R23", "R24", "R26", "R27", "R28", "R29", "R30",
-    "R31", "R32", "R33", "B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10",
+    "R31", "R32", "R33", "R34", "B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9",
+    "B10",
 ];

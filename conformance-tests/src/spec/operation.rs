@@ -94,6 +94,10 @@ pub(crate) enum Act {
     Result {
         job: u8,
     },
+    /// Restores jobs.
+    Restore {
+        jobs: Vec<RestoreDraft>,
+    },
     /// Lists the jobs of a state.
     Peek(JobState),
     /// Lists the jobs of a state, newest first.
@@ -148,6 +152,23 @@ pub(crate) enum TickTime {
 /// for the option's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Draft(pub(crate) [u8; Draft::LETTERS.len()]);
+
+/// A job to restore: its state, how often it was delivered, and its options. The delay is
+/// how long a scheduled job still waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RestoreDraft {
+    pub(crate) state: RestoredAs,
+    pub(crate) attempt: u8,
+    pub(crate) job: Draft,
+}
+
+/// The state in which a job is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RestoredAs {
+    Ready,
+    Scheduled,
+    Dead,
+}
 
 /// The options of a batch. `slots` is its limit, and 0 slots mean no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,6 +244,7 @@ impl Operation {
     fn payloads(&self) -> usize {
         match &self.act {
             Act::Push { jobs, .. } | Act::Add { jobs, .. } => jobs.len(),
+            Act::Restore { jobs } => jobs.len(),
             // The completion of the batch pushes a job.
             Act::CreateBatch { .. } | Act::Tick { .. } => 1,
             _ => 0,

@@ -12,6 +12,7 @@ use super::{
     batching::Phase,
     possible_state::{JobLocation, Ms, PossibleState},
     reference::{Call, CheckResult, Job, Knowledge, Reference, add},
+    restoring::Past,
 };
 use crate::spec::ready_order::ReadyPosition;
 
@@ -20,13 +21,22 @@ pub(crate) fn ms(duration: Duration) -> Ms {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// One call of `push`, or of `add` with the pieces of a batch.
+/// One call of `push`, of `add` with the pieces of a batch, or of `restore`.
 #[derive(Debug, Clone)]
 pub(crate) struct PushCall {
     pub(crate) jobs: Vec<NewJob>,
     /// The number of the push token. `None` if the call has no token.
     pub(crate) token: Option<u8>,
     pub(crate) batch: Option<u8>,
+    /// What each job was before, if they are restored (R34). Otherwise empty.
+    pub(crate) past: Vec<Past>,
+}
+
+impl PushCall {
+    /// A call that pushes jobs without a token.
+    pub(crate) fn of(jobs: Vec<NewJob>) -> Self {
+        Self { jobs, token: None, batch: None, past: Vec::new() }
+    }
 }
 
 impl Reference {
@@ -82,7 +92,8 @@ impl Reference {
         }
         for (index, (job, answer)) in jobs.iter().zip(answers).enumerate() {
             self.check_id(job, index, token, answer)?;
-            self.answered(call.batch, (job, index), answer)?;
+            let past = call.past.get(index).copied();
+            self.answered(call.batch, (job, index, past), answer)?;
         }
         self.remember_call(call, Some(answers.to_vec()));
         Ok(())
@@ -98,12 +109,14 @@ impl Reference {
             let mut possible_states = vec![self.absent()];
             if self.may_take(push.batch) {
                 self.maybe_reschedules(spec);
-                possible_states.extend(self.stored(spec, index));
+                let past = push.past.get(index).copied();
+                possible_states.extend(self.stored(spec, index, past));
             }
             if spec.id.is_some() || spec.unique.is_some() {
                 possible_states.push(self.absent().at(JobLocation::Refused));
             }
             self.add_job(spec, spec.id.clone(), push.batch, possible_states);
+            self.has_past(push.past.get(index));
         }
         self.remember_call(push, None);
     }
@@ -114,9 +127,10 @@ impl Reference {
         if let Some(call) = self.known_call(push) {
             return call;
         }
-        for spec in &push.jobs {
+        for (index, spec) in push.jobs.iter().enumerate() {
             let possible_states = vec![self.absent()];
             self.add_job(spec, spec.id.clone(), push.batch, possible_states);
+            self.has_past(push.past.get(index));
         }
         self.remember_call(push, None);
         self.step
@@ -141,11 +155,11 @@ impl Reference {
         let mut index = 0;
         for at in 0..self.jobs.len() {
             let spec = self.jobs[at].spec.clone();
-            let Job { call: of, batch, .. } = self.jobs[at];
+            let Job { call: of, batch, past, .. } = self.jobs[at];
             if of != call {
                 continue;
             }
-            let stored = self.stored(&spec, index);
+            let stored = self.stored(&spec, index, past);
             index += 1;
             let is_absent = PossibleState::is_absent;
             let may_be_absent = self.jobs[at].possible_states.iter().any(is_absent);
@@ -153,8 +167,10 @@ impl Reference {
                 continue;
             }
             self.maybe_reschedules(&spec);
-            let first = self.jobs[at].pushed.map(|(first, _)| first);
-            self.jobs[at].pushed = first.map(|first| (first, self.now));
+            if past.is_none() {
+                let first = self.jobs[at].pushed.map(|(first, _)| first);
+                self.jobs[at].pushed = first.map(|first| (first, self.now));
+            }
             let leaders = self.leaders(&spec);
             self.jobs[at].leaders.extend(leaders);
             stored
@@ -204,7 +220,7 @@ impl Reference {
     fn answered(
         &mut self,
         batch: Option<u8>,
-        (spec, index): (&NewJob, usize),
+        (spec, index, past): (&NewJob, usize, Option<Past>),
         answer: &Pushed,
     ) -> CheckResult {
         let by_id = match answer {
@@ -216,7 +232,10 @@ impl Reference {
         }
         self.id_was_free(spec)?;
         match answer {
-            Pushed::Stored(id) => self.is_stored(batch, (spec, index), id),
+            Pushed::Stored(id) => self.is_stored(batch, (spec, index, past), id),
+            Pushed::Duplicate { .. } if past.is_some_and(Past::is_dead) => {
+                Err(format!("R34: a dead job needs no key: {answer:?}"))
+            }
             Pushed::Duplicate { existing, .. } => self.refused_by_key(spec, existing),
         }
     }
@@ -224,11 +243,12 @@ impl Reference {
     fn is_stored(
         &mut self,
         batch: Option<u8>,
-        (spec, index): (&NewJob, usize),
+        (spec, index, past): (&NewJob, usize, Option<Past>),
         id: &JobId,
     ) -> CheckResult {
         let now = self.now;
-        if let Some(unique) = &spec.unique {
+        let is_dead = past.is_some_and(Past::is_dead);
+        if let Some(unique) = spec.unique.as_ref().filter(|_| !is_dead) {
             for at in self.with_key(unique) {
                 self.keep(
                     at,
@@ -237,13 +257,22 @@ impl Reference {
                 )?;
             }
         }
-        let possible_states = self.stored(spec, index);
+        let possible_states = self.stored(spec, index, past);
         if possible_states.is_empty() {
             let leader = spec.after.as_ref().map_or("", JobId::as_str);
             return Err(format!("R30: stored, and {leader} cannot be followed"));
         }
         self.add_job(spec, Some(id.clone()), batch, possible_states);
+        self.has_past(past.as_ref());
         Ok(())
+    }
+
+    /// Records what the last job was before, if it is restored. Then it says that it was
+    /// pushed when the run began.
+    fn has_past(&mut self, past: Option<&Past>) {
+        if let (Some(past), Some(job)) = (past, self.jobs.last_mut()) {
+            (job.past, job.pushed) = (Some(*past), Some((0, 0)));
+        }
     }
 
     pub(crate) fn absent(&self) -> PossibleState {
@@ -259,8 +288,16 @@ impl Reference {
 
     /// The states in which a push may store a job. None if the job cannot follow its
     /// leader.
-    fn stored(&self, spec: &NewJob, index: usize) -> Vec<PossibleState> {
+    fn stored(
+        &self,
+        spec: &NewJob,
+        index: usize,
+        past: Option<Past>,
+    ) -> Vec<PossibleState> {
         let here = (self.step, index);
+        if let Some(past) = past {
+            return vec![past.stored(self.absent(), ReadyPosition::fresh(here))];
+        }
         let location = if spec.delay.is_zero() {
             JobLocation::Ready(ReadyPosition::fresh(here))
         } else {
@@ -288,6 +325,7 @@ impl Reference {
             cancelled: None,
             leaders,
             pushed: Some((began, now)),
+            past: None,
             call,
             possible_states,
             runs: 0,

@@ -13,7 +13,8 @@ use super::{
     runner::{RunCounts, Verbosity, run_sequence},
     sequence::{Sequence, Steps},
     strategy::{
-        Batches, Faults, Followers, LookUps, Options, Results, Schedules, sequences,
+        Batches, Faults, Followers, LookUps, Options, Restores, Results, Schedules,
+        sequences,
     },
 };
 use crate::{Profile, Subject, harness::runtime::Panics, server::Server};
@@ -177,6 +178,7 @@ impl ModelRun {
             let has_results = can.supports(Capability::Results);
             let has_followers = can.supports(Capability::Followers);
             let is_inspected = can.supports(Capability::Inspect);
+            let restores = can.supports(Capability::Restore);
             actors.take_down();
             Ok(Options {
                 batches: if has_batches { Batches::Some } else { Batches::None },
@@ -192,6 +194,7 @@ impl ModelRun {
                     Followers::None
                 },
                 look_ups: if is_inspected { LookUps::Some } else { LookUps::None },
+                restores: if restores { Restores::Some } else { Restores::None },
             })
         };
         let asked = self.panics.on_this_thread(setting);
@@ -200,11 +203,12 @@ impl ModelRun {
 
     /// Runs random sequences in which no job follows another; then, if the backend has
     /// followers, sequences in which many do; and then, if it finds jobs by their ids,
-    /// sequences without followers that do that, run jobs now and list workers. The first
-    /// ones are the same on each backend.
+    /// sequences without followers that do that, run jobs now, list workers and, if the
+    /// backend can, restore jobs. The first ones are the same on each backend.
     fn run_all(&self) -> Result<Summary, String> {
         let options = self.options()?;
-        let without = Options { look_ups: LookUps::None, ..options };
+        let without =
+            Options { look_ups: LookUps::None, restores: Restores::None, ..options };
         self.run_random(Options { followers: Followers::None, ..without }, CASES)?;
         if options.followers == Followers::Some {
             self.run_random(without, CASES_OF_FOLLOWERS)?;
@@ -317,6 +321,7 @@ mod tests {
             results: Results::Some,
             followers: Followers::Some,
             look_ups: LookUps::Some,
+            restores: Restores::Some,
         };
 
         let read = runner.run(&sequences(Faults::Some, all), |sequence| {

@@ -396,5 +396,5 @@ pub(crate) fn tell(name: &str, definition: &[u8], last: Option<Ms>) -> String {
 
 /// The call that pushes the job of a tick.
 pub(crate) fn push_of(job: NewJob) -> PushCall {
-    PushCall { jobs: vec![job], token: None, batch: None }
+    PushCall::of(vec![job])
 }

@@ -5,7 +5,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use super::{
     operation::{
         Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, How,
-        InjectedFault, Operation, STATES, TickTime, Who,
+        InjectedFault, Operation, RestoreDraft, RestoredAs, STATES, TickTime, Who,
     },
     sequence::{Sequence, Steps},
 };
@@ -58,6 +58,13 @@ pub(crate) enum LookUps {
     Some,
 }
 
+/// Whether a sequence restores jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restores {
+    None,
+    Some,
+}
+
 /// The options of a backend that have operations of their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
@@ -66,6 +73,7 @@ pub(crate) struct Options {
     pub(crate) results: Results,
     pub(crate) followers: Followers,
     pub(crate) look_ups: LookUps,
+    pub(crate) restores: Restores,
 }
 
 /// Draws sequences without faults and, if the backend supports faults, also with
@@ -111,6 +119,10 @@ fn operation(
     let act = match options.look_ups {
         LookUps::None => act,
         LookUps::Some => prop_oneof![5 => act, 1 => of_look_ups()].boxed(),
+    };
+    let act = match options.restores {
+        Restores::None => act,
+        Restores::Some => prop_oneof![7 => act, 1 => restore()].boxed(),
     };
     (act, fault)
         .prop_map(|((who, act), fault)| {
@@ -241,6 +253,15 @@ fn of_look_ups() -> impl Strategy<Value = (Who, Act)> {
         5 => operator.prop_map(|act| (Who::Operator, act)),
         1 => worker.prop_map(|who| (who, Act::ReportWorker)),
     ]
+}
+
+/// Draws calls that restore jobs.
+fn restore() -> impl Strategy<Value = (Who, Act)> {
+    let state =
+        select(vec![RestoredAs::Ready, RestoredAs::Scheduled, RestoredAs::Dead]);
+    let job = (state, 0..=2u8, draft())
+        .prop_map(|(state, attempt, job)| RestoreDraft { state, attempt, job });
+    vec(job, 1..=3).prop_map(|jobs| (Who::Operator, Act::Restore { jobs }))
 }
 
 fn push(jobs: Vec<Draft>, token: u8) -> Act {

@@ -40,7 +40,7 @@ pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
 
 /// The scripts that only a queue with these options sends. A queue of several parts has
 /// neither, and its parts load them.
-const OF_OPTIONS: [(&str, Capability); 9] = [
+const OF_OPTIONS: [(&str, Capability); 10] = [
     ("find_job", Capability::Inspect),
     ("list_workers", Capability::Inspect),
     ("put_schedule", Capability::Schedules),
@@ -49,6 +49,7 @@ const OF_OPTIONS: [(&str, Capability); 9] = [
     ("remove_worker", Capability::Inspect),
     ("report_progress", Capability::Results),
     ("report_worker", Capability::Inspect),
+    ("restore", Capability::Restore),
     ("run_now", Capability::Inspect),
 ];
 

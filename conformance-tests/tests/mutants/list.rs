@@ -30,6 +30,8 @@ mod misreported;
 mod owner;
 #[path = "list/postponed.rs"]
 mod postponed;
+#[path = "list/restoring.rs"]
+mod restoring;
 #[path = "list/results.rs"]
 mod results;
 #[path = "list/returned.rs"]
@@ -63,6 +65,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         followers::FOLLOWERS,
         inspecting::INSPECTING,
         running_now::RUNNING_NOW,
+        restoring::RESTORING,
         workers::WORKERS,
         joints::JOINTS,
         company::COMPANY,

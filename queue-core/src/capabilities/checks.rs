@@ -119,7 +119,11 @@ impl Capabilities {
         Ok(())
     }
 
-    fn check_job(&self, operation: Operation, job: &NewJob) -> Result<(), Error> {
+    pub(super) fn check_job(
+        &self,
+        operation: Operation,
+        job: &NewJob,
+    ) -> Result<(), Error> {
         self.check_options(operation, job)?;
         self.check_sizes(operation, job)?;
         self.check_duration(operation, "the delay", job.delay)?;
@@ -201,7 +205,7 @@ impl Capabilities {
         Ok(())
     }
 
-    fn require(
+    pub(super) fn require(
         &self,
         operation: Operation,
         option: Capability,

@@ -7,6 +7,7 @@ mod history;
 mod inspect;
 #[cfg(test)]
 mod listed;
+mod restore;
 mod search;
 mod workers;
 
@@ -21,6 +22,7 @@ pub use find::find_job;
 pub use groups::{DeadGroup, DeadGroups};
 pub use history::{Flow, Rates, Span, StatsHistory};
 pub use inspect::{InspectQueue, JobLookup, JobRecord, RunNow};
+pub use restore::RestoreQueue;
 pub use search::{JobSearch, Places, SearchPage, Wanted};
 pub use workers::{
     HeldByWorker, REPORT_INTERVAL, WORKER_FORGOTTEN_AFTER, WorkerReport, WorkerView,

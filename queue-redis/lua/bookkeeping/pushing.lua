@@ -170,34 +170,29 @@ local function hold(keys, new, job, entry)
   add_pair(new.due, '+inf', job.id)
 end
 
-local function add_new_job(keys, new, job, entry)
-  local now_ms = new.now_ms
-  local expires_at = 0
-  if job.expires_in_ms > 0 then
-    expires_at = math.ceil(now_ms + job.expires_in_ms)
-    entry = with_expiry(entry, job.id, expires_at)
-  end
+-- Notes what a new job has beside its entry: its id, its unique key, and `result` if its
+-- result is kept. Returns the entry with the time of its expiry.
+local function note_new_job(new, job, entry, result)
+  if job.expires_at > 0 then entry = with_expiry(entry, job.id, job.expires_at) end
   if job.is_indexed then
     add_pair(new.ids, '+inf', job.id)
     new.forget_ids_at[job.id] = math.huge
   end
-  if keeps_result(entry) then add_pair(new.results, job.id, UNFINISHED) end
+  if keeps_result(entry) then add_pair(new.results, job.id, result) end
   if job.unique_key ~= '' then
-    local holder = unique_holder(job.id, expires_at)
+    local holder = unique_holder(job.id, job.expires_at)
     new.holders[job.unique_key] = holder
     add_pair(new.unique, job.unique_key, holder)
   end
-  local held = is_held(entry) and read_entry(entry)
-  if held and is_live(new, held.leader) then
-    hold(keys, new, held, entry)
-    return
-  end
-  -- The leader is done.
-  if held then entry = without_leader(entry, held) end
-  if job.delay_ms > 0 then
+  return entry
+end
+
+-- Stores a new job that is not held: scheduled until `due_ms`, or ready if that is nil.
+local function place_new_job(keys, new, job, entry, due_ms)
+  if due_ms then
     new.is_kept[job.id] = true
     add_pair(new.kept, job.id, entry)
-    add_pair(new.due, due_score(keys, now_ms + job.delay_ms), job.id)
+    add_pair(new.due, due_score(keys, due_ms), job.id)
   elseif job.priority == NORMAL then
     new.plain[#new.plain + 1] = entry
   else
@@ -208,6 +203,34 @@ local function add_new_job(keys, new, job, entry)
   end
 end
 
+local function add_new_job(keys, new, job, entry)
+  entry = note_new_job(new, job, entry, UNFINISHED)
+  local held = is_held(entry) and read_entry(entry)
+  if held and is_live(new, held.leader) then
+    hold(keys, new, held, entry)
+    return
+  end
+  -- The leader is done.
+  if held then entry = without_leader(entry, held) end
+  local due_ms = job.delay_ms > 0 and new.now_ms + job.delay_ms or nil
+  place_new_job(keys, new, job, entry, due_ms)
+end
+
+-- Notes that a job is a duplicate, if it is one. Returns whether it is.
+local function note_duplicate(keys, new, job, position)
+  local by, existing = existing_job(keys, new, job)
+  if not by then return false end
+  new.duplicates[#new.duplicates + 1] = position
+  add_pair(new.duplicates, by, existing)
+  return true
+end
+
+-- Writes what a push has noted.
+local function finish_push(keys, new)
+  write_side_records(keys, new)
+  if #new.plain > 0 then append(keys, new.plain) end
+end
+
 -- Stores the jobs from ARGV[first] on. Returns three values for each duplicate, {position
 -- from 0, 'id' or 'unique', id of the job that exists, ...}, and how many ids clients chose.
 -- If a job cannot follow its leader, returns nil and the error RELQLEADER, and stores none.
@@ -216,21 +239,18 @@ local function push_jobs(keys, first, now_ms)
   local refused, why = refused_follower(keys, new, first)
   if refused then return nil, redis.error_reply('RELQLEADER ' .. refused .. ' ' .. why) end
   for at = first, #ARGV, PUSH_FIELDS do
+    local expires_in_ms = tonumber(ARGV[at + 3])
     local job = {
-      id = ARGV[at], delay_ms = tonumber(ARGV[at + 2]), expires_in_ms = tonumber(ARGV[at + 3]),
+      id = ARGV[at], delay_ms = tonumber(ARGV[at + 2]),
+      expires_at = expires_in_ms > 0 and math.ceil(now_ms + expires_in_ms) or 0,
       priority = tonumber(ARGV[at + 4]), unique_key = ARGV[at + 5],
       on_duplicate = ARGV[at + 6], is_indexed = ARGV[at + 7] == '1',
       has_free_id = true,
     }
-    local by, existing = existing_job(keys, new, job)
-    if by then
-      new.duplicates[#new.duplicates + 1] = (at - first) / PUSH_FIELDS
-      add_pair(new.duplicates, by, existing)
-    else
+    if not note_duplicate(keys, new, job, (at - first) / PUSH_FIELDS) then
       add_new_job(keys, new, job, ARGV[at + 1])
     end
   end
-  write_side_records(keys, new)
-  if #new.plain > 0 then append(keys, new.plain) end
+  finish_push(keys, new)
   return new.duplicates, #new.chosen
 end

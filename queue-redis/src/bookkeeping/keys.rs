@@ -5,7 +5,9 @@
 //!  jobs       HASH    id -> entry, of scheduled and dead jobs; a pattern may keep
 //!                     ready jobs there too
 //!  dead       ZSET    id -> since (ms), place among those since then: dead letters
-//!  errors     HASH    id -> a letter for why it died, and its last error
+//!  errors     HASH    id -> a letter for why it died, and its last error; of a restored
+//!                     dead job the letter r, the length of its reason as a decimal
+//!                     number, a space, its reason, and its last error
 //!  unique     HASH    unique key -> when it expires (ms, 0 never), holder's id
 //!  ids        ZSET    client-made id -> when it may be forgotten (ms), plus a half if
 //!                     the job has ended and was not done

@@ -44,6 +44,7 @@ mod page_size;
 mod peek;
 mod push;
 mod recover;
+mod restore;
 mod results;
 mod scan;
 mod schedules;
@@ -68,6 +69,7 @@ pub use listing::{
 pub use members::{Member, next_of, position};
 pub use page_size::{PageSize, REPLY_BYTES};
 pub use push::{Stores, push, token_of_another_call};
+pub(crate) use restore::Restored;
 pub use scan::{ScanPages, Scanned};
 pub use schedules::push_tick;
 pub use scripts::{BookkeepingScripts, is_sent_by, library};

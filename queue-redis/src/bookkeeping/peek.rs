@@ -301,6 +301,7 @@ pub(super) fn text(bytes: &Bytes) -> String {
 pub(super) fn reason(error: &str) -> String {
     let (why, text) = split_letter(error);
     match why {
+        Some('r') => restored_death(text).0.to_owned(),
         Some('a') => format!("it failed on its last attempt: {text}"),
         Some('c') => {
             "its last attempt ended with its lease: the worker died, froze or \
@@ -316,6 +317,9 @@ pub(super) fn reason(error: &str) -> String {
 
 fn last_error(error: &str) -> Option<String> {
     match split_letter(error) {
+        (Some('r'), text) => {
+            Some(restored_death(text).1.to_owned()).filter(|it| !it.is_empty())
+        }
         (Some('a' | 'c' | 'e' | 'f' | 'x'), text) if !text.is_empty() => {
             Some(text.to_owned())
         }
@@ -323,7 +327,46 @@ fn last_error(error: &str) -> Option<String> {
     }
 }
 
+/// The stored error of a dead job that is restored (R34): the letter `r`, the length of the
+/// reason in bytes, a space, the reason, and the last error.
+pub(super) fn restored_error(reason: &str, last_error: &str) -> String {
+    format!("r{} {reason}{last_error}", reason.len())
+}
+
+/// Splits a restored job's stored error without its letter into the reason and the last
+/// error. What another client has written is all reason.
+fn restored_death(text: &str) -> (&str, &str) {
+    let split = || {
+        let (length, rest) = text.split_once(' ')?;
+        rest.split_at_checked(length.parse().ok()?)
+    };
+    split().unwrap_or((text, ""))
+}
+
 fn split_letter(error: &str) -> (Option<char>, &str) {
     let mut symbols = error.chars();
     (symbols.next(), symbols.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_restored_job_has_its_reason() {
+        for (why, error) in [("it failed", "no"), ("", ""), ("3 é", "7 r"), ("\0", " ")]
+        {
+            let stored = restored_error(why, error);
+            assert_eq!(reason(&stored), why);
+            assert_eq!(last_error(&stored).unwrap_or_default(), error);
+        }
+    }
+
+    #[test]
+    fn what_another_client_wrote_is_all_reason() {
+        for text in ["", "no", "9 no", "-1 no", "1 \u{e9}", "99999999999999999999 x"] {
+            assert_eq!(reason(&format!("r{text}")), text);
+            assert_eq!(last_error(&format!("r{text}")), None);
+        }
+    }
 }

@@ -10,7 +10,7 @@ crate::scripts! {
     pub struct BookkeepingScripts in "../../lua/bookkeeping/";
     cancel, extend, fail, find_job, forget, give_back, list_workers, promote, purge_dead, push,
     push_tick, put_schedule, read_members, read_results, redrive, remove_worker,
-    report_progress, report_worker, resume, run_now,
+    report_progress, report_worker, restore, resume, run_now,
 }
 
 /// Whether a backend with these capabilities sends this script of the bookkeeping.
@@ -23,6 +23,7 @@ pub fn is_sent_by(capabilities: &Capabilities, script: &Script) -> bool {
         "find_job" | "run_now" | "list_workers" | "report_worker" | "remove_worker" => {
             capabilities.supports(Capability::Inspect)
         }
+        "restore" => capabilities.supports(Capability::Restore),
         _ => true,
     }
 }

@@ -9,7 +9,7 @@ use relq_core::{
     error::{ErrorContext, Operation},
     operator::{
         Audit, Cancelled, InspectQueue, JobState, Page, PeekRequest, Redriven,
-        Selection,
+        RestoreQueue, Selection,
     },
 };
 
@@ -79,6 +79,10 @@ impl<P: Pattern> Operator for RedisQueue<P> {
 
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
         P::capabilities().supports(Capability::Inspect).then_some(self as _)
+    }
+
+    fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
+        P::capabilities().supports(Capability::Restore).then_some(self as _)
     }
 }
 

@@ -89,17 +89,24 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an import leaves the ids to the store",
-        promise: "export::sqlite::a_killed_import_is_resumed: left: ",
+        promise: "export::jobs_move_between_sqlite_and_redis_and_back: left: ",
         file: "cli/src/import/job_line.rs",
         old: "        job.id = Some(self.id(line)?);\n",
         new: "",
     },
     Mutant {
         name: "dead jobs are imported as ready ones without a word",
-        promise: "export::sqlite::dead_jobs_are_refused_retried_or_skipped: left: Some(0)",
+        promise: "export::dead_jobs_are_refused_retried_or_skipped: left: Some(0)",
         file: "cli/src/import/check.rs",
-        old: "            None => {\n                return Err(format!(",
-        new: "            None if !args.resume => {}\n            None => {\n                return Err(format!(",
+        old: "            (None, Kept::Anew) => {\n                return Err(format!(",
+        new: "            (None, Kept::Anew) if !args.resume => {}\n            (None, Kept::Anew) => {\n                return Err(format!(",
+    },
+    Mutant {
+        name: "the attempts of restored jobs begin anew",
+        promise: "export::jobs_that_come_back_are_the_same: left: ",
+        file: "cli/src/import/job_line.rs",
+        old: "        view.max_attempts = self.max_attempts;\n",
+        new: "        view.max_attempts = self.max_attempts;\n        view.attempt = 0;\n",
     },
     Mutant {
         name: "the last followers of the file are not imported",

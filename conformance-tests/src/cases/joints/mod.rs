@@ -10,6 +10,7 @@
 mod large;
 mod operating;
 mod pieces;
+mod restoring;
 mod working;
 
 use bytes::Bytes;

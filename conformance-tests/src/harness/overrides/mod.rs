@@ -23,6 +23,7 @@
 
 mod batches;
 mod inspecting;
+mod restoring;
 mod results;
 mod schedules;
 
@@ -36,8 +37,9 @@ use relq_core::{
     capabilities::Capabilities,
     environment::Environment,
     operator::{
-        Audit, Cancelled, InspectQueue, JobLookup, Page, PageCursor, PeekRequest,
-        Redriven, RunNow, Selection, WorkerReport, WorkersPage,
+        Audit, Cancelled, InspectQueue, JobLookup, JobView, Page, PageCursor,
+        PeekRequest, Redriven, RestoreQueue, RunNow, Selection, WorkerReport,
+        WorkersPage,
     },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::{JobResult, Reported, ResultQueue},
@@ -150,6 +152,15 @@ pub trait Override: Send + Sync {
         limit: NonZeroU32,
     ) -> Result<WorkersPage, Error> {
         right.inspector().workers(after, limit).await
+    }
+
+    /// Replaces [`RestoreQueue::restore`].
+    async fn restore(
+        &self,
+        right: &Right,
+        jobs: &[JobView],
+    ) -> Result<Vec<Pushed>, Error> {
+        right.restorer().restore(jobs).await
     }
 
     /// Replaces [`BatchQueue::add`].
@@ -428,6 +439,10 @@ impl Operator for OverriddenQueue {
 
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
         self.right.inspect_queue().map(|_| self as &dyn InspectQueue)
+    }
+
+    fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
+        self.right.restore_queue().map(|_| self as &dyn RestoreQueue)
     }
 }
 

@@ -22,6 +22,8 @@
 //!  o peek dead          also: scheduled, ready, leased; stats; audit
 //!  o newest dead        the same list, newest first
 //!  o run 0              runs the newest job now; show 0 looks for it by its id
+//!  o restore dead2:jk1  restores a dead job with two attempts; also ready1:j, and
+//!                       scheduled0:jd1, due by delay 1
 //!  a report             worker a reports that it runs; workers lists all that do
 //! ```
 
@@ -31,7 +33,7 @@ use relq_core::operator::JobState;
 
 use super::{
     Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, How,
-    InjectedFault, Operation, STATES, TickTime, Who,
+    InjectedFault, Operation, RestoreDraft, RestoredAs, STATES, TickTime, Who,
 };
 
 const ACTORS: [(Who, &str); 6] = [
@@ -79,6 +81,12 @@ const BATCH_WORDS: [(BatchWord, &str); 4] = [
     (BatchWord::Cancel, "cancel-batch"),
 ];
 
+const RESTORED_STATES: [(RestoredAs, &str); 3] = [
+    (RestoredAs::Ready, "ready"),
+    (RestoredAs::Scheduled, "scheduled"),
+    (RestoredAs::Dead, "dead"),
+];
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", name_in(&ACTORS, self.who), self.act)?;
@@ -123,6 +131,7 @@ impl fmt::Display for Act {
             Self::Newest(state) => write!(f, "newest {}", state.as_str()),
             Self::RunNow { job } => write!(f, "run {job}"),
             Self::Show { job } => write!(f, "show {job}"),
+            Self::Restore { jobs } => write!(f, "restore {}", list(jobs)),
             act => write_batch_act(act, f),
         }
     }
@@ -176,6 +185,13 @@ impl fmt::Display for Draft {
         options
             .filter(|(_, number)| *number > 0)
             .try_for_each(|(letter, number)| write!(f, "{letter}{number}"))
+    }
+}
+
+impl fmt::Display for RestoreDraft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = name_in(&RESTORED_STATES, self.state);
+        write!(f, "{state}{}:{}", self.attempt, self.job)
     }
 }
 
@@ -277,6 +293,7 @@ fn act(words: &[&str]) -> Option<Act> {
         ["newest", state] => Act::Newest(peeked_state(state)?),
         ["run", job] => Act::RunNow { job: job.parse().ok()? },
         ["show", job] => Act::Show { job: job.parse().ok()? },
+        ["restore", jobs] => Act::Restore { jobs: items(jobs, restored)? },
         words => return schedule_act(words),
     })
 }
@@ -363,6 +380,18 @@ fn draft(text: &str) -> Option<Draft> {
         draft.0[at] = u8::try_from(symbols.next()?.to_digit(10)?).ok()?;
     }
     Some(draft)
+}
+
+/// Parses a job to restore, such as `dead2:jk1`.
+fn restored(text: &str) -> Option<RestoreDraft> {
+    let (past, job) = text.split_once(':')?;
+    let attempt = past.find(|symbol: char| symbol.is_ascii_digit())?;
+    let (state, attempt) = past.split_at(attempt);
+    Some(RestoreDraft {
+        state: value_in(&RESTORED_STATES, state)?,
+        attempt: attempt.parse().ok()?,
+        job: draft(job)?,
+    })
 }
 
 fn batch_draft(text: &str) -> Option<BatchDraft> {

@@ -16,8 +16,9 @@ use relq_core::{
     capabilities::{Capabilities, Capability},
     error::{self, Effect, ErrorContext},
     operator::{
-        Audit, Cancelled, InspectQueue, JobLookup, Page, PageCursor, PeekRequest,
-        Redriven, RunNow, Selection, WorkerReport, WorkersPage,
+        Audit, Cancelled, InspectQueue, JobLookup, JobView, Page, PageCursor,
+        PeekRequest, Redriven, RestoreQueue, RunNow, Selection, WorkerReport,
+        WorkersPage,
     },
     outcome::{Extended, Pushed, Recovered, Released, Settled},
     results::{JobResult, Reported, ResultQueue},
@@ -312,6 +313,18 @@ impl Operator for Replies {
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
         let is_inspected = self.can.supports(Capability::Inspect);
         is_inspected.then_some(self as &dyn InspectQueue)
+    }
+
+    fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
+        let restores = self.can.supports(Capability::Restore);
+        restores.then_some(self as &dyn RestoreQueue)
+    }
+}
+
+#[async_trait]
+impl RestoreQueue for Replies {
+    async fn restore(&self, _: &[JobView]) -> Result<Vec<Pushed>, Error> {
+        recorded!(self, Pushed)
     }
 }
 

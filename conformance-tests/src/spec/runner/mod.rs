@@ -4,6 +4,7 @@ mod batches;
 mod end;
 mod inspecting;
 mod operator;
+mod restoring;
 mod results;
 mod schedules;
 mod worker;
@@ -196,6 +197,7 @@ impl Runner {
                 Ok(())
             }
             Act::Release => self.release().await,
+            Act::Restore { jobs } => self.restore(who, fault, jobs).await,
             operated => self.operate(who, fault, operated).await,
         }
     }
@@ -218,7 +220,7 @@ impl Runner {
         let jobs = self.jobs(batch, drafts);
         self.reference.calls.remove(&token);
         let token = Some(token).filter(|token| *token > 0 && self.has_tokens());
-        let call = PushCall { jobs, token, batch };
+        let call = PushCall { token, batch, ..PushCall::of(jobs) };
         self.push(who, fault, call, self.reference.step).await
     }
 

@@ -50,7 +50,7 @@ impl Runner {
         let jobs: Vec<_> = payloads.iter().map(|one| NewJob::new(*one)).collect();
         let ids = payloads.iter().map(|one| JobId::new(*one).unwrap());
         let stored: Vec<_> = ids.map(Pushed::Stored).collect();
-        let call = PushCall { jobs, token: None, batch };
+        let call = PushCall { batch, ..PushCall::of(jobs) };
         self.reference.pushed(&call, None, &stored).unwrap();
         self.reference.conclude().unwrap();
     }

@@ -32,6 +32,7 @@ const INSPECTED_DELAYS: &[Need] =
     &[Need::Option(Capability::Inspect), Need::Option(Capability::Delay)];
 const INSPECTED_PIECES: &[Need] =
     &[Need::Option(Capability::Inspect), Need::Option(Capability::Batches)];
+const RESTORED: &[Need] = &[Need::Option(Capability::Restore)];
 const RESULTS: &[Need] = &[Need::Option(Capability::Results)];
 const RESULTS_OF_PIECES: &[Need] =
     &[Need::Option(Capability::Results), Need::Option(Capability::Batches)];
@@ -136,6 +137,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "p push j; a claim 1 l1; a settle 0B; p push j,jd2"
         => "o newest ready; o newest scheduled; o newest leased; o newest dead",
         needs: INSPECTED_DELAYS),
+    scenario!(restore_jobs, "p push j"
+        => "o restore ready1:jk1,ready0:jp2h1,scheduled2:jd2v1,dead3:jk1v1,dead1:jm1o1",
+        needs: RESTORED, again: Again::ByAnyone),
+    scenario!(first_restore, "" => "o restore dead1:j", needs: RESTORED,
+        again: Again::ByAnyone, is_new: true),
     scenario!(submit_a_batch, "" => "p create 1 p0s0; p add 1 j,j,j t1; p seal 1",
         needs: BATCH_TOKENS, again: Again::ByAnyone),
     scenario!(add_pieces, "p create 1 p0s0" => "p add 1 j,j,j t1",

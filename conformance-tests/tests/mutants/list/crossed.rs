@@ -13,8 +13,8 @@ pub(super) const CROSSED: &[Mutant] = &[
         name: "a job with a client's id does not expire",
         patches: &[patch(
             "push",
-            "  if job.expires_in_ms > 0 then",
-            "  if job.expires_in_ms > 0 and not job.is_indexed then",
+            "expires_at = expires_in_ms > 0 and",
+            "expires_at = expires_in_ms > 0 and ARGV[at + 7] ~= '1' and",
         )],
         caught_by: &[Pairs("R17")],
         ..NARROW

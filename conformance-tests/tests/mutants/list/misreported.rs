@@ -21,11 +21,7 @@ pub(super) const TOLD: &[Mutant] = &[
     },
     Mutant {
         name: "an expiry is forgotten",
-        patches: &[patch(
-            "push",
-            "expires_at = math.ceil(now_ms + job.expires_in_ms)",
-            "expires_at = 0",
-        )],
+        patches: &[patch("push", "math.ceil(now_ms + expires_in_ms)", "0")],
         caught_by: &[Case(
             "expiry::an_expired_job_is_buried",
             "left: [b\"stale\", b\"fresh\"]",

@@ -158,10 +158,10 @@ pub(super) const RESULTS: &[Mutant] = &[
         name: "a duplicate begins the record of its job again",
         patches: &[patch(
             "push",
-            "add_pair(new.duplicates, by, existing)",
-            "add_pair(new.duplicates, by, existing) \
+            "if not note_duplicate(keys, new, job, (at - first) / PUSH_FIELDS) then",
+            "if note_duplicate(keys, new, job, (at - first) / PUSH_FIELDS) then \
              if keeps_result(ARGV[at + 1]) then \
-             add_pair(new.results, existing, UNFINISHED) end",
+             add_pair(new.results, new.duplicates[#new.duplicates], UNFINISHED) end else",
         )],
         caught_by: &[
             Case("results::a_duplicate_by_id_records_nothing", "R29: job"),

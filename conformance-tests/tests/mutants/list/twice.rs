@@ -199,8 +199,8 @@ pub(super) const TWICE: &[Mutant] = &[
             ),
             patch(
                 "push",
-                "  local expires_at = 0\n",
-                "  if job.unique_key ~= '' and not id_of_holder(new.holders[job.unique_key], now_ms) then\n    redis.call('HSET', keys.unique, job.unique_key, unique_holder(job.id, 0))\n    return\n  end\n  local expires_at = 0\n",
+                "  entry = note_new_job(new, job, entry, UNFINISHED)\n",
+                "  if job.unique_key ~= '' and not id_of_holder(new.holders[job.unique_key], new.now_ms) then\n    redis.call('HSET', keys.unique, job.unique_key, unique_holder(job.id, 0))\n    return\n  end\n  entry = note_new_job(new, job, entry, UNFINISHED)\n",
             ),
         ],
         overrides: Some(|| Arc::new(KeyFirst)),

@@ -4,6 +4,7 @@
 mod batches;
 mod followers;
 mod inspecting;
+mod restoring;
 mod results;
 mod schedules;
 
@@ -37,6 +38,9 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     }
     if tape.queue.inspect_queue().is_some() {
         inspecting::play(tape).await;
+    }
+    if tape.queue.restore_queue().is_some() {
+        restoring::play(tape).await;
     }
     if tape.queue.schedule_queue().is_some() {
         schedules::play(tape).await;

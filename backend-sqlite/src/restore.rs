@@ -1,0 +1,108 @@
+//! The call that stores jobs as they were in a queue (R34).
+
+use async_trait::async_trait;
+use relq_core::{
+    ClaimRequest, Error, NewJob, ReliableQueue as _,
+    error::Operation,
+    operator::{JobState, JobView, RestoreQueue},
+    outcome::{DuplicateOf, Pushed},
+};
+
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::headers;
+use crate::pages::Pages;
+use crate::push::{SWEPT_AT_ONCE, find_live_holder, holder_id};
+use crate::queue::SqliteQueue;
+use crate::store::Store;
+
+/// A job to restore, and the same as a job to push.
+type Restored = (JobView, NewJob);
+
+/// Stores the jobs of one step: all of them, or none.
+struct Restore {
+    jobs: Vec<Restored>,
+}
+
+impl Call for Restore {
+    type Answer = Vec<Pushed>;
+
+    fn weight(&self) -> usize {
+        self.jobs.len()
+    }
+
+    fn run(&self, store: &Store<'_>) -> Result<Vec<Pushed>, Failure> {
+        store.sweep(SWEPT_AT_ONCE)?;
+        // Jobs that are due come before the restored ones (R13).
+        store.promote_due(store.page)?;
+        let count = u32::try_from(self.jobs.len()).expect("below the limit of a call");
+        let turns = store.take_turns(count)?..;
+        store.wake_claims();
+        let jobs = self.jobs.iter().zip(turns);
+        jobs.map(|(job, turn)| restore_one(store, job, turn)).collect()
+    }
+}
+
+fn restore_one(
+    store: &Store<'_>,
+    (view, job): &Restored,
+    turn: i64,
+) -> Result<Pushed, Failure> {
+    let id = view.id.clone().expect("a job without an id was refused");
+    if store.is_id_taken(id.as_str())? {
+        return Ok(Pushed::Duplicate { existing: id, by: DuplicateOf::Id });
+    }
+    // A dead job holds no unique key (R16).
+    let is_dead = view.detail.state() == JobState::Dead;
+    if let Some(unique) = job.unique.as_ref().filter(|_| !is_dead)
+        && let Some(holder) = find_live_holder(store, unique.key.as_str())?
+    {
+        let existing = holder_id(&holder)?;
+        return Ok(Pushed::Duplicate { existing, by: DuplicateOf::UniqueKey });
+    }
+    let key = store.add_restored(id.as_str(), view, job, turn)?;
+    let headers = headers::encode(&job.headers);
+    store.add_body(key, &job.payload, headers.as_deref())?;
+    if job.keep_result.is_some() {
+        store.add_result(id.as_str())?;
+    }
+    Ok(Pushed::Stored(id))
+}
+
+/// How many of the jobs, counted from the first, are stored in one step: at most `most`,
+/// and about as many bytes as a claim returns, or one job.
+fn step_of(jobs: &[Restored], most: usize) -> usize {
+    let mut bytes = 0;
+    let has_room = |(_, job): &&Restored| {
+        let had_room = bytes < ClaimRequest::MAX_BYTES;
+        bytes += job.total_bytes();
+        had_room
+    };
+    jobs.iter().take(most).take_while(has_room).count()
+}
+
+impl SqliteQueue {
+    async fn restore_steps(
+        &self,
+        mut jobs: Vec<Restored>,
+    ) -> Result<Vec<Pushed>, Failure> {
+        let most = self.environment().max_jobs_per_step().get() as usize;
+        let (mut answers, mut pages) = (Vec::new(), Pages::default());
+        while !jobs.is_empty() {
+            let rest = jobs.split_off(step_of(&jobs, most));
+            let step = Restore { jobs: std::mem::replace(&mut jobs, rest) };
+            answers.extend(pages.then(self.db_thread().call(step).await)?);
+        }
+        Ok(answers)
+    }
+}
+
+#[async_trait]
+impl RestoreQueue for SqliteQueue {
+    async fn restore(&self, jobs: &[JobView]) -> Result<Vec<Pushed>, Error> {
+        let pushed = self.capabilities().check_restore(jobs)?;
+        let jobs = jobs.iter().cloned().zip(pushed).collect();
+        let restored = self.restore_steps(jobs).await;
+        restored.map_err(|it| it.at(Operation::Restore))
+    }
+}

@@ -1,0 +1,184 @@
+//! Stores the jobs of the file: first those that follow no other, then the followers.
+
+use relq::{
+    JobId, NewJob,
+    operator::JobView,
+    outcome::{DuplicateOf, Pushed},
+};
+
+use super::{
+    DeadJobs, Report,
+    check::Checked,
+    file::{ExportFile, Line},
+    job_line::{Choices, JobLine, ToStore},
+};
+use crate::{
+    failure::{CommandResult, Failure, explain},
+    push::Sender,
+};
+
+/// How many jobs one call stores at most, if the backend takes as many.
+const JOBS: usize = 1000;
+
+/// With how many bytes of jobs a call is full.
+const BYTES: usize = 1 << 20;
+
+/// Stores the jobs, and counts what becomes of them.
+pub(super) struct Storing<'a> {
+    sender: &'a Sender,
+    choices: Choices,
+    most: usize,
+    /// The jobs of the next call, all of one kind.
+    restored: Vec<JobView>,
+    pushed: Vec<NewJob>,
+    bytes: usize,
+    report: Report,
+}
+
+impl<'a> Storing<'a> {
+    pub(super) fn new(sender: &'a Sender, choices: Choices) -> Self {
+        let most = sender.capabilities().limits.max_jobs_per_call.get() as usize;
+        Self {
+            sender,
+            choices,
+            most: most.min(JOBS),
+            restored: Vec::new(),
+            pushed: Vec::new(),
+            bytes: 0,
+            report: Report::default(),
+        }
+    }
+
+    /// Stores all jobs of the file.
+    pub(super) async fn run(
+        mut self,
+        file: &mut ExportFile,
+        checked: &Checked,
+    ) -> CommandResult<Report> {
+        file.rewind()?;
+        // The head.
+        file.next()?;
+        for _ in 0..checked.jobs {
+            let line = file.next()?;
+            let line = line.ok_or_else(|| {
+                file.unreadable("it became shorter during the import")
+            })?;
+            let job = self.read(file, &line)?;
+            if let Some(job) = job.filter(|job| job.leader().is_none()) {
+                self.add(job).await?;
+            }
+        }
+        self.send().await?;
+        for place in &checked.followers {
+            let line = file.line_at(place.offset, place.number)?;
+            if let Some(job) = self.read(file, &line)? {
+                // A leader is in an earlier call than its followers.
+                let leader = job.leader().cloned();
+                if self.pushed.iter().any(|pushed| pushed.id == leader) {
+                    self.send().await?;
+                }
+                self.add(job).await?;
+            }
+        }
+        self.send().await?;
+        Ok(self.report)
+    }
+
+    /// Reads a job. `None` for a dead one that is skipped.
+    fn read(
+        &mut self,
+        file: &ExportFile,
+        line: &Line,
+    ) -> CommandResult<Option<ToStore>> {
+        let wrong = |why: String| file.wrong(line.number, &why);
+        let job = JobLine::read(line).map_err(wrong)?;
+        if job.is_dead() && self.choices.dead == Some(DeadJobs::Skip) {
+            self.report.skipped += 1;
+            return Ok(None);
+        }
+        job.into_stored(line, self.choices).map(Some).map_err(wrong)
+    }
+
+    async fn add(&mut self, job: ToStore) -> CommandResult {
+        let (bytes, jobs) = (job.bytes(), self.restored.len() + self.pushed.len());
+        if jobs >= self.most || self.bytes + bytes > BYTES {
+            self.send().await?;
+        }
+        self.bytes += bytes;
+        match job {
+            ToStore::AsItWas(job) => self.restored.push(*job),
+            ToStore::Anew(job) => self.pushed.push(job),
+        }
+        Ok(())
+    }
+
+    /// Stores the jobs of the call.
+    async fn send(&mut self) -> CommandResult {
+        self.bytes = 0;
+        let (restored, pushed) =
+            (std::mem::take(&mut self.restored), std::mem::take(&mut self.pushed));
+        if self.sender.interrupts().any() && !(restored.is_empty() && pushed.is_empty())
+        {
+            return Err(self.stopped("by a signal"));
+        }
+        if !restored.is_empty() {
+            let answers = self.sender.restore(&restored).await;
+            let answers =
+                answers.map_err(|unsent| self.stopped(&explain(&unsent.error)))?;
+            self.count(restored.iter().map(|job| job.id.as_ref()), answers);
+        }
+        if !pushed.is_empty() {
+            let answers = self.sender.send(&pushed).await;
+            let answers =
+                answers.map_err(|unsent| self.stopped(&explain(&unsent.error)))?;
+            self.count(pushed.iter().map(|job| job.id.as_ref()), answers);
+        }
+        Ok(())
+    }
+
+    /// Counts what became of the jobs with these ids.
+    fn count<'j>(
+        &mut self,
+        ids: impl Iterator<Item = Option<&'j JobId>>,
+        answers: Vec<Pushed>,
+    ) {
+        for (id, answer) in ids.zip(answers) {
+            match answer {
+                Pushed::Stored(_) => self.report.stored += 1,
+                Pushed::Duplicate { by: DuplicateOf::Id, .. } => self.report.known += 1,
+                // A job of an earlier import that holds the key itself is known.
+                Pushed::Duplicate { existing, .. } if Some(&existing) == id => {
+                    self.report.known += 1;
+                }
+                Pushed::Duplicate { .. } => {
+                    self.report.key_held.extend(id.map(ToString::to_string));
+                }
+            }
+        }
+    }
+
+    fn stopped(&self, why: &str) -> Failure {
+        let Report { stored, known, .. } = &self.report;
+        Failure::Failed(format!(
+            "the import was stopped: {why}; {stored} jobs were stored and {known} were \
+             there before"
+        ))
+    }
+}
+
+impl ToStore {
+    /// The job that this one follows.
+    fn leader(&self) -> Option<&JobId> {
+        match self {
+            Self::AsItWas(_) => None,
+            Self::Anew(job) => job.after.as_ref(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::AsItWas(job) => job.payload.len() + job.headers.total_bytes(),
+            Self::Anew(job) => job.total_bytes(),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! An operator restores jobs as they were in a queue (R34).
+
+mod dead;
+mod fixture;
+mod keeping;
+mod ordering;
+mod refusing;
+mod repeated;
+mod states;
