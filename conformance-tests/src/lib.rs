@@ -124,9 +124,7 @@ mod harness;
 pub mod hazards {}
 #[cfg(feature = "own")]
 pub mod own;
-pub mod proxy;
 pub mod report;
-pub mod server;
 pub mod spec;
 mod subject;
 pub mod sweep;
@@ -134,6 +132,7 @@ mod tests;
 
 pub use async_trait::async_trait;
 pub use cases::{Case, Scope, cases};
+pub use relq_fault_proxy::{proxy, server};
 pub use harness::{
     overrides,
     probe::Need,

@@ -146,7 +146,7 @@ impl Reader {
     /// server has ended.
     async fn read_until(&mut self, stopped: oneshot::Receiver<()>, server: &Address) {
         let reading = async {
-            while let Ok(line) = self.upstream.replies.next().await {
+            while let Ok(line) = self.upstream.next_reply().await {
                 self.record_line(&line);
             }
         };
@@ -160,7 +160,7 @@ impl Reader {
         if let Ok(mut other) = Upstream::open(server).await {
             drop(other.ask(&["ECHO", LAST_WORD]).await);
         }
-        while let Ok(line) = self.upstream.replies.next().await {
+        while let Ok(line) = self.upstream.next_reply().await {
             if String::from_utf8_lossy(&line).contains(LAST_WORD) {
                 return;
             }

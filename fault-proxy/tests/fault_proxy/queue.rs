@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use relq_conformance::proxy::{Behind, Endpoint, Fault};
+use relq_fault_proxy::proxy::{Behind, Endpoint, Fault};
 use relq_core::{
     ClaimRequest, Disposition, Error, NewJob, QueueName, ReliableQueue, Settlement,
     WorkerId,

@@ -1,7 +1,7 @@
 //! Tests of steps that the proxy holds back until the suite decides what happens to
 //! them.
 
-use relq_conformance::proxy::{Behind, Fate, Fault, StepRecord};
+use relq_fault_proxy::proxy::{Behind, Fate, Fault, StepRecord};
 
 use super::{
     ProxyFixture,

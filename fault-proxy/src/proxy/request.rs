@@ -21,7 +21,7 @@ const MAX_RESERVED: usize = 32 * 1024 * 1024;
 
 /// One command as the client sent it.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub struct Request {
     bytes: Bytes,
     args: Vec<Range<usize>>,
     /// The position of the first argument's header.
@@ -33,26 +33,29 @@ impl Request {
         &self.bytes
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// The number of its arguments, its name among them.
+    pub fn len(&self) -> usize {
         self.args.len()
     }
 
-    pub(crate) fn arg(&self, at: usize) -> Option<&[u8]> {
+    /// The argument at that index. The name has index 0.
+    pub fn arg(&self, at: usize) -> Option<&[u8]> {
         Some(&self.bytes[self.args.get(at)?.clone()])
     }
 
-    pub(crate) fn args(&self) -> impl Iterator<Item = &[u8]> {
+    /// Its arguments in their order, its name first.
+    pub fn args(&self) -> impl Iterator<Item = &[u8]> {
         self.args.iter().map(|range| &self.bytes[range.clone()])
     }
 
     /// The argument at that index in upper case, for command names and keywords. Empty
     /// if there is none.
-    pub(crate) fn word(&self, at: usize) -> String {
+    pub fn word(&self, at: usize) -> String {
         String::from_utf8_lossy(self.arg(at).unwrap_or_default()).to_ascii_uppercase()
     }
 
     /// A digest of the command and its arguments.
-    pub(crate) fn digest(&self) -> u64 {
+    pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.bytes.hash(&mut hasher);
         hasher.finish()

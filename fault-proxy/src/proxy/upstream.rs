@@ -1,6 +1,6 @@
 //! The proxy's connection to the server on behalf of one client.
 
-use std::{io, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
 use tokio::time::timeout;
@@ -15,13 +15,24 @@ use super::{
 /// How long a server may take to notice that a connection was closed.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
-pub(crate) struct Upstream {
+/// A connection to a server.
+pub struct Upstream {
     pub(crate) replies: Replies,
     pub(crate) writer: Writer,
 }
 
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").finish_non_exhaustive()
+    }
+}
+
 impl Upstream {
-    pub(crate) async fn open(to: &Address) -> io::Result<Self> {
+    /// Opens a connection and greets the server as its address says.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses the greeting.
+    pub async fn open(to: &Address) -> io::Result<Self> {
         let (reader, writer) = Stream::connect(to).await?.split();
         let mut upstream = Self { replies: Replies::new(reader), writer };
         for words in to.greeting() {
@@ -36,13 +47,24 @@ impl Upstream {
 
     /// Sends one command and returns its reply. No other command on this connection may
     /// be without a reply.
-    pub(crate) async fn ask<W: AsRef<[u8]>>(
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn ask<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
     ) -> io::Result<Bytes> {
         let words = words.iter().map(AsRef::as_ref);
         self.writer.send(&[encode(words)]).await?;
         self.writer.flush().await?;
+        self.next_reply().await
+    }
+
+    /// Waits for the next message of the server, such as each that follows `MONITOR`.
+    ///
+    /// # Errors
+    /// When the connection ends or breaks.
+    pub async fn next_reply(&mut self) -> io::Result<Bytes> {
         self.replies.next().await
     }
 

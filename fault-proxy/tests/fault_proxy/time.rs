@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_conformance::proxy::StepRecord;
+use relq_fault_proxy::proxy::StepRecord;
 
 use super::{
     ProxyFixture,

@@ -101,7 +101,7 @@ impl VirtualClock {
     /// From now on two scripts see the same time unless the clock is advanced between
     /// them. Then two runs that execute the same scripts in different orders can leave
     /// equal data.
-    pub(crate) fn hold_still_in_scripts(&self) {
+    pub fn hold_still_in_scripts(&self) {
         self.state().is_still_in_scripts = true;
     }
 

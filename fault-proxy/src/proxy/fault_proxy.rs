@@ -70,7 +70,10 @@ impl FaultProxy {
 
     /// Starts a proxy on the runtime of the caller, which must run on one thread. Then
     /// [`FaultProxy::idle`] tells exactly when its clients wait.
-    pub(crate) fn start_here(
+    ///
+    /// # Errors
+    /// When its directory cannot be created.
+    pub fn start_here(
         upstream: impl Into<Address>,
         clock: VirtualClock,
     ) -> io::Result<Self> {
@@ -91,7 +94,7 @@ impl FaultProxy {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub(crate) async fn idle(&self) -> io::Result<()> {
+    pub async fn idle(&self) -> io::Result<()> {
         loop {
             self.shared.traffic.ceases().await;
             if !self.held().is_empty() {
@@ -108,12 +111,12 @@ impl FaultProxy {
 
     /// Completes once all commands have their replies, except those that the server
     /// holds, and no client has sent anything for `period` of real time.
-    pub(crate) async fn quiet(&self, period: Duration) {
+    pub async fn quiet(&self, period: Duration) {
         self.shared.traffic.pauses(period).await;
     }
 
     /// The commands that the server holds, those that it held first before others.
-    pub(crate) fn held(&self) -> Vec<HeldCommand> {
+    pub fn held(&self) -> Vec<HeldCommand> {
         lock(&self.shared.held).clone()
     }
 
@@ -179,7 +182,7 @@ impl FaultProxy {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub(crate) async fn draws(&self, actor: &str, step: u32) -> io::Result<Vec<Draws>> {
+    pub async fn draws(&self, actor: &str, step: u32) -> io::Result<Vec<Draws>> {
         match self.shared.ledger.request(actor, step) {
             Some(request) => self.shared.draws(&request).await,
             None => Ok(Vec::new()),
@@ -188,7 +191,7 @@ impl FaultProxy {
 
     /// Sends a parked step on to the server, which makes these draws. Returns whether the
     /// step was parked.
-    pub(crate) fn pass_drawing(&self, actor: &str, step: u32, draws: Draws) -> bool {
+    pub fn pass_drawing(&self, actor: &str, step: u32, draws: Draws) -> bool {
         self.shared.scripts().draw(draws);
         self.pass(actor, step)
     }
@@ -204,7 +207,7 @@ impl FaultProxy {
     }
 
     /// The steps of one actor so far, without a copy of those of the others.
-    pub(crate) fn steps_by(&self, actor: &str) -> Vec<StepRecord> {
+    pub fn steps_by(&self, actor: &str) -> Vec<StepRecord> {
         self.shared.ledger.steps_by(actor)
     }
 
@@ -229,7 +232,7 @@ impl FaultProxy {
     /// proxy's time in place of the server's, so that the ids of two runs are equal.
     /// Keys and members that the server draws at random are those of
     /// [`FaultProxy::pass_drawing`], or in sorted order.
-    pub(crate) fn name_entries(&self) {
+    pub fn name_entries(&self) {
         self.shared.scripts().name_entries();
     }
 
@@ -262,7 +265,7 @@ impl FaultProxy {
 
     /// Kills an actor whose connections stay open and unread: the server does not notice
     /// until [`FaultProxy::heal`]. Completes once its clients get nothing more.
-    pub(crate) async fn freeze(&self, endpoint: &Endpoint) {
+    pub async fn freeze(&self, endpoint: &Endpoint) {
         endpoint.set_life(Life::Silent);
         endpoint.gone().await;
     }
@@ -284,12 +287,12 @@ impl FaultProxy {
 
     /// Calls `listener` with each request of each actor, including requests that are
     /// not steps. Only the first listener is called.
-    pub(crate) fn listen(&self, listener: impl Fn(&Request) + Send + Sync + 'static) {
+    pub fn listen(&self, listener: impl Fn(&Request) + Send + Sync + 'static) {
         self.shared.listener.get_or_init(|| Box::new(listener));
     }
 
     /// The address of the server behind the proxy.
-    pub(crate) fn server(&self) -> &Address {
+    pub fn server(&self) -> &Address {
         &self.shared.server.address
     }
 

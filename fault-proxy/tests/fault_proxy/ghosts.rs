@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relq_conformance::proxy::{Behind, Fault};
+use relq_fault_proxy::proxy::{Behind, Fault};
 
 use super::{
     ProxyFixture,

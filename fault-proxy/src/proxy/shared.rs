@@ -40,11 +40,13 @@ type Listener = Box<dyn Fn(&Request) + Send + Sync>;
 
 /// A command that the server holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HeldCommand {
-    pub(crate) actor: String,
-    pub(crate) command: String,
+pub struct HeldCommand {
+    /// Who sent it.
+    pub actor: String,
+    /// Its name.
+    pub command: String,
     /// A digest of its arguments.
-    pub(crate) arguments: u64,
+    pub arguments: u64,
     /// The server's id of its connection.
     client: String,
 }

@@ -50,7 +50,7 @@ return {#keys, sizes.set, sizes.zset}";
 /// member at that place to the front. Without draws, `RANDOMKEY` returns one key after
 /// the other, and lists are sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Draws {
+pub struct Draws {
     places: [u8; MOST_DRAWS],
     count: usize,
 }
@@ -72,7 +72,7 @@ impl Draws {
     }
 
     /// The number of draws.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count
     }
 }

@@ -65,18 +65,19 @@ mod upstream;
 mod waiting;
 mod wire;
 
-pub(crate) use chance::Draws;
+pub use chance::Draws;
 pub use clock::VirtualClock;
 pub use endpoint::{Endpoint, Transport};
 pub use fault_proxy::FaultProxy;
 pub use guarded::Guarded;
 pub use patch::Fitted;
 pub use record::{Behind, Fate, Fault, StepRecord, When};
-pub(crate) use reply::is_error;
+pub use reply::is_error;
 #[doc(hidden)]
 pub use reply::replies_in;
+pub use request::Request;
 #[doc(hidden)]
 pub use request::requests_in;
-pub(crate) use shared::HeldCommand;
+pub use shared::HeldCommand;
 pub use stream::Address;
-pub(crate) use upstream::Upstream;
+pub use upstream::Upstream;

@@ -1,7 +1,7 @@
 //! Tests of the fault proxy on a real server: what it forwards, what each fault does,
 //! and which clock scripts and commands see.
 
-use relq_conformance::server::Server;
+use relq_fault_proxy::server::Server;
 
 #[path = "fault_proxy/client.rs"]
 mod client;
@@ -21,7 +21,7 @@ mod time;
 mod waiting;
 
 use client::Client;
-use relq_conformance::proxy::{Endpoint, FaultProxy, VirtualClock};
+use relq_fault_proxy::proxy::{Endpoint, FaultProxy, VirtualClock};
 
 /// A Redis server, a fault proxy in front of it, and an actor that connects through the
 /// proxy.

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use relq_conformance::proxy::{Behind, Fate, Fault, When};
+use relq_fault_proxy::proxy::{Behind, Fate, Fault, When};
 
 use super::{
     ProxyFixture,

@@ -81,7 +81,7 @@ impl Endpoint {
 
     /// Returns a digest of all replies since [`Endpoint::forget_replies`]. The replies
     /// since the previous call count as sent at the moment `now`.
-    pub(crate) fn replies(&self, now: Duration) -> u64 {
+    pub fn replies(&self, now: Duration) -> u64 {
         self.actor.replies(now)
     }
 
@@ -90,7 +90,8 @@ impl Endpoint {
         self.actor.set_life(life);
     }
 
-    pub(crate) fn forget_replies(&self) {
+    /// Begins a new digest of replies.
+    pub fn forget_replies(&self) {
         self.actor.forget_replies();
     }
 

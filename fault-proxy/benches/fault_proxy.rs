@@ -32,7 +32,7 @@ fn read_requests(bencher: Bencher) {
     let sent = requests();
     bencher
         .counter(BytesCount::of_slice(&sent))
-        .bench(|| relq_conformance::proxy::requests_in(black_box(&sent)));
+        .bench(|| relq_fault_proxy::proxy::requests_in(black_box(&sent)));
 }
 
 #[divan::bench(items_count = COMMANDS)]
@@ -40,5 +40,5 @@ fn read_replies(bencher: Bencher) {
     let sent = replies();
     bencher
         .counter(BytesCount::of_slice(&sent))
-        .bench(|| relq_conformance::proxy::replies_in(black_box(&sent)));
+        .bench(|| relq_fault_proxy::proxy::replies_in(black_box(&sent)));
 }

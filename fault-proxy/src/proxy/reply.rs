@@ -90,7 +90,8 @@ impl ReplyParser {
     }
 }
 
-pub(crate) fn is_error(reply: &[u8]) -> bool {
+/// Whether the server refused a command with this reply.
+pub fn is_error(reply: &[u8]) -> bool {
     matches!(reply.first(), Some(b'-' | b'!'))
 }
 

@@ -1,6 +1,6 @@
 //! Tests that the proxy forwards commands and replies unchanged.
 
-use relq_conformance::proxy::{Fault, FaultProxy, Transport, VirtualClock, When};
+use relq_fault_proxy::proxy::{Fault, FaultProxy, Transport, VirtualClock, When};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpStream, UnixStream},
@@ -230,7 +230,7 @@ async fn many_pipelined_commands_are_answered_in_order() {
 
 #[tokio::test]
 async fn tcp_is_carried_too() {
-    let server = relq_conformance::server::Server::start_on_tcp();
+    let server = relq_fault_proxy::server::Server::start_on_tcp();
     let address = server.url();
     let address = address.trim_start_matches("redis://").trim_end_matches("/0");
     let address: std::net::SocketAddr = address.parse().unwrap();
