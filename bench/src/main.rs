@@ -6,7 +6,6 @@ mod command;
 mod contender;
 mod drawn_again;
 mod growth;
-mod guard;
 mod measure;
 mod meter;
 mod page;

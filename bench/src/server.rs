@@ -8,11 +8,11 @@ use std::{
 };
 
 use redis::{AsyncConnectionConfig, aio::MultiplexedConnection};
+use relq_fault_proxy::server::{GuardedProcess, is_not_found};
 use tempfile::TempDir;
 
 use crate::{
     failure::{CommandResult, Failure},
-    guard::{GuardedProcess, is_not_found},
     meter::failed,
 };
 

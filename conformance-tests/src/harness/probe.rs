@@ -144,9 +144,11 @@ async fn keeps_no_results(store: &Store, need: Need) {
     actor.store_one("job").await;
     let held = actor.take_one().await;
     assert!(!held.keeps_result, "R29: nobody asked for a result");
+    // Other probes of the case may have finished jobs of the same queue.
+    let before = actor.figures().await.finished;
     let done = Disposition::DoneWith { result: "result".into() };
     assert_eq!(actor.say(&held, done).await, Settled::Applied, "R8, R29");
-    assert_eq!(actor.figures().await.finished, 1, "R8, R29");
+    assert_eq!(actor.figures().await.finished, before + 1, "R8, R29");
 }
 
 /// If the backend finds no jobs by their ids, `inspect_queue` returns `None`, a listing

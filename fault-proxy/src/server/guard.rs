@@ -35,7 +35,7 @@ const NOT_FOUND: i32 = 127;
 
 /// A running server, and the process that kills it when this process ends.
 #[derive(Debug)]
-pub(super) struct GuardedProcess {
+pub struct GuardedProcess {
     server: Child,
     guard: Child,
 }
@@ -43,7 +43,10 @@ pub(super) struct GuardedProcess {
 impl GuardedProcess {
     /// Starts the server and its guard. The guard removes the folder if this process is
     /// killed.
-    pub(super) fn start(server: &Command, folder: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When no process can be started.
+    pub fn start(server: &Command, folder: &Path) -> io::Result<Self> {
         let mut server =
             shell(SERVER).arg(server.get_program()).args(server.get_args()).spawn()?;
         let guard = shell(GUARD)
@@ -69,7 +72,10 @@ impl GuardedProcess {
     }
 
     /// Kills the server with SIGKILL.
-    pub(super) fn kill(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When a process cannot be killed.
+    pub fn kill(&mut self) -> io::Result<()> {
         // The guard is killed first, because it would remove the folder. The server's
         // exit is collected last, so that no other process can have its id while the
         // guard runs.
@@ -80,18 +86,21 @@ impl GuardedProcess {
     }
 
     /// Returns the process id of the server.
-    pub(super) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.server.id()
     }
 
     /// Returns the exit status of the server, or `None` while the server runs.
-    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.server.try_wait()
     }
 }
 
-/// Returns whether the server ended because `redis-server` is not installed.
-pub(super) fn is_not_found(status: ExitStatus) -> bool {
+/// Returns whether the server ended because its program is not installed.
+pub fn is_not_found(status: ExitStatus) -> bool {
     status.code() == Some(NOT_FOUND)
 }
 

@@ -35,6 +35,7 @@ use crate::proxy::Address;
 use containers::Container;
 use given::Given;
 pub use given::GivenServer;
+pub use guard::{GuardedProcess, is_not_found};
 pub use node::Node;
 use process::Process;
 
