@@ -132,12 +132,12 @@ mod tests;
 
 pub use async_trait::async_trait;
 pub use cases::{Case, Scope, cases};
-pub use relq_fault_proxy::{proxy, server};
 pub use harness::{
     overrides,
     probe::Need,
     room::Room,
     run::{commands, judge_case, judge_case_within, run},
 };
+pub use relq_fault_proxy::{proxy, server};
 pub use subject::{Profile, Subject};
 pub use tests::Tests;

@@ -102,7 +102,7 @@ mod tests {
 
     /// The scripts that contain the function that drops pieces of a cancelled batch, and
     /// never drop one.
-    const DROPS_NONE: [&str; 3] = ["push", "push_tick", "report_progress"];
+    const DROPS_NONE: [&str; 4] = ["push", "push_tick", "report_progress", "restore"];
 
     /// R30: each script that may end a job whose id is remembered settles the followers of
     /// that job, and checks their keys before its first write.

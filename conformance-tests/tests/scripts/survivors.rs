@@ -125,6 +125,7 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
     ("bookkeeping/redrive: without `check_job(keys, job)`", NO_KEYS_OF_ITS_OWN),
     ("bookkeeping/redrive: without `check_results(keys)`", ANOTHER_TYPE),
     ("bookkeeping/report_progress: without `check_keys(keys)`", ANOTHER_TYPE),
+    ("bookkeeping/restore: without `check_keys(keys)`", ANOTHER_TYPE),
     (
         "bookkeeping/report_progress: without `check_lease(keys, lease, 1)`",
         NO_KEYS_OF_ITS_OWN,

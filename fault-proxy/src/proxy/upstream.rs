@@ -50,10 +50,7 @@ impl Upstream {
     ///
     /// # Errors
     /// When the connection breaks.
-    pub async fn ask<W: AsRef<[u8]>>(
-        &mut self,
-        words: &[W],
-    ) -> io::Result<Bytes> {
+    pub async fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<Bytes> {
         let words = words.iter().map(AsRef::as_ref);
         self.writer.send(&[encode(words)]).await?;
         self.writer.flush().await?;

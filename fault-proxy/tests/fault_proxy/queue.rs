@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use relq_fault_proxy::proxy::{Behind, Endpoint, Fault};
 use relq_core::{
     ClaimRequest, Disposition, Error, NewJob, QueueName, ReliableQueue, Settlement,
     WorkerId,
     environment::{Environment, OsRandomness},
     outcome::Settled,
 };
+use relq_fault_proxy::proxy::{Behind, Endpoint, Fault};
 use relq_zset::{ZsetConfig, ZsetQueue};
 
 use super::ProxyFixture;
