@@ -17,6 +17,7 @@ mod containers;
 mod given;
 mod guard;
 mod node;
+mod pool;
 mod process;
 mod talk;
 
@@ -37,6 +38,7 @@ use given::Given;
 pub use given::GivenServer;
 pub use guard::{GuardedProcess, is_not_found};
 pub use node::Node;
+use pool::Pooled;
 use process::Process;
 
 /// How long a server may take to answer its first PING. Longer than any start that
@@ -61,7 +63,7 @@ pub struct Server(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Process(Process),
+    Process(Pooled),
     #[cfg(feature = "containers")]
     Container(Container),
     Given(Given),
@@ -138,10 +140,15 @@ impl Server {
 
     fn choose(options: &[&str], port: Option<u16>) -> Self {
         match Choice::get() {
-            Choice::Local => Self(Kind::Process(Process::start(options, port))),
+            Choice::Local if options.is_empty() && port.is_none() => {
+                Self(Kind::Process(Pooled::take()))
+            }
+            Choice::Local => {
+                Self(Kind::Process(Pooled::only(Process::start(options, port))))
+            }
             Choice::Cluster => {
                 let process = Process::start_in_cluster(options, port);
-                Self(Kind::Process(process))
+                Self(Kind::Process(Pooled::only(process)))
             }
             Choice::Docker => Self::in_container(options),
             Choice::Given(server) => {

@@ -1,6 +1,7 @@
 //! A `redis-server` process of this machine, on a unix socket of its own.
 
 use std::{
+    fs, io,
     path::PathBuf,
     process::{Command, ExitStatus},
     time::{Duration, Instant},
@@ -26,6 +27,10 @@ pub(super) struct Process {
     port: Option<u16>,
     options: Vec<String>,
     is_in_cluster: bool,
+    /// How many times the socket has moved.
+    moves: u32,
+    /// Whether the process has ended, or runs for the second time.
+    was_killed: bool,
     guarded: Option<GuardedProcess>,
 }
 
@@ -37,7 +42,8 @@ impl Process {
     /// Starts a server that is the only node of a cluster, and has all slots.
     pub(super) fn start_in_cluster(options: &[&str], port: Option<u16>) -> Self {
         let process = Self::start_as(options, port, true);
-        let added = process.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+        let added =
+            process.try_ask("CLUSTER ADDSLOTSRANGE 0 16383").expect("it answers");
         assert_eq!(added, "+OK\r\n", "the node takes all slots");
         process.wait_until_serving();
         process
@@ -47,21 +53,31 @@ impl Process {
         let dir = tempfile::Builder::new().prefix("relq-").tempdir();
         let options = options.iter().map(ToString::to_string).collect();
         let dir = dir.expect("a temp dir");
-        let mut process = Self { dir, port, options, is_in_cluster, guarded: None };
+        let mut process = Self {
+            dir,
+            port,
+            options,
+            is_in_cluster,
+            moves: 0,
+            was_killed: false,
+            guarded: None,
+        };
         process.spawn();
         process
     }
 
-    fn ask(&self, words: &[&str]) -> String {
-        let args: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
-        let reply = talk::ask(&self.address(), &args).expect("the server answers");
-        String::from_utf8_lossy(&reply).into_owned()
+    /// Sends a command whose words are separated by blanks. Returns the raw reply.
+    pub(super) fn try_ask(&self, command: &str) -> io::Result<String> {
+        let args: Vec<_> = command.split(' ').map(str::as_bytes).collect();
+        let reply = talk::ask(&self.address(), &args)?;
+        Ok(String::from_utf8_lossy(&reply).into_owned())
     }
 
     /// Waits until the node of a cluster serves its slots.
     fn wait_until_serving(&self) {
         let start = Instant::now();
-        while !self.ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+        let is_serving = |info: String| info.contains("cluster_state:ok");
+        while !self.try_ask("CLUSTER INFO").is_ok_and(is_serving) {
             assert!(start.elapsed() < START_LIMIT, "the cluster does not form");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -85,10 +101,24 @@ impl Process {
     }
 
     pub(super) fn socket(&self) -> PathBuf {
-        self.dir.path().join("redis.sock")
+        self.dir.path().join(format!("redis-{}.sock", self.moves))
+    }
+
+    /// Whether it has no options of its own, and runs since its start.
+    pub(super) fn is_plain(&self) -> bool {
+        let is_special = self.is_in_cluster || self.port.is_some() || self.was_killed;
+        self.options.is_empty() && !is_special
+    }
+
+    /// Gives the socket another path. Clients that connect to the earlier one fail.
+    pub(super) fn move_socket(&mut self) -> io::Result<()> {
+        let earlier = self.socket();
+        self.moves += 1;
+        fs::rename(earlier, self.socket())
     }
 
     pub(super) fn kill(&mut self) {
+        self.was_killed = true;
         let mut guarded = self.guarded.take().expect("the server runs");
         guarded.kill().expect("the server can be killed");
     }
