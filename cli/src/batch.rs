@@ -3,6 +3,7 @@
 
 mod alter;
 mod cancel;
+mod json_fields;
 mod json_request;
 mod known;
 mod list;

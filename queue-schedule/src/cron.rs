@@ -27,7 +27,7 @@ use jiff::{
 };
 use relq_core::environment::Timestamp;
 
-use crate::InvalidSpec;
+use crate::{InvalidSpec, fields};
 
 /// A cron expression in a time zone.
 ///
@@ -71,9 +71,8 @@ impl Cron {
         let expression = expression.split_whitespace().collect::<Vec<_>>().join(" ");
         let parser = CronParser::builder().year(Year::Disallowed).build();
         let parsed = parser.parse(&expression).map_err(|error| {
-            let (expression, reason) = (expression.clone(), error.to_string());
-            let reason = reason.trim_end_matches('.').to_owned();
-            InvalidSpec::Expression { expression, reason }
+            let reason = fields::reason(&parser, &expression, &error);
+            InvalidSpec::Expression { expression: expression.clone(), reason }
         })?;
         // The search ends in the year 5000: no calendar of fewer years lacks a day.
         let start = DateTime::constant(2000, 1, 1, 0, 0, 0, 0);

@@ -7,6 +7,7 @@ mod definition;
 mod due;
 mod error;
 mod every;
+mod fields;
 mod header;
 mod known;
 mod look;

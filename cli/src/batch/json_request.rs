@@ -10,63 +10,39 @@ use relq::{
     Bytes, NewJob, QueueName,
     batch::{BatchId, BatchPriority},
 };
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::request::Request;
+use super::{json_fields::Fields, request::Request};
 use crate::values::{batch_priority, positive_duration};
 
-/// A batch as JSON. What is not set is as the options of the command say.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonRequest {
-    pieces: Vec<Value>,
-    #[serde(default)]
-    limit: u32,
-    id: Option<String>,
-    priority: Option<u32>,
-    on_complete: Option<String>,
-    on_complete_queue: Option<String>,
-    retention: Option<String>,
-}
-
-/// A piece with options of its own. A piece without them is a string.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonPiece {
-    payload: Option<String>,
-    payload_base64: Option<String>,
-    #[serde(default)]
-    headers: Map<String, Value>,
-    max_attempts: Option<NonZeroU16>,
-    lease: Option<String>,
-    keep_result: Option<String>,
-}
-
-/// Parses one line.
+/// Parses one line. What is not set is as the options of the command say.
 ///
 /// # Errors
 /// The reason, without the number of the line.
 pub(super) fn parse(line: &[u8]) -> Result<Request, String> {
-    let json: JsonRequest =
-        serde_json::from_slice(line).map_err(|error| why(&error))?;
-    let pieces = (1..).zip(json.pieces).map(|(number, piece)| {
+    let mut fields = Fields::parse(line)?;
+    let pieces = fields.list("pieces")?;
+    let limit = fields.number("limit", "a whole number of pieces")?.unwrap_or(0);
+    let id = fields.text("id")?;
+    let level = fields.number("priority", "a whole number")?;
+    let on_complete = fields.text("on_complete")?;
+    let joins = fields.text("on_complete_queue")?;
+    let retention = fields.text("retention")?;
+    fields.end()?;
+    let pieces = pieces.ok_or("there are no \"pieces\", the payloads of the batch")?;
+    let pieces = (1..).zip(pieces).map(|(number, piece)| {
         self::piece(piece).map_err(|why| format!("piece {number}: {why}"))
     });
     Ok(Request {
-        limit: NonZeroU32::new(json.limit),
+        limit: NonZeroU32::new(limit),
         pieces: pieces.collect::<Result<_, _>>()?,
-        id: set("id", json.id.as_ref(), |id| {
-            BatchId::new(id).map_err(|it| it.to_string())
+        id: set("id", id.as_ref(), |id| BatchId::new(id).map_err(|it| it.to_string()))?,
+        priority: set("priority", level.as_ref(), |level| priority(*level))?,
+        on_complete,
+        on_complete_queue: set("on_complete_queue", joins.as_ref(), |name| {
+            QueueName::new(name).map_err(|error| error.to_string())
         })?,
-        priority: set("priority", json.priority.as_ref(), |level| priority(*level))?,
-        on_complete: json.on_complete,
-        on_complete_queue: set(
-            "on_complete_queue",
-            json.on_complete_queue.as_ref(),
-            |name| QueueName::new(name).map_err(|error| error.to_string()),
-        )?,
-        retention: duration("retention", json.retention.as_deref())?,
+        retention: duration("retention", retention.as_deref())?,
     })
 }
 
@@ -88,12 +64,11 @@ fn set<V, T>(
     converted.map_err(|why| format!("{name:?}: {why}"))
 }
 
+/// A piece with options of its own is an object. A piece without them is a string.
 fn piece(piece: Value) -> Result<NewJob, String> {
-    let options: JsonPiece = match piece {
+    let mut fields = match piece {
         Value::String(payload) => return Ok(NewJob::new(payload)),
-        object @ Value::Object(_) => {
-            serde_json::from_value(object).map_err(|error| why(&error))?
-        }
+        Value::Object(object) => Fields::new(object),
         _ => {
             return Err(
                 "a piece is a string, or an object with \"payload\" and options \
@@ -102,11 +77,19 @@ fn piece(piece: Value) -> Result<NewJob, String> {
             );
         }
     };
-    let mut job = NewJob::new(payload(options.payload, options.payload_base64)?);
-    job.max_attempts = options.max_attempts.unwrap_or(job.max_attempts);
-    job.lease = duration("lease", options.lease.as_deref())?;
-    job.keep_result = duration("keep_result", options.keep_result.as_deref())?;
-    for (name, value) in options.headers {
+    let (text, base64) = (fields.text("payload")?, fields.text("payload_base64")?);
+    let headers = fields.object("headers")?.unwrap_or_default();
+    let attempts = fields.number("max_attempts", "a number from 1 to 65535")?;
+    let (lease, keep_result) = (fields.text("lease")?, fields.text("keep_result")?);
+    fields.end()?;
+    let mut job = NewJob::new(payload(text, base64)?);
+    job.max_attempts = match attempts {
+        Some(0) => return Err("\"max_attempts\" is 0, and not at least 1".to_owned()),
+        attempts => attempts.and_then(NonZeroU16::new).unwrap_or(job.max_attempts),
+    };
+    job.lease = duration("lease", lease.as_deref())?;
+    job.keep_result = duration("keep_result", keep_result.as_deref())?;
+    for (name, value) in headers {
         let Value::String(value) = value else {
             return Err(format!("the value of the header {name:?} is not a string"));
         };
@@ -123,15 +106,6 @@ fn payload(text: Option<String>, base64: Option<String>) -> Result<Bytes, String
             Err(_) => Err("\"payload_base64\" is not valid base64".to_owned()),
         },
         _ => Err("give either \"payload\" or \"payload_base64\"".to_owned()),
-    }
-}
-
-/// The message of a JSON error, without the line, which is always the first one.
-fn why(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rsplit_once(" at line 1 column ") {
-        Some((what, column)) => format!("{what} (at byte {column} of the line)"),
-        None => text,
     }
 }
 
@@ -180,17 +154,25 @@ mod tests {
     #[test]
     fn an_invalid_object_is_refused_with_the_reason() {
         for (line, words) in [
-            ("{", "EOF while parsing an object (at byte 1 of the line)"),
-            ("{\"limit\":1}", "missing field `pieces`"),
-            ("{\"pieces\":[],\"limt\":1}", "unknown field `limt`, expected one of"),
+            ("{", "it is not JSON: it ends too early"),
+            ("{\"a\" 1}", "it is not JSON: expected `:`, at byte 6 of the line"),
+            ("{\"limit\":1}", "there are no \"pieces\""),
+            ("{\"pieces\":\"a\"}", "\"pieces\" is \"a\", and not a list"),
+            ("{\"pieces\":[],\"limit\":-1}", "\"limit\" is -1, and not a whole number"),
+            ("{\"pieces\":[],\"limt\":1}", "there is no field \"limt\", only pieces,"),
             ("{\"pieces\":[],\"priority\":100}", "\"priority\": a batch's priority is"),
             ("{\"pieces\":[],\"retention\":\"5\"}", "\"retention\": a duration is"),
             ("{\"pieces\":[],\"id\":\"\"}", "\"id\": the batch id must not be empty"),
             ("{\"pieces\":[\"a\",7]}", "piece 2: a piece is a string"),
+            ("{\"pieces\":[{\"max_attempts\":0}]}", "piece 1: give either"),
+            (
+                "{\"pieces\":[{\"payload\":\"a\",\"max_attempts\":0}]}",
+                "\"max_attempts\" is 0",
+            ),
             ("{\"pieces\":[{}]}", "piece 1: give either \"payload\""),
             (
                 "{\"pieces\":[{\"payload\":\"a\",\"delay\":\"1s\"}]}",
-                "unknown field `delay`",
+                "there is no field \"delay\", only payload,",
             ),
             ("{\"pieces\":[{\"payload_base64\":\"?\"}]}", "is not valid base64"),
             (

@@ -146,7 +146,13 @@ on_each_store! {
 fn what_is_no_schedule_is_refused() {
     let store = Store::sqlite();
     for (arguments, why) in [
-        (&["a", "0 3 * *", "x"][..], "cannot be read"),
+        (&["a", "0 3 * *", "x"][..], "cannot be read: it needs five fields"),
+        (&["a", "", "x"], "and has 0"),
+        (&["a", "61 3 * * *", "x"], "the minute is \"61\", and must be 0 to 59"),
+        (&["a", "*/0 3 * * *", "x"], "the minute is \"*/0\", and must be 0 to 59"),
+        (&["a", "0 3 * 13 *", "x"], "the month is \"13\", and must be 1 to 12"),
+        (&["a", "0 3 * * mon-fry", "x"], "the day of the week is \"mon-fry\""),
+        (&["a", "@dayly", "x"], "the names are @hourly, @daily"),
         (&["a", "0 0 30 2 *", "x"], "never ticks"),
         (&["a", "0 3 * * *", "x", "--zone", "Europe/Atlantis"], "no time zone"),
         (&["a", "x"], "in quotes"),
