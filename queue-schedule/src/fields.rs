@@ -14,9 +14,14 @@ const FIELDS: [(&str, &str); 6] = [
 ];
 
 /// Why the parser refuses an expression, whose fields are separated by single spaces.
-pub(crate) fn reason(parser: &CronParser, expression: &str, error: &CronError) -> String {
+pub(crate) fn reason(
+    parser: &CronParser,
+    expression: &str,
+    error: &CronError,
+) -> String {
     if expression.starts_with('@') {
-        return "the names are @hourly, @daily, @weekly, @monthly and @yearly".to_owned();
+        return "the names are @hourly, @daily, @weekly, @monthly and @yearly"
+            .to_owned();
     }
     let fields: Vec<_> = expression.split_terminator(' ').collect();
     let known = match fields.len() {

@@ -31,7 +31,10 @@ impl Fields {
         })
     }
 
-    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
+    pub(super) fn text(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<String>, String> {
         self.take(name, "a string", |value| match value {
             Value::String(text) => Some(text),
             _ => None,
@@ -79,7 +82,8 @@ impl Fields {
             Some(value) => {
                 let shown = value.to_string();
                 let read = read(value);
-                read.map(Some).ok_or_else(|| format!("{name:?} is {shown}, and not {kind}"))
+                read.map(Some)
+                    .ok_or_else(|| format!("{name:?} is {shown}, and not {kind}"))
             }
         }
     }

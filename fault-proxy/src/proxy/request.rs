@@ -34,7 +34,7 @@ impl Request {
     }
 
     /// The number of its arguments, its name among them.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.args.len()
     }
 
