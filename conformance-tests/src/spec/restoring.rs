@@ -6,6 +6,7 @@ use relq_core::{
     JobId, NewJob,
     environment::Timestamp,
     operator::{JobView, StateDetail},
+    unique::OnDuplicate,
 };
 
 use super::{
@@ -50,6 +51,11 @@ impl Restored {
         let id = JobId::new(payload.replace(' ', "-")).expect("a valid id");
         let mut spec = draft::ticked(&draft.job, payload, class);
         spec.id.get_or_insert(id);
+        // A listed job does not say what its push would have done about another holder of
+        // its key, so a restore leaves the holder as it is.
+        if let Some(unique) = &mut spec.unique {
+            unique.on_duplicate = OnDuplicate::Keep;
+        }
         let delay = std::mem::take(&mut spec.delay);
         let expires = spec.expires_in.take().map(|after| now + ms(after));
         let most = u32::from(spec.max_attempts.get());
