@@ -166,10 +166,8 @@ impl Entry {
         let headers =
             if has(HEADERS) { headers_of(&mut rest)? } else { Headers::default() };
         let recorded = take_times(&mut rest, times)?;
-        let in_its_id = || {
-            let is_made_here = !has(INDEXED) && !has(BARE);
-            timed_id::time_of(&id).filter(|_| is_made_here)
-        };
+        let is_made_here = !has(INDEXED) && !has(BARE);
+        let in_its_id = || timed_id::time_of(&id).filter(|_| is_made_here);
         Ok(Self {
             enqueued_at: recorded.or_else(in_its_id),
             id,

@@ -108,14 +108,7 @@ fn check_job(
     let (id, choices) = (job.id(line)?, args.choices(queue));
     if job.is_dead() {
         match (choices.dead, choices.kept) {
-            (None, Kept::Anew) => {
-                return Err(format!(
-                    "the job {id} is dead, and an import cannot store it as a dead one on \
-                     {}: add --dead retry to make such jobs ready, or --dead skip to leave \
-                     them out",
-                    queue.capabilities().backend
-                ));
-            }
+            (None, Kept::Anew) => return Err(no_dead_jobs(&id, queue)),
             (Some(DeadJobs::Skip), _) => return Ok(()),
             _ => {}
         }
@@ -134,6 +127,14 @@ fn check_job(
     checked.map_err(|error| explain(&error))?;
     followers.add(id, leader, Place { offset: line.offset, number: line.number });
     Ok(())
+}
+
+fn no_dead_jobs(id: &JobId, queue: &dyn Queue) -> String {
+    format!(
+        "the job {id} is dead, and an import cannot store it as a dead one on {}: add \
+         --dead retry to make such jobs ready, or --dead skip to leave them out",
+        queue.capabilities().backend
+    )
 }
 
 impl Followers {

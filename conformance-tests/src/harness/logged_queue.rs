@@ -4,8 +4,8 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator, PushToken,
-    Receipt, ReliableQueue, Settlement, Stats, WorkerId,
+    ClaimRequest, Delivery, Error, JobId, NewJob, Operator, PushToken, Receipt,
+    ReliableQueue, Settlement, Stats, WorkerId,
     batch::{Added, BatchId, BatchQueue, BatchStatus, Change, Created, NewBatch},
     capabilities::Capabilities,
     operator::{
@@ -18,13 +18,10 @@ use relq_core::{
     schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
 };
 
-use super::call_log::CallLog;
-
-/// How many of a call's jobs the log names. It only counts the others.
-const NAMED: usize = 3;
-
-/// How many bytes of a payload the log shows.
-const SHOWN: usize = 24;
+use super::{
+    call_log::CallLog,
+    call_words::{claimed, pushed, selected, settled, some_of},
+};
 
 /// A queue that notes each of its calls, with the name of the actor that makes it.
 #[derive(Debug)]
@@ -358,58 +355,5 @@ impl<Q: ReliableQueue + ?Sized> ResultQueue for LoggedQueue<Q> {
 impl<Q: fmt::Display + ?Sized> fmt::Display for LoggedQueue<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.queue.fmt(f)
-    }
-}
-
-/// The payloads of the first jobs, and the number of the others.
-fn pushed(jobs: &[NewJob]) -> String {
-    some_of(jobs.iter().map(|job| {
-        let shown = &job.payload[..job.payload.len().min(SHOWN)];
-        let cut = if job.payload.len() > SHOWN { "..." } else { "" };
-        format!("`{}{cut}`", shown.escape_ascii())
-    }))
-}
-
-fn claimed(ask: &ClaimRequest) -> String {
-    let wait = match ask.wait {
-        Duration::ZERO => String::new(),
-        wait => format!(", and waits up to {wait:?} for the first"),
-    };
-    format!("claims up to {} jobs as {}{wait}", ask.max, ask.worker)
-}
-
-fn settled(done: &[Settlement]) -> String {
-    let jobs = some_of(done.iter().map(|Settlement { receipt, disposition }| {
-        let end = match disposition {
-            Disposition::Done => "done",
-            Disposition::DoneWith { .. } => "done with a result",
-            Disposition::Retry { .. } => "to retry",
-            Disposition::Dead { .. } => "dead",
-            Disposition::Discard => "discarded",
-            Disposition::Postpone { .. } => "postponed",
-            Disposition::GiveBack => "given back",
-        };
-        format!("{} as {end}", receipt.job())
-    }));
-    format!("settles {jobs}")
-}
-
-fn selected(which: &Selection) -> String {
-    match which {
-        Selection::All => "all dead jobs".to_owned(),
-        Selection::Only(jobs) => {
-            format!("dead jobs {}", some_of(jobs.iter().map(ToString::to_string)))
-        }
-    }
-}
-
-/// The first of the names, and the number of the others.
-fn some_of(names: impl ExactSizeIterator<Item = String>) -> String {
-    let others = names.len().saturating_sub(NAMED);
-    let shown = names.take(NAMED).collect::<Vec<_>>().join(", ");
-    match others {
-        0 if shown.is_empty() => "nothing".to_owned(),
-        0 => shown,
-        _ => format!("{shown} and {others} more"),
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod actor;
 pub(crate) mod call_log;
+mod call_words;
 pub(crate) mod calls;
 pub(crate) mod checks;
 pub(crate) mod clock;

@@ -1,5 +1,6 @@
 //! One operation of a sequence.
 
+mod parse;
 mod text;
 
 use std::time::Duration;
