@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    format::Format,
+    format::{Format, counted},
     printable::printable,
     target::Target,
 };
@@ -44,7 +44,8 @@ impl fmt::Display for Report {
             // control characters.
             writeln!(f, "{}", printable(problem))?;
         }
-        let (jobs, problems) = (self.jobs, self.problems.len());
-        writeln!(f, "{jobs} jobs looked at, {problems} problems")
+        let jobs = counted(self.jobs, "job");
+        let problems = counted(self.problems.len() as u64, "problem");
+        writeln!(f, "{jobs} looked at, {problems}")
     }
 }

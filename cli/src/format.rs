@@ -102,3 +102,8 @@ impl Records {
         }
     }
 }
+
+/// A number of things, such as `1 job` or `2 jobs`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}

@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    format::Format,
+    format::{Format, counted},
     interrupts::Interrupts,
     message::say,
     push::Sender,
@@ -128,9 +128,10 @@ impl Args {
         let jobs = stats.unfinished() + stats.dead;
         if jobs > 0 && !self.resume {
             return Err(Failure::Failed(format!(
-                "the queue {} has {jobs} jobs, and nothing was stored: import into another \
-                 queue, or go on with a stopped import with --resume",
-                target.queue
+                "the queue {} has {}, and nothing was stored: import into another queue, or go \
+                 on with a stopped import with --resume",
+                target.queue,
+                counted(jobs, "job")
             )));
         }
         if !stats.paused {
@@ -158,9 +159,9 @@ impl Report {
         if self.key_held.is_empty() {
             return Ok(());
         }
+        let jobs = counted(self.key_held.len() as u64, "job");
         Err(Failure::Failed(format!(
-            "{} jobs were not stored, because another job holds their unique key: {}",
-            self.key_held.len(),
+            "not stored: {jobs} whose unique key another job holds: {}",
             self.key_held.join(", ")
         )))
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure, unless_closed},
-    format::Format,
+    format::{Format, counted},
     output::Output,
     printable::printable,
     target::Target,
@@ -56,8 +56,8 @@ impl Args {
         match answers.iter().filter(|answer| !answer.ready).count() {
             0 => Ok(()),
             others => Err(Failure::Failed(format!(
-                "{others} of {} jobs were not made ready",
-                answers.len()
+                "not made ready: {others} of {}",
+                counted(answers.len() as u64, "job")
             ))),
         }
     }

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     export::{End, Head, VERSION},
     failure::{CommandResult, explain},
+    format::counted,
 };
 
 /// What a first reading of the file finds: how many jobs it has, and which of them follow
@@ -68,21 +69,23 @@ impl Checked {
 }
 
 fn check_head(file: &mut ExportFile) -> CommandResult {
-    let head = file.next()?;
-    let head = head.and_then(|line| serde_json::from_str::<Head>(&line.text).ok());
-    match head {
-        Some(Head { relq, .. }) if relq > VERSION => Err(file.unreadable(&format!(
+    let Some(line) = file.next()? else {
+        return Err(file.unreadable("it is empty"));
+    };
+    match serde_json::from_str(&line.text) {
+        Ok(Head { relq, .. }) if relq > VERSION => Err(file.unreadable(&format!(
             "it has version {relq} of the format, and this relq knows version {VERSION}: \
              use the newer relq that wrote it"
         ))),
-        Some(_) => Ok(()),
-        None => Err(file.unreadable("its first line is not that of an export")),
+        Ok(_) => Ok(()),
+        Err(_) => Err(file.unreadable("its first line is not that of an export")),
     }
 }
 
 fn check_end(file: &mut ExportFile, jobs: u64, exported: u64) -> CommandResult {
     if jobs != exported {
-        let why = format!("it has {jobs} jobs, and its last line says {exported}");
+        let jobs = counted(jobs, "job");
+        let why = format!("it has {jobs}, and its last line says {exported}");
         return Err(file.unreadable(&why));
     }
     match file.next()? {

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     failure::{CommandResult, Failure, explain},
+    format::counted,
     push::Sender,
 };
 
@@ -160,8 +161,8 @@ impl<'a> Storing<'a> {
     fn stopped(&self, why: &str) -> Failure {
         let Report { stored, known, .. } = &self.report;
         Failure::Failed(format!(
-            "the import was stopped: {why}; {stored} jobs were stored and {known} were \
-             there before"
+            "the import was stopped: {why}; it stored {}, and {known} were there before",
+            counted(*stored, "job")
         ))
     }
 }

@@ -6,7 +6,7 @@ use relq::{
 };
 
 use super::asks::Group;
-use crate::printable::printable;
+use crate::{format::counted, printable::printable};
 
 /// A change of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Change {
 impl Change {
     /// The question that comes before a change that cannot be undone.
     pub(super) fn question(&self) -> Option<String> {
-        let jobs = |group: &Group| counted(group.jobs.len(), "dead job");
+        let jobs = |group: &Group| counted(group.jobs.len() as u64, "dead job");
         Some(match self {
             Self::Pause | Self::Resume => return None,
             Self::RunNow(id) => format!("run the job {} now?", printable(id.as_str())),
@@ -106,9 +106,4 @@ fn purged(count: u64) -> String {
 
 fn all_of(group: &Group) -> Selection {
     Selection::Only(group.jobs.clone())
-}
-
-/// A number of things, such as `1 job` or `2 jobs`.
-fn counted(count: usize, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }

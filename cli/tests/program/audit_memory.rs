@@ -117,7 +117,7 @@ fn audit_finds_one_problem_among_many_leases() {
 
     let problem =
         "lease or entry w/1700000000000000/nonce-87777p/77777 without the other";
-    assert_eq!(out, format!("{problem}\n100001 jobs looked at, 1 problems\n"));
+    assert_eq!(out, format!("{problem}\n100001 jobs looked at, 1 problem\n"));
     let growth = large.saturating_sub(small);
     assert!(growth < MOST_GROWTH_KIB, "{small} KiB, then {large} KiB");
 }

@@ -262,7 +262,7 @@ on_each_store! {
 
         let error = import(store, "--dead retry", &lines).fails(1);
 
-        assert!(error.contains("1 jobs were not stored") && error.contains(": dead"), "{error}");
+        assert!(error.contains("not stored: 1 job whose") && error.contains(": dead"), "{error}");
         assert_eq!(store.count("default", "ready"), 1);
         let again = import(store, "--dead retry --resume", &lines).run();
         assert_eq!(String::from_utf8(again.out).unwrap(), "0 stored\n1 were stored before\n");

@@ -32,7 +32,7 @@ on_each_store! {
         assert_eq!(ended.code, Some(1));
         let text = String::from_utf8(ended.out).unwrap();
         assert_eq!(text, "b follows a, which is not done: it cannot run before\n");
-        assert!(ended.err.contains("1 of 1 jobs were not made ready"), "{}", ended.err);
+        assert!(ended.err.contains("not made ready: 1 of 1 job"), "{}", ended.err);
         let rows = store.relq("run b --json").run().out;
         let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
         assert_eq!((&rows[0]["ready"], &rows[0]["after"]), (&json!(false), &json!("a")));
