@@ -5,7 +5,7 @@ use std::time::Duration;
 use relq_core::{ClaimRequest, Disposition, NewJob, Settlement, operator::Selection};
 
 /// How many of a call's jobs the log names. It only counts the others.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// How many bytes of a payload the log shows.
 const SHOWN: usize = 24;

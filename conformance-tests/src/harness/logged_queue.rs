@@ -20,7 +20,7 @@ use relq_core::{
 
 use super::{
     call_log::CallLog,
-    call_words::{claimed, pushed, selected, settled, some_of},
+    call_words::{NAMED, claimed, pushed, selected, settled, some_of},
 };
 
 /// A queue that notes each of its calls, with the name of the actor that makes it.

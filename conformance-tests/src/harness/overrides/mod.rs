@@ -33,19 +33,18 @@ use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Delivery, Error, JobId, NewJob, Operator, PushToken, Queue, Receipt,
-    ReliableQueue, Settlement, Stats, WorkerId,
-    batch::{Added, BatchId, BatchQueue, BatchStatus},
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, Queue, Receipt,
+    Settlement, Stats, WorkerId,
+    batch::{Added, BatchId, BatchStatus},
     capabilities::Capabilities,
     environment::Environment,
     operator::{
-        Audit, Cancelled, InspectQueue, JobLookup, JobView, Page, PageCursor,
-        PeekRequest, Redriven, RestoreQueue, RunNow, Selection, WorkerReport,
-        WorkersPage,
+        Cancelled, JobLookup, JobView, Page, PageCursor, PeekRequest, Redriven, RunNow,
+        Selection, WorkerReport, WorkersPage,
     },
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
-    results::{JobResult, Reported, ResultQueue},
-    schedule::{ScheduleName, ScheduleQueue, ScheduleStored, Schedules, Tick, Ticked},
+    results::{JobResult, Reported},
+    schedule::{ScheduleName, ScheduleStored, Schedules, Tick, Ticked},
 };
 
 /// The calls of a queue that a mutant replaces. A call whose method is not implemented

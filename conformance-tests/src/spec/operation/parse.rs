@@ -5,8 +5,8 @@ use std::{str::FromStr, time::Duration};
 use relq_core::operator::JobState;
 
 use super::{
-    Act, BatchDraft, DispositionKind, Draft, DraftSettlement, InjectedFault, Operation,
-    RestoreDraft, STATES, TickTime,
+    Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, InjectedFault,
+    Operation, RestoreDraft, STATES, TickTime,
     text::{ACTORS, BATCH_WORDS, FAULTS, RESTORED_STATES, WORDS},
 };
 

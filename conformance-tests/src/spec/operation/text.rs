@@ -29,11 +29,9 @@
 
 use std::fmt;
 
-use relq_core::operator::JobState;
-
 use super::{
     Act, BatchDraft, BatchWord, DispositionKind, Draft, DraftSettlement, How,
-    InjectedFault, Operation, RestoreDraft, RestoredAs, STATES, TickTime, Who,
+    InjectedFault, Operation, RestoreDraft, RestoredAs, TickTime, Who,
 };
 
 pub(super) const ACTORS: [(Who, &str); 6] = [

@@ -13,24 +13,20 @@ mod worker;
 use std::{collections::BTreeMap, sync::Arc};
 
 use relq_core::{
-    JobId, NewJob, PushToken, Queue, QueueName, WorkerId, batch::Added,
-    capabilities::Capability,
+    JobId, NewJob, PushToken, Queue, QueueName, batch::Added, capabilities::Capability,
 };
 
 use super::{
     actors::{Actors, Observed, Site},
-    batching::{BatchChange, PossibleBatch},
-    claiming::Asked,
     draft,
     operation::{Act, InjectedFault, Operation, Who},
     pushing::{PushCall, ms},
     recorded::WORKERS,
-    reference::{CheckResult, Knowledge, Reference, WINDOW},
-    scheduling::TickOf,
+    reference::{CheckResult, Reference, WINDOW},
     sequence::{Sequence, Steps},
-    settling::SentSettlement,
 };
 use crate::{Subject, spec::class::Class};
+pub(super) use effect::CallEffect;
 
 /// The state of one running sequence.
 pub(crate) struct Runner {
