@@ -116,35 +116,46 @@ mod tests {
     use std::{
         env,
         io::{BufRead, BufReader},
-        net::{SocketAddr, TcpStream},
         path::PathBuf,
         thread,
         time::{Duration, Instant},
     };
 
     use super::*;
-    use crate::{proxy::Address, server::Server};
+    use crate::server::Server;
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// A test program that starts a server and waits. The test below starts this
-    /// program and kills it.
+    /// Prints the process and the folder of a server for the test that runs this program.
+    fn print(server: &Server) {
+        let last_word = |command: &[&[u8]], mark| {
+            let text = String::from_utf8(server.command(command)).unwrap();
+            text.lines().find_map(|line| line.strip_prefix(mark)).unwrap().to_owned()
+        };
+        let process = last_word(&[b"INFO", b"server"], "process_id:");
+        let folder = last_word(&[b"CONFIG", b"GET", b"dir"], "/");
+        println!("\nserver {process} /{folder}");
+    }
+
     #[test]
     #[ignore = "a_killed_test_leaves_no_server starts it"]
     fn waits_with_a_server() {
         let server = Server::start_on_tcp();
-        let config = server.command(&[b"CONFIG", b"GET", b"dir"]);
-        let config = String::from_utf8(config).unwrap();
-        let dir = config.lines().last().unwrap();
-        let Address::Tcp(address) = server.address() else { panic!("{server:?}") };
-        println!("\nserver {address} {dir}");
+        print(&server);
         thread::sleep(LIMIT);
     }
 
     #[test]
-    fn a_killed_test_leaves_no_server() {
+    #[ignore = "a_server_for_the_next_test_ends_with_the_program starts it"]
+    fn ends_with_a_server_for_the_next_test() {
+        print(&Server::start());
+    }
+
+    /// Starts a test of this program in a process of its own. Returns the process, and the
+    /// process and the folder of its server.
+    fn start(test: &str) -> (Child, String, PathBuf) {
         let mut test = Command::new(env::current_exe().unwrap())
-            .args(["server::guard::tests::waits_with_a_server", "--exact"])
+            .args([&format!("server::guard::tests::{test}"), "--exact"])
             .args(["--ignored", "--nocapture", "--test-threads=1"])
             .stdout(Stdio::piped())
             .spawn()
@@ -152,20 +163,43 @@ mod tests {
         let lines = BufReader::new(test.stdout.take().unwrap()).lines();
         let words = lines.map(Result::unwrap).find_map(|line| {
             let words = line.strip_prefix("server ")?.split_once(' ')?;
-            Some((words.0.to_owned(), words.1.to_owned()))
+            Some((words.0.to_owned(), PathBuf::from(words.1)))
         });
-        let (address, folder) = words.expect("it says where its server is");
-        let (address, folder) =
-            (address.parse::<SocketAddr>().unwrap(), PathBuf::from(folder));
-        assert!(TcpStream::connect(address).is_ok() && folder.exists());
+        let (server, folder) = words.expect("it says where its server is");
+        (test, server, folder)
+    }
+
+    fn runs(process: &str) -> bool {
+        let mut kill = Command::new("kill");
+        kill.args(["-0", process]).stderr(Stdio::null()).status().unwrap().success()
+    }
+
+    /// Waits until the server has ended and its folder is gone.
+    fn assert_ends(server: &str, folder: &Path) {
+        let start = Instant::now();
+        while runs(server) || folder.exists() {
+            assert!(start.elapsed() < LIMIT, "the server {server} still runs");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_killed_test_leaves_no_server() {
+        let (mut test, server, folder) = start("waits_with_a_server");
+        assert!(runs(&server) && folder.exists());
 
         test.kill().unwrap();
         test.wait().unwrap();
 
-        let start = Instant::now();
-        while TcpStream::connect(address).is_ok() || folder.exists() {
-            assert!(start.elapsed() < LIMIT, "the server at {address} still runs");
-            thread::sleep(Duration::from_millis(5));
-        }
+        assert_ends(&server, &folder);
+    }
+
+    #[test]
+    fn a_server_for_the_next_test_ends_with_the_program() {
+        let (mut test, server, folder) = start("ends_with_a_server_for_the_next_test");
+
+        assert!(test.wait().unwrap().success());
+
+        assert_ends(&server, &folder);
     }
 }

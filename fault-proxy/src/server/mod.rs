@@ -72,7 +72,8 @@ enum Kind {
 /// The kind of server that the tests of this process use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// A `redis-server` of this machine, a new one for each test.
+    /// A `redis-server` of this machine for each test: a new one, or one that an earlier
+    /// test has used and that was made like new.
     Local,
     /// The same, in cluster mode: each is the only node of its cluster.
     Cluster,
@@ -112,7 +113,8 @@ impl Choice {
 }
 
 impl Server {
-    /// Starts a server without persistence.
+    /// A server without persistence: a new one, or one like it that an earlier test of this
+    /// process has used.
     ///
     /// # Panics
     /// When no server can be started: a test that needs one fails, and does not pass by

@@ -14,9 +14,9 @@ use std::{
 
 use super::process::Process;
 
-/// What a server may be left with that no command takes back. The names are those of
-/// `INFO commandstats`, where a container's subcommand follows a `|`.
-const LEAVES_TRACES: [&str; 16] = [
+/// The commands whose effects may outlast the removal of all data, scripts and users. The
+/// names are those of `INFO commandstats`, where a subcommand follows a `|`.
+const LEAVES_TRACES: [&str; 18] = [
     "bgrewriteaof",
     "bgsave",
     "client|no-evict",
@@ -28,6 +28,8 @@ const LEAVES_TRACES: [&str; 16] = [
     "failover",
     "function",
     "module",
+    "psync",
+    "replconf",
     "replicaof",
     "save",
     "shutdown",
@@ -35,8 +37,15 @@ const LEAVES_TRACES: [&str; 16] = [
     "sync",
 ];
 
-/// The servers that wait for a test. There are no more of them than tests that ran at
-/// once.
+/// A command that no test sends. It is counted on each server before a test gets it, so
+/// the counts are whole as long as they have it: `CONFIG RESETSTAT` removes it.
+const MARK: &str = "ACL WHOAMI";
+
+/// How the server counts it.
+const MARKED: &str = "acl|whoami";
+
+/// The servers that wait for a test. There are no more of them than servers that tests
+/// have used at once.
 static IDLE: Mutex<Vec<Process>> = Mutex::new(Vec::new());
 
 /// A server of a test, which another test may use afterwards.
@@ -47,7 +56,9 @@ impl Pooled {
     /// A server like a new one, started if none waits.
     pub(super) fn take() -> Self {
         let waiting = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Self::only(waiting.unwrap_or_else(|| Process::start(&[], None)))
+        let process = waiting.unwrap_or_else(|| Process::start(&[], None));
+        process.try_ask(MARK).expect("the server answers");
+        Self::only(process)
     }
 
     /// A server that has just been started.
@@ -83,7 +94,9 @@ impl Drop for Pooled {
 /// Makes a server like a new one. `None` if that is not certain.
 fn renewed(mut process: Process) -> Option<Process> {
     process.move_socket().ok()?;
-    if process.try_ask("INFO commandstats").ok()?.lines().any(leaves_a_trace) {
+    let counts = process.try_ask("INFO commandstats").ok()?;
+    let commands = || counts.lines().filter_map(counted_command);
+    if !commands().any(|name| name == MARKED) || commands().any(leaves_a_trace) {
         return None;
     }
     process.try_ask("CLIENT KILL TYPE normal").ok()?;
@@ -110,13 +123,12 @@ fn renewed(mut process: Process) -> Option<Process> {
     (is_done && has_first_user).then_some(process)
 }
 
-/// Whether a line of `INFO commandstats` counts a command that leaves a trace.
-fn leaves_a_trace(line: &str) -> bool {
-    let Some((name, _)) =
-        line.strip_prefix("cmdstat_").and_then(|it| it.split_once(':'))
-    else {
-        return false;
-    };
+/// The command that a line of `INFO commandstats` counts.
+fn counted_command(line: &str) -> Option<&str> {
+    Some(line.strip_prefix("cmdstat_")?.split_once(':')?.0)
+}
+
+fn leaves_a_trace(name: &str) -> bool {
     let container = name.split('|').next().unwrap_or(name);
     LEAVES_TRACES.contains(&name) || LEAVES_TRACES.contains(&container)
 }
@@ -137,7 +149,9 @@ mod tests {
     use super::*;
 
     fn started() -> Process {
-        Process::start(&[], None)
+        let process = Process::start(&[], None);
+        process.try_ask(MARK).expect("an answer");
+        process
     }
 
     fn renew(process: Process) -> Process {
@@ -161,6 +175,9 @@ mod tests {
         assert_eq!(ask(&format!("SCRIPT EXISTS {digest}")), "*1\r\n:0\r\n");
         assert_eq!(ask("ACL LIST"), first);
         assert!(!ask("INFO commandstats").contains("cmdstat_set:"));
+
+        ask(MARK);
+        renew(process);
     }
 
     #[test]
@@ -193,6 +210,17 @@ mod tests {
 
             assert!(renewed(process).is_none(), "{command}");
         }
+    }
+
+    /// The statistics would not show what came before.
+    #[test]
+    fn a_server_whose_statistics_were_reset_ends() {
+        let process = started();
+        for command in ["CONFIG SET maxmemory 1gb", "CONFIG RESETSTAT"] {
+            assert_eq!(process.try_ask(command).expect("an answer"), "+OK\r\n");
+        }
+
+        assert!(renewed(process).is_none());
     }
 
     #[test]
