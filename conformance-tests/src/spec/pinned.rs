@@ -92,4 +92,9 @@ pub(crate) const PINNED: &[Pinned] = &[
         found: "a recovery that found no orphan, although there may be one, had the model \
                 look for orphans for ever (this model, before 0.1)",
     },
+    Pinned {
+        line: "p push jr1; a claim 1 l1; a settle 0R1; o restore ready0:jr1; a claim 1 l1",
+        found: "the model took a restore for a push that moves the due time of the job \
+                that holds its key (this model, before 0.1)",
+    },
 ];
