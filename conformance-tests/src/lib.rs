@@ -36,9 +36,9 @@
 //! }
 //! ```
 //!
-//! The suite chooses the address. For a backend on Redis it starts a private
-//! `redis-server` for each test, with a [fault proxy](proxy) before it, and gives each
-//! actor its own endpoint. For an embedded backend it creates a private directory. So
+//! The suite chooses the address. For a backend on Redis it gives each test a
+//! private `redis-server`, with a [fault proxy](proxy) before it, and each actor its own
+//! endpoint. For an embedded backend it creates a private directory. So
 //! the suite can inject a fault at any command of a backend without knowing its code.
 //! `relq-memory` is a complete example of a backend outside the workspace.
 //!

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, error::Category};
 /// The fields that have not been read yet.
 pub(super) struct Fields {
     left: Map<String, Value>,
-    /// The names of all that were asked for.
+    /// The names of the fields that were read, whether the object has them or not.
     known: Vec<&'static str>,
 }
 
@@ -14,10 +14,10 @@ impl Fields {
         Self { left: object, known: Vec::new() }
     }
 
-    /// Parses a text that holds one object.
+    /// Parses a line that holds one JSON object.
     ///
     /// # Errors
-    /// The reason, with the byte of the text. The text is one line.
+    /// Why it is not JSON, and at which byte of the line.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(text).map(Self::new).map_err(|error| {
             let why = error.to_string();
@@ -88,7 +88,7 @@ impl Fields {
         }
     }
 
-    /// Refuses fields that were not asked for.
+    /// Fails if the object has a field that was never read.
     pub(super) fn end(self) -> Result<(), String> {
         match self.left.keys().next() {
             None => Ok(()),

@@ -73,7 +73,7 @@ impl<'a> Storing<'a> {
         for place in &checked.followers {
             let line = file.line_at(place.offset, place.number)?;
             if let Some(job) = self.read(file, &line)? {
-                // A leader is in an earlier call than its followers.
+                // The job that this one follows must be stored by an earlier call.
                 let leader = job.leader().cloned();
                 if self.pushed.iter().any(|pushed| pushed.id == leader) {
                     self.send().await?;

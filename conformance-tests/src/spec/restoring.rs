@@ -18,7 +18,8 @@ use super::{
     ready_order::ReadyPosition,
 };
 
-/// The last error, and the reason of its death, of each job that has one.
+/// The text that serves as the last error of each restored job, and as the reason why it
+/// is dead.
 const ERROR: &str = "it failed elsewhere";
 
 /// What a restored job was before.

@@ -51,12 +51,12 @@ use relq_core::{
 /// goes to the healthy queue.
 #[async_trait]
 pub trait Override: Send + Sync {
-    /// Replaces [`ReliableQueue::capabilities`].
+    /// Replaces [`capabilities`](relq_core::ReliableQueue::capabilities).
     fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
         right.capabilities()
     }
 
-    /// Replaces [`ReliableQueue::push`].
+    /// Replaces [`push`](relq_core::ReliableQueue::push).
     async fn push(
         &self,
         right: &Right,
@@ -66,7 +66,7 @@ pub trait Override: Send + Sync {
         right.push(jobs, token).await
     }
 
-    /// Replaces [`ReliableQueue::claim`].
+    /// Replaces [`claim`](relq_core::ReliableQueue::claim).
     async fn claim(
         &self,
         right: &Right,
@@ -75,7 +75,7 @@ pub trait Override: Send + Sync {
         right.claim(ask).await
     }
 
-    /// Replaces [`ReliableQueue::settle`].
+    /// Replaces [`settle`](relq_core::ReliableQueue::settle).
     async fn settle(
         &self,
         right: &Right,
@@ -84,7 +84,7 @@ pub trait Override: Send + Sync {
         right.settle(done).await
     }
 
-    /// Replaces [`ReliableQueue::extend`].
+    /// Replaces [`extend`](relq_core::ReliableQueue::extend).
     async fn extend(
         &self,
         right: &Right,
@@ -95,7 +95,7 @@ pub trait Override: Send + Sync {
         right.extend(worker, held, lease).await
     }
 
-    /// Replaces [`ReliableQueue::recover`].
+    /// Replaces [`recover`](relq_core::ReliableQueue::recover).
     async fn recover(
         &self,
         right: &Right,
@@ -104,8 +104,8 @@ pub trait Override: Send + Sync {
         right.recover(page).await
     }
 
-    /// Replaces [`ReliableQueue::settle_and_claim`]. By default it calls `settle` and
-    /// then `claim` of this trait.
+    /// Replaces [`settle_and_claim`](relq_core::ReliableQueue::settle_and_claim). By
+    /// default it calls `settle` and then `claim` of this trait.
     async fn settle_and_claim(
         &self,
         right: &Right,
@@ -117,7 +117,7 @@ pub trait Override: Send + Sync {
         SettledAndClaimed { settled, claimed: self.claim(right, &at_once).await }
     }
 
-    /// Replaces [`ReliableQueue::release_worker`].
+    /// Replaces [`release_worker`](relq_core::ReliableQueue::release_worker).
     async fn release_worker(
         &self,
         right: &Right,
@@ -126,7 +126,7 @@ pub trait Override: Send + Sync {
         right.release_worker(worker).await
     }
 
-    /// Replaces [`ReliableQueue::report_worker`].
+    /// Replaces [`report_worker`](relq_core::ReliableQueue::report_worker).
     async fn report_worker(
         &self,
         right: &Right,
@@ -135,17 +135,17 @@ pub trait Override: Send + Sync {
         right.report_worker(report).await
     }
 
-    /// Replaces [`InspectQueue::job`].
+    /// Replaces [`job`](relq_core::operator::InspectQueue::job).
     async fn job(&self, right: &Right, job: &JobId) -> Result<JobLookup, Error> {
         right.inspector().job(job).await
     }
 
-    /// Replaces [`InspectQueue::run_now`].
+    /// Replaces [`run_now`](relq_core::operator::InspectQueue::run_now).
     async fn run_now(&self, right: &Right, job: &JobId) -> Result<RunNow, Error> {
         right.inspector().run_now(job).await
     }
 
-    /// Replaces [`InspectQueue::workers`].
+    /// Replaces [`workers`](relq_core::operator::InspectQueue::workers).
     async fn workers(
         &self,
         right: &Right,
@@ -155,7 +155,7 @@ pub trait Override: Send + Sync {
         right.inspector().workers(after, limit).await
     }
 
-    /// Replaces [`RestoreQueue::restore`].
+    /// Replaces [`restore`](relq_core::operator::RestoreQueue::restore).
     async fn restore(
         &self,
         right: &Right,
@@ -164,7 +164,7 @@ pub trait Override: Send + Sync {
         right.restorer().restore(jobs).await
     }
 
-    /// Replaces [`BatchQueue::add`].
+    /// Replaces [`add`](relq_core::batch::BatchQueue::add).
     async fn add(
         &self,
         right: &Right,
@@ -175,7 +175,7 @@ pub trait Override: Send + Sync {
         right.batches().add(batch, pieces, token).await
     }
 
-    /// Replaces [`BatchQueue::batch`].
+    /// Replaces [`batch`](relq_core::batch::BatchQueue::batch).
     async fn batch(
         &self,
         right: &Right,
@@ -184,7 +184,7 @@ pub trait Override: Send + Sync {
         right.batches().batch(batch).await
     }
 
-    /// Replaces [`BatchQueue::cancel_batch`].
+    /// Replaces [`cancel_batch`](relq_core::batch::BatchQueue::cancel_batch).
     async fn cancel_batch(
         &self,
         right: &Right,
@@ -193,7 +193,7 @@ pub trait Override: Send + Sync {
         right.batches().cancel_batch(batch).await
     }
 
-    /// Replaces [`BatchQueue::wait_batch`].
+    /// Replaces [`wait_batch`](relq_core::batch::BatchQueue::wait_batch).
     async fn wait_batch(
         &self,
         right: &Right,
@@ -203,7 +203,7 @@ pub trait Override: Send + Sync {
         right.batches().wait_batch(batch, timeout).await
     }
 
-    /// Replaces [`ScheduleQueue::put_schedule`].
+    /// Replaces [`put_schedule`](relq_core::schedule::ScheduleQueue::put_schedule).
     async fn put_schedule(
         &self,
         right: &Right,
@@ -213,12 +213,12 @@ pub trait Override: Send + Sync {
         right.scheduler().put_schedule(name, definition).await
     }
 
-    /// Replaces [`ScheduleQueue::schedules`].
+    /// Replaces [`schedules`](relq_core::schedule::ScheduleQueue::schedules).
     async fn schedules(&self, right: &Right) -> Result<Schedules, Error> {
         right.scheduler().schedules().await
     }
 
-    /// Replaces [`ScheduleQueue::push_tick`].
+    /// Replaces [`push_tick`](relq_core::schedule::ScheduleQueue::push_tick).
     async fn push_tick(
         &self,
         right: &Right,
@@ -228,7 +228,7 @@ pub trait Override: Send + Sync {
         right.scheduler().push_tick(tick, job).await
     }
 
-    /// Replaces [`ResultQueue::report_progress`].
+    /// Replaces [`report_progress`](relq_core::results::ResultQueue::report_progress).
     async fn report_progress(
         &self,
         right: &Right,
@@ -238,7 +238,7 @@ pub trait Override: Send + Sync {
         right.results().report_progress(receipt, progress).await
     }
 
-    /// Replaces [`ResultQueue::read_results`].
+    /// Replaces [`read_results`](relq_core::results::ResultQueue::read_results).
     async fn read_results(
         &self,
         right: &Right,
@@ -247,7 +247,7 @@ pub trait Override: Send + Sync {
         right.results().read_results(jobs).await
     }
 
-    /// Replaces [`ResultQueue::wait_result`].
+    /// Replaces [`wait_result`](relq_core::results::ResultQueue::wait_result).
     async fn wait_result(
         &self,
         right: &Right,
@@ -257,17 +257,17 @@ pub trait Override: Send + Sync {
         right.results().wait_result(job, timeout).await
     }
 
-    /// Replaces [`Operator::stats`].
+    /// Replaces [`stats`](relq_core::Operator::stats).
     async fn stats(&self, right: &Right) -> Result<Stats, Error> {
         right.stats().await
     }
 
-    /// Replaces [`Operator::peek`].
+    /// Replaces [`peek`](relq_core::Operator::peek).
     async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
         right.peek(ask).await
     }
 
-    /// Replaces [`Operator::redrive`].
+    /// Replaces [`redrive`](relq_core::Operator::redrive).
     async fn redrive(
         &self,
         right: &Right,
@@ -276,22 +276,22 @@ pub trait Override: Send + Sync {
         right.redrive(which).await
     }
 
-    /// Replaces [`Operator::purge_dead`].
+    /// Replaces [`purge_dead`](relq_core::Operator::purge_dead).
     async fn purge_dead(&self, right: &Right, which: &Selection) -> Result<u64, Error> {
         right.purge_dead(which).await
     }
 
-    /// Replaces [`Operator::purge`].
+    /// Replaces [`purge`](relq_core::Operator::purge).
     async fn purge(&self, right: &Right) -> Result<u64, Error> {
         right.purge().await
     }
 
-    /// Replaces [`Operator::cancel`].
+    /// Replaces [`cancel`](relq_core::Operator::cancel).
     async fn cancel(&self, right: &Right, job: &JobId) -> Result<Cancelled, Error> {
         right.cancel(job).await
     }
 
-    /// Replaces [`Operator::pause`].
+    /// Replaces [`pause`](relq_core::Operator::pause).
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         right.pause().await
     }
