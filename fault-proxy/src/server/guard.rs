@@ -160,7 +160,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(test.stdout.take().unwrap()).lines();
+        let lines = BufReader::new(test.stdout.as_mut().unwrap()).lines();
         let words = lines.map(Result::unwrap).find_map(|line| {
             let words = line.strip_prefix("server ")?.split_once(' ')?;
             Some((words.0.to_owned(), PathBuf::from(words.1)))
