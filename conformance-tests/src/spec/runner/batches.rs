@@ -125,22 +125,6 @@ impl Runner {
         }
     }
 
-    /// Reads all batches while no call is running, and checks their statuses.
-    pub(in crate::spec) async fn look_at_batches(&mut self) -> CheckResult {
-        let Some(batches) = self.actors.witness().batch_queue() else { return Ok(()) };
-        let limit = NonZeroU32::new(100).expect("not zero");
-        let listed = batches.list_batches(None, limit).await;
-        let listed = listed.map_err(|error: Error| error.full_message())?;
-        self.reference.batches_seen(&listed)?;
-        let numbers: Vec<_> = self.reference.batches.keys().copied().collect();
-        for number in numbers {
-            let status = batches.batch(&Reference::batch_id(number)).await;
-            let status = status.map_err(|error: Error| error.full_message())?;
-            self.reference.batch_seen(number, status.as_ref())?;
-        }
-        Ok(())
-    }
-
     /// Seals all batches, so that each of them completes.
     pub(in crate::spec) async fn seal_all(&mut self) -> CheckResult {
         let numbers: Vec<_> = self.reference.batches.keys().copied().collect();

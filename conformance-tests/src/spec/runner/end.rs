@@ -1,14 +1,12 @@
-//! The checks after each operation of a sequence, and the end of the sequence.
+//! The end of a sequence.
 
 use std::num::NonZeroU32;
-
-use relq_core::Error;
 
 use super::super::{
     draft,
     operation::{DispositionKind, DraftSettlement, STATES, Who},
     reference::CheckResult,
-    runner::{Runner, Verbosity},
+    runner::Runner,
 };
 
 /// How often the end of a sequence recovers and drains the queue. Before each time, all
@@ -19,24 +17,6 @@ const ROUNDS: usize = 3;
 const MOST_PAGES: usize = 100;
 
 impl Runner {
-    /// Checks the batches, the schedules, the results, the stats and the audit, after an
-    /// operation and while no call is running.
-    pub(in crate::spec) async fn look(&mut self) -> CheckResult {
-        self.reference.conclude()?;
-        let sent = |error: Error| error.full_message();
-        self.look_at_batches().await?;
-        self.look_at_schedules().await?;
-        self.look_at_results().await?;
-        let stats = self.actors.witness().stats().await.map_err(sent)?;
-        if self.verbosity == Verbosity::All {
-            self.reference.tell(&stats);
-        }
-        self.reference.counted(&stats)?;
-        let audit = self.actors.witness().audit().await.map_err(sent)?;
-        self.reference.audited(&audit, &stats)?;
-        self.reference.conclude()
-    }
-
     /// Ends the sequence: lets delayed commands run and all leases and delays end,
     /// drains the queue, and makes the final checks.
     pub(in crate::spec) async fn end(&mut self) -> CheckResult {
@@ -82,12 +62,11 @@ impl Runner {
         loop {
             let first = self.observed.get(&Who::Nobody).map_or(0, Vec::len);
             self.claim(Who::Nobody, None, (100, 1, 0)).await?;
-            self.look().await?;
             let all = self.observed.get(&Who::Nobody).map_or(0, Vec::len);
             if all == first {
                 if in_vain == self.reference.class.patience(self.reference.unfinished())
                 {
-                    return Ok(());
+                    return self.look().await;
                 }
                 in_vain += 1;
                 continue;

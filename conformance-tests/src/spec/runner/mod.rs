@@ -4,6 +4,7 @@ mod batches;
 mod effect;
 mod end;
 mod inspecting;
+mod look;
 mod operator;
 mod restoring;
 mod results;

@@ -79,24 +79,6 @@ impl Runner {
             _ => Ok(()),
         }
     }
-
-    /// Reads what is told of all jobs while no call is running, and checks it.
-    pub(in crate::spec) async fn look_at_results(&mut self) -> CheckResult {
-        // A record has what its calls have read, and nothing else.
-        if self.is_recorded {
-            return Ok(());
-        }
-        let Some(results) = self.actors.witness().result_queue() else {
-            return Ok(());
-        };
-        let ids = self.reference.known_ids();
-        let told = results.read_results(&ids).await;
-        let told = told.map_err(|error| error.full_message())?;
-        for (id, told) in ids.iter().zip(&told) {
-            self.reference.told(id, told.as_ref())?;
-        }
-        self.reference.conclude()
-    }
 }
 
 fn results(queue: &dyn Queue) -> &dyn ResultQueue {

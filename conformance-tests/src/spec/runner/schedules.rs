@@ -1,7 +1,7 @@
 //! The operations on schedules of a running sequence.
 
 use relq_core::{
-    Error, Queue,
+    Queue,
     schedule::{ScheduleQueue, Tick},
 };
 
@@ -130,17 +130,6 @@ impl Runner {
             // A list without a result needs no record, because it changes nothing.
             _ => Ok(()),
         }
-    }
-
-    /// Lists all schedules while no call is running, and checks the list.
-    pub(in crate::spec) async fn look_at_schedules(&mut self) -> CheckResult {
-        let Some(scheduler) = self.actors.witness().schedule_queue() else {
-            return Ok(());
-        };
-        let found = scheduler.schedules().await;
-        let found = found.map_err(|error: Error| error.full_message())?;
-        self.reference.schedules_seen(&found)?;
-        self.reference.conclude()
     }
 }
 

@@ -1,0 +1,106 @@
+//! The checks after each operation of a sequence.
+
+use std::num::NonZeroU32;
+
+use futures_util::future::try_join_all;
+use relq_core::{
+    Error, JobId, Queue, Stats, batch::BatchStatus, operator::Audit,
+    results::JobResult, schedule::Schedules,
+};
+
+use super::super::{
+    reference::{CheckResult, Reference},
+    runner::{Runner, Verbosity},
+};
+
+/// What a store holds while no call is running.
+struct Seen {
+    batches: Option<Vec<BatchStatus>>,
+    /// The status of each batch, by its number.
+    statuses: Vec<(u8, Option<BatchStatus>)>,
+    schedules: Option<Schedules>,
+    results: Vec<(JobId, Option<JobResult>)>,
+    stats: Stats,
+    audit: Audit,
+}
+
+impl Runner {
+    /// Checks the batches, the schedules, the results, the stats and the audit, after an
+    /// operation and while no call is running.
+    pub(in crate::spec) async fn look(&mut self) -> CheckResult {
+        self.reference.conclude()?;
+        let seen = self.see().await.map_err(|error| error.full_message())?;
+        if let Some(batches) = &seen.batches {
+            self.reference.batches_seen(batches)?;
+        }
+        for (number, status) in &seen.statuses {
+            self.reference.batch_seen(*number, status.as_ref())?;
+        }
+        if let Some(schedules) = &seen.schedules {
+            self.reference.schedules_seen(schedules)?;
+            self.reference.conclude()?;
+        }
+        for (id, told) in &seen.results {
+            self.reference.told(id, told.as_ref())?;
+        }
+        self.reference.conclude()?;
+        if self.verbosity == Verbosity::All {
+            self.reference.tell(&seen.stats);
+        }
+        self.reference.counted(&seen.stats)?;
+        self.reference.audited(&seen.audit, &seen.stats)?;
+        self.reference.conclude()
+    }
+
+    /// Reads the store. All calls run at once, because waiting for each would take most of
+    /// the time of a sequence. A record has their replies in this order.
+    async fn see(&self) -> Result<Seen, Error> {
+        let witness = self.actors.witness();
+        let (batches, statuses, schedules, results, stats, audit) = tokio::try_join!(
+            biased;
+            list_batches(witness),
+            self.read_batches(witness),
+            list_schedules(witness),
+            self.read_results(witness),
+            witness.stats(),
+            witness.audit(),
+        )?;
+        Ok(Seen { batches, statuses, schedules, results, stats, audit })
+    }
+
+    async fn read_batches(
+        &self,
+        queue: &dyn Queue,
+    ) -> Result<Vec<(u8, Option<BatchStatus>)>, Error> {
+        let Some(queue) = queue.batch_queue() else { return Ok(Vec::new()) };
+        try_join_all(self.reference.batches.keys().map(async |number| {
+            let status = queue.batch(&Reference::batch_id(*number)).await?;
+            Ok((*number, status))
+        }))
+        .await
+    }
+
+    /// Reads what is told of all jobs. A record has what its calls have read, and nothing
+    /// else.
+    async fn read_results(
+        &self,
+        queue: &dyn Queue,
+    ) -> Result<Vec<(JobId, Option<JobResult>)>, Error> {
+        let queue = queue.result_queue().filter(|_| !self.is_recorded);
+        let Some(queue) = queue else { return Ok(Vec::new()) };
+        let ids = self.reference.known_ids();
+        let told = queue.read_results(&ids).await?;
+        Ok(ids.into_iter().zip(told).collect())
+    }
+}
+
+async fn list_batches(queue: &dyn Queue) -> Result<Option<Vec<BatchStatus>>, Error> {
+    let Some(queue) = queue.batch_queue() else { return Ok(None) };
+    let limit = NonZeroU32::new(100).expect("not zero");
+    queue.list_batches(None, limit).await.map(Some)
+}
+
+async fn list_schedules(queue: &dyn Queue) -> Result<Option<Schedules>, Error> {
+    let Some(queue) = queue.schedule_queue() else { return Ok(None) };
+    queue.schedules().await.map(Some)
+}
