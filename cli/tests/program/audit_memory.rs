@@ -14,7 +14,8 @@ const MOST_GROWTH_KIB: u64 = 24 * 1024;
 /// resident memory of the process, in KiB.
 fn peak_of_audit(store: &Store, jobs: u64) -> u64 {
     let (peak, out) = audit(store);
-    assert_eq!(out, format!("{jobs} jobs looked at, 0 problems\n"));
+    let counted = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
+    assert_eq!(out, format!("{counted} looked at, 0 problems\n"));
     peak
 }
 

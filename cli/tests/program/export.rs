@@ -286,7 +286,7 @@ on_each_store! {
             (&short, "it has 2 jobs, and its last line says 3"),
             (&newer, "use the newer relq"),
             (&whole[whole.find('\n').unwrap() + 1..], "its first line"),
-            ("", "its first line"),
+            ("", "it is empty"),
         ] {
             let error = import(store, "", lines).fails(1);
             assert!(error.contains(why), "{why}: {error}");

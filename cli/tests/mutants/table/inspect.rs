@@ -98,8 +98,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "dead jobs are imported as ready ones without a word",
         promise: "export::dead_jobs_are_refused_retried_or_skipped: left: Some(0)",
         file: "cli/src/import/check.rs",
-        old: "            (None, Kept::Anew) => {\n                return Err(format!(",
-        new: "            (None, Kept::Anew) if !args.resume => {}\n            (None, Kept::Anew) => {\n                return Err(format!(",
+        old: "            (None, Kept::Anew) => return Err(no_dead_jobs(&id, queue)),",
+        new: "            (None, Kept::Anew) if choices.dead.is_none() => {}\n            (None, Kept::Anew) => return Err(no_dead_jobs(&id, queue)),",
     },
     Mutant {
         name: "the attempts of restored jobs begin anew",
