@@ -28,6 +28,7 @@ use crate::{
     format::{Format, counted},
     interrupts::Interrupts,
     message::say,
+    piped_input,
     push::Sender,
     target::Target,
 };
@@ -63,9 +64,14 @@ use storing::Storing;
                         the unique key of a job."
 )]
 pub(crate) struct Args {
-    /// The file; - is standard input
+    /// The file; - is standard input, which is also read if no file is named and it is a pipe
+    /// or a file
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    file: Option<PathBuf>,
+
+    /// The same as FILE, as other commands name a file
+    #[arg(short = 'f', long = "file", value_name = "FILE", conflicts_with = "file")]
+    named: Option<PathBuf>,
 
     /// Go on with an import that was stopped, in a queue that has jobs already
     #[arg(long)]
@@ -84,6 +90,9 @@ pub(crate) struct Args {
     format: Format,
 }
 
+const NOTHING: &str = "\
+nothing to import: give a file that `relq export` has written (- is standard input)";
+
 /// Whether the dead jobs of the file become ready or are left out.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum DeadJobs {
@@ -96,7 +105,7 @@ enum DeadJobs {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let interrupts = Interrupts::listen()?;
-        let mut file = ExportFile::open(&self.file)?;
+        let mut file = self.open_file()?;
         let queue = target.open().await?;
         let checked = Checked::read(&mut file, &*queue, &self)?;
         let was_paused = self.prepare(&*queue, target).await?;
@@ -113,6 +122,17 @@ impl Args {
         }
         self.format.show(&report)?;
         report.judge()
+    }
+
+    fn open_file(&self) -> CommandResult<ExportFile> {
+        let nothing = || Failure::Usage(NOTHING.to_owned());
+        let named = self.file.as_deref().or(self.named.as_deref());
+        let mut file =
+            ExportFile::open(&piped_input::or_input(named).ok_or_else(nothing)?)?;
+        if named.is_none() && file.is_empty()? {
+            return Err(nothing());
+        }
+        Ok(file)
     }
 
     /// How the jobs of the file are stored in this queue.

@@ -1,11 +1,14 @@
 //! The options of the jobs that `relq push` and `relq cron add` push.
 
-use std::{num::NonZeroU16, time::Duration};
+use std::{collections::HashSet, num::NonZeroU16, time::Duration};
 
 use clap::Args;
 use relq::{Bytes, NewJob, Priority, unique::UniqueKey};
 
-use crate::values::{count_u16, duration, header, positive_duration, priority};
+use crate::{
+    failure::{CommandResult, Failure},
+    values::{count_u16, duration, header, positive_duration, priority},
+};
 
 /// Options that every job of the command gets.
 #[derive(Args, Debug)]
@@ -40,6 +43,20 @@ pub(crate) struct JobOptions {
 }
 
 impl JobOptions {
+    /// Checks the options together.
+    ///
+    /// # Errors
+    /// When two headers have the same name.
+    pub(crate) fn check(&self) -> CommandResult {
+        let mut seen = HashSet::new();
+        match self.headers.iter().find(|(name, _)| !seen.insert(name)) {
+            Some((name, _)) => {
+                Err(Failure::Usage(format!("two headers have the name {name}")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// A job with this payload and these options.
     pub(crate) fn job(&self, payload: Bytes) -> NewJob {
         let mut job = NewJob::new(payload)

@@ -1,6 +1,9 @@
-//! Whether the program has input to read although no file is named.
+//! The file that a command reads, or standard input in its place.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use rustix::fs::{FileType, fstat};
 
@@ -17,6 +20,20 @@ pub(crate) fn is_there() -> bool {
             FileType::Fifo | FileType::Socket | FileType::RegularFile
         )
     })
+}
+
+/// Returns the named file, or without one standard input if it has something to read.
+pub(crate) fn or_input(named: Option<&Path>) -> Option<PathBuf> {
+    let input = || is_there().then(|| STANDARD_INPUT.into());
+    named.map(Path::to_owned).or_else(input)
+}
+
+/// Returns the words for a file in messages, such as "the file jobs.jsonl".
+pub(crate) fn in_words(file: &Path) -> String {
+    if is_name_of(file) {
+        return "standard input".to_owned();
+    }
+    format!("the file {}", file.display())
 }
 
 /// Whether this is the name of standard input.

@@ -169,7 +169,7 @@ impl Args {
             "--wait waits for one job: push several without it, and wait with `relq result \
              --wait`"
         } else {
-            return Ok(());
+            return self.options.check();
         };
         Err(Failure::Usage(problem.to_owned()))
     }

@@ -3,8 +3,8 @@
 //!
 //! A mutant does not count as caught if only checks that it does not name fail, or if a
 //! check that it names fails with another message. The healthy backend must pass each
-//! check: in the same fixture when `MUTANTS` asks for a whole run, and else in the
-//! conformance tests of zset.
+//! check, too. A run with `MUTANTS=check` shows this in the same fixture. In each run, the
+//! conformance tests of zset show it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "mutants/by_pages.rs"]

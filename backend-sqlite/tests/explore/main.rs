@@ -150,6 +150,7 @@ fn a_pruned_search_finds_the_same_ends() {
     let subject: Arc<dyn Subject> = Arc::new(Sqlite);
     for (scene, deaths) in [
         ("p push j | o pause | r resume | a stats", 0),
+        ("p push j | o pause | a stats | - advance 1", 0),
         ("p push j | o pause | a stats", 1),
     ] {
         let [pruned, whole] =

@@ -25,7 +25,7 @@ use crate::{
     format::{Format, Records},
     interrupts::Interrupts,
     output::Output,
-    piped_input::{self, STANDARD_INPUT},
+    piped_input,
     push::{Sender, Unsent},
     target::Target,
     values::{batch_priority, positive_duration},
@@ -93,8 +93,9 @@ struct Submitted<'a> {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let file = self.file()?;
-        let requests = request::read(&read(&file)?)
-            .map_err(|why| Failure::Usage(format!("{}: {why}", file.display())))?;
+        let requests = request::read(&read(&file)?).map_err(|why| {
+            Failure::Usage(format!("{}: {why}", piped_input::in_words(&file)))
+        })?;
         if requests.is_empty() && self.file.is_none() {
             return Err(Failure::Usage(NOTHING.to_owned()));
         }
@@ -114,11 +115,8 @@ impl Args {
     }
 
     fn file(&self) -> CommandResult<PathBuf> {
-        match &self.file {
-            Some(file) => Ok(file.clone()),
-            None if piped_input::is_there() => Ok(STANDARD_INPUT.into()),
-            None => Err(Failure::Usage(NOTHING.to_owned())),
-        }
+        let file = piped_input::or_input(self.file.as_deref());
+        file.ok_or_else(|| Failure::Usage(NOTHING.to_owned()))
     }
 
     /// The ids of the batches. Fails if two lines have the same id.
@@ -256,7 +254,8 @@ fn read(file: &Path) -> CommandResult<Bytes> {
         std::fs::read(file)
     };
     read.map(Bytes::from).map_err(|error| {
-        Failure::Failed(format!("the file {} cannot be read: {error}", file.display()))
+        let name = piped_input::in_words(file);
+        Failure::Failed(format!("{name} cannot be read: {error}"))
     })
 }
 

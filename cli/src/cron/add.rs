@@ -117,6 +117,7 @@ impl Args {
                 ));
             }
         };
+        self.options.check()?;
         let job = self.options.job(Bytes::from(payload.clone().into_vec()));
         let spec = ScheduleSpec::new(times, job).map_err(|error| usage(&error))?;
         Ok(spec.missed(self.missed))

@@ -22,6 +22,7 @@ pub(super) struct Line {
 
 /// A file of lines that can be read again from any of its lines on.
 pub(super) struct ExportFile {
+    /// Its name in messages.
     name: String,
     lines: BufReader<File>,
     offset: u64,
@@ -32,16 +33,22 @@ impl ExportFile {
     /// Opens the file. Standard input is copied to a temporary file first, because it can
     /// be read only once.
     pub(super) fn open(path: &Path) -> CommandResult<Self> {
-        let name = path.display().to_string();
+        let name = piped_input::in_words(path);
         let opened = if piped_input::is_name_of(path) {
             spooled_input()
         } else {
             File::open(path)
         };
         let opened = opened.map_err(|error| {
-            Failure::Failed(format!("the file {name} cannot be read: {error}"))
+            Failure::Failed(format!("{name} cannot be read: {error}"))
         })?;
         Ok(Self { name, lines: BufReader::new(opened), offset: 0, number: 0 })
+    }
+
+    /// Whether nothing is left to read.
+    pub(super) fn is_empty(&mut self) -> CommandResult<bool> {
+        let read = self.lines.fill_buf().map(<[u8]>::is_empty);
+        read.map_err(|error| self.unreadable(&error.to_string()))
     }
 
     /// Goes back to the first line.
@@ -78,7 +85,7 @@ impl ExportFile {
 
     /// The failure of an import because of the file.
     pub(super) fn unreadable(&self, why: &str) -> Failure {
-        Failure::Failed(format!("the file {} cannot be used: {why}", self.name))
+        Failure::Failed(format!("{} cannot be used: {why}", self.name))
     }
 
     fn seek(&mut self, offset: u64, number: u64) -> CommandResult {

@@ -63,10 +63,8 @@ impl Lines {
             return Ok(Self::of(io::stdin(), separator, limits));
         }
         let cannot = |error| {
-            Failure::Failed(format!(
-                "the file {} cannot be read: {error}",
-                path.display()
-            ))
+            let name = piped_input::in_words(path);
+            Failure::Failed(format!("{name} cannot be read: {error}"))
         };
         Ok(Self::of(File::open(path).map_err(cannot)?, separator, limits))
     }

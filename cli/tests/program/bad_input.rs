@@ -67,6 +67,8 @@ const WITHOUT_SENSE: &[(&str, &str)] = &[
     ("batch alter x --limit -1", "a whole number from 0, for no limit"),
     ("batch alter x", "nothing to change"),
     ("batch submit", "nothing to submit"),
+    ("import", "nothing to import"),
+    ("push x --header k=1 --header l=1 --header k=2", "two headers have the name k"),
     ("completion", "<SHELL>"),
     ("completion csh", "possible values: bash"),
     ("man no-such", "there is no command `relq no-such`"),

@@ -160,6 +160,10 @@ fn what_is_no_schedule_is_refused() {
         (&["a", "x", "y", "z", "--every", "5m"], "no cron expression"),
         (&["a", "x", "--every", "5m", "--zone", "UTC"], "cannot be used with"),
         (&["a", "x", "--every", "10ms"], "shorter than a second"),
+        (
+            &["a", "x", "--every", "5m", "--header", "k=1", "--header", "k=2"],
+            "two headers have the name k",
+        ),
         (&["a b", "0 3 * * *", "x"], "the schedule name"),
         (&["a", "0 3 * * *", "x", "--missed", "some"], "skip, last, all"),
         (&["a", "0", "3", "*", "*", "*", "x"], "in quotes"),

@@ -298,6 +298,22 @@ on_each_store! {
         assert!(error.contains("the file no-such-file cannot be read"), "{error}");
     }
 
+    /// As other commands, an import reads what is piped into it, and takes its file by -f.
+    fn an_import_names_its_file_as_other_commands(store) {
+        let lines = file_of(&[job("a", "")]);
+        std::fs::write(store.file("jobs.jsonl"), &lines).unwrap();
+
+        assert_eq!(store.relq("import -q piped").input(lines).ok(), "1 stored\n");
+        assert_eq!(store.relq("import -q by-option -f jobs.jsonl").ok(), "1 stored\n");
+        assert_eq!(store.relq("import -q by-name jobs.jsonl").ok(), "1 stored\n");
+        let twice = store.relq("import jobs.jsonl -f jobs.jsonl").fails(2);
+        assert!(twice.contains("cannot be used with"), "{twice}");
+        let empty = store.relq("import -q empty").fails(2);
+        assert!(empty.contains("nothing to import"), "{empty}");
+        let empty = store.relq("import -q empty -").fails(1);
+        assert!(empty.contains("standard input cannot be used: it is empty"), "{empty}");
+    }
+
     /// Jobs without an id get the same ids in a second import.
     fn jobs_without_ids_are_imported_once(store) {
         let bare = r#"{"id":null,"state":"ready","payload":"x","max_attempts":3,"priority":5}"#;

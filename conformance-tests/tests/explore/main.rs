@@ -106,6 +106,7 @@ fn a_pruned_search_finds_the_same_ends() {
             Faults { cuts: 1, ..none },
         ),
         ("p push j; p cancel 0 | a claim 1 l0 w1 | p push j", none),
+        ("p push j; p cancel 0 | a claim 1 l0 w1 | p push j", Faults::deaths(1)),
     ] {
         let [pruned, whole] = explore::ends(&subject, scene, faults)
             .unwrap_or_else(|wrong| panic!("{scene}, {faults:?}: {wrong}"));

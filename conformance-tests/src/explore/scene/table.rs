@@ -247,7 +247,7 @@ pub(in super::super) const SCENES: &[SceneText] = &[
                 o redrive | \
                 r purge-dead | \
                 a claim 1 l0; a settle 0D1 | \
-                p result 0",
+                p result 0; p result 0",
         needs: &[Capability::Results],
     },
     SceneText {

@@ -62,11 +62,12 @@ impl Runner {
         loop {
             let first = self.observed.get(&Who::Nobody).map_or(0, Vec::len);
             self.claim(Who::Nobody, None, (100, 1, 0)).await?;
+            self.look().await?;
             let all = self.observed.get(&Who::Nobody).map_or(0, Vec::len);
             if all == first {
                 if in_vain == self.reference.class.patience(self.reference.unfinished())
                 {
-                    return self.look().await;
+                    return Ok(());
                 }
                 in_vain += 1;
                 continue;

@@ -25,8 +25,8 @@ struct Seen {
 }
 
 impl Runner {
-    /// Checks the batches, the schedules, the results, the stats and the audit, after an
-    /// operation and while no call is running.
+    /// Reads the batches, the schedules, the results, the stats and the audit after an
+    /// operation, while no call is running, and checks them.
     pub(in crate::spec) async fn look(&mut self) -> CheckResult {
         self.reference.conclude()?;
         let seen = self.see().await.map_err(|error| error.full_message())?;
@@ -52,8 +52,9 @@ impl Runner {
         self.reference.conclude()
     }
 
-    /// Reads the store. All calls run at once, because waiting for each would take most of
-    /// the time of a sequence. A record has their replies in this order.
+    /// Reads the store by calls that run at once, because waiting for one after the other
+    /// would take most of the time of a sequence. The replies of a record are in the order of
+    /// these calls.
     async fn see(&self) -> Result<Seen, Error> {
         let witness = self.actors.witness();
         let (batches, statuses, schedules, results, stats, audit) = tokio::try_join!(
@@ -80,8 +81,8 @@ impl Runner {
         .await
     }
 
-    /// Reads what is told of all jobs. A record has what its calls have read, and nothing
-    /// else.
+    /// Reads the results of all known jobs. A record has no such reply: only the recorded
+    /// calls have read results.
     async fn read_results(
         &self,
         queue: &dyn Queue,

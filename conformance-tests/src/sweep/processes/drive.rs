@@ -156,24 +156,12 @@ async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
 /// taken effect after a kill at each later step.
 async fn kill_at_each(start: &Start, labels: &[String], tally: &mut Tally) {
     let mut moments = Vec::new();
-    let is_steady = start.scenario.is_steady();
     for (step, label) in labels.iter().enumerate() {
-        // Only steps change the store. So in steady calls, the store after a step is the
-        // store before the next.
-        let sides = match is_steady && step + 1 < labels.len() {
-            true => &[Side::Before][..],
-            false => &[Side::Before, Side::After],
-        };
-        for side in sides {
-            let spot = Spot { step, side: *side };
+        for side in [Side::Before, Side::After] {
+            let spot = Spot { step, side };
             let ran = killed::run(start, Some(spot)).await;
-            let fault = if *side == Side::Before { "before" } else { "after" };
+            let fault = if side == Side::Before { "before" } else { "after" };
             note(start, tally, (spot, label, fault), &ran);
-            let is_after_another = is_steady && *side == Side::Before && step > 0;
-            if is_after_another && ran.fired {
-                let previous = labels[step - 1].clone();
-                tally.coverage.entry(previous).or_default().insert("after");
-            }
             moments.extend(ran.found.ok());
         }
     }
