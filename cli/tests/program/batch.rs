@@ -186,7 +186,7 @@ on_stores_with_batches! {
         let ids = store.relq("batch submit --id piped").input("0:a\n").ok();
         assert_eq!(ids, "piped\n");
         let error = store.relq("batch submit").input("{\"pieces\":[1]}").fails(2);
-        assert!(error.contains("-: line 1: piece 1: a piece is a string"), "{error}");
+        assert!(error.contains("standard input: line 1: piece 1: a piece is a string"), "{error}");
         let twice = "{\"id\":\"x\",\"pieces\":[]}\n".repeat(2);
         let error = store.relq("batch submit").input(twice).fails(2);
         assert!(error.contains("two batches of the file have the id x"), "{error}");
@@ -199,7 +199,7 @@ on_stores_with_batches! {
     fn a_bad_file_submits_nothing(store) {
         store.create();
         let error = store.relq("batch submit --file -").input("1:a\nx:b\n").fails(2);
-        assert!(error.contains("-: line 2:"), "{error}");
+        assert!(error.contains("standard input: line 2:"), "{error}");
         assert_eq!(store.relq("batch list --json").json(), json!([]));
         let error = store.relq("batch submit --file gone").fails(1);
         assert!(error.contains("the file gone cannot be read"), "{error}");
