@@ -1,4 +1,4 @@
--- Store a job's body.
+-- Store the bodies of jobs.
 --
--- ?1 job  ?2 payload  ?3 headers or null
-INSERT INTO bodies (job, payload, headers) VALUES (?1, ?2, ?3)
+-- Of each job: ?1 job  ?2 payload  ?3 headers or null
+INSERT INTO bodies (job, payload, headers) VALUES /*each*/(?1, ?2, ?3)/*each*/

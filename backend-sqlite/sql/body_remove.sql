@@ -1,4 +1,4 @@
--- Remove a job's body.
+-- Remove the bodies of jobs.
 --
--- ?1 job
-DELETE FROM bodies WHERE job = ?1
+-- Of each job: ?1 job
+DELETE FROM bodies WHERE job IN (/*each*/?1/*each*/)

@@ -1,4 +1,4 @@
--- Remove a job; `body_remove` removes its body.
+-- Remove jobs; `body_remove` removes their bodies.
 --
--- ?1 job
-DELETE FROM jobs WHERE job = ?1
+-- Of each job: ?1 job
+DELETE FROM jobs WHERE job IN (/*each*/?1/*each*/)

@@ -1,7 +1,9 @@
--- Find the job that a lease holds. The token decides (R7).
+-- Find the jobs that leases hold. The token decides (R7).
 --
--- ?1 job  ?2 token  ?3 queue
--- Returns id, keeps_id (1 or 0), keep_ms (or null), attempt, max attempts, batch (or
--- null) and lease end (ms); or no row when the lease was lost.
-SELECT id, keeps_id, keep_ms, attempt, max_attempts, batch, at FROM jobs
-WHERE job = ?1 AND token = ?2 AND queue = ?3
+-- ?1 queue
+-- Of each lease: ?2 job  ?3 token
+-- Returns token, id, keeps_id (1 or 0), keep_ms (or null), attempt, max attempts, batch (or
+-- null) and lease end (ms); no row for a lease that was lost.
+SELECT token, id, keeps_id, keep_ms, attempt, max_attempts, batch, at
+FROM (VALUES /*each*/(?2, ?3)/*each*/) AS lease CROSS JOIN jobs
+WHERE job = lease.column1 AND token = lease.column2 AND queue = ?1

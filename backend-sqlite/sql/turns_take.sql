@@ -1,6 +1,5 @@
--- Take the next turns of a queue.
+-- Take the next turns of a queue. Two statements take a third of the time of one with
+-- RETURNING, for which SQLite makes a temporary table.
 --
 -- ?1 queue  ?2 how many
--- Returns the first of them.
 UPDATE queues SET next_turn = next_turn + ?2 WHERE queue = ?1
-RETURNING next_turn - ?2

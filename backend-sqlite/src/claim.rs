@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::give_back::GiveBack;
 use crate::headers;
 use crate::lease::{NONCE_BYTES, token};
-use crate::statements::{EXPIRED, ReadyRow};
+use crate::statements::{EXPIRED, NewLease, ReadyRow};
 use crate::store::Store;
 
 /// One attempt to claim jobs, which does not wait for new ones. The caller has already
@@ -141,9 +141,9 @@ impl<'a> ClaimRound<'a> {
             if rows.is_empty() {
                 return Ok(self.bytes.is_full());
             }
-            for row in rows {
-                self.take(row)?;
-            }
+            let leases = rows.into_iter().map(|row| self.take(row).transpose());
+            let leases: Vec<_> = leases.flatten().collect::<Result<_, _>>()?;
+            self.store.lease(&leases, self.claim.ask.worker.as_str())?;
             if self.buried >= self.store.page as usize || self.bytes.is_full() {
                 return Ok(true);
             }
@@ -164,25 +164,28 @@ impl<'a> ClaimRound<'a> {
         self.store.next_pieces(most, |row| self.bytes.take(size(row)))
     }
 
-    fn take(&mut self, row: ReadyRow) -> Result<(), Failure> {
+    /// Decides on the lease of a job. Buries the job instead, and returns `None`, if it
+    /// has expired or cannot be read.
+    fn take(&mut self, row: ReadyRow) -> Result<Option<NewLease>, Failure> {
         let job = row.job;
         if row.expires_at.is_some_and(|at| at <= self.store.now_ms()) {
-            self.buried += 1;
-            return self.store.bury(job, EXPIRED, None);
+            return self.bury(job, EXPIRED);
         }
         let token = token(&self.nonce, job);
         match deliver(row, &token, self.claim.ask.lease) {
             Ok(delivery) => {
                 let until = self.store.ms_after(delivery.lease);
-                self.store.lease(job, &token, self.claim.ask.worker.as_str(), until)?;
                 self.deliveries.push(delivery);
-                Ok(())
+                Ok(Some(NewLease { job, token, until }))
             }
-            Err(reason) => {
-                self.buried += 1;
-                self.store.bury(job, &reason, None)
-            }
+            Err(reason) => self.bury(job, &reason),
         }
+    }
+
+    fn bury(&mut self, job: i64, reason: &str) -> Result<Option<NewLease>, Failure> {
+        self.buried += 1;
+        self.store.bury(job, reason, None)?;
+        Ok(None)
     }
 }
 

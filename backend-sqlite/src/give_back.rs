@@ -1,11 +1,13 @@
 //! Gives jobs back: makes leased jobs ready again, without counting the attempt.
 
+use std::collections::BTreeMap;
+
 use relq_core::Receipt;
 
 use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::lease::job_of;
+use crate::lease::{Token, job_of};
 use crate::statements::Held;
 use crate::store::Store;
 
@@ -22,29 +24,27 @@ impl Call for GiveBack {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<(), Failure> {
-        let mut pieces = false;
-        for receipt in &self.receipts {
-            if let Some((job, held)) = find_held(store, receipt)? {
-                pieces |= held.batch.is_some();
-                give_back(store, job)?;
-            }
+        let held = find_held(store, &self.receipts)?;
+        for job in held.keys().filter_map(|token| job_of(token)) {
+            give_back(store, job)?;
         }
-        if pieces {
+        if held.values().any(|held| held.batch.is_some()) {
             maintenance::after_pieces_ended(store)?;
         }
         Ok(())
     }
 }
 
-/// Finds the leased job that a receipt belongs to: its key, and the values that are
-/// needed to settle it. Returns `None` if the lease was lost.
-pub(crate) fn find_held(
+/// Finds the leased jobs that receipts belong to: their tokens, and the values that are
+/// needed to settle them. Leaves out leases that were lost.
+pub(crate) fn find_held<'a>(
     store: &Store<'_>,
-    receipt: &Receipt,
-) -> Result<Option<(i64, Held)>, Failure> {
-    let Some(job) = job_of(receipt.token()) else { return Ok(None) };
-    let held = store.find_lease(job, receipt.token())?;
-    Ok(held.map(|held| (job, held)))
+    receipts: impl IntoIterator<Item = &'a Receipt>,
+) -> Result<BTreeMap<Token, Held>, Failure> {
+    let tokens = receipts.into_iter().map(Receipt::token);
+    let leases = tokens.filter_map(|token| Some((job_of(token)?, &**token)));
+    let leases: Vec<_> = leases.collect();
+    Ok(store.find_leases(&leases)?.into_iter().collect())
 }
 
 /// Makes a leased job ready again, and resets its attempt to the value before the

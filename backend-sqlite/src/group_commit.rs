@@ -7,16 +7,19 @@
 //! ```text
 //!  waiting:  push  claim  settle  push
 //!               \     |      |     /
-//!  BEGIN IMMEDIATE; SAVEPOINT each, rolled back alone if it fails; COMMIT
+//!  BEGIN IMMEDIATE; each call, one after the other; COMMIT
 //!                        |
 //!  results: sent only now, because a crash could undo them before (R1)
 //! ```
 //!
-//! Where it can fail: a call that fails is rolled back to its savepoint and does not
-//! affect the others. If a failure makes SQLite roll back the whole transaction (a full
-//! disk), or if a COMMIT certainly did not happen, not all calls fail: each is run
-//! again in a transaction of its own. If it is unknown whether a COMMIT happened, all
-//! callers get that error, and no call is repeated.
+//! Where it can fail: if a call fails, the whole transaction is rolled back, the other
+//! calls are run again in a transaction without it, and then the call alone. A savepoint
+//! for each call would spare them the second run, but each savepoint makes SQLite copy
+//! all pages that its call changes, which took a third of the time of a push. If a COMMIT
+//! certainly did not happen, each call is run again in a transaction of its own. If it is
+//! unknown whether a COMMIT happened, all callers get that error, and no call is repeated.
+
+use std::cell::RefCell;
 
 use relq_core::environment::Environment;
 use rusqlite::Connection;
@@ -37,26 +40,26 @@ pub(crate) struct GroupCommit {
     pub(crate) steps: Steps,
 }
 
-/// One call of a group. It stores the call's failure if that call failed alone.
-struct Member {
-    call: Box<dyn Pending>,
-    failed: Option<Failure>,
-}
-
-impl Member {
-    fn new(call: Box<dyn Pending>) -> Self {
-        Self { call, failed: None }
-    }
-}
-
 /// Why the transaction of a group was not committed.
 enum Undone {
     /// BEGIN failed. No call is tried again.
     NotBegun(Failure),
-    /// The transaction was rolled back. Each call is tried again alone.
+    /// The call with this index failed, and the transaction was rolled back.
+    ByCall(usize, Failure),
+    /// COMMIT failed, and the transaction was rolled back.
     RolledBack(Failure),
     /// It is unknown whether the transaction was committed.
     Unknown(Failure),
+}
+
+impl Undone {
+    fn into_failure(self) -> Failure {
+        let (Self::NotBegun(failure)
+        | Self::ByCall(_, failure)
+        | Self::RolledBack(failure)
+        | Self::Unknown(failure)) = self;
+        failure
+    }
 }
 
 impl GroupCommit {
@@ -99,68 +102,52 @@ impl GroupCommit {
         self.execute("BEGIN")?;
         let wakes = Wakes::default();
         let looked = schema::check_version(&self.conn)
-            .and_then(|()| call.look(&self.store(&wakes)));
+            .and_then(|()| call.look(&self.store(&wakes, 1)));
         self.end_quietly("COMMIT");
         looked
     }
 
     fn answer_by_writing(
         &self,
-        calls: Vec<Box<dyn Pending>>,
+        mut calls: Vec<Box<dyn Pending>>,
         rest: &mut Vec<Box<dyn Pending>>,
     ) {
-        let mut members: Vec<Member> = calls.into_iter().map(Member::new).collect();
-        match self.transact(&mut members) {
-            Ok(()) => finish_each(members, rest),
-            Err(Undone::RolledBack(_)) if members.len() > 1 => {
-                for member in members {
-                    self.answer_by_writing(vec![member.call], rest);
+        let mut alone = Vec::new();
+        let outcome = loop {
+            match self.transact(&mut calls) {
+                Err(Undone::ByCall(failed, _)) if calls.len() > 1 => {
+                    alone.push(calls.remove(failed));
                 }
+                Err(Undone::RolledBack(_)) if calls.len() > 1 => {
+                    alone.append(&mut calls);
+                    break Ok(());
+                }
+                done => break done.map_err(Undone::into_failure),
             }
-            Err(
-                Undone::NotBegun(failure)
-                | Undone::RolledBack(failure)
-                | Undone::Unknown(failure),
-            ) => fail_all(members, &failure, rest),
+        };
+        finish_each(calls, &outcome, rest);
+        for call in alone {
+            self.answer_by_writing(vec![call], rest);
         }
     }
 
-    fn transact(&self, members: &mut [Member]) -> Result<(), Undone> {
+    fn transact(&self, calls: &mut [Box<dyn Pending>]) -> Result<(), Undone> {
         self.execute("BEGIN IMMEDIATE").map_err(Undone::NotBegun)?;
         schema::check_version(&self.conn).map_err(|failure| {
             self.end_quietly("ROLLBACK");
             Undone::NotBegun(failure)
         })?;
         let wakes = Wakes::default();
-        let store = self.store(&wakes);
-        for member in &mut *members {
-            self.run_in_savepoint(member, &store).map_err(|failure| {
+        let store = self.store(&wakes, calls.len());
+        for (index, call) in calls.iter_mut().enumerate() {
+            call.run(&store).map_err(|failure| {
                 self.end_quietly("ROLLBACK");
-                Undone::RolledBack(failure)
+                Undone::ByCall(index, failure)
             })?;
         }
         self.commit()?;
         self.notifier.notify(wakes);
         Ok(())
-    }
-
-    /// Runs one call in a savepoint. Returns an error only if SQLite rolled back the
-    /// whole transaction.
-    fn run_in_savepoint(
-        &self,
-        member: &mut Member,
-        store: &Store<'_>,
-    ) -> Result<(), Failure> {
-        self.execute("SAVEPOINT call")?;
-        member.failed = member.call.run(store).err();
-        match &member.failed {
-            None => self.execute("RELEASE call"),
-            Some(failure) if self.conn.is_autocommit() => Err(failure.clone()),
-            Some(_) => {
-                self.execute("ROLLBACK TO call")?;
-                self.execute("RELEASE call")
-            }
-        }
     }
 
     fn commit(&self) -> Result<(), Undone> {
@@ -176,13 +163,15 @@ impl GroupCommit {
     /// Creates the context of a call in the open transaction. It reads the clock only
     /// here, after the transaction got its lock. A time from before that wait would be
     /// too early.
-    fn store<'a>(&'a self, wakes: &'a Wakes) -> Store<'a> {
+    fn store<'a>(&'a self, wakes: &'a Wakes, calls: usize) -> Store<'a> {
         Store {
             conn: &self.conn,
             queue: self.queue,
             now: self.environment.clock().now(),
             random: self.environment.random(),
             page: self.environment.max_jobs_per_step().get(),
+            calls: u32::try_from(calls).unwrap_or(u32::MAX),
+            turns: RefCell::default(),
             wakes,
             steps: &self.steps,
         }
@@ -212,16 +201,12 @@ impl GroupCommit {
     }
 }
 
-fn finish_each(members: Vec<Member>, rest: &mut Vec<Box<dyn Pending>>) {
-    for Member { call, failed } in members {
-        rest.extend(call.finish(failed.map_or(Ok(()), Err)));
-    }
-}
-
-fn fail_all(members: Vec<Member>, failure: &Failure, rest: &mut Vec<Box<dyn Pending>>) {
-    for Member { call, .. } in members {
-        rest.extend(call.finish(Err(failure.clone())));
-    }
+fn finish_each(
+    calls: Vec<Box<dyn Pending>>,
+    outcome: &Result<(), Failure>,
+    rest: &mut Vec<Box<dyn Pending>>,
+) {
+    rest.extend(calls.into_iter().filter_map(|call| call.finish(outcome.clone())));
 }
 
 #[cfg(test)]

@@ -5,8 +5,11 @@ pub(crate) const NONCE_BYTES: usize = 12;
 
 /// The token of a lease: the random bytes of its claim, then the job's key in the file.
 /// The key lets a settlement find the job without an index of tokens.
-pub(crate) fn token(nonce: &[u8; NONCE_BYTES], job: i64) -> [u8; NONCE_BYTES + 8] {
-    let mut token = [0; NONCE_BYTES + 8];
+pub(crate) type Token = [u8; NONCE_BYTES + 8];
+
+/// The token of a claim's lease of this job.
+pub(crate) fn token(nonce: &[u8; NONCE_BYTES], job: i64) -> Token {
+    let mut token = Token::default();
     token[..NONCE_BYTES].copy_from_slice(nonce);
     token[NONCE_BYTES..].copy_from_slice(&job.to_be_bytes());
     token

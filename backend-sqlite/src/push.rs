@@ -11,7 +11,7 @@ use relq_core::{
     batch::BatchId,
     operator::JobState,
     outcome::{DuplicateOf, Pushed},
-    unique::{OnDuplicate, Unique},
+    unique::OnDuplicate,
 };
 
 use crate::answers;
@@ -137,8 +137,21 @@ impl Push {
         }
         let turns = self.turns(store)?;
         store.wake_claims();
-        let new = |(candidate, turn)| New { candidate, turn, batch: target.key() };
-        candidates.into_iter().zip(turns).map(new).map(|new| new.push(store)).collect()
+        let mut call = Stored { store, batch: target.key(), answers: Vec::new() };
+        let mut new = Vec::new();
+        for (candidate, turn) in candidates.into_iter().zip(turns) {
+            if candidate.may_be_known || candidate.job.unique.is_some() {
+                // It may be a duplicate of one of these.
+                call.add(&mut new)?;
+                if let Some(duplicate) = find_duplicate(store, &candidate)? {
+                    call.answers.push(duplicate);
+                    continue;
+                }
+            }
+            new.push(New { candidate, turn });
+        }
+        call.add(&mut new)?;
+        Ok(call.answers)
     }
 
     fn candidates(&self, token: &PushToken) -> Vec<Candidate<'_>> {
@@ -169,60 +182,59 @@ impl Push {
     }
 }
 
+/// What a call has stored so far.
+struct Stored<'a> {
+    store: &'a Store<'a>,
+    /// The key of the batch that the jobs belong to; `None` for jobs without a batch.
+    batch: Option<i64>,
+    answers: Vec<Pushed>,
+}
+
+impl Stored<'_> {
+    /// Stores jobs that are no duplicates, and takes them from the list.
+    fn add(&mut self, new: &mut Vec<New<'_>>) -> Result<(), Failure> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let first = if new.len() > 1 { Some(self.store.next_key()?) } else { None };
+        let keys = (0..).map(|index| first.map(|first| first + index));
+        let with_keys = new.iter().zip(keys);
+        let rows: Vec<_> =
+            with_keys.map(|(new, job)| new.row(job, self.store)).collect();
+        let last = self.store.add_jobs(&rows, self.batch)?;
+        for (New { candidate, .. }, job) in new.drain(..).zip(first.unwrap_or(last)..) {
+            self.add_side_rows(&candidate, job)?;
+            self.answers.push(Pushed::Stored(candidate.id));
+        }
+        Ok(())
+    }
+
+    fn add_side_rows(&self, new: &Candidate<'_>, job: i64) -> Result<(), Failure> {
+        if new.job.keep_result.is_some() {
+            self.store.add_result(new.id.as_str())?;
+        }
+        if let (Some(leader), true) = (&new.job.after, new.is_held) {
+            let (delay, bytes) = (ms(new.job.delay), new.job.total_bytes());
+            self.store.add_follower(leader.as_str(), job, delay, bytes)?;
+        }
+        Ok(())
+    }
+}
+
 /// A job to store, with its position in the queue.
 struct New<'a> {
     candidate: Candidate<'a>,
     /// The job's position among the ready jobs, or among the jobs that are due at the
     /// same time.
     turn: i64,
-    /// The key of the job's batch; `None` if the job is not a piece.
-    batch: Option<i64>,
 }
 
 impl New<'_> {
-    fn push(self, store: &Store<'_>) -> Result<Pushed, Failure> {
-        let Candidate { job: new, ref id, may_be_known, is_held } = self.candidate;
-        if may_be_known && store.is_id_taken(id.as_str())? {
-            let existing = self.candidate.id;
-            return Ok(Pushed::Duplicate { existing, by: DuplicateOf::Id });
-        }
-        if let Some(unique) = &new.unique
-            && let Some(holder) = find_live_holder(store, unique.key.as_str())?
-        {
-            return self.yield_to(&holder, unique, store);
-        }
-        let job = store.add_job(&self.row(store))?;
-        let headers = headers::encode(&new.headers);
-        store.add_body(job, &new.payload, headers.as_deref())?;
-        if new.keep_result.is_some() {
-            store.add_result(id.as_str())?;
-        }
-        if let (Some(leader), true) = (&new.after, is_held) {
-            let bytes = new.total_bytes();
-            store.add_follower(leader.as_str(), job, ms(new.delay), bytes)?;
-        }
-        Ok(Pushed::Stored(self.candidate.id))
-    }
-
-    fn yield_to(
-        &self,
-        holder: &Holder,
-        unique: &Unique,
-        store: &Store<'_>,
-    ) -> Result<Pushed, Failure> {
-        let moves = unique.on_duplicate == OnDuplicate::Reschedule;
-        if moves && !holder.is_held && holder.state == JobState::Scheduled.as_str() {
-            let due = store.ms_after(self.candidate.job.delay);
-            store.reschedule(holder.job, due)?;
-        }
-        let existing = holder_id(holder)?;
-        Ok(Pushed::Duplicate { existing, by: DuplicateOf::UniqueKey })
-    }
-
-    fn row<'a>(&'a self, store: &Store<'_>) -> JobRow<'a> {
+    fn row(&self, key: Option<i64>, store: &Store<'_>) -> JobRow<'_> {
         let Candidate { job, ref id, is_held, .. } = self.candidate;
         let delayed = || (!job.delay.is_zero()).then(|| store.ms_after(job.delay));
         JobRow {
+            job: key,
             id: id.as_str(),
             keeps_id: is_remembered(job),
             keep_ms: job.keep_result.map(ms),
@@ -233,9 +245,32 @@ impl New<'_> {
             lease_ms: job.lease.map(ms),
             expires_at: job.expires_in.map(|after| store.ms_after(after)),
             unique_key: job.unique.as_ref().map(|unique| unique.key.as_str()),
-            batch: self.batch,
+            payload: &job.payload,
+            headers: headers::encode(&job.headers),
         }
     }
+}
+
+/// Finds the job that has the id (R4) or holds the unique key of a job (R16), so that it is
+/// not stored.
+fn find_duplicate(
+    store: &Store<'_>,
+    new: &Candidate<'_>,
+) -> Result<Option<Pushed>, Failure> {
+    if new.may_be_known && store.is_id_taken(new.id.as_str())? {
+        let (existing, by) = (new.id.clone(), DuplicateOf::Id);
+        return Ok(Some(Pushed::Duplicate { existing, by }));
+    }
+    let Some(unique) = &new.job.unique else { return Ok(None) };
+    let Some(holder) = find_live_holder(store, unique.key.as_str())? else {
+        return Ok(None);
+    };
+    let moves = unique.on_duplicate == OnDuplicate::Reschedule;
+    if moves && !holder.is_held && holder.state == JobState::Scheduled.as_str() {
+        store.reschedule(holder.job, store.ms_after(new.job.delay))?;
+    }
+    let (existing, by) = (holder_id(&holder)?, DuplicateOf::UniqueKey);
+    Ok(Some(Pushed::Duplicate { existing, by }))
 }
 
 /// Whether the id of a job is remembered after its end: a client made it (R4), or a

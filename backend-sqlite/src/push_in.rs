@@ -18,7 +18,7 @@
 //! transaction (a full disk), the transaction is over, and a further push is refused: it
 //! would be committed at once, without the application's rows.
 
-use std::{ops::Deref, path::Path};
+use std::{cell::RefCell, ops::Deref, path::Path};
 
 use relq_core::{
     Error, NewJob, PushToken, ReliableQueue as _, error::Operation, outcome::Pushed,
@@ -181,6 +181,8 @@ fn run(site: &Site, conn: &Connection, push: &Push) -> Result<Vec<Pushed>, Failu
         now: environment.clock().now(),
         random: environment.random(),
         page: environment.max_jobs_per_step().get(),
+        calls: 1,
+        turns: RefCell::default(),
         // The commit wakes the waiting claims, see above.
         wakes: &Wakes::default(),
         steps,

@@ -46,7 +46,7 @@ impl Call for Report {
     type Answer = Reported;
 
     fn run(&self, store: &Store<'_>) -> Result<Reported, Failure> {
-        let Some((_, held)) = find_held(store, &self.receipt)? else {
+        let Some(held) = find_held(store, [&self.receipt])?.into_values().next() else {
             return Ok(Reported::LeaseLost);
         };
         if held.remembered.keep_ms.is_none() {

@@ -45,6 +45,7 @@ pub(crate) const VERSIONS: &[&str] = &[
     include_str!("../sql/schema_6.sql"),
     include_str!("../sql/schema_7.sql"),
     include_str!("../sql/schema_8.sql"),
+    include_str!("../sql/schema_9.sql"),
 ];
 
 /// Refuses a file that does not belong to relq, without writing to it. A missing or

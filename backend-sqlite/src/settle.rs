@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::failure::Failure;
 use crate::followers::Moved;
 use crate::give_back::{find_held, give_back};
+use crate::lease::job_of;
 use crate::statements::{Again, End, Ended, Held};
 use crate::store::Store;
 
@@ -27,13 +28,24 @@ impl Call for Settle {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Vec<Settled>, Failure> {
+        let mut held = find_held(store, self.done.iter().map(|done| &done.receipt))?;
         let (mut tally, mut answers) = (Tally::default(), Vec::new());
         for settlement in &self.done {
-            answers.push(settle_one(store, settlement, &mut tally)?);
+            let token = settlement.receipt.token();
+            // A lease that the call has settled is lost for its later settlements.
+            let settled = match (job_of(token), held.remove(&**token)) {
+                (Some(job), Some(held)) => {
+                    settle_one(store, settlement, job, &held, &mut tally)?;
+                    Settled::Applied
+                }
+                _ => Settled::LeaseLost,
+            };
+            answers.push(settled);
             if tally.moved.is_page(store) {
                 break;
             }
         }
+        store.remove_jobs(&tally.removed)?;
         store.count_ended(tally.ended)?;
         tally.moved.cancel_orphans(store)?;
         if tally.pieces {
@@ -43,10 +55,13 @@ impl Call for Settle {
     }
 }
 
-/// Counts how many jobs the settlements of one call ended, and how.
+/// What the settlements of one call have done so far.
 #[derive(Default)]
 struct Tally {
+    /// How many jobs they ended, and how.
     ended: Ended,
+    /// The ended jobs, whose rows are removed together.
+    removed: Vec<i64>,
     /// Whether any of the settled jobs is a piece of a batch.
     pieces: bool,
     /// How many followers of these jobs were released or orphaned.
@@ -56,31 +71,31 @@ struct Tally {
 fn settle_one(
     store: &Store<'_>,
     settlement: &Settlement,
+    job: i64,
+    held: &Held,
     tally: &mut Tally,
-) -> Result<Settled, Failure> {
-    let Some((job, held)) = find_held(store, &settlement.receipt)? else {
-        return Ok(Settled::LeaseLost);
-    };
+) -> Result<(), Failure> {
     tally.pieces |= held.batch.is_some();
     match &settlement.disposition {
-        Disposition::Done => finish(store, job, &held, &[], tally)?,
-        Disposition::DoneWith { result } => finish(store, job, &held, result, tally)?,
+        Disposition::Done => finish(store, job, held, &[], tally),
+        Disposition::DoneWith { result } => finish(store, job, held, result, tally),
         Disposition::Discard => {
             tally.ended.discarded += 1;
-            tally.moved.add(store.remove_job(job, &held.remembered, End::Discarded)?);
+            tally.removed.push(job);
+            tally.moved.add(store.remember(&held.remembered, End::Discarded)?);
+            Ok(())
         }
         Disposition::Retry { after, error } => {
-            retry(store, job, &held, *after, beginning(error))?;
+            retry(store, job, held, *after, beginning(error))
         }
         Disposition::Postpone { after } => {
-            make_waiting(store, job, *after, Again::Postponed)?;
+            make_waiting(store, job, *after, Again::Postponed)
         }
         Disposition::Dead { error } => {
-            store.bury(job, beginning(error), Some(beginning(error)))?;
+            store.bury(job, beginning(error), Some(beginning(error)))
         }
-        Disposition::GiveBack => give_back(store, job)?,
+        Disposition::GiveBack => give_back(store, job),
     }
-    Ok(Settled::Applied)
 }
 
 fn finish(
@@ -91,10 +106,11 @@ fn finish(
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     tally.ended.finished += 1;
+    tally.removed.push(job);
     if let Some(batch) = held.batch {
         store.count_done(batch)?;
     }
-    tally.moved.add(store.remove_job(job, &held.remembered, End::Done { result })?);
+    tally.moved.add(store.remember(&held.remembered, End::Done { result })?);
     Ok(())
 }
 

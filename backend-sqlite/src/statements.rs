@@ -9,6 +9,7 @@ mod operating;
 mod pushing;
 mod restoring;
 mod results;
+mod rows;
 mod schedules;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,7 @@ pub(crate) use pushing::{Holder, JobRow};
 pub(crate) use results::{End, ResultRow};
 pub(crate) use schedules::Entry;
 pub(crate) use workers::WorkerRow;
-pub(crate) use working::{Held, ReadyRow};
+pub(crate) use working::{Held, NewLease, ReadyRow};
 
 /// Includes the text of a statement from its file in `sql/`.
 macro_rules! sql {

@@ -1,7 +1,7 @@
 //! The context of a call: a connection inside a transaction, and the time of the
 //! transaction.
 
-use std::time::Duration;
+use std::{cell::RefCell, ops::Range, time::Duration};
 
 use relq_core::{
     environment::{Randomness, Timestamp},
@@ -27,6 +27,10 @@ pub(crate) struct Store<'a> {
     pub(crate) random: &'a dyn Randomness,
     /// The maximum number of jobs that one transaction of a long call handles.
     pub(crate) page: u32,
+    /// How many calls share the transaction.
+    pub(crate) calls: u32,
+    /// Turns of the queue that this transaction has reserved and not used.
+    pub(crate) turns: RefCell<Range<i64>>,
     /// The waiting calls that the commit of this transaction wakes.
     pub(crate) wakes: &'a Wakes,
     pub(crate) steps: &'a Steps,

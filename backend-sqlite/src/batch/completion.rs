@@ -1,7 +1,7 @@
 //! The completion job of a batch. It is stored when the batch is created, and is pushed
 //! in the transaction that completes the batch (B5).
 
-use std::{num::NonZeroU16, time::Duration};
+use std::{cell::RefCell, num::NonZeroU16, time::Duration};
 
 use relq_core::{
     NewJob, Priority, QueueName,
@@ -49,7 +49,7 @@ pub(super) fn push(
     };
     let id = batch.completion_job(Timestamp::from_unix_ms(ended.created_at));
     let push = Push { jobs: vec![job(row)?.id(id)], token: None };
-    for pushed in push.run(&Store { queue, ..*store })? {
+    for pushed in push.run(&Store { queue, turns: RefCell::default(), ..*store })? {
         if let Pushed::Duplicate { existing, .. } = pushed {
             tracing::warn!(%batch, job = %existing, "another job has the id of the completion job");
         }

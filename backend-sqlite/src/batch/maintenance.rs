@@ -53,7 +53,8 @@ fn drop_some(store: &Store<'_>, batch: i64, most: u32) -> Result<u32, Failure> {
     let mut moved = Moved::default();
     for piece in &dropped {
         let end = End::Cancelled { leader: None };
-        moved.add(store.forget_body(piece.job, &piece.remembered, end)?);
+        store.remove_bodies(&[piece.job])?;
+        moved.add(store.remember(&piece.remembered, end)?);
     }
     moved.cancel_orphans(store)?;
     let count = u32::try_from(dropped.len()).unwrap_or(u32::MAX);

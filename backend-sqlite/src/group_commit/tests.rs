@@ -164,7 +164,7 @@ fn an_unheard_claim_is_given_back() {
     let (mut pending, reply) = request(claim_one());
     group_commit.conn.execute_batch("BEGIN IMMEDIATE").unwrap();
     let wakes = Wakes::default();
-    pending.run(&group_commit.store(&wakes)).unwrap();
+    pending.run(&group_commit.store(&wakes, 1)).unwrap();
     group_commit.conn.execute_batch("COMMIT").unwrap();
     assert_eq!(serve(&group_commit, Count).unwrap().leased, 1);
 

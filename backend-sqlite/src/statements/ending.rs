@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use super::results::{End, Remembered};
-use super::sql;
+use super::{rows::sql_for_rows, sql};
 use crate::failure::Failure;
 use crate::followers::Moved;
 use crate::store::Store;
@@ -21,23 +21,22 @@ impl Store<'_> {
         remembered: &Remembered,
         end: End<'_>,
     ) -> Result<Moved, Failure> {
-        self.change(sql!("job_remove"), [job])?;
-        self.forget_body(job, remembered, end)
-    }
-
-    /// As [`remove_job`](Self::remove_job), for a job whose row has been removed already.
-    pub(crate) fn forget_body(
-        &self,
-        job: i64,
-        remembered: &Remembered,
-        end: End<'_>,
-    ) -> Result<Moved, Failure> {
-        self.remove_body(job)?;
+        self.remove_jobs(&[job])?;
         self.remember(remembered, end)
     }
 
-    pub(crate) fn remove_body(&self, job: i64) -> Result<(), Failure> {
-        self.change(sql!("body_remove"), [job])?;
+    /// Removes jobs and their bodies. The caller remembers how they ended.
+    pub(crate) fn remove_jobs(&self, jobs: &[i64]) -> Result<(), Failure> {
+        self.change_rows(sql_for_rows!("job_remove", 0), &[], jobs, |job, row| {
+            row.add(job)
+        })?;
+        self.remove_bodies(jobs)
+    }
+
+    pub(crate) fn remove_bodies(&self, jobs: &[i64]) -> Result<(), Failure> {
+        self.change_rows(sql_for_rows!("body_remove", 0), &[], jobs, |job, row| {
+            row.add(job)
+        })?;
         Ok(())
     }
 

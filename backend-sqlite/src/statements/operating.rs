@@ -230,8 +230,9 @@ impl Store<'_> {
             self.list(sql!("purge_page"), params![self.queue, most], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
             })?;
+        let keys: Vec<_> = jobs.iter().map(|(job, ..)| *job).collect();
+        self.remove_bodies(&keys)?;
         for (job, id, keep_ms, is_held) in &jobs {
-            self.remove_body(*job)?;
             if keep_ms.is_some() {
                 self.remove_result(id)?;
             }

@@ -3,12 +3,15 @@
 use relq_core::ClaimRequest;
 use rusqlite::params;
 
-use super::sql;
+use super::{rows::sql_for_rows, sql};
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// The columns of a new row of the table `jobs`.
+/// The columns of a new job.
 pub(crate) struct JobRow<'a> {
+    /// The key, which [`next_key`](Store::next_key) returned or a later one. `None` lets
+    /// SQLite choose it, which is cheaper for a job alone.
+    pub(crate) job: Option<i64>,
     pub(crate) id: &'a str,
     pub(crate) keeps_id: bool,
     /// For how long what became of the job is kept (R29). `None` if it is not kept.
@@ -23,8 +26,8 @@ pub(crate) struct JobRow<'a> {
     pub(crate) lease_ms: Option<i64>,
     pub(crate) expires_at: Option<i64>,
     pub(crate) unique_key: Option<&'a str>,
-    /// The key of the job's batch; `None` if the job is not a piece.
-    pub(crate) batch: Option<i64>,
+    pub(crate) payload: &'a [u8],
+    pub(crate) headers: Option<Vec<u8>>,
 }
 
 /// The job that holds a unique key, so that a push with that key is a duplicate.
@@ -79,25 +82,39 @@ impl Store<'_> {
         })
     }
 
-    /// Stores a job and returns its key.
-    pub(crate) fn add_job(&self, job: &JobRow<'_>) -> Result<i64, Failure> {
-        let params = params![
-            self.queue,
-            job.id,
-            job.keeps_id,
-            job.priority,
-            job.turn,
-            job.due,
-            job.max_attempts,
-            job.lease_ms,
-            job.expires_at,
-            job.unique_key,
-            job.batch,
-            self.now_ms(),
-            job.keep_ms,
-        ];
-        self.change(sql!("job_add"), params)?;
-        Ok(self.conn.last_insert_rowid())
+    /// Returns a key that is higher than those of all jobs in the file.
+    pub(crate) fn next_key(&self) -> Result<i64, Failure> {
+        self.read(sql!("job_next_key"), [], |row| row.get(0))
+    }
+
+    /// Stores jobs with their bodies, in the queue or in the batch with this key. Returns
+    /// the key of the last one.
+    pub(crate) fn add_jobs(
+        &self,
+        jobs: &[JobRow<'_>],
+        batch: Option<i64>,
+    ) -> Result<i64, Failure> {
+        let shared = params![self.queue, self.now_ms(), batch];
+        self.change_rows(sql_for_rows!("job_add", 3), shared, jobs, |job, row| {
+            row.add(job.job)?;
+            row.add(job.id)?;
+            row.add(job.keeps_id)?;
+            row.add(job.priority)?;
+            row.add(job.turn)?;
+            row.add(job.due)?;
+            row.add(job.max_attempts)?;
+            row.add(job.lease_ms)?;
+            row.add(job.expires_at)?;
+            row.add(job.unique_key)?;
+            row.add(job.keep_ms)
+        })?;
+        let last = self.conn.last_insert_rowid();
+        self.change_rows(sql_for_rows!("body_add", 0), &[], jobs, |job, row| {
+            row.add(job.job.unwrap_or(last))?;
+            row.add(job.payload)?;
+            row.add(job.headers.as_deref())
+        })?;
+        Ok(last)
     }
 
     pub(crate) fn add_body(
@@ -138,8 +155,21 @@ impl Store<'_> {
     /// Reserves `count` positions that no other job has, and returns the first. Before
     /// a caller reserves positions for jobs that become ready now, it promotes due
     /// jobs, so that those come first (R13).
+    ///
+    /// One statement reserves a position for each call of the transaction. Those that are
+    /// not used are left out.
     pub(crate) fn take_turns(&self, count: u32) -> Result<i64, Failure> {
-        self.read(sql!("turns_take"), params![self.queue, count], |row| row.get(0))
+        let mut turns = self.turns.borrow_mut();
+        if turns.end - turns.start < i64::from(count) {
+            let more = count.max(self.calls);
+            let first =
+                self.read(sql!("turns_next"), [self.queue], |row| row.get(0))?;
+            self.change(sql!("turns_take"), params![self.queue, more])?;
+            *turns = first..first + i64::from(more);
+        }
+        let first = turns.start;
+        turns.start += i64::from(count);
+        Ok(first)
     }
 
     /// Whether there are expired ids, push calls, cancelled leases, results or reports of

@@ -48,7 +48,7 @@ pub(crate) struct ResultRow {
 impl Store<'_> {
     /// Remembers a job that ends, as long as its producer asked for: its id (R4), and how
     /// it ended (R29). Releases its followers, or orphans them (R30).
-    pub(super) fn remember(
+    pub(crate) fn remember(
         &self,
         job: &Remembered,
         end: End<'_>,

@@ -3,8 +3,12 @@
 use rusqlite::{Row, params};
 
 use super::results::{Remembered, read_remembered};
-use super::sql;
+use super::{
+    rows::{Parameters, sql_for_rows},
+    sql,
+};
 use crate::failure::Failure;
+use crate::lease::Token;
 use crate::store::Store;
 
 /// The state of a queue that a claim reads before it takes the write lock, to learn
@@ -33,6 +37,14 @@ pub(crate) struct ReadyRow {
     pub(crate) keeps_result: bool,
     /// The id of the job's batch; `None` if the job is not a piece.
     pub(crate) batch: Option<String>,
+}
+
+/// A lease to store.
+pub(crate) struct NewLease {
+    pub(crate) job: i64,
+    pub(crate) token: Token,
+    /// When it ends (ms since the Unix epoch).
+    pub(crate) until: i64,
 }
 
 /// The values of a leased job that are needed to settle it.
@@ -76,17 +88,47 @@ impl Store<'_> {
         self.list_while(sql!("ready_next"), params, read_ready, is_wanted)
     }
 
-    /// Leases a ready job until the given time (ms since the Unix epoch).
+    /// Leases ready jobs.
     pub(crate) fn lease(
         &self,
-        job: i64,
-        token: &[u8],
+        leases: &[NewLease],
         worker: &str,
-        until: i64,
     ) -> Result<(), Failure> {
-        let params = params![job, token, worker, self.now_ms(), until];
-        self.change(sql!("job_lease"), params)?;
+        let shared = params![worker, self.now_ms()];
+        self.change_rows(
+            sql_for_rows!("job_lease", 2),
+            shared,
+            leases,
+            |lease, row| {
+                row.add(lease.job)?;
+                row.add(lease.token)?;
+                row.add(lease.until)
+            },
+        )?;
         Ok(())
+    }
+
+    /// Finds the jobs of leases, which are given by the keys of their jobs and their
+    /// tokens. Returns them with their tokens, and leaves out leases that were lost.
+    pub(crate) fn find_leases(
+        &self,
+        leases: &[(i64, &[u8])],
+    ) -> Result<Vec<(Token, Held)>, Failure> {
+        let sql = sql_for_rows!("lease_find", 1);
+        let set = |(job, token): &(i64, &[u8]), row: &mut Parameters<'_, '_>| {
+            row.add(job)?;
+            row.add(token)
+        };
+        self.list_rows(sql, params![self.queue], leases, set, |row| {
+            let held = Held {
+                remembered: read_remembered(row, 1)?,
+                attempt: row.get(4)?,
+                max_attempts: row.get(5)?,
+                batch: row.get(6)?,
+                lease_end: row.get(7)?,
+            };
+            Ok((row.get(0)?, held))
+        })
     }
 
     /// Finds the job of a lease. Returns `None` if the lease was lost.
@@ -95,15 +137,7 @@ impl Store<'_> {
         job: i64,
         token: &[u8],
     ) -> Result<Option<Held>, Failure> {
-        self.find(sql!("lease_find"), params![job, token, self.queue], |row| {
-            Ok(Held {
-                remembered: read_remembered(row, 0)?,
-                attempt: row.get(3)?,
-                max_attempts: row.get(4)?,
-                batch: row.get(5)?,
-                lease_end: row.get(6)?,
-            })
-        })
+        Ok(self.find_leases(&[(job, token)])?.pop().map(|(_, held)| held))
     }
 
     /// Extends a lease until the given time (ms since the Unix epoch). Returns false if

@@ -64,6 +64,25 @@ fn an_outage_is_shown_and_ends_by_itself() {
     assert_eq!(top.ends(), Some(0));
 }
 
+#[test]
+fn a_file_that_is_moved_away_is_an_outage_until_it_is_back() {
+    let store = Store::sqlite();
+    fill(&store);
+    let top = store.top("");
+    top.wait_for("emails");
+    let (file, elsewhere) = (store.file("test.db"), store.file("elsewhere.db"));
+
+    std::fs::rename(&file, &elsewhere).unwrap();
+
+    top.wait_for("the store cannot be read for");
+    top.wait_for("was deleted or moved");
+    assert!(top.line("emails").is_some(), "the last counts stay: {}", top.text());
+    assert!(!file.exists(), "a store that is missing is not created");
+    std::fs::rename(&elsewhere, &file).unwrap();
+    top.wait_for("1 queue");
+    top.press_for(ENTER, "welcome, anna");
+}
+
 /// The keys do not wait for the store, and the screen says what it waits for.
 #[test]
 fn a_store_that_is_slow_holds_up_no_key() {

@@ -8,7 +8,7 @@ use relq_conformance::{
 };
 use relq_core::{
     operator::{JobState, Page, PeekRequest, Redriven, Selection},
-    outcome::{Extended, Settled},
+    outcome::{Extended, Pushed, Settled},
     *,
 };
 use std::time::Duration;
@@ -151,5 +151,25 @@ impl Override for FirstStepExtended {
         let until = answers.iter().copied().find(|it| matches!(it, Extended::Until(_)));
         answers.resize(held.len(), until.unwrap_or(Extended::LeaseLost));
         Ok(answers)
+    }
+}
+
+/// A push by parts of 64 jobs that takes the contents of the jobs behind the first part
+/// from the place before.
+pub(crate) struct ContentsOnePlaceOff;
+
+#[async_trait]
+impl Override for ContentsOnePlaceOff {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let mut jobs = jobs.to_vec();
+        for at in (65..jobs.len()).rev() {
+            jobs[at].payload = jobs[at - 1].payload.clone();
+        }
+        right.push(&jobs, token).await
     }
 }

@@ -8,6 +8,7 @@
 //! well.
 
 mod large;
+mod numbers;
 mod operating;
 mod pieces;
 mod restoring;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     by_pages::{
-        FirstStepExtended, LastStepFirst, PagesWithAGap, PositionsOfAStep,
-        PurgeEveryOtherPage, RedriveUntilStuck,
+        ContentsOnePlaceOff, FirstStepExtended, LastStepFirst, PagesWithAGap,
+        PositionsOfAStep, PurgeEveryOtherPage, RedriveUntilStuck,
     },
     mutant::{CaughtBy::Case, Mutant, NARROW},
 };
@@ -59,6 +59,15 @@ pub(super) const JOINTS: &[Mutant] = &[
         caught_by: &[Case(
             "joints::a_heartbeat_of_several_steps_answers_for_its_jobs",
             "left: [",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a push takes later contents from the place before",
+        overrides: Some(|| Arc::new(ContentsOnePlaceOff)),
+        caught_by: &[Case(
+            "joints::a_call_of_any_number_of_jobs_keeps_them_apart",
+            "job 65 of 85: its payload",
         )],
         ..NARROW
     },
