@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    ops::Bound::{Included, Unbounded},
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
     time::Duration,
@@ -45,7 +46,7 @@ pub const SQLITE: Embedded = Embedded {
             Ok(Arc::new(queue) as Arc<dyn Queue>)
         })
     },
-    label: |sql| STATEMENTS.get(sql).map_or(sql, |name| name).to_owned(),
+    label: |sql| name_of(sql).unwrap_or(sql).to_owned(),
     refusals: &[
         Refusal {
             name: "full disk",
@@ -118,16 +119,25 @@ fn digest(folder: &Path) -> Result<Digest, String> {
     Ok(Box::new(move || contents.digest().map_err(failed)))
 }
 
-/// The name of each SQL statement by the statement's text. The name is that of the
-/// statement's source file. If the sources are not available, the map is empty, and
-/// reports show the statement's text instead.
+/// Returns the name of a SQL statement, which is that of its source file. `None` if the
+/// sources are not available: then reports show the statement's text.
+fn name_of(sql: &str) -> Option<&'static str> {
+    let (beginning, name) =
+        STATEMENTS.range::<str, _>((Unbounded, Included(sql))).next_back()?;
+    sql.starts_with(beginning).then_some(name)
+}
+
+/// The name of each SQL statement by the beginning of its text: the part before
+/// `/*each*/`, behind which a statement for several rows continues differently.
 static STATEMENTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../backend-sqlite/sql");
     let Ok(files) = fs::read_dir(folder) else { return BTreeMap::new() };
     let paths = files.filter_map(|file| Some(file.ok()?.path()));
     let named = |path: PathBuf| {
         let name = path.file_stem()?.to_string_lossy().into_owned();
-        Some((fs::read_to_string(&path).ok()?, name))
+        let text = fs::read_to_string(&path).ok()?;
+        let beginning = text.split("/*each*/").next()?;
+        Some((beginning.to_owned(), name))
     };
     paths.filter_map(named).collect()
 });
