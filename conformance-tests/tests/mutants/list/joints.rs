@@ -67,7 +67,7 @@ pub(super) const JOINTS: &[Mutant] = &[
         overrides: Some(|| Arc::new(ContentsOnePlaceOff)),
         caught_by: &[Case(
             "joints::a_call_of_any_number_of_jobs_keeps_them_apart",
-            "job 65 of 85: its payload",
+            "job 65 of 84: its payload",
         )],
         ..NARROW
     },
