@@ -1,8 +1,9 @@
 //! Push: stores all of the call's jobs, or none.
 //!
 //! Each job is checked in this order: if its id is known (R4) or its unique key is held
-//! (R16), it is a duplicate; otherwise it is stored. The call is one savepoint, so if
-//! one job fails, none is stored (R5).
+//! (R16), it is a duplicate; otherwise it is stored. If one job fails, the transaction
+//! of the call is rolled back, so none is stored (R5). Jobs that need no check are
+//! stored together.
 
 use std::ops::RangeFrom;
 

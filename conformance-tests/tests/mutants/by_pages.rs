@@ -173,3 +173,23 @@ impl Override for ContentsOnePlaceOff {
         right.push(&jobs, token).await
     }
 }
+
+/// A push by parts of 16 jobs that answers for the jobs behind the first part in another
+/// order.
+pub(crate) struct AnswersTurnedRound;
+
+#[async_trait]
+impl Override for AnswersTurnedRound {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let mut answers = right.push(jobs, token).await?;
+        if let Some(later) = answers.get_mut(16..) {
+            later.reverse();
+        }
+        Ok(answers)
+    }
+}

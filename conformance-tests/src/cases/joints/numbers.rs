@@ -3,12 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use relq_core::{Delivery, Disposition, NewJob, Settlement, outcome::Settled};
+use relq_core::{
+    Delivery, Disposition, JobId, NewJob, Settlement,
+    outcome::{DuplicateOf, Pushed, Settled},
+};
 
 use super::take_all;
 use crate::{
     cases::case,
-    harness::{checks::settle_all, store::Store},
+    harness::{
+        checks::{key, settle_all},
+        store::Store,
+    },
 };
 
 /// The numbers of jobs: each power of two, and one more and less. Sums of powers of two
@@ -23,7 +29,11 @@ fn numbers() -> BTreeSet<usize> {
 /// a header.
 fn job(number: usize) -> NewJob {
     let job = NewJob::new(format!("{number}{}", " ".repeat(number % 7)));
-    if number % 3 == 0 { job.header("number", number.to_string()) } else { job }
+    if number.is_multiple_of(3) {
+        job.header("number", number.to_string())
+    } else {
+        job
+    }
 }
 
 fn number_of(delivery: &Delivery) -> usize {
@@ -59,12 +69,71 @@ async fn a_call_of_any_number_of_jobs_keeps_them_apart(store: &Store) {
         let answers = settle_all(&actor, &held, &Disposition::Done).await;
 
         for (number, answer) in answers.iter().enumerate() {
-            let wanted =
-                if number % 2 == 0 { Settled::LeaseLost } else { Settled::Applied };
+            let wanted = if number.is_multiple_of(2) {
+                Settled::LeaseLost
+            } else {
+                Settled::Applied
+            };
             assert_eq!(*answer, wanted, "R7: job {number} of {count}, settled again");
         }
         finished += count as u64;
         let stats = actor.figures().await;
         assert_eq!((stats.unfinished(), stats.finished), (0, finished), "R1: {count}");
+    }
+}
+
+/// As [`job`]. Of four jobs, the first has a unique key, and the second the same one.
+fn job_with_key(number: usize) -> NewJob {
+    match number % 4 {
+        0 | 1 => job(number).unique(key(&format!("k{}", number / 4))),
+        _ => job(number),
+    }
+}
+
+/// Asserts that a job of a call is the duplicate of the job with this id, or that it was
+/// stored under an id that no other job has.
+fn assert_told(told: &Pushed, duplicate_of: Option<&JobId>, what: &str) {
+    match (told, duplicate_of) {
+        (Pushed::Duplicate { existing, by: DuplicateOf::UniqueKey }, Some(first)) => {
+            assert_eq!(existing, first, "R16: {what} names the holder of its key");
+        }
+        (Pushed::Stored(_), None) => {}
+        _ => panic!("R16: {what}: {told:?}, and {duplicate_of:?} holds its key"),
+    }
+}
+
+case!(a_call_of_any_number_of_jobs_answers_for_each: R1 R16 => Unique);
+/// A call pushes jobs whose unique keys earlier jobs of the same call hold, and the next
+/// call pushes them again. Each answer is that of its own job, and no job that was stored
+/// is missing.
+async fn a_call_of_any_number_of_jobs_answers_for_each(store: &Store) {
+    let actor = store.actor("worker").await;
+    let most = actor.limits().max_jobs_per_call.get() as usize;
+    for count in numbers().into_iter().filter(|count| *count <= most / 2) {
+        let jobs: Vec<_> = (0..count).map(job_with_key).collect();
+        let first = actor.push(&jobs, None).await.expect("pushed");
+        let second = actor.push(&jobs, None).await.expect("pushed");
+
+        let mut stored = Vec::new();
+        for (number, (first_told, again)) in first.iter().zip(&second).enumerate() {
+            let what = format!("job {number} of {count}");
+            let holder = first[number - number % 4].job();
+            let is_second_of_key = number % 4 == 1;
+            assert_told(first_told, is_second_of_key.then_some(holder), &what);
+            let holds_key = number % 4 < 2;
+            assert_told(again, holds_key.then_some(holder), &format!("{what}, again"));
+            for told in [first_told, again] {
+                if let Pushed::Stored(id) = told {
+                    stored.push((id.clone(), number));
+                }
+            }
+        }
+        let held = take_all(&actor, stored.len()).await;
+        let mut got: Vec<_> =
+            held.iter().map(|one| (one.job().clone(), number_of(one))).collect();
+        got.sort_unstable();
+        stored.sort_unstable();
+        assert_eq!(got, stored, "R1: the jobs of two calls of {count}");
+        settle_all(&actor, &held, &Disposition::Done).await;
     }
 }

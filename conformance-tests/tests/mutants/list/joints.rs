@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     by_pages::{
-        ContentsOnePlaceOff, FirstStepExtended, LastStepFirst, PagesWithAGap,
-        PositionsOfAStep, PurgeEveryOtherPage, RedriveUntilStuck,
+        AnswersTurnedRound, ContentsOnePlaceOff, FirstStepExtended, LastStepFirst,
+        PagesWithAGap, PositionsOfAStep, PurgeEveryOtherPage, RedriveUntilStuck,
     },
     mutant::{CaughtBy::Case, Mutant, NARROW},
 };
@@ -68,6 +68,15 @@ pub(super) const JOINTS: &[Mutant] = &[
         caught_by: &[Case(
             "joints::a_call_of_any_number_of_jobs_keeps_them_apart",
             "job 65 of 84: its payload",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a push answers for later jobs in another order",
+        overrides: Some(|| Arc::new(AnswersTurnedRound)),
+        caught_by: &[Case(
+            "joints::a_call_of_any_number_of_jobs_answers_for_each",
+            "R16: job",
         )],
         ..NARROW
     },
