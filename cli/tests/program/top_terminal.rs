@@ -69,13 +69,15 @@ fn a_file_that_is_moved_away_is_an_outage_until_it_is_back() {
     let store = Store::sqlite();
     fill(&store);
     let top = store.top("");
+    // The reason is cut off on a narrow screen.
+    top.resize(30, 200);
     top.wait_for("emails");
     let (file, elsewhere) = (store.file("test.db"), store.file("elsewhere.db"));
 
     std::fs::rename(&file, &elsewhere).unwrap();
 
     top.wait_for("the store cannot be read for");
-    top.wait_for("was deleted or moved");
+    top.wait_for("test.db does not exist");
     assert!(top.line("emails").is_some(), "the last counts stay: {}", top.text());
     assert!(!file.exists(), "a store that is missing is not created");
     std::fs::rename(&elsewhere, &file).unwrap();
