@@ -15,9 +15,10 @@
 //! Where it can fail: if a call fails, the whole transaction is rolled back, the other
 //! calls are run again in a transaction without it, and then the call alone. A savepoint
 //! for each call would spare them the second run, but each savepoint makes SQLite copy
-//! all pages that its call changes, which took a third of the time of a push. If a COMMIT
-//! certainly did not happen, each call is run again in a transaction of its own. If it is
-//! unknown whether a COMMIT happened, all callers get that error, and no call is repeated.
+//! all pages that its call changes: that was a quarter of the work of a push among others.
+//! If a COMMIT certainly did not happen, each call is run again in a transaction of its
+//! own. If it is unknown whether a COMMIT happened, all callers get that error, and no call
+//! is repeated.
 
 use std::cell::RefCell;
 

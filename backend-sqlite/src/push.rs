@@ -19,7 +19,6 @@ use crate::answers;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::followers::{self, Candidate, NEVER};
-use crate::headers;
 use crate::statements::{EXPIRED, Holder, JobRow};
 use crate::store::{Store, WINDOW, ms};
 
@@ -183,7 +182,7 @@ impl Push {
     }
 }
 
-/// What a call has stored so far.
+/// The jobs that a call has stored so far.
 struct Stored<'a> {
     store: &'a Store<'a>,
     /// The key of the batch that the jobs belong to; `None` for jobs without a batch.
@@ -192,18 +191,19 @@ struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// Stores jobs that are no duplicates, and takes them from the list.
+    /// Stores the jobs of the list, none of which is a duplicate, and empties the list.
     fn add(&mut self, new: &mut Vec<New<'_>>) -> Result<(), Failure> {
         if new.is_empty() {
             return Ok(());
         }
         let first = if new.len() > 1 { Some(self.store.next_key()?) } else { None };
         let keys = (0..).map(|index| first.map(|first| first + index));
-        let with_keys = new.iter().zip(keys);
-        let rows: Vec<_> =
-            with_keys.map(|(new, job)| new.row(job, self.store)).collect();
-        let last = self.store.add_jobs(&rows, self.batch)?;
-        for (New { candidate, .. }, job) in new.drain(..).zip(first.unwrap_or(last)..) {
+        let rows = new.iter().zip(keys).map(|(new, key)| new.row(key, self.store));
+        let last = self.store.add_jobs(&rows.collect::<Vec<_>>(), self.batch)?;
+        let keys = first.unwrap_or(last)..;
+        let bodies = keys.clone().zip(new.iter().map(|new| new.candidate.job));
+        self.store.add_bodies(&bodies.collect::<Vec<_>>())?;
+        for (New { candidate, .. }, job) in new.drain(..).zip(keys) {
             self.add_side_rows(&candidate, job)?;
             self.answers.push(Pushed::Stored(candidate.id));
         }
@@ -246,8 +246,6 @@ impl New<'_> {
             lease_ms: job.lease.map(ms),
             expires_at: job.expires_in.map(|after| store.ms_after(after)),
             unique_key: job.unique.as_ref().map(|unique| unique.key.as_str()),
-            payload: &job.payload,
-            headers: headers::encode(&job.headers),
         }
     }
 }

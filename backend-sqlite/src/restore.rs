@@ -10,7 +10,6 @@ use relq_core::{
 
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::headers;
 use crate::pages::Pages;
 use crate::push::{SWEPT_AT_ONCE, find_live_holder, holder_id};
 use crate::queue::SqliteQueue;
@@ -61,8 +60,7 @@ fn restore_one(
         return Ok(Pushed::Duplicate { existing, by: DuplicateOf::UniqueKey });
     }
     let key = store.add_restored(id.as_str(), view, job, turn)?;
-    let headers = headers::encode(&job.headers);
-    store.add_body(key, &job.payload, headers.as_deref())?;
+    store.add_bodies(&[(key, job)])?;
     if job.keep_result.is_some() {
         store.add_result(id.as_str())?;
     }

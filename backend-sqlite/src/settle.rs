@@ -14,6 +14,9 @@ use crate::lease::job_of;
 use crate::statements::{Again, End, Ended, Held};
 use crate::store::Store;
 
+/// How many leases are found by one query, and how many jobs are removed by one statement.
+const FOUND_AT_ONCE: usize = 64;
+
 /// Applies a list of settlements, or the first of them: it stops behind the one that moves
 /// many followers, and the caller sends the rest.
 pub(crate) struct Settle {
@@ -28,24 +31,13 @@ impl Call for Settle {
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Vec<Settled>, Failure> {
-        let mut held = find_held(store, self.done.iter().map(|done| &done.receipt))?;
         let (mut tally, mut answers) = (Tally::default(), Vec::new());
-        for settlement in &self.done {
-            let token = settlement.receipt.token();
-            // A lease that the call has settled is lost for its later settlements.
-            let settled = match (job_of(token), held.remove(&**token)) {
-                (Some(job), Some(held)) => {
-                    settle_one(store, settlement, job, &held, &mut tally)?;
-                    Settled::Applied
-                }
-                _ => Settled::LeaseLost,
-            };
-            answers.push(settled);
+        for some in self.done.chunks(FOUND_AT_ONCE) {
+            answers.extend(settle_some(store, some, &mut tally)?);
             if tally.moved.is_page(store) {
                 break;
             }
         }
-        store.remove_jobs(&tally.removed)?;
         store.count_ended(tally.ended)?;
         tally.moved.cancel_orphans(store)?;
         if tally.pieces {
@@ -55,17 +47,44 @@ impl Call for Settle {
     }
 }
 
-/// What the settlements of one call have done so far.
+/// Counts what the settlements of one call have done.
 #[derive(Default)]
 struct Tally {
     /// How many jobs they ended, and how.
     ended: Ended,
-    /// The ended jobs, whose rows are removed together.
-    removed: Vec<i64>,
+    /// The keys of ended jobs that are still to be removed, together.
+    to_remove: Vec<i64>,
     /// Whether any of the settled jobs is a piece of a batch.
     pieces: bool,
     /// How many followers of these jobs were released or orphaned.
     moved: Moved,
+}
+
+/// Applies settlements, or the first of them: see [`Settle`].
+fn settle_some(
+    store: &Store<'_>,
+    some: &[Settlement],
+    tally: &mut Tally,
+) -> Result<Vec<Settled>, Failure> {
+    let mut held = find_held(store, some.iter().map(|one| &one.receipt))?;
+    let mut answers = Vec::new();
+    for settlement in some {
+        let token = settlement.receipt.token();
+        // If the list has a receipt twice, its lease is lost the second time.
+        let settled = match (job_of(token), held.remove(&**token)) {
+            (Some(job), Some(held)) => {
+                settle_one(store, settlement, job, &held, tally)?;
+                Settled::Applied
+            }
+            _ => Settled::LeaseLost,
+        };
+        answers.push(settled);
+        if tally.moved.is_page(store) {
+            break;
+        }
+    }
+    store.remove_jobs(&std::mem::take(&mut tally.to_remove))?;
+    Ok(answers)
 }
 
 fn settle_one(
@@ -81,7 +100,7 @@ fn settle_one(
         Disposition::DoneWith { result } => finish(store, job, held, result, tally),
         Disposition::Discard => {
             tally.ended.discarded += 1;
-            tally.removed.push(job);
+            tally.to_remove.push(job);
             tally.moved.add(store.remember(&held.remembered, End::Discarded)?);
             Ok(())
         }
@@ -106,7 +125,7 @@ fn finish(
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     tally.ended.finished += 1;
-    tally.removed.push(job);
+    tally.to_remove.push(job);
     if let Some(batch) = held.batch {
         store.count_done(batch)?;
     }

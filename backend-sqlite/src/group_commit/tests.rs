@@ -122,6 +122,67 @@ fn a_failed_call_leaves_nothing() {
     assert_eq!(serve(&group_commit, Count).unwrap().ready, 2);
 }
 
+/// R5, R21: several calls of a group fail. Each gets its own failure, and the others
+/// succeed, whichever of them come first. A group of which all calls fail leaves nothing.
+#[test]
+fn several_failed_calls_leave_nothing() {
+    // Which of four calls succeed.
+    for succeed in [
+        [true, false, true, false],
+        [false, true, false, true],
+        [false, false, false, true],
+        [true, false, false, false],
+        [false, false, false, false],
+    ] {
+        let group_commit = group_commit();
+        let (mut calls, mut pushed, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+        for succeeds in succeed {
+            if succeeds {
+                let (call, reply) = request(push_of(10));
+                calls.push(call);
+                pushed.push(reply);
+            } else {
+                let (call, reply) = request(FailsAfterWriting);
+                calls.push(call);
+                failed.push(reply);
+            }
+        }
+        let ready = pushed.len() as u64;
+
+        assert!(group_commit.serve(calls).is_empty());
+
+        pushed.into_iter().for_each(|reply| drop(answer(reply).unwrap()));
+        for reply in failed {
+            let error = answer(reply).unwrap_err().at(Operation::Push);
+            assert!(error.to_string().contains("it was meant to fail"), "{error}");
+        }
+        assert!(group_commit.conn.is_autocommit());
+        assert_eq!(serve(&group_commit, Count).unwrap().ready, ready, "{succeed:?}");
+    }
+}
+
+/// SQLite copies the values that a statement gets. So one statement stores the bodies of
+/// small jobs together, and those of large jobs one by one.
+#[test]
+fn large_bodies_are_stored_one_by_one() {
+    for (bytes, statements) in [(10, 1), (ClaimRequest::MAX_BYTES, 4)] {
+        let mut group_commit = group_commit();
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&seen);
+        group_commit.steps = Steps::watched_by(Arc::new(move |side, sql| {
+            if side == Side::Before && sql.contains("INSERT INTO bodies") {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(())
+        }));
+        let jobs = (0..4).map(|_| NewJob::new(vec![7; bytes])).collect();
+
+        serve(&group_commit, Push { jobs, token: None }).unwrap();
+
+        assert_eq!(seen.load(Ordering::SeqCst), statements, "{bytes} bytes");
+    }
+}
+
 /// A file at its maximum size still accepts claims and settlements, which need no new
 /// page.
 #[test]

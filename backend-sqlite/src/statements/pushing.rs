@@ -1,10 +1,11 @@
 //! The SQL statements of a push, as functions.
 
-use relq_core::ClaimRequest;
+use relq_core::{ClaimRequest, NewJob, capabilities::ClaimBytes};
 use rusqlite::params;
 
 use super::{rows::sql_for_rows, sql};
 use crate::failure::Failure;
+use crate::headers;
 use crate::store::Store;
 
 /// The columns of a new job.
@@ -26,8 +27,6 @@ pub(crate) struct JobRow<'a> {
     pub(crate) lease_ms: Option<i64>,
     pub(crate) expires_at: Option<i64>,
     pub(crate) unique_key: Option<&'a str>,
-    pub(crate) payload: &'a [u8],
-    pub(crate) headers: Option<Vec<u8>>,
 }
 
 /// The job that holds a unique key, so that a push with that key is a duplicate.
@@ -87,7 +86,7 @@ impl Store<'_> {
         self.read(sql!("job_next_key"), [], |row| row.get(0))
     }
 
-    /// Stores jobs with their bodies, in the queue or in the batch with this key. Returns
+    /// Stores jobs without their bodies, in the queue or in the batch with this key. Returns
     /// the key of the last one.
     pub(crate) fn add_jobs(
         &self,
@@ -108,22 +107,31 @@ impl Store<'_> {
             row.add(job.unique_key)?;
             row.add(job.keep_ms)
         })?;
-        let last = self.conn.last_insert_rowid();
-        self.change_rows(sql_for_rows!("body_add", 0), &[], jobs, |job, row| {
-            row.add(job.job.unwrap_or(last))?;
-            row.add(job.payload)?;
-            row.add(job.headers.as_deref())
-        })?;
-        Ok(last)
+        Ok(self.conn.last_insert_rowid())
     }
 
-    pub(crate) fn add_body(
+    /// Stores the bodies of jobs, which are given with their keys. SQLite copies the bodies
+    /// that it gets in one execution, so that it gets no more than a claim returns.
+    pub(crate) fn add_bodies(
         &self,
-        job: i64,
-        payload: &[u8],
-        headers: Option<&[u8]>,
+        mut bodies: &[(i64, &NewJob)],
     ) -> Result<(), Failure> {
-        self.change(sql!("body_add"), params![job, payload, headers])?;
+        while !bodies.is_empty() {
+            let mut bytes = ClaimBytes::default();
+            let fits = |(_, job): &&(i64, &NewJob)| bytes.take(job.total_bytes());
+            let (some, rest) = bodies.split_at(bodies.iter().take_while(fits).count());
+            self.change_rows(
+                sql_for_rows!("body_add", 0),
+                &[],
+                some,
+                |(key, job), row| {
+                    row.add(key)?;
+                    row.add(&*job.payload)?;
+                    row.add(headers::encode(&job.headers))
+                },
+            )?;
+            bodies = rest;
+        }
         Ok(())
     }
 
@@ -156,8 +164,8 @@ impl Store<'_> {
     /// a caller reserves positions for jobs that become ready now, it promotes due
     /// jobs, so that those come first (R13).
     ///
-    /// One statement reserves a position for each call of the transaction. Those that are
-    /// not used are left out.
+    /// A reservation is at least one position for each call of the transaction, so that
+    /// calls that need one position share it. Positions that none of them needs stay unused.
     pub(crate) fn take_turns(&self, count: u32) -> Result<i64, Failure> {
         let mut turns = self.turns.borrow_mut();
         if turns.end - turns.start < i64::from(count) {

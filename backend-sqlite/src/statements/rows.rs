@@ -1,29 +1,30 @@
 //! Statements that handle several rows at once.
 //!
-//! To begin and to end a statement costs SQLite as much as to handle a row: it opens a
-//! cursor for each index of the table. So a file in `sql/` may have one part between two
-//! marks, `/*each*/`. The part is repeated for as many rows as one execution handles. Its
-//! parameters are those of one row, except the first ones, which the rows share.
+//! To begin and end an execution of a statement takes SQLite a third of the work of a
+//! push of one row: among other things, it opens a cursor for each index of the table. So
+//! some files in `sql/` have a part between two marks, `/*each*/`, which is repeated for
+//! each of the rows that one execution handles. The parameters of the part belong to one
+//! row, except the first ones, which all rows share.
 
-use rusqlite::{Statement, ToSql};
+use rusqlite::{Row, Statement, ToSql};
 
 use crate::failure::Failure;
 use crate::store::Store;
 
 /// The mark before and behind the part for each row. It is a comment, so that the file
 /// is a statement for one row.
-const MARK: &str = "/*each*/";
+pub(super) const MARK: &str = "/*each*/";
 
-/// How many rows one execution handles: as many as fit of the first number, then of the
-/// next. Each number has a prepared statement of its own.
+/// The numbers of rows that one execution can handle. Each has a prepared statement of its
+/// own. A list of rows is handled by the largest one that it fills, again and again.
 const SIZES: [usize; 4] = [64, 16, 4, 1];
 
-/// A statement for each of the numbers of rows.
+/// The texts of a statement, one for each number of rows in [`SIZES`].
 pub(super) struct ForRows {
     texts: [String; SIZES.len()],
-    /// How many parameters each row has.
+    /// How many parameters belong to one row.
     width: usize,
-    /// How many parameters the rows share. They come first.
+    /// How many parameters all rows share. These have the lowest numbers.
     shared: usize,
 }
 
@@ -56,8 +57,8 @@ impl ForRows {
         Self { texts, width, shared }
     }
 
-    /// The statement for the first of these rows, and how many it handles.
-    fn for_first_of(&self, rows: usize) -> (&str, usize) {
+    /// Returns the text with which to begin on so many rows, and how many it handles.
+    pub(super) fn for_first_of(&self, rows: usize) -> (&str, usize) {
         let fitting = SIZES.iter().position(|size| *size <= rows);
         let at = fitting.unwrap_or(SIZES.len() - 1);
         (&self.texts[at], SIZES[at])
@@ -76,7 +77,8 @@ fn numbers(text: &str) -> impl Iterator<Item = usize> {
     text.split('?').skip(1).map(|part| split_number(part).0)
 }
 
-/// The text with higher numbers of its parameters, except of those that rows share.
+/// Returns the part for another row: the numbers of its parameters are higher, except those
+/// of the shared ones.
 fn shifted(text: &str, shared: usize, by: usize) -> String {
     let mut parts = text.split('?');
     let mut shifted = parts.next().unwrap_or_default().to_owned();
@@ -103,28 +105,19 @@ impl Parameters<'_, '_> {
 
 impl Store<'_> {
     /// Executes a statement for all of the rows, in their order. `set` sets the parameters
-    /// of one row. Returns how many rows of the database it changed.
+    /// of one row.
     pub(super) fn change_rows<R>(
         &self,
         sql: &ForRows,
         shared: &[&dyn ToSql],
-        mut rows: &[R],
+        rows: &[R],
         set: impl Fn(&R, &mut Parameters<'_, '_>) -> rusqlite::Result<()>,
-    ) -> Result<usize, Failure> {
-        let mut changed = 0;
-        while !rows.is_empty() {
-            let (text, count) = sql.for_first_of(rows.len());
-            let (first, rest) = rows.split_at(count);
-            changed += self.steps.step(text, || {
-                let mut statement = self.conn.prepare_cached(text)?;
-                sql.set_all(&mut statement, shared, first, &set)?;
-                let changed = statement.raw_execute()?;
-                self.steps.changed(changed, self.conn);
-                Ok(changed)
-            })?;
-            rows = rest;
-        }
-        Ok(changed)
+    ) -> Result<(), Failure> {
+        self.for_all(sql, shared, rows, set, |statement| {
+            let changed = statement.raw_execute()?;
+            self.steps.changed(changed, self.conn);
+            Ok(())
+        })
     }
 
     /// Executes a query for all of the rows. `set` sets the parameters of one row, and
@@ -133,27 +126,43 @@ impl Store<'_> {
         &self,
         sql: &ForRows,
         shared: &[&dyn ToSql],
-        mut rows: &[R],
+        rows: &[R],
         set: impl Fn(&R, &mut Parameters<'_, '_>) -> rusqlite::Result<()>,
-        read: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, Failure> {
         let mut listed = Vec::new();
+        self.for_all(sql, shared, rows, set, |statement| {
+            let mut found = statement.raw_query();
+            while let Some(row) = found.next()? {
+                self.steps.returned(row);
+                listed.push(read(row)?);
+            }
+            Ok(())
+        })?;
+        Ok(listed)
+    }
+
+    /// Prepares a statement for as many rows as it can handle, sets its parameters, and
+    /// calls `run`, until all rows are handled.
+    fn for_all<R>(
+        &self,
+        sql: &ForRows,
+        shared: &[&dyn ToSql],
+        mut rows: &[R],
+        set: impl Fn(&R, &mut Parameters<'_, '_>) -> rusqlite::Result<()>,
+        mut run: impl FnMut(&mut Statement<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), Failure> {
         while !rows.is_empty() {
             let (text, count) = sql.for_first_of(rows.len());
             let (first, rest) = rows.split_at(count);
             self.steps.step(text, || {
                 let mut statement = self.conn.prepare_cached(text)?;
                 sql.set_all(&mut statement, shared, first, &set)?;
-                let mut found = statement.raw_query();
-                while let Some(row) = found.next()? {
-                    self.steps.returned(row);
-                    listed.push(read(row)?);
-                }
-                Ok(())
+                run(&mut statement)
             })?;
             rows = rest;
         }
-        Ok(listed)
+        Ok(())
     }
 }
 
