@@ -1,6 +1,6 @@
--- Lease ready jobs; the delivery counts as an attempt from here on. On a failure, what
--- the statement has changed stays, and the caller rolls back the transaction: otherwise
--- SQLite would copy each page before it changes it.
+-- Lease ready jobs; the delivery counts as an attempt from here on. With
+-- OR FAIL the statement does not undo its changes when it fails, so SQLite need not copy
+-- each page before it changes it. The caller rolls back the transaction instead.
 --
 -- ?1 worker  ?2 now (ms)
 -- Of each job: ?3 job  ?4 token  ?5 lease end (ms)

@@ -108,8 +108,8 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Finds the jobs of leases, which are given by the keys of their jobs and their
-    /// tokens. Returns them with their tokens, and leaves out leases that were lost.
+    /// Finds the jobs that leases hold. A lease is given as the key of its job and its
+    /// token. Returns the token of each lease that is not lost, and the values of its job.
     pub(crate) fn find_leases(
         &self,
         leases: &[(i64, &[u8])],
