@@ -18,7 +18,7 @@ use relq::{
 
 use crate::{
     faulty::{Fault, Faulty},
-    fixture::{Fixture, Running, StoreLocation, eventually, worker_on},
+    fixture::{Fixture, Running, SHORT_LEASE, StoreLocation, eventually, worker_on},
 };
 
 async fn succeeds(_: JobContext) -> Result<(), Failure> {
@@ -99,7 +99,8 @@ pub(crate) async fn lasting_refusal_loses_no_job(fixture: Fixture) {
 
     let refusing = Faulty::new(fixture.queue.clone())
         .on_settle(|call, _| (call == 0).then_some(Fault::Refused));
-    let worker = Running::start(worker_on(Arc::new(refusing)), succeeds);
+    let worker =
+        Running::start(worker_on(Arc::new(refusing)).lease(SHORT_LEASE), succeeds);
     fixture.until(|stats| stats.finished == 1).await;
 
     let summary = worker.stop().await;
@@ -256,7 +257,7 @@ pub(crate) async fn lasting_refusal_of_heartbeats_ends_the_worker(fixture: Fixtu
     fixture.push("endless").await;
     let locked =
         Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Denied));
-    let worker = worker_on(Arc::new(locked)).give_up_after(GIVE_UP);
+    let worker = worker_on(Arc::new(locked)).lease(SHORT_LEASE).give_up_after(GIVE_UP);
     let worker = Running::start(worker, async |_: JobContext| {
         std::future::pending::<Result<(), Failure>>().await
     });

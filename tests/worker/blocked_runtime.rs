@@ -21,8 +21,8 @@ use relq::{
 use crate::{
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Dropped, Fixture, LIMIT, Running},
-    leases::{BeatenTime, LONG_LEASE, lease_ends},
+    fixture::{Dropped, Fixture, LIMIT, LONG_LEASE, Running},
+    leases::{BeatenTime, lease_ends},
     queues::{served, worker_on_several},
 };
 
@@ -102,7 +102,7 @@ pub(crate) async fn blocked_runtime_keeps_its_jobs(fixture: Fixture) {
     fixture.push_many(2).await;
     let (time, handlers) = (BeatenTime::default(), BlockingHandlers::new());
 
-    let worker = time.worker_on(fixture.queue.clone()).lease(LONG_LEASE);
+    let worker = time.worker_on(fixture.queue.clone());
     let worker = Running::start(worker, handlers.handler());
     // Two handlers block both threads of the runtime.
     block_until(|| handlers.begun() == 2);
@@ -131,7 +131,7 @@ pub(crate) async fn blocked_runtime_keeps_the_jobs_of_all_queues(fixture: Fixtur
         (served("first", beats[0].of(fixture.queue.clone())), NonZeroU32::MIN),
         (served("second", beats[1].of(second.clone())), NonZeroU32::MIN),
     ]);
-    let worker = worker_on_several(queues).lease(LONG_LEASE);
+    let worker = worker_on_several(queues);
     let worker = worker.environment(clock.environment());
     let worker = Running::start(worker, handlers.handler());
     // Two handlers block both threads of the runtime.

@@ -19,12 +19,10 @@ use tokio::sync::Notify;
 use crate::{
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LEASE, LIMIT, Running, eventually, worker_on},
+    fixture::{
+        Fixture, LIMIT, LONG_LEASE, Running, SHORT_LEASE, eventually, worker_on,
+    },
 };
-
-/// The length of a long lease. It expires in a test only because the test moves a
-/// clock.
-const LONG_LEASE: Duration = Duration::from_secs(300);
 
 /// The attempts that a handler has run. An attempt has a payload and a number.
 #[derive(Clone, Default)]
@@ -85,7 +83,10 @@ pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
 
     let slow = Faulty::new(fixture.queue.clone())
         .on_claim(move |call, _| (call == 0).then(|| Fault::Late(held_back.clone())));
-    let worker = Running::start(worker_on(Arc::new(slow)), recording_handler(&runs));
+    let worker = Running::start(
+        worker_on(Arc::new(slow)).lease(SHORT_LEASE),
+        recording_handler(&runs),
+    );
     fixture.until(|stats| stats.leased == 1).await;
     finish_as_another(&fixture).await;
     release.notify_one();
@@ -106,7 +107,8 @@ pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture
 
     let slow = Faulty::new(fixture.queue.clone())
         .on_claim(move |call, _| (call == 0).then(|| Fault::Late(held_back.clone())));
-    let worker = worker_on(Arc::new(slow)).environment(clock.environment());
+    let worker =
+        worker_on(Arc::new(slow)).lease(SHORT_LEASE).environment(clock.environment());
     let worker = Running::start(worker, recording_handler(&runs));
     fixture.until(|stats| stats.leased == 1).await;
     clock.suspend();
@@ -135,8 +137,7 @@ pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
         let past_lease = move || moved.advance(LONG_LEASE * 2);
         (call < 4).then(|| Fault::Overtaken(Arc::new(past_lease)))
     });
-    let worker =
-        worker_on(Arc::new(slow)).concurrency(8.try_into().unwrap()).lease(LONG_LEASE);
+    let worker = worker_on(Arc::new(slow)).concurrency(8.try_into().unwrap());
     let worker = worker.environment(clock.environment());
     let worker = Running::start(worker, recording_handler(&runs));
     fixture.until(|stats| stats.finished == 8).await;
@@ -161,7 +162,7 @@ pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {
         let past_lease = move || moved.advance(LONG_LEASE * 2);
         Some(Fault::Overtaken(Arc::new(past_lease)))
     });
-    let worker = worker_on(Arc::new(slow)).lease(LONG_LEASE);
+    let worker = worker_on(Arc::new(slow));
     let worker = worker.environment(clock.environment());
     let worker = Running::start(worker, recording_handler(&runs));
     fixture.until(|stats| stats.dead == 1).await;
@@ -170,7 +171,7 @@ pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {
     worker.end().await.unwrap();
     assert!(runs.attempts().is_empty());
     let error = fixture.dead().await[0].last_error.clone().unwrap();
-    assert!(error.contains("lease is 300s"), "{error}");
+    assert!(error.contains("lease is 3600s"), "{error}");
 }
 
 /// R11: no attempt is lost if a job's own lease is shorter than the time for which the
@@ -184,12 +185,12 @@ pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
     let runs = Runs::default();
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
     let worker = worker_on(counted.clone()).concurrency(1.try_into().unwrap());
-    let worker = worker.lease(Duration::from_secs(60));
     let worker = Running::start(worker, recording_handler(&runs));
     eventually(|| counted.claims.calls() == 1).await;
     // Push the job while the claim still waits. The claim waits for up to five seconds.
-    tokio::time::sleep(LEASE * 2).await;
-    let short = NewJob::new("short").lease(LEASE).max_attempts(1.try_into().unwrap());
+    tokio::time::sleep(SHORT_LEASE * 2).await;
+    let short =
+        NewJob::new("short").lease(SHORT_LEASE).max_attempts(1.try_into().unwrap());
     fixture.push(short).await;
     fixture.until(|stats| stats.unfinished() == 0).await;
 
@@ -206,14 +207,16 @@ pub(crate) async fn lease_lost_during_the_check_starts_nothing(fixture: Fixture)
 
     let deaf =
         Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Unavailable));
-    let worker = worker_on(Arc::new(deaf)).already_done(move |_: JobContext| {
-        let is_first = asked.fetch_add(1, SeqCst) == 0;
-        async move {
-            let takes = if is_first { LEASE * 2 } else { Duration::ZERO };
-            tokio::time::sleep(takes).await;
-            Ok::<_, Failure>(false)
-        }
-    });
+    let worker = worker_on(Arc::new(deaf)).lease(SHORT_LEASE).already_done(
+        move |_: JobContext| {
+            let is_first = asked.fetch_add(1, SeqCst) == 0;
+            async move {
+                let takes = if is_first { SHORT_LEASE * 2 } else { Duration::ZERO };
+                tokio::time::sleep(takes).await;
+                Ok::<_, Failure>(false)
+            }
+        },
+    );
     let worker = Running::start(worker, recording_handler(&runs));
     fixture.until(|stats| stats.finished == 1).await;
 

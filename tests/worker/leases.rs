@@ -25,11 +25,11 @@ use crate::{
     blocked_runtime::{Beats, block_until},
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LIMIT, Running, eventually, queue_name, worker_on},
+    fixture::{
+        Fixture, LIMIT, LONG_LEASE, Running, SHORT_LEASE, eventually, queue_name,
+        worker_on,
+    },
 };
-
-/// A lease that outlives every test. It ends only in a test that moves the worker's clock.
-pub(crate) const LONG_LEASE: Duration = Duration::from_secs(300);
 
 /// A worker's clock that a test moves no further than the heartbeats have come. A machine
 /// that is busy then ends no lease.
@@ -88,7 +88,10 @@ pub(crate) async fn lost_lease_fires_the_token_and_acks_nothing(fixture: Fixture
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
 
     let worker = Running::start(
-        worker_on(counted.clone()).worker_id(id.clone()).grace(Duration::from_secs(60)),
+        worker_on(counted.clone())
+            .lease(SHORT_LEASE)
+            .worker_id(id.clone())
+            .grace(Duration::from_secs(60)),
         move |job: JobContext| {
             let seen = Arc::clone(&seen);
             async move {
@@ -118,15 +121,18 @@ pub(crate) async fn cancelled_job_fires_the_token_and_acks_nothing(fixture: Fixt
     let (started, seen) = (Arc::clone(&running), Arc::clone(&ends));
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
 
-    let worker = Running::start(worker_on(counted.clone()), move |job: JobContext| {
-        let seen = Arc::clone(&seen);
-        *started.lock().unwrap() = Some(job.id().clone());
-        async move {
-            job.cancelled().await;
-            seen.lock().unwrap().push(job.cancellation());
-            Ok::<_, Failure>(())
-        }
-    });
+    let worker = Running::start(
+        worker_on(counted.clone()).lease(SHORT_LEASE),
+        move |job: JobContext| {
+            let seen = Arc::clone(&seen);
+            *started.lock().unwrap() = Some(job.id().clone());
+            async move {
+                job.cancelled().await;
+                seen.lock().unwrap().push(job.cancellation());
+                Ok::<_, Failure>(())
+            }
+        },
+    );
     eventually(|| running.lock().unwrap().is_some()).await;
     let id = running.lock().unwrap().clone().unwrap();
     let cancelled = fixture.queue.cancel(&id).await.unwrap();
@@ -148,16 +154,19 @@ pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
 
     let deaf =
         Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Unavailable));
-    let worker = Running::start(worker_on(Arc::new(deaf)), move |job: JobContext| {
-        let seen = Arc::clone(&seen);
-        async move {
-            if job.attempt() == 1 {
-                job.cancelled().await;
-                seen.lock().unwrap().push(job.cancellation());
+    let worker = Running::start(
+        worker_on(Arc::new(deaf)).lease(SHORT_LEASE),
+        move |job: JobContext| {
+            let seen = Arc::clone(&seen);
+            async move {
+                if job.attempt() == 1 {
+                    job.cancelled().await;
+                    seen.lock().unwrap().push(job.cancellation());
+                }
+                Ok::<_, Failure>(())
             }
-            Ok::<_, Failure>(())
-        }
-    });
+        },
+    );
     worker.until(|summary| summary.done == 1).await;
 
     assert_eq!(worker.stop().await.lost, 1);
@@ -205,7 +214,8 @@ pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixtur
     fixture.push("contended").await;
     let id = WorkerId::new("loser").unwrap();
 
-    let worker = fixture.worker().worker_id(id.clone()).grace(Duration::ZERO);
+    let worker =
+        fixture.worker().lease(SHORT_LEASE).worker_id(id.clone()).grace(Duration::ZERO);
     let worker = Running::start(worker, async |_: JobContext| {
         std::future::pending::<Result<(), Failure>>().await
     });
@@ -228,6 +238,7 @@ pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture)
 
     let worker = fixture
         .worker()
+        .lease(SHORT_LEASE)
         .concurrency(1.try_into().unwrap())
         .environment(clock.environment());
     let worker = Running::start(worker, move |_: JobContext| {
@@ -266,7 +277,7 @@ pub(crate) async fn suspend_that_lost_the_lease_fires_the_token(fixture: Fixture
     let id = WorkerId::new("sleeper").unwrap();
     let clock = PartingClock::default();
 
-    let worker = fixture.worker().worker_id(id.clone()).lease(Duration::from_secs(300));
+    let worker = fixture.worker().worker_id(id.clone());
     let worker = worker.environment(clock.environment());
     let running = Arc::new(AtomicUsize::new(0));
     let entered = Arc::clone(&running);
@@ -280,7 +291,7 @@ pub(crate) async fn suspend_that_lost_the_lease_fires_the_token(fixture: Fixture
     eventually(|| running.load(SeqCst) == 1).await;
     fixture.queue.pause().await.unwrap();
     assert_eq!(fixture.queue.release_worker(&id).await.unwrap().jobs, 1);
-    clock.step_wall(Duration::from_secs(3600));
+    clock.step_wall(LONG_LEASE * 2);
     worker.until(|summary| summary.lost == 1).await;
 
     assert_eq!(worker.stop().await.done, 0);
@@ -292,7 +303,7 @@ pub(crate) async fn set_clock_ends_no_lease(fixture: Fixture) {
     let clock = PartingClock::default();
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
 
-    let worker = worker_on(counted.clone()).lease(Duration::from_secs(300));
+    let worker = worker_on(counted.clone());
     let worker = worker.environment(clock.environment());
     let running = Arc::new(AtomicUsize::new(0));
     let entered = Arc::clone(&running);

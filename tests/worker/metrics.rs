@@ -18,7 +18,7 @@ use relq::{
 
 use crate::{
     faulty::{Fault, Faulty},
-    fixture::{Fixture, Running, eventually, queue_name, worker_on},
+    fixture::{Fixture, Running, SHORT_LEASE, eventually, queue_name, worker_on},
 };
 
 /// The recorder of the process, which all tests share. Each uses a queue's name of its own.
@@ -102,6 +102,7 @@ pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
     let flaky = Faulty::new(fixture.queue.clone())
         .on_claim(|call, _| (call == 0).then_some(Fault::Unavailable));
     let worker = worker_on(Arc::new(flaky))
+        .lease(SHORT_LEASE)
         .worker_id(id.clone())
         .observe(MetricsObserver::new(&queue_name()));
     let worker = Running::start(worker, contended());

@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 use crate::{
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LIMIT, Running, eventually, worker_on},
+    fixture::{Fixture, LIMIT, Running, SHORT_LEASE, eventually, worker_on},
 };
 
 /// An event, with the payload and the attempt of its job.
@@ -314,7 +314,8 @@ pub(crate) async fn lost_lease_is_told_once(fixture: Fixture) {
     let id = WorkerId::new("loser").unwrap();
     let seen = Recorder::default();
 
-    let worker = fixture.worker().worker_id(id.clone()).observe(seen.clone());
+    let worker =
+        fixture.worker().lease(SHORT_LEASE).worker_id(id.clone()).observe(seen.clone());
     let worker = Running::start(worker, async |job: JobContext| {
         job.cancelled().await;
         Ok::<_, Failure>(())
@@ -340,7 +341,7 @@ pub(crate) async fn unheard_heartbeats_are_told(fixture: Fixture) {
     let deaf = Arc::new(
         Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Unavailable)),
     );
-    let worker = worker_on(deaf.clone()).observe(seen.clone());
+    let worker = worker_on(deaf.clone()).lease(SHORT_LEASE).observe(seen.clone());
     let worker = Running::start(worker, async |job: JobContext| {
         if job.attempt() == 1 {
             job.cancelled().await;
@@ -362,7 +363,7 @@ pub(crate) async fn cancelled_job_is_told_as_cancelled(fixture: Fixture) {
     let (seen, running) = (Recorder::default(), Arc::new(Mutex::new(None)));
     let started_id = Arc::clone(&running);
 
-    let worker = fixture.worker().observe(seen.clone());
+    let worker = fixture.worker().lease(SHORT_LEASE).observe(seen.clone());
     let worker = Running::start(worker, move |job: JobContext| {
         *started_id.lock().unwrap() = Some(job.id().clone());
         async move {
@@ -391,7 +392,7 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
         .on_recover(|call, _| (call < 4).then_some(Fault::Unavailable))
         .on_extend(|call, _| (call < 1).then_some(Fault::Unavailable));
     let flaky = Arc::new(flaky);
-    let worker = worker_on(flaky.clone()).observe(seen.clone());
+    let worker = worker_on(flaky.clone()).lease(SHORT_LEASE).observe(seen.clone());
     let beats = Arc::clone(&flaky);
     let worker = Running::start(worker, move |_: JobContext| {
         let beats = Arc::clone(&beats);
@@ -468,7 +469,7 @@ pub(crate) async fn late_job_is_told_without_a_start(fixture: Fixture) {
         Faulty::new(fixture.queue.clone())
             .on_claim(move |call, _| (call == 0).then(|| Fault::Late(late.clone()))),
     );
-    let worker = worker_on(slow.clone()).observe(seen.clone());
+    let worker = worker_on(slow.clone()).lease(SHORT_LEASE).observe(seen.clone());
     let worker = Running::start(worker, succeeds);
     eventually(|| slow.claims.calls() == 1).await;
     fixture.until(|stats| stats.leased == 1).await;
@@ -561,7 +562,7 @@ pub(crate) async fn panicking_observer_loses_no_job(fixture: Fixture) {
         .on_settle(|call, _| (call == 0).then_some(Fault::Unavailable))
         .on_extend(|call, _| (call == 0).then_some(Fault::Unavailable));
     let flaky = Arc::new(flaky);
-    let worker = worker_on(flaky.clone());
+    let worker = worker_on(flaky.clone()).lease(SHORT_LEASE);
     let worker = worker.observe(panicking.clone()).observe(seen.clone());
     let worker = Running::start(worker, move |job: JobContext| {
         let beats = Arc::clone(&flaky);

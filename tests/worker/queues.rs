@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use crate::{
     faulty::{Fault, Faulty},
-    fixture::{Fixture, LEASE, Running, StoreLocation, eventually},
+    fixture::{Fixture, LONG_LEASE, Running, StoreLocation, eventually},
 };
 
 /// A duration that is longer than any test takes.
@@ -46,7 +46,7 @@ fn many(count: u32) -> NonZeroU32 {
 pub(crate) fn worker_on_several(queues: Queues) -> Worker {
     let prompt = Duration::from_millis(1);
     Worker::on(queues)
-        .lease(LEASE)
+        .lease(LONG_LEASE)
         .reap_every(Duration::from_millis(200))
         .retry(RetryPolicy::exponential(prompt, prompt).unwrap())
 }
@@ -132,7 +132,7 @@ pub(crate) async fn shutdown_gives_back_the_jobs_of_all_queues(fixture: Fixture)
         served("first", fixture.queue.clone()),
         served("second", second.clone()),
     ]);
-    let worker = worker_on_several(queues).lease(LONG).grace(Duration::from_millis(20));
+    let worker = worker_on_several(queues).grace(Duration::from_millis(20));
     let worker =
         Running::start(worker, |_: JobContext| pending::<Result<(), Failure>>());
     worker.until_running(2).await;
@@ -157,7 +157,7 @@ pub(crate) async fn weights_are_kept_over_many_jobs(fixture: Fixture) {
         queues.push((served(name, queue), many(weight)));
     }
 
-    let worker = worker_on_several(Queues::weighted(queues)).lease(LONG);
+    let worker = worker_on_several(Queues::weighted(queues));
     let worker = Running::start(worker.concurrency(many(64)), starts.handler());
     eventually(|| starts.len() >= 10_000).await;
     worker.stop().await;
@@ -199,7 +199,7 @@ pub(crate) async fn store_that_hangs_holds_up_no_other_queue(fixture: Fixture) {
         .on_claim(move |call, _| (call == 0).then(|| Fault::Late(Arc::clone(&late))));
     let queues =
         Queues::strict([served("hangs", Arc::new(slow)), served("second", second)]);
-    let worker = worker_on_several(queues).lease(LONG).concurrency(many(1));
+    let worker = worker_on_several(queues).concurrency(many(1));
     let worker = Running::start(worker, starts.handler());
     worker.until(|summary| summary.done == 20).await;
     assert_eq!(fixture.stats().await.leased, 1, "the claim has its job");
@@ -224,7 +224,7 @@ pub(crate) async fn store_that_settles_nothing_holds_up_no_other_queue(
         .on_settle(|call, _| (call < 4).then_some(Fault::Unavailable));
     let queues =
         Queues::strict([served("broken", Arc::new(broken)), served("second", second)]);
-    let worker = worker_on_several(queues).lease(LONG).concurrency(many(2));
+    let worker = worker_on_several(queues).concurrency(many(2));
     let worker = Running::start(worker, starts.handler());
     worker.until(|summary| summary.done == 60).await;
     let summary = worker.stop().await;

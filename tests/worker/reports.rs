@@ -13,11 +13,8 @@ use crate::{
     blocked_runtime::{BlockingHandlers, block_until},
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, Running, eventually, worker_on},
+    fixture::{Fixture, Running, SHORT_LEASE, eventually, worker_on},
 };
-
-/// A lease that ends only if the worker's clock is moved far.
-const LONG_LEASE: Duration = Duration::from_secs(3000);
 
 fn listing(fixture: &Fixture) -> Faulty {
     Faulty::new(fixture.queue.clone()).listing_workers()
@@ -58,7 +55,6 @@ pub(crate) async fn blocked_runtime_reports(fixture: Fixture) {
     let (queue, clock) = (Arc::new(listing(&fixture)), PartingClock::default());
     let handlers = BlockingHandlers::new();
     let worker = worker_on(queue.clone())
-        .lease(LONG_LEASE)
         .concurrency(2.try_into().unwrap())
         .environment(clock.environment());
 
@@ -82,7 +78,6 @@ pub(crate) async fn failed_reports_harm_nothing(fixture: Fixture) {
     let queue = Arc::new(listing(&fixture).on_report(faults));
     let clock = PartingClock::default();
     let worker = worker_on(queue.clone())
-        .lease(LONG_LEASE)
         .give_up_after(Duration::from_secs(1))
         .environment(clock.environment());
 
@@ -109,13 +104,16 @@ pub(crate) async fn late_report_delays_no_heartbeat(fixture: Fixture) {
     let is_over = CancellationToken::new();
     let over = is_over.clone();
 
-    let worker = Running::start(worker_on(queue.clone()), move |_: JobContext| {
-        let over = over.clone();
-        async move {
-            over.cancelled().await;
-            Ok::<_, Failure>(())
-        }
-    });
+    let worker = Running::start(
+        worker_on(queue.clone()).lease(SHORT_LEASE),
+        move |_: JobContext| {
+            let over = over.clone();
+            async move {
+                over.cancelled().await;
+                Ok::<_, Failure>(())
+            }
+        },
+    );
     eventually(|| queue.reports.calls() == 1 && queue.extensions.calls() >= 3).await;
 
     is_over.cancel();
@@ -147,8 +145,7 @@ pub(crate) async fn worker_reports_after_a_suspend(fixture: Fixture) {
     let (queue, clock) = (Arc::new(listing(&fixture)), PartingClock::default());
     let is_over = CancellationToken::new();
     let over = is_over.clone();
-    let worker =
-        worker_on(queue.clone()).lease(LONG_LEASE).environment(clock.environment());
+    let worker = worker_on(queue.clone()).environment(clock.environment());
     let worker = Running::start(worker, move |_: JobContext| {
         let over = over.clone();
         async move {

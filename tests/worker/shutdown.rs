@@ -16,7 +16,10 @@ use tokio::sync::Notify;
 use crate::{
     blocked_runtime::BlockingHandlers,
     faulty::{Fault, Faulty},
-    fixture::{Dropped, Fixture, LEASE, Running, eventually, worker_on},
+    fixture::{
+        Dropped, Fixture, LONG_LEASE, Running, SHORT_LEASE, eventually, worker_on,
+    },
+    leases::BeatenTime,
 };
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -26,13 +29,14 @@ async fn never_ends(_: JobContext) -> Result<(), Failure> {
 }
 
 /// R24: after a request to stop, running handlers may finish, and no new handler
-/// starts.
+/// starts. Heartbeats keep their leases.
 pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     fixture.push_many(3).await;
     let gate = Arc::new(Notify::new());
     let open = Arc::clone(&gate);
 
-    let worker = fixture.worker().concurrency(2.try_into().unwrap()).grace(LONG);
+    let time = BeatenTime::default();
+    let worker = time.worker_on(fixture.queue.clone()).grace(LONG_LEASE * 100);
     let worker = Running::start(worker, move |_: JobContext| {
         let open = Arc::clone(&open);
         async move {
@@ -42,7 +46,7 @@ pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     });
     worker.until_running(2).await;
     worker.ask_to_stop();
-    tokio::time::sleep(LEASE).await;
+    time.pass();
     gate.notify_waiters();
     let summary = worker.end().await.unwrap();
 
@@ -58,7 +62,7 @@ pub(crate) async fn handler_over_its_grace_time_is_given_back_uncounted(
 ) {
     fixture.push("endless").await;
 
-    let worker = fixture.worker().lease(LONG).grace(Duration::from_millis(20));
+    let worker = fixture.worker().grace(Duration::from_millis(20));
     let worker = Running::start(worker, never_ends);
     worker.until_running(1).await;
     let summary = worker.stop().await;
@@ -79,7 +83,7 @@ pub(crate) async fn claim_in_flight_at_stop_is_given_back(fixture: Fixture) {
 
     let slow = Faulty::new(fixture.queue.clone())
         .on_claim(move |call, _| (call == 1).then(|| Fault::Late(Arc::clone(&late))));
-    let worker = worker_on(Arc::new(slow)).lease(LONG).grace(LONG);
+    let worker = worker_on(Arc::new(slow)).grace(LONG);
     let worker = Running::start(worker, move |_: JobContext| {
         ran.fetch_add(1, SeqCst);
         let open = Arc::clone(&open);
@@ -127,7 +131,7 @@ pub(crate) async fn request_just_before_an_answer_counts(fixture: Fixture) {
 /// A worker that waits for jobs in a claim still stops at once.
 pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
-    let worker = worker_on(counted.clone()).lease(LONG);
+    let worker = worker_on(counted.clone());
     let worker = Running::start(worker, never_ends);
     eventually(|| counted.claims.calls() == 1).await;
 
@@ -142,7 +146,7 @@ pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
 pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
     fixture.push("endless").await;
 
-    let worker = fixture.worker().lease(LONG).grace(LONG);
+    let worker = fixture.worker().grace(LONG);
     let worker = Running::start(worker, never_ends);
     worker.until_running(1).await;
     worker.ask_to_stop();
@@ -159,7 +163,7 @@ pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
     fixture.push("stubborn").await;
     let handlers = BlockingHandlers::new();
 
-    let worker = fixture.worker().lease(LONG).grace(Duration::ZERO);
+    let worker = fixture.worker().grace(Duration::ZERO);
     let worker = Running::start(worker, handlers.handler());
     eventually(|| handlers.begun() == 1).await;
     let summary = worker.stop().await;
@@ -180,15 +184,16 @@ pub(crate) async fn dropped_worker_drops_handlers_and_its_jobs_come_back(
     let has_begun = Arc::new(AtomicBool::new(false));
     let (flag, begins) = (Arc::clone(&is_dropped), Arc::clone(&has_begun));
 
-    let worker = fixture.start(move |_: JobContext| {
-        let guard = Dropped(Arc::clone(&flag));
-        begins.store(true, SeqCst);
-        async move {
-            pending::<()>().await;
-            drop(guard);
-            Ok::<_, Failure>(())
-        }
-    });
+    let worker =
+        Running::start(fixture.worker().lease(SHORT_LEASE), move |_: JobContext| {
+            let guard = Dropped(Arc::clone(&flag));
+            begins.store(true, SeqCst);
+            async move {
+                pending::<()>().await;
+                drop(guard);
+                Ok::<_, Failure>(())
+            }
+        });
     eventually(|| has_begun.load(SeqCst)).await;
     worker.drop_future().await;
 

@@ -117,7 +117,7 @@ pub(crate) async fn many_slots_run_each_job_once(fixture: Fixture) {
 pub(crate) async fn waiting_claim_holds_back_no_settlement(fixture: Fixture) {
     fixture.push("only").await;
 
-    let worker = fixture.worker().lease(Duration::from_secs(3600));
+    let worker = fixture.worker();
     let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
     let settled = fixture.until(|stats| stats.finished == 1);
 
