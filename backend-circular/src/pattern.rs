@@ -159,6 +159,10 @@ impl Pattern for Circular {
         Some(wait::arrivals(&self.store.keys, block))
     }
 
+    fn count_sources(&self) -> Option<Cmd> {
+        Some(wait::count_sources(&self.store.keys))
+    }
+
     async fn pass_on(&self, unheard: Notification) -> Result<(), Error> {
         match unheard {
             // An arrival need not be passed on. The blocking command that reports it

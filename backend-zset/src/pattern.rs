@@ -141,6 +141,10 @@ impl Pattern for Zset {
         Some(wait::arrivals(&self.store.keys, block))
     }
 
+    fn count_sources(&self) -> Option<Cmd> {
+        Some(wait::count_sources(&self.store.keys))
+    }
+
     async fn pass_on(&self, _unheard: Notification) -> Result<(), Error> {
         self.store.pass_on(wait::PASS_ON).await
     }

@@ -32,3 +32,16 @@ pub(crate) fn arrivals(keys: &Keys, block: Duration) -> Cmd {
     cmd.arg(block.as_secs());
     cmd
 }
+
+/// Builds the command that counts which of the keys exist that a claim reads. While none
+/// exists, a claim finds nothing.
+pub(crate) fn count_sources(keys: &Keys) -> Cmd {
+    let Keys { bookkeeping, ready, handed, ranked, .. } = keys;
+    let mut cmd = command("EXISTS");
+    cmd.arg(ready)
+        .arg(handed)
+        .arg(ranked)
+        .arg(&bookkeeping.later)
+        .arg(&bookkeeping.paused);
+    cmd
+}

@@ -197,6 +197,13 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// producer command notifies waiting claims itself.
     fn arrivals(&self, block: Duration) -> Option<Cmd>;
 
+    /// Builds the command whose reply is 0 while a claim can find nothing: it counts
+    /// which keys exist. It is sent in place of a claim when it is time to look again.
+    /// `None`, which is the default, for a pattern whose keys do not tell.
+    fn count_sources(&self) -> Option<Cmd> {
+        None
+    }
+
     /// Passes a notification on to another worker, because no claim of this client
     /// waits for it.
     async fn pass_on(&self, unheard: Notification) -> Result<(), Error>;

@@ -160,3 +160,24 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
         assert!((1..=most).contains(&sent), "{sent} commands");
     }
 }
+
+/// R11: a claim that waits at an empty ring finds a scheduled job of which no
+/// notification tells. The job is moved there from another queue, behind relq's back.
+#[tokio::test]
+async fn a_waiting_claim_looks_again_at_scheduled_jobs() {
+    let server = Server::start();
+    let [queue, other] = [open(&server, "q").await, open(&server, "other").await];
+    let soon = NewJob::new("x").delay(Duration::from_millis(1));
+    other.push_one(soon).await.unwrap();
+    let move_it = async {
+        until_held_in(&server, "blmove").await;
+        for key in ["jobs", "later"] {
+            let [from, to] = ["other", "q"].map(|queue| format!("{{{queue}}}:{key}"));
+            server.command(&[b"RENAME", from.as_bytes(), to.as_bytes()]);
+        }
+    };
+
+    let ((taken, _), ()) = tokio::join!(waited(&queue), move_it);
+
+    assert_eq!(taken.payload, "x");
+}

@@ -98,8 +98,9 @@ pub struct FinishedAndClaimed<O> {
 /// A pattern whose claims can wait until a job is ready.
 #[async_trait]
 pub trait WaitingPattern: ClaimPattern {
-    /// Waits until jobs may be ready to claim, or until `limit` has passed.
-    async fn wait(&self, hint: Self::WaitHint, limit: Duration);
+    /// Waits until jobs may be ready to claim, or until `limit` has passed. Returns whether
+    /// a claim may find jobs now.
+    async fn wait(&self, hint: Self::WaitHint, limit: Duration) -> bool;
 
     /// Keeps the hint of a claim that must not wait, for the next
     /// [`wait_for_jobs`](ReliableQueue::wait_for_jobs). If that wait went through a
@@ -253,7 +254,9 @@ pub async fn claim<P: WaitingPattern>(
         if !deliveries.is_empty() || left.is_zero() {
             return Ok(deliveries);
         }
-        pattern.wait(hint, left).await;
+        if !pattern.wait(hint, left).await {
+            return Ok(Vec::new());
+        }
     }
 }
 

@@ -8,6 +8,10 @@
 //! recheck   after `Capabilities::lateness`  finds changes without a notification
 //! ```
 //!
+//! If no job is scheduled and the queue is not paused, a recheck only counts the keys from
+//! which a claim takes jobs, for patterns that can tell by them. This is one command, and a
+//! claim is a script of several. So an idle worker costs the server little.
+//!
 //! A caller of [`wait_for_jobs`](relq_core::ReliableQueue::wait_for_jobs) has claimed
 //! without a wait before. The queue keeps the conditions that this claim has found.
 
@@ -15,10 +19,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use redis::Cmd;
+use relq_core::error::Operation;
 
 use super::RedisQueue;
 use crate::{
-    Notifier,
+    Notifier, Reply,
     bookkeeping::{LastHint, WaitingPattern},
     command,
     pattern::{Notification, Pattern, WakeConditions},
@@ -59,11 +64,9 @@ impl<P: Pattern> Notifications<P> {
         self.wait(wake.unwrap_or(UNKNOWN), limit).await;
     }
 
-    /// Waits until jobs may be ready to claim, or until `limit` has passed.
-    async fn wait(&self, wake: WakeConditions, limit: Duration) {
-        let recheck = P::capabilities().lateness;
-        let limit = limit.min(wake.next_in.unwrap_or(recheck)).min(recheck);
-        let pause = self.pattern.bookkeeping().conn.environment().clock().sleep(limit);
+    /// Waits until jobs may be ready to claim, or until `limit` has passed. Returns whether
+    /// a claim may find jobs now.
+    async fn wait(&self, wake: WakeConditions, limit: Duration) -> bool {
         let arrivals = self.arrivals.as_ref().filter(|_| wake.on_arrival);
         let arrival = arrivals.map(Notifier::listen);
         let signal = self.signals.listen();
@@ -71,10 +74,47 @@ impl<P: Pattern> Notifications<P> {
             () = async { match arrival {
                 Some(signal) => signal.notified().await,
                 None => std::future::pending().await,
-            } } => self.pattern.on_notified(),
-            () = signal.notified() => self.pattern.on_notified(),
-            () = pause => {}
+            } } => {
+                self.pattern.on_notified();
+                true
+            }
+            () = signal.notified() => {
+                self.pattern.on_notified();
+                true
+            }
+            may_find = self.look_again(&wake, limit) => may_find,
         }
+    }
+
+    /// Waits until it is time to look again without a notification, or until `limit` has
+    /// passed. Returns whether a claim may find jobs now.
+    async fn look_again(&self, wake: &WakeConditions, limit: Duration) -> bool {
+        let clock = self.pattern.bookkeeping().conn.environment().clock();
+        let recheck = P::capabilities().lateness;
+        let deadline = clock.elapsed() + limit;
+        let has_no_other_source =
+            wake.on_arrival && wake.next_in.is_none() && !wake.is_paused;
+        let sources =
+            has_no_other_source.then(|| self.pattern.count_sources()).flatten();
+        loop {
+            let left = deadline.saturating_sub(clock.elapsed());
+            if left.is_zero() {
+                return sources.is_none();
+            }
+            clock.sleep(left.min(wake.next_in.unwrap_or(recheck)).min(recheck)).await;
+            match &sources {
+                Some(cmd) if self.are_missing(cmd).await => {}
+                _ => return true,
+            }
+        }
+    }
+
+    /// Whether none of the keys exists that a command counts. False if the server does not
+    /// answer: then the claim that follows says why.
+    async fn are_missing(&self, sources: &Cmd) -> bool {
+        let conn = &self.pattern.bookkeeping().conn;
+        let counted = conn.call(Operation::Claim, sources).await;
+        counted.and_then(Reply::number).is_ok_and(|count| count == 0)
     }
 }
 
@@ -92,8 +132,8 @@ fn notifier<P: Pattern>(pattern: &Arc<P>, what: Notification, cmd: Cmd) -> Notif
 
 #[async_trait]
 impl<P: Pattern> WaitingPattern for RedisQueue<P> {
-    async fn wait(&self, wake: WakeConditions, limit: Duration) {
-        self.notifications.wait(wake, limit).await;
+    async fn wait(&self, wake: WakeConditions, limit: Duration) -> bool {
+        self.notifications.wait(wake, limit).await
     }
 
     async fn keep_hint(&self, wake: WakeConditions) {

@@ -1,0 +1,155 @@
+//! Tests of jobs whose entries another client has damaged or removed (R1, R3, R31).
+
+use std::time::{Duration, Instant};
+
+use relq_conformance::server::Server;
+use relq_core::{
+    operator::{JobState, PeekRequest, Selection},
+    *,
+};
+use relq_zset::ZsetQueue;
+
+use crate::fixture::*;
+
+/// R21: a redrive skips a dead job whose entry was deleted.
+#[tokio::test]
+async fn a_redrive_ends_also_where_entries_are_gone() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let mut gone = None;
+    for payload in ["gone", "kept"] {
+        queue.push_one(payload.into()).await.unwrap();
+        let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        queue.bury(&held.receipt, "never").await.unwrap();
+        gone.get_or_insert_with(|| held.job().to_string());
+    }
+    server.command(&[b"HDEL", b"{q}:jobs", gone.unwrap().as_bytes()]);
+
+    let redriven = tokio::time::timeout(LONG, queue.redrive(&Selection::All)).await;
+
+    assert_eq!(redriven.expect("it ends").unwrap().moved, 1);
+}
+
+/// R1, R3: an entry that another client damaged while its job was leased is not dropped
+/// when the lease ends. It becomes a dead letter, like an entry that was damaged
+/// before.
+#[tokio::test]
+async fn a_leased_entry_that_was_damaged_is_not_dropped() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.push_one("x".into()).await.unwrap();
+    let short =
+        ClaimRequest::new(WorkerId::new("w").unwrap(), Duration::from_millis(1));
+    queue.claim_one(&short).await.unwrap().unwrap();
+    let held = server.command(&[b"HKEYS", b"{q}:held"]);
+    let lease = String::from_utf8(held).unwrap().lines().nth(2).unwrap().to_owned();
+    let damaged = b"\xf5RQ\x01broken";
+    server.command(&[b"HSET", b"{q}:held", lease.as_bytes(), damaged]);
+
+    let start = Instant::now();
+    while queue.recover(many(10)).await.unwrap().requeued == 0 {
+        assert!(start.elapsed() < LONG, "the lease does not end");
+    }
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+
+    let dead = operator::PeekRequest::new(operator::JobState::Dead, many(10));
+    let page = queue.peek(&dead).await.unwrap();
+    let payloads: Vec<_> = page.jobs.iter().map(|job| &job.payload[..]).collect();
+    assert_eq!(payloads, [damaged]);
+    assert_sound(&queue).await;
+}
+
+/// R31: a job whose entry another client has damaged or removed is listed and found by its
+/// id, in its state and with the bytes that are left. The other jobs are shown as always.
+#[tokio::test]
+async fn a_damaged_entry_is_shown() {
+    let broken: &[u8] = b"\xf5RQ\x01broken";
+    for damage in [Some(broken), None] {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        for state in STATES {
+            store_pair(&queue, state).await;
+            damage_first(&server, state, damage);
+            are_shown(&queue, state, damage.unwrap_or_default()).await;
+        }
+    }
+}
+
+/// The states whose jobs have an entry in a hash: those of this pattern are ready jobs of
+/// another priority than the normal one.
+const STATES: [JobState; 4] =
+    [JobState::Scheduled, JobState::Ready, JobState::Dead, JobState::Leased];
+
+fn name_in(state: JobState, number: u32) -> JobId {
+    JobId::new(format!("{}-{number}", state.as_str())).unwrap()
+}
+
+/// Stores two jobs in a state, whose ids say which one it is.
+async fn store_pair(queue: &ZsetQueue, state: JobState) {
+    for number in [1, 2] {
+        let mut job = NewJob::new("payload").id(name_in(state, number));
+        job.priority = Priority::LOWEST;
+        if state == JobState::Scheduled {
+            job.delay = LEASE;
+        }
+        if matches!(state, JobState::Dead | JobState::Leased) {
+            job.priority = Priority::HIGHEST;
+        }
+        queue.push_one(job).await.unwrap();
+        if matches!(state, JobState::Dead | JobState::Leased) {
+            let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+            if state == JobState::Dead {
+                queue.bury(&held.receipt, "never").await.unwrap();
+            }
+        }
+    }
+}
+
+/// Replaces the entry of the first job of a state, or removes it.
+fn damage_first(server: &Server, state: JobState, damage: Option<&[u8]>) {
+    let id = name_in(state, 1);
+    let (key, field) = match state {
+        JobState::Leased => {
+            let fields = server.command(&[b"HKEYS", b"{q}:held"]);
+            let fields = String::from_utf8_lossy(&fields).into_owned();
+            let lease = fields.lines().find(|line| line.ends_with(id.as_str()));
+            ("{q}:held", lease.unwrap().to_owned())
+        }
+        _ => ("{q}:jobs", id.to_string()),
+    };
+    let (key, field) = (key.as_bytes(), field.as_bytes());
+    match damage {
+        Some(bytes) => server.command(&[b"HSET", key, field, bytes]),
+        None => server.command(&[b"HDEL", key, field]),
+    };
+}
+
+/// Asserts that both jobs of a state are listed in both orders, and that the first one is
+/// found by its id.
+async fn are_shown(queue: &ZsetQueue, state: JobState, left: &[u8]) {
+    let ask = PeekRequest::new(state, many(10));
+    for ask in [ask.clone(), ask.clone().newest_first(), ask.outline()] {
+        let page = queue.peek(&ask).await.unwrap();
+        let mut ids: Vec<_> = page.jobs.iter().map(|job| job.id.clone()).collect();
+        ids.sort();
+        let wanted = [1, 2].map(|number| Some(name_in(state, number)));
+        assert_eq!(ids, wanted, "{ask:?}");
+    }
+    let inspect = queue.inspect_queue().unwrap();
+    let found = inspect.job(&name_in(state, 1)).await.unwrap();
+    // Without its entry, a leased job looks like one that has just ended.
+    if state == JobState::Leased && left.is_empty() {
+        return;
+    }
+    let operator::JobLookup::Stored(record) = found else {
+        panic!("{state:?}: {found:?}")
+    };
+    assert_eq!(record.job.id, Some(name_in(state, 1)));
+    assert_eq!(record.job.detail.state(), state);
+    assert_eq!(&record.job.payload[..], left);
+    let other = inspect.job(&name_in(state, 2)).await.unwrap();
+    let operator::JobLookup::Stored(record) = other else {
+        panic!("{state:?}: {other:?}")
+    };
+    assert_eq!(record.job.payload, "payload");
+}
