@@ -357,16 +357,12 @@ impl ReliableQueue for SqliteQueue {
 
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         if self.site.file.is_none() {
-            let db_thread = Arc::clone(&self.db_thread);
-            let (site, capabilities) = (self.site.clone(), self.capabilities.clone());
-            let reading = Mutex::default();
-            let end_poll = EndPoll::default();
             return Ok(Arc::new(Self {
-                site,
-                capabilities,
-                db_thread,
-                reading,
-                end_poll,
+                site: self.site.clone(),
+                capabilities: self.capabilities.clone(),
+                db_thread: Arc::clone(&self.db_thread),
+                reading: Mutex::default(),
+                end_poll: EndPoll::default(),
             }));
         }
         let site = self.site.clone();

@@ -62,6 +62,23 @@ pub fn cut(mut text: String, columns: usize) -> String {
     text
 }
 
+/// Splits a printable text into lines of at most `columns` columns, of which each has at
+/// least one character. An empty text is one empty line.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut taken = 0;
+    for c in text.chars() {
+        let wide = columns_of(c);
+        if taken > 0 && taken + wide > columns {
+            lines.push(String::new());
+            taken = 0;
+        }
+        taken += wide;
+        lines.last_mut().expect("there is one").push(c);
+    }
+    lines
+}
+
 fn beginning(text: &str, columns: usize) -> String {
     let mut shown = String::new();
     let mut taken = 0;
@@ -141,6 +158,14 @@ mod tests {
         {
             assert_eq!(printable(text), text);
         }
+    }
+
+    #[test]
+    fn lines_are_no_wider_than_was_asked_for() {
+        assert_eq!(wrapped("", 3), [""]);
+        assert_eq!(wrapped("abcdefg", 3), ["abc", "def", "g"]);
+        assert_eq!(wrapped("東京都", 5), ["東京", "都"]);
+        assert_eq!(wrapped("東京", 1), ["東", "京"], "each line has a character");
     }
 
     #[test]

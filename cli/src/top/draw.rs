@@ -23,6 +23,7 @@ use relq::environment::Timestamp;
 
 use super::state::{Dialog, State};
 use crate::printable::{columns, cut};
+use bottom::Status;
 use theme::{Theme, Tone};
 
 /// What the drawing of each part needs.
@@ -46,7 +47,8 @@ pub(super) fn draw(
     let theme = Theme::new(state.settings.has_colours);
     let drawing = Drawing { state, theme, now, clock };
     let (whole, buffer) = (frame.area(), frame.buffer_mut());
-    let [top, body, keys, status] = parts(whole);
+    let status = Status::new(&drawing, whole);
+    let [top, body, keys, bottom] = parts(whole, status.height());
     drawing.title(buffer, top);
     match (&state.dialog, &state.queue) {
         (Some(Dialog::Help), _) => help::draw(&drawing, buffer, body),
@@ -54,28 +56,22 @@ pub(super) fn draw(
         (_, None) => overview::draw(&drawing, buffer, body),
     }
     bottom::keys(&drawing, buffer, keys);
-    bottom::status(&drawing, buffer, status);
+    status.draw(&drawing, buffer, bottom);
 }
 
 /// The title, the page, the keys and the status. A small screen has no line of keys.
-fn parts(whole: Rect) -> [Rect; 4] {
+fn parts(whole: Rect, status: u16) -> [Rect; 4] {
     let line = |y: u16, height: u16| {
         Rect::new(whole.x, whole.y + y, whole.width, height).intersection(whole)
     };
     let height = whole.height;
-    let below = match height {
-        0..=1 => 0,
-        2..=7 => 1,
-        _ => 2,
+    let (keys, status) = match height {
+        0..=1 => (0, 0),
+        2..=7 => (0, 1),
+        _ => (1, status),
     };
-    let body = height.saturating_sub(1 + below);
-    let keys = u16::from(below == 2);
-    [
-        line(0, 1),
-        line(1, body),
-        line(1 + body, keys),
-        line(1 + body + keys, below - keys),
-    ]
+    let body = height.saturating_sub(1 + keys + status);
+    [line(0, 1), line(1, body), line(1 + body, keys), line(1 + body + keys, status)]
 }
 
 impl Drawing<'_> {

@@ -5,7 +5,7 @@ use relq::{
     operator::{JobRecord, JobState, JobView, StateDetail},
 };
 
-use crate::{printable::columns, show::record};
+use crate::{printable::wrapped, show::record};
 
 use super::{
     asks::{
@@ -109,22 +109,6 @@ impl OpenJob {
         let width = width.saturating_sub(2).max(1);
         text.lines().flat_map(|line| wrapped(line, width)).collect()
     }
-}
-
-/// A printable line in pieces of at most `width` columns.
-fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let mut pieces = vec![String::new()];
-    let mut taken = 0;
-    for c in line.chars() {
-        let wide = columns(c.encode_utf8(&mut [0; 4]));
-        if taken + wide > width {
-            pieces.push(String::new());
-            taken = 0;
-        }
-        taken += wide;
-        pieces.last_mut().expect("there is one").push(c);
-    }
-    pieces
 }
 
 /// The queue that is open.

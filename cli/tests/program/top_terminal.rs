@@ -69,7 +69,7 @@ fn a_file_that_is_moved_away_is_an_outage_until_it_is_back() {
     let store = Store::sqlite();
     fill(&store);
     let top = store.top("");
-    // The reason is cut off on a narrow screen.
+    // The reason fits into one line of a wide screen.
     top.resize(30, 200);
     top.wait_for("emails");
     let (file, elsewhere) = (store.file("test.db"), store.file("elsewhere.db"));

@@ -2,11 +2,14 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Drawing, Tone, text::short};
+use super::{Drawing, Tone, line_of, text::short};
 use crate::{
-    printable::{columns, cut, printable},
+    printable::{columns, cut, printable, wrapped},
     top::state::{Dialog, State},
 };
+
+/// The status takes at most one line for so many lines of the screen.
+const LINES_FOR_ONE_OF_STATUS: u16 = 6;
 
 const QUEUES: &[(&str, &str)] = &[
     ("Enter", "open"),
@@ -49,11 +52,36 @@ pub(super) fn keys(drawing: &Drawing<'_>, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// A question, or what has happened, or how many queues are shown.
-pub(super) fn status(drawing: &Drawing<'_>, buffer: &mut Buffer, area: Rect) {
-    let (text, tone) = line(drawing);
-    let text = cut(text, usize::from(area.width).saturating_sub(2));
-    drawing.put(buffer, area, 1, (&text, tone));
+/// What the status says, in the lines that it takes.
+pub(super) struct Status {
+    lines: Vec<String>,
+    tone: Tone,
+}
+
+impl Status {
+    /// A question, or what has happened, or how many queues are shown. The reason of an
+    /// outage may be long, so it goes on in further lines if the screen has room for them.
+    pub(super) fn new(drawing: &Drawing<'_>, screen: Rect) -> Self {
+        let (text, tone) = line(drawing);
+        let width = usize::from(screen.width).saturating_sub(2);
+        let most = usize::from(screen.height / LINES_FOR_ONE_OF_STATUS).max(1);
+        let mut lines = wrapped(&text, width);
+        if lines.len() > most {
+            let rest = lines.split_off(most - 1).concat();
+            lines.push(cut(rest, width));
+        }
+        Self { lines, tone }
+    }
+
+    pub(super) fn height(&self) -> u16 {
+        u16::try_from(self.lines.len()).unwrap_or(u16::MAX)
+    }
+
+    pub(super) fn draw(&self, drawing: &Drawing<'_>, buffer: &mut Buffer, area: Rect) {
+        for (at, text) in self.lines.iter().enumerate() {
+            drawing.put(buffer, line_of(area, at), 1, (text, self.tone));
+        }
+    }
 }
 
 fn line(drawing: &Drawing<'_>) -> (String, Tone) {

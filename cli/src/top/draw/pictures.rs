@@ -162,6 +162,19 @@ fn the_status_says_what_is_wrong() {
 }
 
 #[test]
+fn a_long_reason_takes_as_many_lines_as_there_is_room_for() {
+    let mut scene = Scene::new();
+    let why = format!("no route: {}the end", "abcdefghi ".repeat(20));
+    scene.answer(Answer::Sampled(Err(why)));
+    let shown = text(&mut scene, (80, 24));
+    assert!(shown.contains("the end"), "{shown}");
+    assert!(shown.contains("emails") && shown.contains("Enter"), "{shown}");
+    let shown = text(&mut scene, (80, 12));
+    assert!(shown.contains("abcdefghi") && shown.contains('…'), "{shown}");
+    assert!(shown.contains("emails") && shown.contains("Enter"), "{shown}");
+}
+
+#[test]
 fn without_colours_there_are_none() {
     let mut scene = Scene::new();
     let has_colour = |screen: &Screen| {
