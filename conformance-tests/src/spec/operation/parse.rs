@@ -62,11 +62,7 @@ fn act(words: &[&str]) -> Option<Act> {
             lease: marked(lease, "l")?,
         },
         ["recover", page] => Act::Recover { page: page.parse().ok()? },
-        ["advance", time] if time.ends_with("ms") => {
-            let ms = time.strip_suffix("ms")?.parse().ok()?;
-            Act::AdvanceBy(Duration::from_millis(ms))
-        }
-        ["advance", step] => Act::Advance(step.parse().ok()?),
+        ["advance", time] => advance(time)?,
         ["cancel", job] => Act::Cancel { job: job.parse().ok()? },
         ["redrive-one", job] => Act::RedriveOne { job: job.parse().ok()? },
         ["report", receipt, value] => {
@@ -80,6 +76,14 @@ fn act(words: &[&str]) -> Option<Act> {
         ["restore", jobs] => Act::Restore { jobs: items(jobs, restored)? },
         words => return schedule_act(words),
     })
+}
+
+/// Parses how far the clock moves: milliseconds, or the index of a step.
+fn advance(time: &str) -> Option<Act> {
+    let Some(ms) = time.strip_suffix("ms") else {
+        return Some(Act::Advance(time.parse().ok()?));
+    };
+    Some(Act::AdvanceBy(Duration::from_millis(ms.parse().ok()?)))
 }
 
 /// Parses a call on a schedule.

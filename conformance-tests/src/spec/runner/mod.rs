@@ -126,8 +126,7 @@ impl Runner {
 
     /// Makes the calls of an operation, and compares their results with the reference.
     pub(super) async fn act(&mut self, operation: &Operation) -> CheckResult {
-        let Operation { who, act, fault } = operation;
-        let (who, fault) = (*who, *fault);
+        let &Operation { who, ref act, fault } = operation;
         match act {
             Act::Push { jobs, token } => {
                 self.push_new(who, fault, (None, jobs), *token).await
