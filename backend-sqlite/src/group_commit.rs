@@ -12,13 +12,14 @@
 //!  results: sent only now, because a crash could undo them before (R1)
 //! ```
 //!
-//! Where it can fail: if a call fails, the whole transaction is rolled back, the other
-//! calls are run again in a transaction without it, and then the call alone. A savepoint
-//! for each call would spare them the second run, but each savepoint makes SQLite copy
-//! all pages that its call changes: that was a quarter of the work of a push among others.
-//! If a COMMIT certainly did not happen, each call is run again in a transaction of its
-//! own. If it is unknown whether a COMMIT happened, all callers get that error, and no call
-//! is repeated.
+//! Where it can fail: if a call fails, the transaction is rolled back, and the calls run a
+//! second time, each in a savepoint. Then a call that fails is rolled back to its savepoint
+//! and does not affect the others. The first run has no savepoints, because each one makes
+//! SQLite copy all pages that its call changes: that was a quarter of the work of a push
+//! among others. If a failure makes SQLite roll back the whole transaction (a full disk), or
+//! if a COMMIT certainly did not happen, each call is run again in a transaction of its own.
+//! So a call runs three times at most, however many others fail. If it is unknown whether a
+//! COMMIT happened, all callers get that error, and no call is repeated.
 
 use std::cell::RefCell;
 
@@ -41,12 +42,24 @@ pub(crate) struct GroupCommit {
     pub(crate) steps: Steps,
 }
 
+/// One call of a group. It stores the call's failure if that call failed alone.
+struct Member {
+    call: Box<dyn Pending>,
+    failed: Option<Failure>,
+}
+
+impl Member {
+    fn new(call: Box<dyn Pending>) -> Self {
+        Self { call, failed: None }
+    }
+}
+
 /// Why the transaction of a group was not committed.
 enum Undone {
     /// BEGIN failed. No call is tried again.
     NotBegun(Failure),
-    /// The call with this index failed, and the transaction was rolled back.
-    ByCall(usize, Failure),
+    /// A call failed, and the transaction was rolled back.
+    ByCall(Failure),
     /// COMMIT failed, and the transaction was rolled back.
     RolledBack(Failure),
     /// It is unknown whether the transaction was committed.
@@ -56,12 +69,15 @@ enum Undone {
 impl Undone {
     fn into_failure(self) -> Failure {
         let (Self::NotBegun(failure)
-        | Self::ByCall(_, failure)
+        | Self::ByCall(failure)
         | Self::RolledBack(failure)
         | Self::Unknown(failure)) = self;
         failure
     }
 }
+
+/// Runs the calls of a group in its open transaction.
+type RunAll = fn(&GroupCommit, &mut [Member], &Store<'_>) -> Result<(), Failure>;
 
 impl GroupCommit {
     /// Runs the calls and sends their results. If the caller of a call is gone, the
@@ -110,44 +126,73 @@ impl GroupCommit {
 
     fn answer_by_writing(
         &self,
-        mut calls: Vec<Box<dyn Pending>>,
+        calls: Vec<Box<dyn Pending>>,
         rest: &mut Vec<Box<dyn Pending>>,
     ) {
-        let mut alone = Vec::new();
-        let outcome = loop {
-            match self.transact(&mut calls) {
-                Err(Undone::ByCall(failed, _)) if calls.len() > 1 => {
-                    alone.push(calls.remove(failed));
+        let mut members: Vec<Member> = calls.into_iter().map(Member::new).collect();
+        let mut outcome = self.transact(&mut members, Self::run_together);
+        if matches!(outcome, Err(Undone::ByCall(_))) && members.len() > 1 {
+            outcome = self.transact(&mut members, Self::run_apart);
+        }
+        match outcome {
+            Err(Undone::ByCall(_) | Undone::RolledBack(_)) if members.len() > 1 => {
+                for member in members {
+                    self.answer_by_writing(vec![member.call], rest);
                 }
-                Err(Undone::RolledBack(_)) if calls.len() > 1 => {
-                    alone.append(&mut calls);
-                    break Ok(());
-                }
-                done => break done.map_err(Undone::into_failure),
             }
-        };
-        finish_each(calls, &outcome, rest);
-        for call in alone {
-            self.answer_by_writing(vec![call], rest);
+            outcome => {
+                finish_each(members, outcome.err().map(Undone::into_failure), rest);
+            }
         }
     }
 
-    fn transact(&self, calls: &mut [Box<dyn Pending>]) -> Result<(), Undone> {
+    fn transact(&self, members: &mut [Member], run: RunAll) -> Result<(), Undone> {
         self.execute("BEGIN IMMEDIATE").map_err(Undone::NotBegun)?;
         schema::check_version(&self.conn).map_err(|failure| {
             self.end_quietly("ROLLBACK");
             Undone::NotBegun(failure)
         })?;
         let wakes = Wakes::default();
-        let store = self.store(&wakes, calls.len());
-        for (index, call) in calls.iter_mut().enumerate() {
-            call.run(&store).map_err(|failure| {
-                self.end_quietly("ROLLBACK");
-                Undone::ByCall(index, failure)
-            })?;
-        }
+        let store = self.store(&wakes, members.len());
+        run(self, members, &store).map_err(|failure| {
+            self.end_quietly("ROLLBACK");
+            Undone::ByCall(failure)
+        })?;
         self.commit()?;
         self.notifier.notify(wakes);
+        Ok(())
+    }
+
+    /// Runs the calls until one fails.
+    fn run_together(
+        &self,
+        members: &mut [Member],
+        store: &Store<'_>,
+    ) -> Result<(), Failure> {
+        members.iter_mut().try_for_each(|member| member.call.run(store))
+    }
+
+    /// Runs each call in a savepoint. Returns an error only if SQLite rolled back the whole
+    /// transaction, or if a savepoint failed.
+    fn run_apart(
+        &self,
+        members: &mut [Member],
+        store: &Store<'_>,
+    ) -> Result<(), Failure> {
+        for member in members {
+            let turns = store.turns.borrow().clone();
+            self.execute("SAVEPOINT call")?;
+            member.failed = member.call.run(store).err();
+            if let Some(failure) = &member.failed {
+                if self.conn.is_autocommit() {
+                    return Err(failure.clone());
+                }
+                self.execute("ROLLBACK TO call")?;
+                // The rollback has undone the call's own reservation.
+                store.turns.replace(turns);
+            }
+            self.execute("RELEASE call")?;
+        }
         Ok(())
     }
 
@@ -202,12 +247,16 @@ impl GroupCommit {
     }
 }
 
+/// Sends each call its result: its own failure, or that of the whole group, or success.
 fn finish_each(
-    calls: Vec<Box<dyn Pending>>,
-    outcome: &Result<(), Failure>,
+    members: Vec<Member>,
+    failure: Option<Failure>,
     rest: &mut Vec<Box<dyn Pending>>,
 ) {
-    rest.extend(calls.into_iter().filter_map(|call| call.finish(outcome.clone())));
+    for Member { call, failed } in members {
+        let failed = failed.or_else(|| failure.clone());
+        rest.extend(call.finish(failed.map_or(Ok(()), Err)));
+    }
 }
 
 #[cfg(test)]

@@ -49,7 +49,14 @@ pub(super) fn push(
     };
     let id = batch.completion_job(Timestamp::from_unix_ms(ended.created_at));
     let push = Push { jobs: vec![job(row)?.id(id)], token: None };
-    for pushed in push.run(&Store { queue, turns: RefCell::default(), ..*store })? {
+    // A queue has one reservation of turns in a transaction: a second one would put this
+    // job behind jobs that become ready after it.
+    let pushed = if queue == store.queue {
+        push.run(store)?
+    } else {
+        push.run(&Store { queue, calls: 1, turns: RefCell::default(), ..*store })?
+    };
+    for pushed in pushed {
         if let Pushed::Duplicate { existing, .. } = pushed {
             tracing::warn!(%batch, job = %existing, "another job has the id of the completion job");
         }

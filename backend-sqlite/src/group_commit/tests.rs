@@ -161,6 +161,63 @@ fn several_failed_calls_leave_nothing() {
     }
 }
 
+/// R13: a failed call that reserved turns for its group does not take them from the order
+/// of the jobs behind it.
+#[test]
+fn jobs_keep_their_order_around_a_failed_call() {
+    let group_commit = group_commit();
+    let mut replies = Vec::new();
+    let mut push = |name: &'static str| {
+        let (call, reply) =
+            request(Push { jobs: vec![NewJob::new(name)], token: None });
+        replies.push(reply);
+        call
+    };
+    let groups = [["a", "b", "c"], ["d", "e", "f"]].map(|names| names.map(&mut push));
+    for [first, second, third] in groups {
+        let (failing, failing_reply) = request(FailsAfterWriting);
+        group_commit.serve(vec![failing, first, second, third]);
+        answer(failing_reply).unwrap_err();
+    }
+
+    replies.into_iter().for_each(|reply| drop(answer(reply).unwrap()));
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        let claimed = serve(&group_commit, claim_one()).unwrap();
+        assert_eq!(claimed.deliveries[0].payload, name);
+    }
+}
+
+/// R21: calls that fail do not make the calls beside them run again and again.
+#[test]
+fn the_work_of_a_group_grows_with_its_calls_alone() {
+    let statements = |pairs: usize| {
+        let mut group_commit = group_commit();
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&seen);
+        group_commit.steps = Steps::watched_by(Arc::new(move |side, _| {
+            count.fetch_add(usize::from(side == Side::Before), Ordering::SeqCst);
+            Ok(())
+        }));
+        let (mut calls, mut replies) = (Vec::new(), Vec::new());
+        for _ in 0..pairs {
+            let (push, pushed) = request(push_of(10));
+            let (failing, failed) = request(FailsAfterWriting);
+            calls.extend([push, failing]);
+            replies.push((pushed, failed));
+        }
+        group_commit.serve(calls);
+        for (pushed, failed) in replies {
+            answer(pushed).unwrap();
+            answer(failed).unwrap_err();
+        }
+        seen.load(Ordering::SeqCst)
+    };
+
+    let (few, many) = (statements(10), statements(100));
+
+    assert!(many < 12 * few, "{many} statements for ten times the calls, {few} before");
+}
+
 /// SQLite copies the values that a statement gets. So one statement stores the bodies of
 /// small jobs together, and those of large jobs one by one.
 #[test]

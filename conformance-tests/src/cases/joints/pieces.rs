@@ -1,16 +1,19 @@
 //! Batch calls that handle more pieces or batches than the backend handles in one step.
 
+use std::time::Duration;
+
 use relq_core::{
-    Disposition,
-    batch::{BatchId, NewBatch},
+    Disposition, NewJob, Settlement,
+    batch::{BatchId, NewBatch, OnComplete},
 };
 
-use super::{COUNTS, beside_joints, take_all};
+use super::{COUNTS, assert_in_order, beside_joints, take_all};
 use crate::{
     cases::case,
     harness::{
-        checks::{drain, numbered, settle_all},
+        checks::{assert_applied, drain, numbered, payloads, settle_all},
         store::Store,
+        times::{BRIEF, PAST_BRIEF},
     },
 };
 
@@ -45,6 +48,48 @@ async fn a_cancelled_batch_drops_its_pieces_at_every_joint(store: &Store) {
         let status = batches.batch(&id).await.expect("read").expect("it is there");
         assert!(status.state.is_completed(), "{status:?}");
         assert_eq!(actor.figures().await.unfinished(), 0);
+    }
+}
+
+case!(a_completion_leaves_due_jobs_in_their_order: B5 R13 R14 => Batches Delay);
+/// Due jobs of several steps become ready in the order of their pushes, also where the call
+/// that claims the first of them also retries a job and completes a batch.
+async fn a_completion_leaves_due_jobs_in_their_order(store: &Store) {
+    const LATER: Duration = Duration::from_secs(3600);
+    let actor = store.actor_in_steps("worker").await;
+    let batches = actor.batch_queue().expect("the backend supports batches");
+    for count in COUNTS {
+        let id = batch(&format!("batch-{count}"));
+        let told = OnComplete::new(NewJob::new("complete"));
+        batches
+            .create(&NewBatch::new(id.clone()).on_complete(told))
+            .await
+            .expect("created");
+        batches.add(&id, &["piece".into()], None).await.expect("added");
+        batches.seal(&id).await.expect("sealed");
+        actor.store_one("retried").await;
+        let mut held = take_all(&actor, 2).await;
+        held.sort_by_key(|one| one.batch.is_some());
+        store.stop_clock();
+        let delayed =
+            numbered(count).into_iter().map(|one| NewJob::new(one).delay(BRIEF));
+        actor.store(delayed).await;
+        store.advance(PAST_BRIEF).await;
+
+        let retry = Disposition::Retry { after: LATER, error: "again".to_owned() };
+        let ends = held.into_iter().zip([retry, Disposition::Done]);
+        let ends = ends.map(|(one, end)| Settlement::new(one.receipt, end));
+        let ends: Vec<_> = ends.collect();
+        let both = actor.settle_and_claim(&ends, &actor.ask(1)).await;
+
+        assert_applied(&both.settled.expect("settled"));
+        let mut got = both.claimed.expect("claimed");
+        assert_applied(&settle_all(&actor, &got, &Disposition::Done).await);
+        got.extend(drain(&actor).await);
+        let (told, due): (Vec<_>, Vec<_>) =
+            payloads(&got).into_iter().partition(|payload| payload == "complete");
+        assert_eq!(told.len(), 1, "B5: the completion job");
+        assert_in_order(&actor, due, &numbered(count));
     }
 }
 
