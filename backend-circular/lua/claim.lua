@@ -52,6 +52,8 @@ local claimable = length - running - over
 local litter_left = is_littered and over or 0
 local budget = new_budget(wanted, tonumber(ARGV[7]))
 local leased, name = {}, worker .. '/' .. now_us .. '/' .. nonce .. '-'
+-- As text, because the server would have to format the number for each job.
+local usual_end = now_ms + lease_ms .. ''
 
 -- Leases the job whose entry begins at `entry_at` in its element. `put` replaces this
 -- element in the ring by the new one. The mark is written first, so that no element is
@@ -65,7 +67,7 @@ local function lease(element, entry_at, is_counted, put)
   end
   local token = name .. number .. letter
   local held = in_process(token, start, element_from(element, rest_at))
-  redis.call('ZADD', keys.marks, now_ms + (ms or lease_ms), token)
+  redis.call('ZADD', keys.marks, ms and now_ms + ms or usual_end, token)
   put(held, element)
   leased[#leased + 1] = held
   claimable = claimable - 1

@@ -23,6 +23,8 @@ local foreign_keys, FIRST_ID = tonumber(ARGV[4]), 7
 local budget = new_budget(wanted, tonumber(ARGV[5]))
 budget.has_taken = ARGV[6] == 'bounded'
 local now_ms = server_ms()
+-- As text, because the server would have to format the number for each job.
+local usual_end = now_ms + lease_ms .. ''
 
 -- If a key has another type, the script fails here, before its first write.
 redis.call('ZCARD', keys.leased)
@@ -52,7 +54,9 @@ local function lease(item, processing, id)
   if type(value) ~= 'string' or not may_take(budget, value) then return false end
   local job = read_entry(value)
   if job and job.id ~= id then job = nil end
-  redis.call('ZADD', keys.leased, now_ms + (job and job.lease_ms or lease_ms), processing)
+  local has_own_lease = job and job.lease_ms
+  redis.call('ZADD', keys.leased, has_own_lease and now_ms + job.lease_ms or usual_end,
+    processing)
   -- This rename is the lock: the first client that renames the key has the job.
   if redis.call('RENAMENX', item, processing) == 0 then
     redis.call('ZREM', keys.leased, processing)

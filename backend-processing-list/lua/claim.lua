@@ -99,6 +99,8 @@ local function lease_one(element, number)
 end
 
 local answer, leases, ends, last_end_ms = {now_us, 0, due_in_ms}, {}, {}, 0
+-- As text, because the server would have to format the number for each job.
+local usual_end = now_ms + lease_ms .. ''
 for i, element in ipairs(elements) do
   -- Numbers begin at 10001, so that they all have five digits, and leases of one claim
   -- sort by number as text.
@@ -107,7 +109,7 @@ for i, element in ipairs(elements) do
   local name = session .. '/' .. now_us .. '/' .. nonce .. '-' .. number .. kind
   leases[i] = stamped(name, start, rest)
   answer[i + 3] = leases[i]
-  ends[2 * i - 1], ends[2 * i] = now_ms + ms, name
+  ends[2 * i - 1], ends[2 * i] = ms == lease_ms and usual_end or now_ms + ms, name
   last_end_ms = math.max(last_end_ms, now_ms + ms)
 end
 

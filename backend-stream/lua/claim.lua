@@ -55,6 +55,8 @@ end
 
 local answer, ends, buried, is_more = {now_ms, 0, due_in_ms, 0}, {}, 0, false
 local name = worker .. '/' .. now_us .. '/' .. nonce .. '-'
+-- As text, because the server would have to format the number for each job.
+local usual_end = now_ms + lease_ms .. ''
 local budget = new_budget(wanted, most_bytes)
 
 local function count()
@@ -82,7 +84,7 @@ local function lease(word, stream, sid, fields, deliveries)
   local has_side_records = job.flags % 4 ~= 0 or job.attempt + deliveries > 1 or #word > 1
   local counts = (has_side_records and 't' or 'p') .. job.attempt + deliveries .. '.' .. deliveries
   local token = name .. count() + 1 .. '/' .. counts .. '/' .. word .. ':' .. sid
-  ends[#ends + 1] = now_ms + (job.lease_ms or lease_ms)
+  ends[#ends + 1] = job.lease_ms and now_ms + job.lease_ms or usual_end
   ends[#ends + 1] = token .. '/' .. job.id
   answer[#answer + 1] = token
   answer[#answer + 1] = entry
