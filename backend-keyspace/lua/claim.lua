@@ -54,9 +54,8 @@ local function lease(item, processing, id)
   if type(value) ~= 'string' or not may_take(budget, value) then return false end
   local job = read_entry(value)
   if job and job.id ~= id then job = nil end
-  local has_own_lease = job and job.lease_ms
-  redis.call('ZADD', keys.leased, has_own_lease and now_ms + job.lease_ms or usual_end,
-    processing)
+  local end_ms = job and job.lease_ms and now_ms + job.lease_ms or usual_end
+  redis.call('ZADD', keys.leased, end_ms, processing)
   -- This rename is the lock: the first client that renames the key has the job.
   if redis.call('RENAMENX', item, processing) == 0 then
     redis.call('ZREM', keys.leased, processing)

@@ -172,7 +172,7 @@ const MUTANTS: &[Broken] = &[
         name: "a processing key without a lease",
         patches: &[patch(
             "claim",
-            "redis.call('ZADD', keys.leased, now_ms + (job and job.lease_ms or lease_ms), processing)",
+            "redis.call('ZADD', keys.leased, end_ms, processing)",
             "",
         )],
         caught_by: &[By::Act("claim", Check::Conserve)],
