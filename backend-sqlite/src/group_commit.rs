@@ -141,7 +141,8 @@ impl GroupCommit {
                 }
             }
             outcome => {
-                finish_each(members, outcome.err().map(Undone::into_failure), rest);
+                let failure = outcome.err().map(Undone::into_failure);
+                finish_each(members, failure.as_ref(), rest);
             }
         }
     }
@@ -250,11 +251,11 @@ impl GroupCommit {
 /// Sends each call its result: its own failure, or that of the whole group, or success.
 fn finish_each(
     members: Vec<Member>,
-    failure: Option<Failure>,
+    failure: Option<&Failure>,
     rest: &mut Vec<Box<dyn Pending>>,
 ) {
     for Member { call, failed } in members {
-        let failed = failed.or_else(|| failure.clone());
+        let failed = failed.or_else(|| failure.cloned());
         rest.extend(call.finish(failed.map_or(Ok(()), Err)));
     }
 }

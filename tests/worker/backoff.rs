@@ -361,7 +361,10 @@ async fn worker_on_a_replica_waits_for_its_promotion() {
     let demote = || server.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
     let worker = Running::start(
-        worker_on(counted.clone()).give_up_after(Duration::from_secs(4)),
+        // Its claims wait briefly: an idle claim does not see that its server was demoted.
+        worker_on(counted.clone())
+            .lease(SHORT_LEASE)
+            .give_up_after(Duration::from_secs(4)),
         succeeds,
     );
     fixture.push("before").await;
@@ -390,7 +393,9 @@ async fn server_restart_is_survived() {
     let mut fixture = Fixture::zset().await;
     fixture.push_many(300).await;
 
-    let worker = fixture.start(async |_: JobContext| {
+    // The reply to a claim may be lost, and the leases of its jobs must end (R10).
+    let worker = fixture.worker().lease(SHORT_LEASE);
+    let worker = Running::start(worker, async |_: JobContext| {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok::<_, Failure>(())
     });

@@ -28,8 +28,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 pub(crate) const LONG_LEASE: Duration = Duration::from_secs(3600);
 
 /// The length of a lease that expires within a test, or whose heartbeats are awaited. A
-/// worker with such leases loses them if the machine stands still for as long, so no test
-/// expects that it keeps one.
+/// machine that stands still for as long ends it, so it is for tests that need this alone.
 pub(crate) const SHORT_LEASE: Duration = Duration::from_millis(900);
 
 /// A queue for one test, on a store that no other test uses.

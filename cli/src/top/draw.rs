@@ -37,13 +37,13 @@ struct Drawing<'a> {
     clock: Timestamp,
 }
 
-/// Draws all that the state shows.
+/// Draws all that the state shows. Returns how many lines the status takes.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     state: &State,
     now: Instant,
     clock: Timestamp,
-) {
+) -> usize {
     let theme = Theme::new(state.settings.has_colours);
     let drawing = Drawing { state, theme, now, clock };
     let (whole, buffer) = (frame.area(), frame.buffer_mut());
@@ -57,6 +57,7 @@ pub(super) fn draw(
     }
     bottom::keys(&drawing, buffer, keys);
     status.draw(&drawing, buffer, bottom);
+    status.lines.len()
 }
 
 /// The title, the page, the keys and the status. A small screen has no line of keys.

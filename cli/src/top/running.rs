@@ -49,9 +49,11 @@ pub(super) async fn run(
                 effect => tasks.start(effect),
             }
         }
+        let mut status_lines = 1;
         screen.draw(|frame| {
-            draw::draw(frame, state, Instant::now(), SystemClock.now());
+            status_lines = draw::draw(frame, state, Instant::now(), SystemClock.now());
         })?;
+        state.status_lines = status_lines;
         let next_tick = ticked + state.interval;
         let event = tokio::select! {
             () = interrupts.first() => return Ok(()),

@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a sentence stays in the status line.
 const SAID_FOR: Duration = Duration::from_secs(8);
 
-/// The lines of the screen that are around a list: the title above, the keys and the
-/// status below.
-const FRAME: usize = 3;
+/// The lines of the screen that are around a list beside those of the status: the title
+/// above, and the keys below.
+const FRAME: usize = 2;
 
 /// The lines above the list of an open queue.
 pub(super) const QUEUE_HEAD: usize = 7;
@@ -73,6 +73,8 @@ pub(super) struct State {
     pub(super) interval: Duration,
     pub(super) is_frozen: bool,
     pub(super) size: (u16, u16),
+    /// How many lines the status had when the screen was drawn.
+    pub(super) status_lines: usize,
     pub(super) overview: Overview,
     pub(super) queue: Option<OpenQueue>,
     pub(super) dialog: Option<Dialog>,
@@ -95,6 +97,7 @@ impl State {
             interval,
             is_frozen: false,
             size: (80, 24),
+            status_lines: 1,
             overview: Overview::default(),
             queue: None,
             dialog: None,
@@ -178,6 +181,7 @@ impl State {
             Some(_) => 2,
             None => 1,
         };
-        Window { width, height: lines.saturating_sub(FRAME + above).max(1) }
+        let around = FRAME + self.status_lines + above;
+        Window { width, height: lines.saturating_sub(around).max(1) }
     }
 }

@@ -41,6 +41,10 @@ pub(super) struct Notifications<P> {
     last: LastHint<WakeConditions>,
 }
 
+/// How often one wait counts keys before the caller claims. A server that was demoted, or on
+/// which the user may no longer claim, still counts keys: only a claim is refused (R21).
+const MOST_COUNTS: usize = 8;
+
 /// The conditions of a caller that waits without having claimed.
 const UNKNOWN: WakeConditions =
     WakeConditions { next_in: None, on_arrival: true, is_paused: false };
@@ -91,12 +95,12 @@ impl<P: Pattern> Notifications<P> {
     async fn look_again(&self, wake: &WakeConditions, limit: Duration) -> bool {
         let clock = self.pattern.bookkeeping().conn.environment().clock();
         let recheck = P::capabilities().lateness;
-        let deadline = clock.elapsed() + limit;
+        let deadline = clock.elapsed().saturating_add(limit);
         let has_no_other_source =
             wake.on_arrival && wake.next_in.is_none() && !wake.is_paused;
         let sources =
             has_no_other_source.then(|| self.pattern.count_sources()).flatten();
-        loop {
+        for _ in 0..MOST_COUNTS {
             let left = deadline.saturating_sub(clock.elapsed());
             if left.is_zero() {
                 return sources.is_none();
@@ -107,6 +111,7 @@ impl<P: Pattern> Notifications<P> {
                 _ => return true,
             }
         }
+        true
     }
 
     /// Whether none of the keys exists that a command counts. False if the server does not

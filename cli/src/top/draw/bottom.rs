@@ -54,7 +54,7 @@ pub(super) fn keys(drawing: &Drawing<'_>, buffer: &mut Buffer, area: Rect) {
 
 /// What the status says, in the lines that it takes.
 pub(super) struct Status {
-    lines: Vec<String>,
+    pub(super) lines: Vec<String>,
     tone: Tone,
 }
 

@@ -22,7 +22,12 @@ fn shown(scene: &mut Scene, (columns, lines): (u16, u16)) -> Screen {
     let backend = CrosstermBackend::new(&mut bytes);
     let mut terminal =
         Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
-    terminal.draw(|frame| super::draw(frame, &scene.state, scene.now, NOW)).unwrap();
+    let mut status_lines = 1;
+    let drawn = terminal.draw(|frame| {
+        status_lines = super::draw(frame, &scene.state, scene.now, NOW);
+    });
+    drawn.unwrap();
+    scene.state.status_lines = status_lines;
     drop(terminal);
     let mut parser =
         Parser::new(lines.try_into().unwrap(), columns.try_into().unwrap(), 0);
