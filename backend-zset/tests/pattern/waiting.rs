@@ -84,3 +84,21 @@ async fn a_waiting_claim_looks_again_at_every_source() {
 }
 
 const JOBS: (&str, &str) = ("{other}:jobs", "{q}:jobs");
+
+/// R11: a wait without a claim may have any limit.
+#[tokio::test]
+async fn a_wait_of_any_length_is_ended_by_a_push() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let push = async {
+        while !waits(&server) {
+            tokio::task::yield_now().await;
+        }
+        queue.push_one("x".into()).await.unwrap();
+    };
+
+    let (waited, ()) = tokio::join!(queue.wait_for_jobs(Duration::MAX), push);
+
+    waited.unwrap();
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap().unwrap().payload, "x");
+}
