@@ -230,8 +230,9 @@ pub(crate) async fn lasting_refusal_of_claims_ends_the_worker(fixture: Fixture) 
         _ => Some(Fault::Denied),
     });
     let start = Instant::now();
-    let worker =
-        Running::start(worker_on(Arc::new(locked)).give_up_after(GIVE_UP), succeeds);
+    // The first claim waits for a third of a lease.
+    let worker = worker_on(Arc::new(locked)).lease(SHORT_LEASE).give_up_after(GIVE_UP);
+    let worker = Running::start(worker, succeeds);
 
     let error = worker.end().await.unwrap_err();
     assert!(matches!(error, WorkerError::Claim(Error::Denied { .. })), "{error:?}");
@@ -302,7 +303,9 @@ pub(crate) async fn wrong_server_ends_the_worker_at_once(fixture: Fixture) {
         Faulty::new(fixture.queue.clone())
             .on_claim(|call, _| (call > 0).then_some(Fault::WrongServer)),
     );
-    let worker = worker_on(moved.clone()).give_up_after(Duration::from_secs(3600));
+    // The first claim waits for a third of a lease.
+    let worker = worker_on(moved.clone()).lease(SHORT_LEASE);
+    let worker = worker.give_up_after(Duration::from_secs(3600));
     let worker = Running::start(worker, succeeds);
 
     let error = worker.end().await.unwrap_err();
