@@ -26,6 +26,9 @@ const HELD: u64 = 2 * SLOTS.get() as u64;
 /// How many problems are listed. Further problems are only counted.
 const TOLD: usize = 20;
 
+/// A soak is judged by at least so many jobs.
+pub(super) const LEAST_JOBS: u64 = 1000;
+
 /// The counts of a soak's jobs, and the problems that were found.
 #[derive(Serialize, Debug, Default)]
 pub(super) struct Judgement {
@@ -220,7 +223,7 @@ impl Judgement {
             self.problem("no random order was played".into());
         }
         for (what, count, least) in [
-            ("jobs were accepted", self.accepted, 1000),
+            ("jobs were accepted", self.accepted, LEAST_JOBS),
             ("workers were killed", workers, 1),
             ("producers were killed", producers, 1),
             ("servers were killed", servers, least.server_kills),

@@ -42,7 +42,7 @@ use crate::{SuiteResult, backend::Backend};
 pub(crate) use batches::Args as BatchArgs;
 pub(crate) use batches::WorkerArgs as BatchWorkerArgs;
 use deployment::{FaultSchedule, Kind};
-use judge::{Exposure, Judgement, TooFew};
+use judge::{Exposure, Judgement, LEAST_JOBS, TooFew};
 use kill_schedule::{KillSchedule, Kills, Pace};
 use orders::RandomOrders;
 use processes::{PRODUCERS, Processes};
@@ -254,7 +254,7 @@ impl Soak {
     }
 
     /// Kills processes until the time of the soak is over, or on several servers, until
-    /// their faults are over.
+    /// their faults are over, and until there are enough jobs to judge.
     async fn let_jobs_flow(
         &mut self,
         args: &Args,
@@ -266,7 +266,13 @@ impl Soak {
         let length = Duration::from_secs(args.seconds.get());
         let end = self.environment.clock().elapsed() + length;
         let is_over = |now| several.map_or(now >= end, Several::is_over);
-        while !is_over(self.environment.clock().elapsed()) {
+        loop {
+            let now = self.environment.clock().elapsed();
+            // A busy machine takes longer for as many jobs.
+            if is_over(now) && (now >= end + PATIENCE || self.has_enough_jobs().await?)
+            {
+                break;
+            }
             self.environment.clock().sleep(LOOK_EVERY).await;
             processes.check()?;
             kill_schedule.kill_if_due(processes, &mut self.site).await?;
@@ -294,6 +300,11 @@ impl Soak {
                 return Err(self.stuck(ended).await.into());
             }
         }
+    }
+
+    async fn has_enough_jobs(&self) -> SuiteResult<bool> {
+        let left = unless_away(self.left().await)?;
+        Ok(left.is_some_and(|left| left.ended + left.unfinished >= LEAST_JOBS))
     }
 
     /// How many jobs of all queues have ended, and how many have not.
