@@ -396,7 +396,8 @@ async fn server_restart_is_survived() {
     let mut fixture = Fixture::zset().await;
     fixture.push_many(300).await;
 
-    // The reply to a claim may be lost, and the leases of its jobs must end (R10).
+    // The reply to a claim may be lost with its connection. The jobs of that claim are ready
+    // again when their leases end (R10).
     let worker = fixture.worker().lease(SHORT_LEASE);
     let worker = Running::start(worker, async |_: JobContext| {
         tokio::time::sleep(Duration::from_millis(20)).await;

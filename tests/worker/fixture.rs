@@ -27,8 +27,9 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 /// busy.
 pub(crate) const LONG_LEASE: Duration = Duration::from_secs(3600);
 
-/// The length of a lease that expires within a test, or whose heartbeats are awaited. A
-/// machine that stands still for as long ends it, so it is for tests that need this alone.
+/// The length of a lease for tests that wait until it expires, or until a heartbeat
+/// extends it. Other tests use a long one, because a machine that stands still for 900 ms
+/// ends this one.
 pub(crate) const SHORT_LEASE: Duration = Duration::from_millis(900);
 
 /// A queue for one test, on a store that no other test uses.

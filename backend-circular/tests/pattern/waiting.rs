@@ -181,3 +181,20 @@ async fn a_waiting_claim_looks_again_at_scheduled_jobs() {
 
     assert_eq!(taken.payload, "x");
 }
+
+/// R21: a server that became a replica still says which keys exist. A long wait ends with
+/// the error that a claim gets there, and not with the end of its time.
+#[tokio::test]
+async fn a_waiting_claim_notices_that_its_server_was_demoted() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let asking = ask("w").wait(LONG);
+    let demote = async {
+        until_held_in(&server, "blmove").await;
+        server.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    };
+
+    let (claimed, ()) = tokio::join!(queue.claim_one(&asking), demote);
+
+    assert!(matches!(claimed, Err(Error::ReadOnly { .. })), "{claimed:?}");
+}

@@ -187,7 +187,7 @@ fn jobs_keep_their_order_around_a_failed_call() {
     }
 }
 
-/// R21: calls that fail do not make the calls beside them run again and again.
+/// R21: however many calls of a group fail, each call of the group runs a few times only.
 #[test]
 fn the_work_of_a_group_grows_with_its_calls_alone() {
     let statements = |pairs: usize| {

@@ -78,20 +78,17 @@ impl<P: Pattern> Notifications<P> {
             () = async { match arrival {
                 Some(signal) => signal.notified().await,
                 None => std::future::pending().await,
-            } } => {
-                self.pattern.on_notified();
-                true
-            }
-            () = signal.notified() => {
-                self.pattern.on_notified();
-                true
-            }
-            may_find = self.look_again(&wake, limit) => may_find,
+            } } => {}
+            () = signal.notified() => {}
+            may_find = self.look_again(&wake, limit) => return may_find,
         }
+        self.pattern.on_notified();
+        true
     }
 
-    /// Waits until it is time to look again without a notification, or until `limit` has
-    /// passed. Returns whether a claim may find jobs now.
+    /// Waits until `limit` has passed or until it is time to claim again, even without a
+    /// notification. Returns true if the caller should claim now, and false if the limit
+    /// has passed and the keys have shown that a claim would find nothing.
     async fn look_again(&self, wake: &WakeConditions, limit: Duration) -> bool {
         let clock = self.pattern.bookkeeping().conn.environment().clock();
         let recheck = P::capabilities().lateness;

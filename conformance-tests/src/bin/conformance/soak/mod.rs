@@ -268,7 +268,7 @@ impl Soak {
         let is_over = |now| several.map_or(now >= end, Several::is_over);
         loop {
             let now = self.environment.clock().elapsed();
-            // A busy machine takes longer for as many jobs.
+            // On a busy machine, fewer jobs run in the same time.
             if is_over(now) && (now >= end + PATIENCE || self.has_enough_jobs().await?)
             {
                 break;
