@@ -54,16 +54,22 @@ pub(crate) enum Fault {
 /// how many jobs the call handles.
 type Decide = dyn Fn(usize, usize) -> Option<Fault> + Send + Sync;
 
-/// The faults of one kind of call, such as claims, and the number of such calls so far.
+/// The faults of one kind of call, such as claims, the number of such calls so far, and
+/// how many of them the store has answered.
 #[derive(Clone)]
 pub(crate) struct Faults {
     decide: Arc<Decide>,
     calls: Arc<AtomicUsize>,
+    answers: Arc<AtomicUsize>,
 }
 
 impl Faults {
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(SeqCst)
+    }
+
+    pub(crate) fn answers(&self) -> usize {
+        self.answers.load(SeqCst)
     }
 
     fn on(
@@ -81,6 +87,11 @@ impl Faults {
     ) -> Result<T, Error> {
         let at = ErrorContext { backend: "faulty", operation };
         let source = "as the test wants it".into();
+        let call = async {
+            let answer = call.await;
+            self.answers.fetch_add(1, SeqCst);
+            answer
+        };
         match (self.decide)(self.calls.fetch_add(1, SeqCst), jobs) {
             None => call.await,
             Some(Fault::Unavailable) => Err(Error::Unavailable { at, source }),
@@ -111,7 +122,11 @@ impl Faults {
 
 impl Default for Faults {
     fn default() -> Self {
-        Self { decide: Arc::new(|_, _| None), calls: Arc::default() }
+        Self {
+            decide: Arc::new(|_, _| None),
+            calls: Arc::default(),
+            answers: Arc::default(),
+        }
     }
 }
 

@@ -81,13 +81,15 @@ pub(crate) async fn late_answer_starts_nothing(fixture: Fixture) {
     let (runs, release) = (Runs::default(), Arc::new(Notify::new()));
     let held_back = Arc::clone(&release);
 
-    let slow = Faulty::new(fixture.queue.clone())
-        .on_claim(move |call, _| (call == 0).then(|| Fault::Late(held_back.clone())));
+    let slow =
+        Arc::new(Faulty::new(fixture.queue.clone()).on_claim(move |call, _| {
+            (call == 0).then(|| Fault::Late(held_back.clone()))
+        }));
     let worker = Running::start(
-        worker_on(Arc::new(slow)).lease(SHORT_LEASE),
+        worker_on(slow.clone()).lease(SHORT_LEASE),
         recording_handler(&runs),
     );
-    fixture.until(|stats| stats.leased == 1).await;
+    eventually(|| slow.claims.answers() == 1).await;
     finish_as_another(&fixture).await;
     release.notify_one();
     fixture.push("next").await;
@@ -105,12 +107,14 @@ pub(crate) async fn answer_from_before_a_suspend_starts_nothing(fixture: Fixture
     let (runs, release) = (Runs::default(), Arc::new(Notify::new()));
     let (held_back, clock) = (Arc::clone(&release), PartingClock::default());
 
-    let slow = Faulty::new(fixture.queue.clone())
-        .on_claim(move |call, _| (call == 0).then(|| Fault::Late(held_back.clone())));
+    let slow =
+        Arc::new(Faulty::new(fixture.queue.clone()).on_claim(move |call, _| {
+            (call == 0).then(|| Fault::Late(held_back.clone()))
+        }));
     let worker =
-        worker_on(Arc::new(slow)).lease(SHORT_LEASE).environment(clock.environment());
+        worker_on(slow.clone()).lease(SHORT_LEASE).environment(clock.environment());
     let worker = Running::start(worker, recording_handler(&runs));
-    fixture.until(|stats| stats.leased == 1).await;
+    eventually(|| slow.claims.answers() == 1).await;
     clock.suspend();
     finish_as_another(&fixture).await;
     clock.resume();
@@ -188,9 +192,9 @@ pub(crate) async fn own_short_lease_costs_a_waiting_worker_no_attempt(
     let worker = Running::start(worker, recording_handler(&runs));
     eventually(|| counted.claims.calls() == 1).await;
     // Push the job while the claim still waits. The claim waits for up to five seconds.
-    tokio::time::sleep(SHORT_LEASE * 2).await;
-    let short =
-        NewJob::new("short").lease(SHORT_LEASE).max_attempts(1.try_into().unwrap());
+    let lease = Duration::from_secs(2);
+    tokio::time::sleep(lease * 3 / 2).await;
+    let short = NewJob::new("short").lease(lease).max_attempts(1.try_into().unwrap());
     fixture.push(short).await;
     fixture.until(|stats| stats.unfinished() == 0).await;
 

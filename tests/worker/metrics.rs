@@ -18,7 +18,8 @@ use relq::{
 
 use crate::{
     faulty::{Fault, Faulty},
-    fixture::{Fixture, Running, SHORT_LEASE, eventually, queue_name, worker_on},
+    fixture::{Fixture, Running, eventually, queue_name},
+    leases::BeatenTime,
 };
 
 /// The recorder of the process, which all tests share. Each uses a queue's name of its own.
@@ -101,8 +102,9 @@ pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
 
     let flaky = Faulty::new(fixture.queue.clone())
         .on_claim(|call, _| (call == 0).then_some(Fault::Unavailable));
-    let worker = worker_on(Arc::new(flaky))
-        .lease(SHORT_LEASE)
+    let time = BeatenTime::default();
+    let worker = time
+        .worker_on(Arc::new(flaky))
         .worker_id(id.clone())
         .observe(MetricsObserver::new(&queue_name()));
     let worker = Running::start(worker, contended());
@@ -110,7 +112,8 @@ pub(crate) async fn metrics_are_those_that_are_documented(fixture: Fixture) {
     fixture.push(NewJob::new("contended").header(KIND_HEADER, "resize")).await;
     worker.until_running(1).await;
     fixture.queue.release_worker(&id).await.unwrap();
-    worker.until(|summary| (summary.lost, summary.done) == (1, 2)).await;
+    let summary = || worker.progress.summary();
+    time.pass_until(|| (summary().lost, summary().done) == (1, 2)).await;
     fixture.until(|stats| stats.dead == 1).await;
     worker.stop().await;
     fixture.push("waiting").await;

@@ -28,6 +28,7 @@ use crate::{
     clocks::PartingClock,
     faulty::{Fault, Faulty},
     fixture::{Fixture, LIMIT, Running, SHORT_LEASE, eventually, worker_on},
+    leases::BeatenTime,
 };
 
 /// An event, with the payload and the attempt of its job.
@@ -314,8 +315,9 @@ pub(crate) async fn lost_lease_is_told_once(fixture: Fixture) {
     let id = WorkerId::new("loser").unwrap();
     let seen = Recorder::default();
 
-    let worker =
-        fixture.worker().lease(SHORT_LEASE).worker_id(id.clone()).observe(seen.clone());
+    let time = BeatenTime::default();
+    let worker = time.worker_on(fixture.queue.clone());
+    let worker = worker.worker_id(id.clone()).observe(seen.clone());
     let worker = Running::start(worker, async |job: JobContext| {
         job.cancelled().await;
         Ok::<_, Failure>(())
@@ -323,7 +325,7 @@ pub(crate) async fn lost_lease_is_told_once(fixture: Fixture) {
     worker.until_running(1).await;
     fixture.queue.pause().await.unwrap();
     assert_eq!(fixture.queue.release_worker(&id).await.unwrap().jobs, 1);
-    worker.until(|summary| summary.lost == 1).await;
+    time.pass_until(|| worker.progress.summary().lost == 1).await;
     worker.stop().await;
 
     let lost = Event::LeaseLost("contended".into(), 1);
@@ -363,7 +365,8 @@ pub(crate) async fn cancelled_job_is_told_as_cancelled(fixture: Fixture) {
     let (seen, running) = (Recorder::default(), Arc::new(Mutex::new(None)));
     let started_id = Arc::clone(&running);
 
-    let worker = fixture.worker().lease(SHORT_LEASE).observe(seen.clone());
+    let time = BeatenTime::default();
+    let worker = time.worker_on(fixture.queue.clone()).observe(seen.clone());
     let worker = Running::start(worker, move |job: JobContext| {
         *started_id.lock().unwrap() = Some(job.id().clone());
         async move {
@@ -374,7 +377,7 @@ pub(crate) async fn cancelled_job_is_told_as_cancelled(fixture: Fixture) {
     eventually(|| running.lock().unwrap().is_some()).await;
     let id = running.lock().unwrap().clone().unwrap();
     fixture.queue.cancel(&id).await.unwrap();
-    worker.until(|summary| summary.cancelled == 1).await;
+    time.pass_until(|| worker.progress.summary().cancelled == 1).await;
     worker.stop().await;
 
     let expected = [started("unwanted", 1), ended("unwanted", 1, "cancelled")];
@@ -392,7 +395,8 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
         .on_recover(|call, _| (call < 4).then_some(Fault::Unavailable))
         .on_extend(|call, _| (call < 1).then_some(Fault::Unavailable));
     let flaky = Arc::new(flaky);
-    let worker = worker_on(flaky.clone()).lease(SHORT_LEASE).observe(seen.clone());
+    let time = BeatenTime::default();
+    let worker = time.worker_on(flaky.clone()).observe(seen.clone());
     let beats = Arc::clone(&flaky);
     let worker = Running::start(worker, move |_: JobContext| {
         let beats = Arc::clone(&beats);
@@ -401,7 +405,8 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
             Ok::<_, Failure>(())
         }
     });
-    worker.until(|summary| summary.done == 3).await;
+    worker.until_running(2).await;
+    time.pass_until(|| worker.progress.summary().done == 3).await;
     eventually(|| flaky.recoveries.calls() > 4).await;
     worker.stop().await;
 
@@ -471,8 +476,7 @@ pub(crate) async fn late_job_is_told_without_a_start(fixture: Fixture) {
     );
     let worker = worker_on(slow.clone()).lease(SHORT_LEASE).observe(seen.clone());
     let worker = Running::start(worker, succeeds);
-    eventually(|| slow.claims.calls() == 1).await;
-    fixture.until(|stats| stats.leased == 1).await;
+    eventually(|| slow.claims.answers() == 1).await;
     // The worker's reaper may take the job back as soon as its lease has ended.
     fixture.until(|stats| stats.leased == stats.overdue).await;
     release.notify_one();
@@ -562,7 +566,8 @@ pub(crate) async fn panicking_observer_loses_no_job(fixture: Fixture) {
         .on_settle(|call, _| (call == 0).then_some(Fault::Unavailable))
         .on_extend(|call, _| (call == 0).then_some(Fault::Unavailable));
     let flaky = Arc::new(flaky);
-    let worker = worker_on(flaky.clone()).lease(SHORT_LEASE);
+    let time = BeatenTime::default();
+    let worker = time.worker_on(flaky.clone());
     let worker = worker.observe(panicking.clone()).observe(seen.clone());
     let worker = Running::start(worker, move |job: JobContext| {
         let beats = Arc::clone(&flaky);
@@ -571,7 +576,9 @@ pub(crate) async fn panicking_observer_loses_no_job(fixture: Fixture) {
             if job.payload() == "broken" { Err("broken") } else { Ok(()) }
         }
     });
-    worker.until(|summary| summary.done + summary.dead == 11).await;
+    worker.until_running(2).await;
+    let summary = || worker.progress.summary();
+    time.pass_until(|| summary().done + summary().dead == 11).await;
     let summary = worker.stop().await;
 
     assert_eq!((summary.done, summary.dead, summary.lost), (10, 1, 0));

@@ -56,7 +56,7 @@ pub(crate) async fn jobs_are_claimed_ahead(fixture: Fixture) {
     let running = Running::start(worker(&fixture), permitted(&permits));
 
     fixture.until(|stats| (stats.leased, stats.ready) == (11, 19)).await;
-    assert_eq!(running.progress.running(), 1);
+    running.until_running(1).await;
     permits.add_permits(5);
     fixture.until(|stats| (stats.leased, stats.ready) == (11, 14)).await;
     permits.add_permits(25);
@@ -71,6 +71,7 @@ pub(crate) async fn waiting_jobs_are_given_back(fixture: Fixture) {
     let permits = Arc::new(Semaphore::new(0));
     let running = Running::start(worker(&fixture), permitted(&permits));
     fixture.until(|stats| stats.leased == 5).await;
+    running.until_running(1).await;
 
     running.ask_to_stop();
     fixture.until(|stats| (stats.leased, stats.ready) == (1, 4)).await;

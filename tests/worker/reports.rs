@@ -13,7 +13,8 @@ use crate::{
     blocked_runtime::{BlockingHandlers, block_until},
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, Running, SHORT_LEASE, eventually, worker_on},
+    fixture::{Fixture, Running, eventually, worker_on},
+    leases::BeatenTime,
 };
 
 fn listing(fixture: &Fixture) -> Faulty {
@@ -104,17 +105,17 @@ pub(crate) async fn late_report_delays_no_heartbeat(fixture: Fixture) {
     let is_over = CancellationToken::new();
     let over = is_over.clone();
 
-    let worker = Running::start(
-        worker_on(queue.clone()).lease(SHORT_LEASE),
-        move |_: JobContext| {
-            let over = over.clone();
-            async move {
-                over.cancelled().await;
-                Ok::<_, Failure>(())
-            }
-        },
-    );
-    eventually(|| queue.reports.calls() == 1 && queue.extensions.calls() >= 3).await;
+    let time = BeatenTime::default();
+    let worker = Running::start(time.worker_on(queue.clone()), move |_: JobContext| {
+        let over = over.clone();
+        async move {
+            over.cancelled().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until_running(1).await;
+    time.pass_until(|| queue.reports.calls() == 1 && queue.extensions.calls() >= 3)
+        .await;
 
     is_over.cancel();
     worker.until(|summary| summary.done == 1).await;
