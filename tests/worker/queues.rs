@@ -146,9 +146,11 @@ pub(crate) async fn shutdown_gives_back_the_jobs_of_all_queues(fixture: Fixture)
 }
 
 /// While all queues have jobs, they get slots in proportion to their weights: within five
-/// parts in a hundred, over 10,000 jobs.
+/// parts in a hundred, over 10,000 jobs. When the reply of one queue is late, the others get
+/// its slots, so the share of a queue may differ by all slots more.
 pub(crate) async fn weights_are_kept_over_many_jobs(fixture: Fixture) {
     const SHARES: [(&str, u32); 3] = [("high", 6), ("middle", 3), ("low", 1)];
+    const SLOTS: u32 = 64;
     let starts = Starts::default();
     let mut queues = Vec::new();
     for (name, weight) in SHARES {
@@ -158,13 +160,17 @@ pub(crate) async fn weights_are_kept_over_many_jobs(fixture: Fixture) {
     }
 
     let worker = worker_on_several(Queues::weighted(queues));
-    let worker = Running::start(worker.concurrency(many(64)), starts.handler());
+    let worker = Running::start(worker.concurrency(many(SLOTS)), starts.handler());
     eventually(|| starts.len() >= 10_000).await;
     worker.stop().await;
 
     for (name, weight) in SHARES {
         let (ran, share) = (starts.of_first(10_000, name), weight as usize * 1000);
-        assert!(ran.abs_diff(share) <= share / 20, "{name}: {ran} and not {share}");
+        let difference = ran.abs_diff(share);
+        assert!(
+            difference <= share / 20 + SLOTS as usize,
+            "{name}: {ran} and not {share}"
+        );
     }
 }
 
