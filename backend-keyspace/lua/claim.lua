@@ -45,7 +45,7 @@ local function count_delivery(processing, value, job, id)
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
   -- A time to live that a client set would delete the job while a worker holds it.
   redis.call('PERSIST', processing)
-  redis.call('SETRANGE', processing, 6, struct.pack('>H', job.attempt + 1))
+  redis.call('SETRANGE', processing, '6', struct.pack('>H', job.attempt + 1))
   return with_attempt(value, job.attempt + 1)
 end
 

@@ -31,7 +31,7 @@ if #names > 0 then redis.call('ZREM', leased, unpack(names)) end
 
 local lost, ended = {}, 0
 for i = FIRST, #ARGV do
-  if name_of(list, ARGV[i]) and redis.call('LREM', list, -1, ARGV[i]) == 1 then
+  if name_of(list, ARGV[i]) and redis.call('LREM', list, '-1', ARGV[i]) == 1 then
     ended = ended + 1
     local _, entry_at = read_element(list, ARGV[i])
     local job = window_ms > 0 and read_entry(head_from(ARGV[i], entry_at))

@@ -82,8 +82,10 @@ local function lease(word, stream, sid, fields, deliveries)
   -- A leased job cannot expire, so its unique key must not become free by time.
   if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
   local has_side_records = job.flags % 4 ~= 0 or job.attempt + deliveries > 1 or #word > 1
-  local counts = (has_side_records and 't' or 'p') .. job.attempt + deliveries .. '.' .. deliveries
-  local token = name .. count() + 1 .. '/' .. counts .. '/' .. word .. ':' .. sid
+  -- Concatenating a number would format it as a fraction, which takes much longer.
+  local counts = string.format('%d/%s%d.%d/', count() + 1, has_side_records and 't' or 'p',
+    job.attempt + deliveries, deliveries)
+  local token = name .. counts .. word .. ':' .. sid
   ends[#ends + 1] = job.lease_ms and now_ms + job.lease_ms or usual_end
   ends[#ends + 1] = token .. '/' .. job.id
   answer[#answer + 1] = token

@@ -136,6 +136,7 @@ pub use harness::{
     overrides,
     probe::Need,
     room::Room,
+    rounds::assert_within,
     run::{commands, judge_case, judge_case_within, run},
 };
 pub use relq_fault_proxy::{proxy, server};

@@ -49,3 +49,5 @@ mod stream;
 mod table;
 #[path = "mutants/traps.rs"]
 mod traps;
+#[path = "mutants/waits.rs"]
+mod waits;

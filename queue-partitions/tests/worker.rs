@@ -125,7 +125,8 @@ async fn keeps_the_lease_of_the_other_node(killed: Killed) {
     if killed == Killed::BeforeTheWorkerStarts {
         servers[1].kill();
     }
-    let lease = Duration::from_secs(2);
+    // A machine that stands still must not end the lease between two heartbeats.
+    let lease = Duration::from_secs(6);
     let (started, ended) = (Done::default(), Done::default());
     let stop = CancellationToken::new();
     let worker = Worker::new(Arc::new(queue))
@@ -141,7 +142,7 @@ async fn keeps_the_lease_of_the_other_node(killed: Killed) {
             starts.lock().unwrap().insert(run.clone());
             tokio::select! {
                 () = job.cancelled() => {}
-                () = tokio::time::sleep(4 * lease) => {
+                () = tokio::time::sleep(3 * lease / 2) => {
                     ends.lock().unwrap().insert(run);
                 }
             }

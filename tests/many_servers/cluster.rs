@@ -159,7 +159,7 @@ async fn a_push_on_a_new_connection_waits_for_the_slot() {
 async fn a_call_that_waits_for_replicas_waits_for_the_slot() {
     let cluster = Cluster::start(2).await;
     let url = cluster.url("zset");
-    let options = "replicas=1&replica_timeout=100ms&response_timeout=500ms";
+    let options = "replicas=1&replica_timeout=100ms&response_timeout=3s";
     let queue = open(&format!("{url}?{options}")).await;
     // The cluster has no replica, so the job is stored and not confirmed.
     let error = queue.push_one("first".into()).await.unwrap_err();
@@ -209,6 +209,14 @@ async fn a_queue_is_served_by_the_promoted_replica() {
     let master = id(&cluster.0[0]);
     eventually("the replica knows its master", || {
         replica.ask(&["CLUSTER", "REPLICATE", &master]) == "+OK\r\n"
+    })
+    .await;
+    eventually("all nodes know the replica, and it knows them", || {
+        let of_master = format!("slave {master}");
+        let nodes = cluster.0.iter().map(|node| node.ask(&["CLUSTER", "NODES"]));
+        let info = replica.ask(&["CLUSTER", "INFO"]);
+        nodes.into_iter().all(|known| known.contains(&of_master))
+            && info.contains("cluster_known_nodes:4")
     })
     .await;
     let queue = open(&cluster.url("zset")).await;

@@ -28,12 +28,24 @@ use crate::{
 const BACKENDS: [&str; 5] =
     ["zset", "processing-list", "circular", "keyspace", "stream"];
 
-/// The URL of a queue whose pushes and settlements wait for that many replicas.
-fn url(backend: &str, server: &Node, replicas: u32) -> String {
-    format!(
-        "{backend}+redis://{}?replicas={replicas}&replica_timeout=200ms",
-        server.address()
-    )
+/// How long a call waits for a replica that is frozen.
+const FROZEN: &str = "200ms";
+
+/// How long a call waits at most for a replica that runs, on a machine that may stand
+/// still.
+const RUNNING: &str = "20s";
+
+/// The URL of a queue whose pushes and settlements wait for that many replicas, for at
+/// most this time.
+fn url(backend: &str, server: &Node, replicas: u32, timeout: &str) -> String {
+    let options = format!("replicas={replicas}&replica_timeout={timeout}");
+    format!("{backend}+redis://{}?{options}", server.address())
+}
+
+/// Pushes the job, and waits until a replica has it.
+async fn push_confirmed(backend: &str, server: &Node, payload: &'static str) {
+    let queue = open(&url(backend, server, 1, RUNNING)).await;
+    queue.push_one(payload.into()).await.unwrap();
 }
 
 fn token() -> PushToken {
@@ -74,9 +86,9 @@ fn calls_of(server: &Node, command: &str) -> u64 {
 async fn a_push_is_confirmed_when_a_replica_has_it() {
     for backend in BACKENDS {
         let (master, replica) = master_and_replica().await;
-        let url = url(backend, &master, 1);
+        push_confirmed(backend, &master, "first").await;
+        let url = url(backend, &master, 1, FROZEN);
         let queue = open(&url).await;
-        queue.push_one("first".into()).await.unwrap();
         let job = [NewJob::new("second")];
 
         replica.freeze();
@@ -98,8 +110,8 @@ async fn a_push_is_confirmed_when_a_replica_has_it() {
 async fn claims_do_not_wait_and_settlements_do() {
     for backend in BACKENDS {
         let (master, replica) = master_and_replica().await;
-        let queue = open(&url(backend, &master, 1)).await;
-        queue.push_one("job".into()).await.unwrap();
+        push_confirmed(backend, &master, "job").await;
+        let queue = open(&url(backend, &master, 1, FROZEN)).await;
         let worker = WorkerId::new("w").unwrap();
         let lease = Duration::from_secs(30);
 
@@ -120,10 +132,10 @@ async fn claims_do_not_wait_and_settlements_do() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unconfirmed_settlement_keeps_the_claim_beside_it() {
     let (master, replica) = master_and_replica().await;
-    let queue = open(&url("zset", &master, 1)).await;
     for payload in ["one", "two"] {
-        queue.push_one(payload.into()).await.unwrap();
+        push_confirmed("zset", &master, payload).await;
     }
+    let queue = open(&url("zset", &master, 1, FROZEN)).await;
     let ask = ClaimRequest::new(WorkerId::new("w").unwrap(), Duration::from_secs(30));
     let one = queue.claim_one(&ask).await.unwrap().unwrap();
     let done = [Settlement::new(one.receipt, Disposition::Done)];
@@ -144,7 +156,7 @@ async fn the_error_counts_the_replicas() {
     plain.push_one("job".into()).await.unwrap();
     assert_eq!(calls_of(&master, "wait"), 0);
 
-    let queue = open(&url("zset", &master, 2)).await;
+    let queue = open(&url("zset", &master, 2, "5s")).await;
     assert_not_replicated(queue.push_one("job".into()).await, "1 of 2 replicas");
 }
 
@@ -153,9 +165,10 @@ async fn the_error_counts_the_replicas() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_outlives_the_absence_of_its_replica() {
     let (master, replica) = master_and_replica().await;
-    let queue = open(&url("zset", &master, 1)).await;
     let jobs = numbers(20).map(NewJob::new).collect::<Vec<_>>();
-    queue.push(&jobs, None).await.unwrap();
+    let producer = open(&url("zset", &master, 1, RUNNING)).await;
+    producer.push(&jobs, None).await.unwrap();
+    let queue = open(&url("zset", &master, 1, FROZEN)).await;
     replica.freeze();
     let before = calls_of(&master, "wait");
     let runs = Arc::new(Mutex::new(BTreeMap::<Vec<u8>, usize>::new()));
@@ -193,7 +206,8 @@ async fn a_marker_with_other_options_confirms_as_well() {
         ),
     ] {
         open(&first).await.push_one("first".into()).await.unwrap();
-        let queue = open(&format!("{then}&replicas=1")).await;
+        let options = format!("replicas=1&replica_timeout={RUNNING}");
+        let queue = open(&format!("{then}&{options}")).await;
 
         queue.push_one("second".into()).await.unwrap();
 
@@ -207,7 +221,7 @@ async fn a_marker_with_other_options_confirms_as_well() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gathered_pushes_share_one_wait() {
     let (master, _replica) = master_and_replica().await;
-    let queue = open(&url("zset", &master, 1)).await;
+    let queue = open(&url("zset", &master, 1, RUNNING)).await;
     queue.push_one("first".into()).await.unwrap();
     let before = calls_of(&master, "wait");
 
@@ -234,8 +248,8 @@ async fn a_fail_over_keeps_what_was_confirmed() {
 
     let count = AtomicUsize::new(0);
     let killing = async {
-        eventually("some pushes are confirmed", || count.load(Ordering::Relaxed) > 20)
-            .await;
+        let are_enough = || count.load(Ordering::Relaxed) > ENOUGH;
+        eventually("some pushes are confirmed", are_enough).await;
         watched.master.kill();
     };
     let (confirmed, ()) = tokio::join!(push_until_refused(&*queue, &count), killing);
@@ -248,18 +262,23 @@ async fn a_fail_over_keeps_what_was_confirmed() {
     assert!(lost.is_empty(), "confirmed and lost: {lost:?}");
 }
 
-/// Pushes numbered jobs until a push fails. Returns those that were confirmed.
+/// A fail-over loses the master after more than this many pushes were confirmed.
+const ENOUGH: usize = 20;
+
+/// Pushes numbered jobs until a push fails after [`ENOUGH`] were confirmed. Returns those
+/// that were confirmed.
 async fn push_until_refused(
     queue: &dyn Queue,
     count: &AtomicUsize,
 ) -> BTreeSet<String> {
     let mut confirmed = BTreeSet::new();
     for number in numbers(1_000_000) {
-        if queue.push_one(NewJob::new(number.clone())).await.is_err() {
+        if queue.push_one(NewJob::new(number.clone())).await.is_ok() {
+            confirmed.insert(number);
+            count.fetch_add(1, Ordering::Relaxed);
+        } else if confirmed.len() > ENOUGH {
             break;
         }
-        confirmed.insert(number);
-        count.fetch_add(1, Ordering::Relaxed);
     }
     confirmed
 }

@@ -17,6 +17,7 @@ use relq::{
 };
 
 use crate::{
+    clocks::PartingClock,
     faulty::{Fault, Faulty},
     fixture::{Fixture, Running, SHORT_LEASE, StoreLocation, eventually, worker_on},
 };
@@ -42,15 +43,18 @@ pub(crate) async fn settlement_that_failed_is_made_again(fixture: Fixture) {
 /// A worker claims no more jobs while the store refuses its settlements.
 pub(crate) async fn store_that_takes_no_settlement_gets_no_claims(fixture: Fixture) {
     fixture.push_many(100).await;
+    let is_away = Arc::new(AtomicBool::new(true));
+    let away = Arc::clone(&is_away);
 
     let flaky = Arc::new(
         Faulty::new(fixture.queue.clone())
-            .on_settle(|call, _| (call < 5).then_some(Fault::Unavailable)),
+            .on_settle(move |_, _| away.load(SeqCst).then_some(Fault::Unavailable)),
     );
     let worker = worker_on(flaky.clone()).concurrency(4.try_into().unwrap());
     let worker = Running::start(worker, succeeds);
-    eventually(|| flaky.settlements.calls() == 5).await;
+    eventually(|| flaky.settlements.calls() >= 5).await;
     let leased = fixture.stats().await.leased;
+    is_away.store(false, SeqCst);
     fixture.until(|stats| stats.finished == 100).await;
 
     // One claim may already be pending when the first settlement fails.
@@ -104,7 +108,9 @@ pub(crate) async fn lasting_refusal_loses_no_job(fixture: Fixture) {
     fixture.until(|stats| stats.finished == 1).await;
 
     let summary = worker.stop().await;
-    assert_eq!((summary.lost, summary.done), (1, 1));
+    // A machine that stands still also ends the short leases of later attempts.
+    assert!(summary.lost >= 1);
+    assert_eq!(summary.done, 1);
 }
 
 /// R21: if the first claim fails with an error that a retry cannot repair, the worker
@@ -130,6 +136,7 @@ pub(crate) async fn disposition_that_is_never_taken_spoils_no_other(fixture: Fix
             _ => Ok(()),
         });
     fixture.until(|stats| (stats.finished, stats.leased) == (2, 2)).await;
+    worker.until(|summary| summary.done == 2).await;
     worker.halt();
     let summary = worker.end().await.unwrap();
 
@@ -140,12 +147,21 @@ pub(crate) async fn disposition_that_is_never_taken_spoils_no_other(fixture: Fix
 /// and gives back its jobs.
 pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixture) {
     fixture.push("endless").await;
+    let (clock, has_begun) =
+        (PartingClock::default(), Arc::new(AtomicBool::new(false)));
+    let (stops, begins) = (clock.clone(), Arc::clone(&has_begun));
 
-    let broken = Faulty::new(fixture.queue.clone())
-        .on_recover(|call, _| (call > 0).then_some(Fault::Panic));
-    let worker = worker_on(Arc::new(broken)).reap_every(Duration::from_millis(500));
-    let worker = Running::start(worker, async |_: JobContext| {
-        std::future::pending::<Result<(), Failure>>().await
+    let broken = Faulty::new(fixture.queue.clone()).on_recover(move |_, _| {
+        has_begun.load(SeqCst).then(|| {
+            // No time limit of the shutdown passes before the job is given back.
+            stops.stop();
+            Fault::Panic
+        })
+    });
+    let worker = worker_on(Arc::new(broken)).environment(clock.environment());
+    let worker = Running::start(worker, move |_: JobContext| {
+        begins.store(true, SeqCst);
+        std::future::pending::<Result<(), Failure>>()
     });
 
     let error = worker.end().await.unwrap_err();
@@ -154,26 +170,30 @@ pub(crate) async fn worker_whose_reaper_dies_ends_and_gives_back(fixture: Fixtur
     assert_eq!((stats.ready, stats.leased), (1, 0));
 }
 
-/// A clock that panics when the heartbeat thread uses it while the worker holds a job.
+/// A clock that stops, and then panics, when the heartbeat thread uses it while the worker
+/// holds a job.
 #[derive(Debug)]
 struct BreaksTheHeartbeat {
-    right: Environment,
+    right: PartingClock,
     is_held: Arc<AtomicBool>,
 }
 
 impl Clock for BreaksTheHeartbeat {
     fn now(&self) -> Timestamp {
-        self.right.clock().now()
+        self.right.now()
     }
 
     fn elapsed(&self) -> Duration {
         let is_heartbeat = thread::current().name() == Some("relq-heartbeat");
-        assert!(!is_heartbeat || !self.is_held.load(SeqCst), "as the test wants it");
-        self.right.clock().elapsed()
+        if is_heartbeat && self.is_held.load(SeqCst) {
+            self.right.stop();
+            panic!("as the test wants it");
+        }
+        self.right.elapsed()
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        self.right.clock().sleep(duration)
+        self.right.sleep(duration)
     }
 }
 
@@ -183,7 +203,7 @@ pub(crate) async fn worker_whose_heartbeat_dies_ends_and_gives_back(fixture: Fix
     fixture.push("endless").await;
     let is_held = Arc::new(AtomicBool::new(false));
     let holds = Arc::clone(&is_held);
-    let right = Environment::default();
+    let right = PartingClock::default();
     let clock = Arc::new(BreaksTheHeartbeat { right, is_held });
 
     let environment = Environment::new(clock, Arc::new(OsRandomness));
@@ -367,7 +387,7 @@ async fn worker_on_a_replica_waits_for_its_promotion() {
         // Its claims wait briefly: an idle claim does not see that its server was demoted.
         worker_on(counted.clone())
             .lease(SHORT_LEASE)
-            .give_up_after(Duration::from_secs(4)),
+            .give_up_after(Duration::from_secs(8)),
         succeeds,
     );
     fixture.push("before").await;

@@ -27,9 +27,20 @@ struct State {
     stood: Duration,
     /// When the steady clock was stopped. `None` while it runs.
     stands_since: Option<Duration>,
+    /// How long the wall clock was stopped in total.
+    wall_stood_ms: i64,
+    /// When the wall clock was stopped. `None` while it runs.
+    wall_stands_since: Option<Timestamp>,
 }
 
 impl PartingClock {
+    /// Creates a clock that is stopped.
+    pub(crate) fn stopped() -> Self {
+        let clock = Self::default();
+        clock.stop();
+        clock
+    }
+
     /// Creates an environment that uses this clock.
     pub(crate) fn environment(&self) -> Environment {
         Environment::new(Arc::new(self.clone()), Arc::new(OsRandomness))
@@ -52,17 +63,32 @@ impl PartingClock {
         self.0.lock().unwrap().stands_since = Some(SystemClock.elapsed());
     }
 
-    /// Ends the simulated suspend: the steady clock and all sleeps continue.
+    /// Stops both clocks and all sleeps. No time limit of the worker passes, even on a
+    /// machine that stands still.
+    pub(crate) fn stop(&self) {
+        let mut state = self.0.lock().unwrap();
+        state.stands_since.get_or_insert_with(|| SystemClock.elapsed());
+        state.wall_stands_since.get_or_insert_with(|| SystemClock.now());
+    }
+
+    /// Ends a simulated suspend or a stop: both clocks and all sleeps continue.
     pub(crate) fn resume(&self) {
         let mut state = self.0.lock().unwrap();
-        let since = state.stands_since.take().expect("it was suspended");
-        state.stood += SystemClock.elapsed() - since;
+        if let Some(since) = state.stands_since.take() {
+            state.stood += SystemClock.elapsed() - since;
+        }
+        if let Some(since) = state.wall_stands_since.take() {
+            state.wall_stood_ms += SystemClock.now().unix_ms() - since.unix_ms();
+        }
     }
 }
 
 impl Clock for PartingClock {
     fn now(&self) -> Timestamp {
-        SystemClock.now().plus(self.0.lock().unwrap().wall_ahead)
+        let state = self.0.lock().unwrap();
+        let real = state.wall_stands_since.unwrap_or_else(|| SystemClock.now());
+        let moved = real.plus(state.wall_ahead).unix_ms();
+        Timestamp::from_unix_ms(moved - state.wall_stood_ms)
     }
 
     fn elapsed(&self) -> Duration {

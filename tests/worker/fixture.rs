@@ -131,6 +131,20 @@ impl Fixture {
         queue.claim_one(&ask).await.unwrap()
     }
 
+    /// Recovers the only job as soon as its lease has expired, and claims it as a worker
+    /// other than the tested one.
+    pub(crate) async fn recover_and_claim_one(&self) -> Delivery {
+        let start = Instant::now();
+        loop {
+            self.queue.recover(100.try_into().unwrap()).await.unwrap();
+            if let Some(delivery) = self.claim_one().await {
+                return delivery;
+            }
+            assert!(start.elapsed() < LIMIT, "the job does not come back");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     pub(crate) async fn dead(&self) -> Vec<JobView> {
         let all = PeekRequest::new(JobState::Dead, 100.try_into().unwrap());
         self.queue.peek(&all).await.unwrap().jobs

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread,
     time::{Duration, Instant},
@@ -163,7 +163,7 @@ pub(crate) async fn cancelled_job_fires_the_token_and_acks_nothing(fixture: Fixt
 pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
     fixture.push("cut off").await;
     let ends = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&ends);
+    let (seen, is_first) = (Arc::clone(&ends), Arc::new(AtomicBool::new(true)));
 
     let deaf =
         Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Unavailable));
@@ -171,8 +171,9 @@ pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
         worker_on(Arc::new(deaf)).lease(SHORT_LEASE),
         move |job: JobContext| {
             let seen = Arc::clone(&seen);
+            let is_first = is_first.swap(false, SeqCst);
             async move {
-                if job.attempt() == 1 {
+                if is_first {
                     job.cancelled().await;
                     seen.lock().unwrap().push(job.cancellation());
                 }
@@ -182,7 +183,8 @@ pub(crate) async fn unheard_heartbeats_end_the_lease(fixture: Fixture) {
     );
     worker.until(|summary| summary.done == 1).await;
 
-    assert_eq!(worker.stop().await.lost, 1);
+    // A machine that stands still also ends the leases of later attempts.
+    assert!(worker.stop().await.lost >= 1);
     assert_eq!(*ends.lock().unwrap(), [Some(Cancellation::LeaseLost)]);
     assert_eq!(fixture.stats().await.finished, 1);
 }
@@ -265,15 +267,7 @@ pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture)
     });
     eventually(|| running.load(SeqCst) == 1).await;
     clock.suspend();
-    let start = Instant::now();
-    let stolen = loop {
-        assert!(start.elapsed() < LIMIT, "the job did not come back");
-        fixture.queue.recover(100.try_into().unwrap()).await.unwrap();
-        if let Some(stolen) = fixture.claim_one().await {
-            break stolen;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
+    let stolen = fixture.recover_and_claim_one().await;
     clock.resume();
     awake.cancel();
     worker.until(|summary| summary.lost == 1).await;
@@ -315,7 +309,15 @@ pub(crate) async fn suspend_that_lost_the_lease_fires_the_token(fixture: Fixture
 pub(crate) async fn set_clock_ends_no_lease(fixture: Fixture) {
     fixture.push("running").await;
     let clock = PartingClock::default();
-    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let (stops, resumes) = (clock.clone(), clock.clone());
+    // The worker waits a second for the reply, and the store may take longer. So the
+    // worker's clock stands still meanwhile.
+    let counted = Faulty::new(fixture.queue.clone()).on_extend(move |_, _| {
+        stops.stop();
+        let resumes = resumes.clone();
+        Some(Fault::Overtaken(Arc::new(move || resumes.resume())))
+    });
+    let counted = Arc::new(counted);
 
     let worker = worker_on(counted.clone());
     let worker = worker.environment(clock.environment());

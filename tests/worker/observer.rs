@@ -3,7 +3,7 @@
 use std::{
     num::NonZeroU16,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
@@ -343,20 +343,27 @@ pub(crate) async fn unheard_heartbeats_are_told(fixture: Fixture) {
     let deaf = Arc::new(
         Faulty::new(fixture.queue.clone()).on_extend(|_, _| Some(Fault::Unavailable)),
     );
+    let (beats, first) = (Arc::clone(&deaf), Arc::new(OnceLock::new()));
+    let ran = Arc::clone(&first);
     let worker = worker_on(deaf.clone()).lease(SHORT_LEASE).observe(seen.clone());
-    let worker = Running::start(worker, async |job: JobContext| {
-        if job.attempt() == 1 {
-            job.cancelled().await;
+    let worker = Running::start(worker, move |job: JobContext| {
+        // A machine that stands still may end a lease before its first heartbeat.
+        let is_cut_off =
+            ran.set(job.attempt()).is_ok() || beats.extensions.calls() == 0;
+        async move {
+            if is_cut_off {
+                job.cancelled().await;
+            }
+            Ok::<_, Failure>(())
         }
-        Ok::<_, Failure>(())
     });
-    worker.until(|summary| (summary.lost, summary.done) == (1, 1)).await;
+    worker.until(|summary| summary.lost >= 1 && summary.done == 1).await;
+    eventually(|| seen.failed(Operation::Extend) > 0).await;
     worker.stop().await;
 
-    let lost = Event::LeaseLost("cut off".into(), 1);
-    assert_eq!(seen.count(|event| matches!(event, Event::LeaseLost(..))), 1);
+    let lost = Event::LeaseLost("cut off".into(), *first.get().unwrap());
     assert_eq!(seen.count(|event| *event == lost), 1);
-    assert!((2..=deaf.extensions.calls()).contains(&seen.failed(Operation::Extend)));
+    assert!((1..=deaf.extensions.calls()).contains(&seen.failed(Operation::Extend)));
 }
 
 /// A cancelled job ends as cancelled, and its lease is not told as lost.
@@ -435,13 +442,16 @@ pub(crate) async fn recovery_is_told_with_its_dead_letters(fixture: Fixture) {
     let worker = Running::start(fixture.worker().observe(seen.clone()), succeeds);
     worker.until(|summary| summary.done == 1).await;
     fixture.until(|stats| stats.dead == 1).await;
+    let sum = || {
+        seen.events().iter().fold((0, 0), |sum, event| match event {
+            Event::Recovered { requeued, buried } => (sum.0 + requeued, sum.1 + buried),
+            _ => sum,
+        })
+    };
+    eventually(|| sum() == (1, 1)).await;
     worker.stop().await;
 
-    let sum = seen.events().iter().fold((0, 0), |sum, event| match event {
-        Event::Recovered { requeued, buried } => (sum.0 + requeued, sum.1 + buried),
-        _ => sum,
-    });
-    assert_eq!(sum, (1, 1));
+    assert_eq!(sum(), (1, 1));
     assert_eq!(seen.count(|event| matches!(event, Event::Buried(..))), 0);
     assert_eq!(seen.of("again"), [started("again", 2), ended("again", 2, "done")]);
 }
@@ -452,7 +462,8 @@ pub(crate) async fn job_given_back_at_shutdown_is_told(fixture: Fixture) {
     fixture.push("endless").await;
     let seen = Recorder::default();
 
-    let worker = fixture.worker().grace(Duration::from_millis(20));
+    let environment = PartingClock::stopped().environment();
+    let worker = fixture.worker().grace(Duration::ZERO).environment(environment);
     let worker = Running::start(worker.observe(seen.clone()), never_ends);
     worker.until_running(1).await;
     eventually(|| !seen.of("endless").is_empty()).await;
@@ -488,8 +499,11 @@ pub(crate) async fn late_job_is_told_without_a_start(fixture: Fixture) {
     let first = late.iter().find(|event| !matches!(event, Event::LeaseLost(..)));
     let is_unstarted = matches!(first, Some(Event::Ended(_, 1, _, false)));
     assert!(is_unstarted, "{:?}", seen.events());
-    assert_eq!(seen.count(|event| matches!(event, Event::Started(..))), 1);
-    assert_eq!((seen.claimed(), seen.ended("done")), (2, 1));
+    // A machine that stands still ends the short leases of later attempts, too.
+    let starts = seen.count(|event| matches!(event, Event::Started(..)));
+    assert_eq!(seen.count(|event| matches!(event, Event::Ended(.., true))), starts);
+    assert!(seen.claimed() >= 2);
+    assert_eq!(seen.ended("done"), 1);
 }
 
 /// A job whose settlement has no reply, and whose lease is gone when the settlement is

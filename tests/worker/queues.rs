@@ -6,7 +6,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -22,6 +22,7 @@ use relq::{
 use tokio::sync::Notify;
 
 use crate::{
+    clocks::PartingClock,
     faulty::{Fault, Faulty},
     fixture::{Fixture, LONG_LEASE, Running, StoreLocation, eventually},
 };
@@ -132,7 +133,9 @@ pub(crate) async fn shutdown_gives_back_the_jobs_of_all_queues(fixture: Fixture)
         served("first", fixture.queue.clone()),
         served("second", second.clone()),
     ]);
-    let worker = worker_on_several(queues).grace(Duration::from_millis(20));
+    let worker = worker_on_several(queues)
+        .grace(Duration::ZERO)
+        .environment(PartingClock::stopped().environment());
     let worker =
         Running::start(worker, |_: JobContext| pending::<Result<(), Failure>>());
     worker.until_running(2).await;
@@ -183,7 +186,10 @@ pub(crate) async fn strict_order_serves_the_first_queue_first(fixture: Fixture) 
     let starts = Starts::default();
 
     let queues = Queues::strict([served("first", first), served("second", second)]);
-    let worker = worker_on_several(queues).concurrency(many(1));
+    // While the clock runs, a queue loses its slot if its store takes long to reply.
+    let worker = worker_on_several(queues)
+        .concurrency(many(1))
+        .environment(PartingClock::stopped().environment());
     let worker = Running::start(worker, starts.handler());
     worker.until(|summary| summary.done == 60).await;
     worker.stop().await;
@@ -313,14 +319,19 @@ pub(crate) async fn hopeless_queue_ends_the_worker(fixture: Fixture) {
     second.push_one("runs".into()).await.unwrap();
     let gate = Arc::new(Notify::new());
     let (open, refused) = (Arc::clone(&gate), Arc::clone(&gate));
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let begins = Arc::clone(&has_begun);
 
-    let broken = Faulty::new(fixture.queue.clone()).on_recover(move |call, _| {
-        (call > 0).then(|| refused.notify_one());
-        (call > 0).then_some(Fault::WrongServer)
+    let broken = Faulty::new(fixture.queue.clone()).on_recover(move |_, _| {
+        has_begun.load(SeqCst).then(|| {
+            refused.notify_one();
+            Fault::WrongServer
+        })
     });
     let queues =
         Queues::strict([served("broken", Arc::new(broken)), served("second", second)]);
     let worker = Running::start(worker_on_several(queues), move |_: JobContext| {
+        begins.store(true, SeqCst);
         let open = Arc::clone(&open);
         async move {
             open.notified().await;
@@ -368,10 +379,11 @@ async fn connections(fixture: &Fixture, names: &[&str]) -> usize {
     during - before
 }
 
-/// Waits until the number is the same in many readings, and returns it.
+/// Waits until the number is the same in many readings, and returns it. The readings go on
+/// for longer than a machine stands still between two connections of a worker.
 async fn until_settled(number: impl Fn() -> usize) -> usize {
     let (mut last, mut same) = (number(), 0);
-    while same < 50 {
+    while same < 250 {
         tokio::time::sleep(Duration::from_millis(10)).await;
         let now = number();
         same = if now == last { same + 1 } else { 0 };

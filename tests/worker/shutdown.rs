@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use relq::worker::{CancellationToken, Failure, JobContext};
@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use crate::{
     blocked_runtime::BlockingHandlers,
+    clocks::PartingClock,
     faulty::{Fault, Faulty},
     fixture::{
         Dropped, Fixture, LONG_LEASE, Running, SHORT_LEASE, eventually, worker_on,
@@ -32,22 +33,22 @@ async fn never_ends(_: JobContext) -> Result<(), Failure> {
 /// starts. Heartbeats keep their leases.
 pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     fixture.push_many(3).await;
-    let gate = Arc::new(Notify::new());
-    let open = Arc::clone(&gate);
+    let is_over = CancellationToken::new();
+    let over = is_over.clone();
 
     let time = BeatenTime::default();
     let worker = time.worker_on(fixture.queue.clone()).grace(LONG_LEASE * 100);
     let worker = Running::start(worker, move |_: JobContext| {
-        let open = Arc::clone(&open);
+        let over = over.clone();
         async move {
-            open.notified().await;
+            over.cancelled().await;
             Ok::<_, Failure>(())
         }
     });
     worker.until_running(2).await;
     worker.ask_to_stop();
     time.pass();
-    gate.notify_waiters();
+    is_over.cancel();
     let summary = worker.end().await.unwrap();
 
     assert_eq!(summary.done, 2);
@@ -62,7 +63,8 @@ pub(crate) async fn handler_over_its_grace_time_is_given_back_uncounted(
 ) {
     fixture.push("endless").await;
 
-    let worker = fixture.worker().grace(Duration::from_millis(20));
+    let environment = PartingClock::stopped().environment();
+    let worker = fixture.worker().grace(Duration::ZERO).environment(environment);
     let worker = Running::start(worker, never_ends);
     worker.until_running(1).await;
     let summary = worker.stop().await;
@@ -130,15 +132,14 @@ pub(crate) async fn request_just_before_an_answer_counts(fixture: Fixture) {
 
 /// A worker that waits for jobs in a claim still stops at once.
 pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
-    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
-    let worker = worker_on(counted.clone());
-    let worker = Running::start(worker, never_ends);
-    eventually(|| counted.claims.calls() == 1).await;
+    // The claim never returns, and the grace time is longer than the test waits.
+    let waits = Faulty::new(fixture.queue.clone())
+        .on_claim(|_, _| Some(Fault::Late(Arc::default())));
+    let waits = Arc::new(waits);
+    let worker = Running::start(worker_on(waits.clone()).grace(LONG), never_ends);
+    eventually(|| waits.claims.calls() == 1).await;
 
-    let asked = Instant::now();
     worker.stop().await;
-
-    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
 }
 
 /// A request for a hard stop ends the grace time at once. The worker still gives its
@@ -146,7 +147,8 @@ pub(crate) async fn idle_worker_stops_at_once(fixture: Fixture) {
 pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
     fixture.push("endless").await;
 
-    let worker = fixture.worker().grace(LONG);
+    let environment = PartingClock::stopped().environment();
+    let worker = fixture.worker().grace(LONG).environment(environment);
     let worker = Running::start(worker, never_ends);
     worker.until_running(1).await;
     worker.ask_to_stop();
@@ -198,7 +200,5 @@ pub(crate) async fn dropped_worker_drops_handlers_and_its_jobs_come_back(
     worker.drop_future().await;
 
     eventually(|| is_dropped.load(SeqCst)).await;
-    fixture.until(|stats| stats.overdue == 1).await;
-    fixture.queue.recover(10.try_into().unwrap()).await.unwrap();
-    assert!(fixture.claim_one().await.unwrap().attempt() >= 2);
+    assert!(fixture.recover_and_claim_one().await.attempt() >= 2);
 }

@@ -11,7 +11,10 @@ use std::{
 use relq::worker::{JobContext, WorkerError, service};
 use tower::{BoxError, Service};
 
-use crate::fixture::{Fixture, Running, eventually};
+use crate::{
+    clocks::PartingClock,
+    fixture::{Fixture, Running, eventually},
+};
 
 /// A service that is ready for a number of jobs, and then fails.
 #[derive(Clone)]
@@ -38,7 +41,10 @@ impl Service<JobContext> for Failing {
 /// Runs a worker whose service fails after one job, and returns the message of its error.
 async fn end_of_a_failing_service(fixture: &Fixture, slots: u32) -> String {
     let left = Arc::new(AtomicUsize::new(1));
-    let worker = fixture.worker().concurrency(slots.try_into().unwrap());
+    let worker = fixture
+        .worker()
+        .concurrency(slots.try_into().unwrap())
+        .environment(PartingClock::stopped().environment());
     let worker = Running::start(worker, service(Failing(Arc::clone(&left))));
     fixture.push("job").await;
     eventually(|| left.load(SeqCst) == 0).await;

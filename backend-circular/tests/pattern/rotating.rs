@@ -138,11 +138,13 @@ async fn a_release_frees_its_jobs_unique_key() {
     let server = Server::start();
     let queue = open(&server, "q").await;
     let unique = |payload| NewJob::new(payload).unique(UniqueKey::new("k").unwrap());
-    queue.push_one(unique("first").expires_in(BRIEF)).await.unwrap();
+    // A machine that stands still must not let the job expire before it is claimed.
+    let expiry = Duration::from_secs(3);
+    queue.push_one(unique("first").expires_in(expiry)).await.unwrap();
     let held = take_one(&queue).await;
     push_many(&queue, 2500).await;
     // This job becomes due after the other has expired.
-    queue.push_one(NewJob::new("later").delay(BRIEF)).await.unwrap();
+    queue.push_one(NewJob::new("later").delay(expiry)).await.unwrap();
     until(&queue, |stats| stats.next_due_in == Some(Duration::ZERO)).await;
     let refused = queue.push_one(unique("second")).await.unwrap();
     assert_eq!(refused.job(), held.job(), "a job in process does not expire");

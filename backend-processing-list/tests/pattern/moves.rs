@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use relq_conformance::server::Server;
+use relq_conformance::{assert_within, server::Server};
 use relq_core::{outcome::Settled, *};
 use tokio::time::Instant;
 
@@ -19,11 +19,9 @@ async fn a_bare_push_reaches_a_waiting_worker_in_one_hop() {
         let claim = waiter(&server, &queue).await;
         say(&server, &[b"CONFIG", b"RESETSTAT"]);
 
-        let start = Instant::now();
         say(&server, &[b"LPUSH", b"q", b"hello"]);
         let delivery = claim.await.unwrap().unwrap();
 
-        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
         assert_eq!((&delivery.payload[..], delivery.attempt()), (&b"hello"[..], 1));
         assert_eq!((calls(&server, "blmove"), calls(&server, "evalsha")), (0, 1));
         assert_sound(&queue).await;
@@ -79,16 +77,19 @@ async fn a_job_moved_for_a_claim_that_gave_up_goes_back() {
 #[tokio::test]
 async fn a_move_survives_forgotten_scripts() {
     for mode in MODES {
-        let server = Server::start();
-        let queue = Arc::new(open(&server, mode).await);
-        let claim = waiter(&server, &queue).await;
-        say(&server, &[b"SCRIPT", b"FLUSH"]);
+        assert_within(Duration::from_secs(1), async || {
+            let server = Server::start();
+            let queue = Arc::new(open(&server, mode).await);
+            let claim = waiter(&server, &queue).await;
+            say(&server, &[b"SCRIPT", b"FLUSH"]);
 
-        let start = Instant::now();
-        say(&server, &[b"LPUSH", b"q", b"job"]);
+            let start = Instant::now();
+            say(&server, &[b"LPUSH", b"q", b"job"]);
 
-        assert_eq!(claim.await.unwrap().unwrap().payload, "job");
-        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+            assert_eq!(claim.await.unwrap().unwrap().payload, "job");
+            start.elapsed()
+        })
+        .await;
     }
 }
 

@@ -121,8 +121,8 @@ fn an_ack_that_does_not_look_at_what_it_removed() {
             mode,
             &[(
                 "finish",
-                "if name_of(list, ARGV[i]) and redis.call('LREM', list, -1, ARGV[i]) == 1 then",
-                "redis.call('LREM', list, -1, ARGV[i]) if name_of(list, ARGV[i]) then",
+                "if name_of(list, ARGV[i]) and redis.call('LREM', list, '-1', ARGV[i]) == 1 then",
+                "redis.call('LREM', list, '-1', ARGV[i]) if name_of(list, ARGV[i]) then",
             )],
             "one_holder::late_ack_changes_nothing",
             "left: Applied\n right: LeaseLost",

@@ -9,7 +9,9 @@ use relq_core::{
 };
 use relq_sqlite::SqliteConfig;
 
-use crate::fixture::{Folder, Notes, eventually, file_of_child, many, open, spawn};
+use crate::fixture::{
+    Folder, LONG, Notes, eventually, file_of_child, many, open, spawn,
+};
 
 const KILLS: u64 = 12;
 const BATCH: u64 = 20;
@@ -24,7 +26,7 @@ fn number(payload: &[u8]) -> u64 {
 #[ignore = "started by another test, in a process of its own"]
 async fn child_pushes_until_killed() {
     let file = file_of_child();
-    let queue = open(SqliteConfig::file(&file)).await.unwrap();
+    let queue = open(SqliteConfig::file(&file).busy_timeout(LONG)).await.unwrap();
     let pushed = Notes::of(&file, "pushed");
     for batch in 0.. {
         let first = u64::from(std::process::id()) * 10_000_000 + batch * BATCH;
@@ -41,7 +43,7 @@ async fn child_pushes_until_killed() {
 #[ignore = "started by another test, in a process of its own"]
 async fn child_works_until_killed() {
     let file = file_of_child();
-    let queue = open(SqliteConfig::file(&file)).await.unwrap();
+    let queue = open(SqliteConfig::file(&file).busy_timeout(LONG)).await.unwrap();
     let (delivered, finished) =
         (Notes::of(&file, "delivered"), Notes::of(&file, "finished"));
     let worker = WorkerId::new(format!("w{}", std::process::id())).unwrap();

@@ -375,7 +375,7 @@ async fn a_commit_wakes_a_waiting_claim_of_this_process() {
 #[ignore = "started by another test, in a process of its own"]
 async fn child_claims_one() {
     let file = file_of_child();
-    let queue = open(SqliteConfig::file(&file)).await.unwrap();
+    let queue = open(SqliteConfig::file(&file).busy_timeout(LONG)).await.unwrap();
     assert_eq!(queue.claim_one(&ask("child")).await.unwrap(), None);
     Notes::of(&file, "waits").add(&[1]);
     let claimed = queue.claim_one(&ask("child").wait(LONG)).await.unwrap().unwrap();
@@ -403,7 +403,7 @@ async fn a_commit_wakes_a_waiting_claim_of_another_process() {
 #[ignore = "started by another test, in a process of its own"]
 async fn child_stops_before_the_commit() {
     let file = file_of_child();
-    let queue = open(SqliteConfig::file(&file)).await.unwrap();
+    let queue = open(SqliteConfig::file(&file).busy_timeout(LONG)).await.unwrap();
     let mut conn = raw(&file);
     let transaction = begin(&mut conn);
     let job = order(&transaction, 7);
@@ -432,7 +432,7 @@ async fn a_process_killed_before_the_commit_leaves_neither_order_nor_job() {
 #[ignore = "started by another test, in a process of its own"]
 async fn child_orders_until_killed() {
     let file = file_of_child();
-    let queue = open(SqliteConfig::file(&file)).await.unwrap();
+    let queue = open(SqliteConfig::file(&file).busy_timeout(LONG)).await.unwrap();
     let mut conn = raw(&file);
     let first = u64::from(std::process::id()) * 1_000_000;
     for number in first.. {

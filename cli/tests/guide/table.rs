@@ -97,6 +97,9 @@ impl Row {
 
 /// The command of a worker that the page leaves to the reader.
 const RUN_JOB: &str = "printf '#!/bin/sh\ncat\necho\n' >run-job; chmod +x run-job";
+/// The result of the last job may be told before the jobs beside it have ended.
+const ALL_ARE_FINISHED: &str =
+    "until relq stats | grep -q 'finished   101'; do sleep 0.05; done";
 const A_WORKER_RUNS: &str = "relq workers --json | grep -q host";
 const STOP_THE_WORKER: &str = "kill $!; wait $!";
 
@@ -108,7 +111,8 @@ pub(crate) const PAGES: &[Page] = &[
             Row::run("seq 1 100 | relq push", Exactly("100\n")),
             Row::run("relq work --exec sh -c 'cat; echo' &", Exactly("")),
             Row::run("relq push --keep-result 1h --wait=30s", Exactly("hello\n")),
-            Row::run("relq stats && relq peek", Having(&["finished   101"])),
+            Row::run("relq stats && relq peek", Having(&["finished   101"]))
+                .before(ALL_ARE_FINISHED),
             Row::run("printf '4:one:two:three", Having(&["\n"]))
                 .before(STOP_THE_WORKER),
             Row::run("relq work --exec sh -c 'echo", Having(&[": one\n", ": five\n"])),

@@ -1,14 +1,21 @@
 //! Tests that `relq audit` of a large queue needs no more memory than of a small one.
 
-use std::{fs, thread, time::Duration};
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
 
 use relq_conformance::server::Server;
 
-use crate::relq::Store;
+use crate::relq::{Store, eventually};
 
 /// How many KiB more memory the audit of the larger queue may use. The audit sorts some
 /// records in memory and reads pages of the store, so its memory grows a little.
 const MOST_GROWTH_KIB: u64 = 24 * 1024;
+
+/// How long before the end of an audit the last reading of its memory may be. The audit
+/// of a small queue takes some 20 ms.
+const UNWATCHED: Duration = Duration::from_millis(5);
 
 /// Runs `relq audit` on a queue of `jobs` jobs without problems. Returns the largest
 /// resident memory of the process, in KiB.
@@ -22,20 +29,31 @@ fn peak_of_audit(store: &Store, jobs: u64) -> u64 {
 /// Runs `relq audit`. Returns the largest resident memory of the process, in KiB, and
 /// its output.
 fn audit(store: &Store) -> (u64, String) {
-    let mut audit = store.relq("audit").start();
-    let status = format!("/proc/{}/status", audit.child.id());
-    let mut peak = 0;
+    eventually("an audit is watched to its end", || {
+        let mut audit = store.relq("audit").start();
+        let peak = peak_of(audit.child.id());
+        let ended = audit.end();
+        assert_eq!(ended.err, "");
+        Some((peak?, String::from_utf8(ended.out).unwrap()))
+    })
+}
+
+/// Waits for the end of a process. Returns its largest resident memory, in KiB. `None` if
+/// the test had no time to watch the process until shortly before its end.
+fn peak_of(process: u32) -> Option<u64> {
+    let status = format!("/proc/{process}/status");
+    let mut last = None;
     // Linux reports the peak only while the process runs. The peak never decreases, so
-    // the test keeps the last value that it could read.
-    while let Some(kib) = fs::read_to_string(&status).ok().as_deref().and_then(peak_in)
-    {
-        peak = kib;
+    // the last value is the largest one.
+    loop {
+        let now = Instant::now();
+        let read = fs::read_to_string(&status).ok();
+        let Some(peak) = read.as_deref().and_then(peak_in) else { break };
+        last = Some((now, peak));
         thread::sleep(Duration::from_millis(1));
     }
-    let ended = audit.end();
-    assert_eq!(ended.err, "");
-    assert!(peak > 0, "the peak was read");
-    (peak, String::from_utf8(ended.out).unwrap())
+    let (read, peak) = last?;
+    (read.elapsed() < UNWATCHED).then_some(peak)
 }
 
 fn peak_in(status: &str) -> Option<u64> {

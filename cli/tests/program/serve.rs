@@ -61,9 +61,8 @@ on_each_store! {
 
         assert_eq!(ask(&address, PAUSE).0, 303);
         assert!(store.relq("stats --json -q emails").json()["paused"].as_bool().unwrap());
-        let logged = page.errors();
-        assert!(logged.contains("action=\"pause\""), "{logged}");
-        assert!(logged.contains("peer=\"127.0.0.1:"), "{logged}");
+        page.wait_for_error("action=\"pause\"");
+        page.wait_for_error("peer=\"127.0.0.1:");
 
         page.signal(Signal::TERM);
         assert_eq!(page.end().code, Some(0));

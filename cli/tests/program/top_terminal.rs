@@ -89,11 +89,13 @@ fn a_file_that_is_moved_away_is_an_outage_until_it_is_back() {
 #[test]
 fn a_store_that_is_slow_holds_up_no_key() {
     let mut store = Store::redis();
+    // The screen says what it waits for until the call fails.
+    store.url.push_str("?response_timeout=30s");
     fill(&store);
     let top = store.top("");
     top.wait_for("emails");
 
-    store.server().command(&[b"CLIENT", b"PAUSE", b"6000", b"ALL"]);
+    store.server().command(&[b"CLIENT", b"PAUSE", b"15000", b"ALL"]);
 
     top.press_for("?", "freeze what is shown");
     top.press("q");

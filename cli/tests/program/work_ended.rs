@@ -38,7 +38,7 @@ on_each_store! {
     /// this worker failed.
     fn until_empty_counts_the_jobs_that_recovery_buries(store) {
         store.push("job --max-attempts 1");
-        let mut other = store.relq("work --lease 1s --exec sleep 10").start();
+        let mut other = store.relq("work --lease 3s --exec sleep 1000").start();
         wait_until("it is leased", || store.count("default", "leased") == 1);
         other.kill();
         let said = work(store, "true").fails(3);

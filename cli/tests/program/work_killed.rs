@@ -137,7 +137,7 @@ on_each_store! {
     /// R11: a job whose command kills its worker each time is buried, with the reason.
     fn a_job_that_kills_its_worker_is_buried_with_the_reason(store) {
         store.push("poison --max-attempts 3");
-        let line = ["work", "--lease", "500ms", "--exec", "sh", "-c", "kill -9 $PPID"];
+        let line = ["work", "--lease", "3s", "--exec", "sh", "-c", "kill -9 $PPID"];
         for attempt in 1..=3 {
             let mut worker = store.relq_with(&line).start();
             let ended = worker.end();

@@ -21,10 +21,17 @@ pub(crate) const STUBBORN: &str = "sleep 1000 & echo $$ $! > ids; wait";
 const UNTIL_GO: &str = "echo $$ > ids; while ! test -e go; do sleep 0.05; done; cat";
 
 /// A command that writes its process id to a file, and cleans up when it gets SIGTERM:
-/// it writes the file `cleaned`. Its standard error is not the worker's: the shell reports
-/// there that `sleep` was ended, which would kill the shell itself if the worker is dead.
-pub(crate) const CLEANING: &str = "exec 2>/dev/null; trap 'echo > cleaned; exit 1' TERM; echo $$ > ids; \
-    while :; do sleep 0.05; done";
+/// it writes the file `cleaned`. The shell waits for `sleep` in the background, because it
+/// runs a trap only after a command in the foreground has ended. Its standard error is not
+/// the worker's: the shell reports there that `sleep` was ended, which would kill the shell
+/// itself if the worker is dead.
+pub(crate) const CLEANING: &str = "exec 2>/dev/null; \
+    trap 'echo > cleaned; kill $!; exit 1' TERM; \
+    echo $$ > ids; sleep 1000 & wait";
+
+/// The time limit of a command that must have written its process ids before the limit
+/// ends it.
+const TIMEOUT: &str = "3s";
 
 /// Starts a worker. Returns when its command has written its process ids, with these
 /// ids.
@@ -56,19 +63,19 @@ pub(crate) fn wait_for_the_end_of(ids: &[i32]) {
 on_each_store! {
     fn a_command_that_takes_too_long_is_stopped_with_all_it_started(store) {
         store.push("job --max-attempts 1");
-        let flags = ["--timeout", "300ms", "--until-empty"];
+        let flags = ["--timeout", TIMEOUT, "--until-empty"];
         let (mut worker, ids) = work(store, &flags, STUBBORN);
         assert_eq!(ids.len(), 2);
         assert_eq!(worker.end().code, Some(3));
         wait_for_the_end_of(&ids);
         let dead = &store.relq("dead list --json").json()[0];
         let error = dead["last_error"].as_str().unwrap();
-        assert!(error.contains("took longer than 300ms"), "{error}");
+        assert!(error.contains(&format!("took longer than {TIMEOUT}")), "{error}");
     }
 
     fn a_command_that_ignores_sigterm_is_killed(store) {
         store.push("job --max-attempts 1");
-        let flags = ["--timeout", "100ms", "--until-empty"];
+        let flags = ["--timeout", TIMEOUT, "--until-empty"];
         let script = "trap '' TERM; echo $$ > ids; while :; do sleep 0.1; done";
         let (mut worker, ids) = work(store, &flags, script);
         assert_eq!(worker.end().code, Some(3));
@@ -78,7 +85,7 @@ on_each_store! {
     /// A command gets SIGTERM before it is killed, so that it can clean up.
     fn a_stopped_command_has_a_second_to_clean_up(store) {
         store.push("job --max-attempts 1");
-        let flags = ["--timeout", "300ms", "--until-empty"];
+        let flags = ["--timeout", TIMEOUT, "--until-empty"];
         let (mut worker, _) = work(store, &flags, CLEANING);
         assert_eq!(worker.end().code, Some(3));
         assert!(store.file("cleaned").exists(), "the command got no SIGTERM");
@@ -91,7 +98,7 @@ on_each_store! {
         let script = "if [ $(cat) = leave ]; then \
             sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > ids; \
             else sleep 1000; fi";
-        let flags = ["--concurrency", "1", "--timeout", "2s", "--until-empty"];
+        let flags = ["--concurrency", "1", "--timeout", "10s", "--until-empty"];
         let (mut worker, left) = work(store, &flags, script);
         let ended = worker.end();
         assert_eq!(ended.code, Some(3), "{}", ended.err);

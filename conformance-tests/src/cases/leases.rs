@@ -13,7 +13,7 @@ use crate::{
             assert_applied, attempts, expect_exactly, numbered, payloads, settle_all,
         },
         store::Store,
-        times::{BRIEF, HELD},
+        times::{BRIEF, HELD, LIFE, PAST_LIFE},
     },
 };
 
@@ -40,10 +40,10 @@ case!(an_extended_lease_holds: R6, real_time);
 async fn an_extended_lease_holds(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
-    let short = actor.ask_by(1, Duration::from_secs(2));
+    let short = actor.ask_by(1, Duration::from_secs(4));
     let held = actor.claim(&short).await.expect("answered").remove(0);
     actor.keep(&held, HELD).await.expect("answered");
-    store.advance(Duration::from_millis(2100)).await;
+    store.advance(Duration::from_millis(4100)).await;
 
     assert_eq!(actor.recover_all().await.requeued, 0);
 
@@ -94,11 +94,11 @@ case!(an_extension_keeps_what_it_names: R10);
 async fn an_extension_keeps_what_it_names(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["named", "unnamed"]).await;
-    let short = actor.ask_by(2, Duration::from_secs(2));
+    let short = actor.ask_by(2, LIFE);
     let held = actor.claim(&short).await.expect("answered");
     let named = [held[0].receipt.clone()];
     actor.extend(actor.worker(), &named, HELD).await.expect("answered");
-    store.advance(Duration::from_millis(2100)).await;
+    store.advance(PAST_LIFE).await;
 
     actor.recover_all().await;
 

@@ -38,6 +38,7 @@ mod unique;
 mod unique_expiry;
 mod unique_moves;
 mod waiting;
+mod waiting_without_claim;
 mod worker_release;
 mod workers;
 

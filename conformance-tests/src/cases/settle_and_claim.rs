@@ -11,7 +11,6 @@ use crate::{
     harness::{
         checks::{numbered, payloads},
         store::Store,
-        times::WOKEN,
     },
 };
 
@@ -73,7 +72,8 @@ async fn the_claim_never_waits(store: &Store) {
     let actor = store.actor("worker").await;
     let patient = actor.ask(1).wait(Duration::from_secs(60));
 
-    let (both, _) = store.within(WOKEN, actor.settle_and_claim(&[], &patient)).await;
+    let call = actor.settle_and_claim(&[], &patient);
+    let (both, _) = store.within(store.response_limit(), call).await;
 
     assert_eq!(both.claimed.expect("answered"), []);
     assert_eq!(both.settled.expect("answered"), []);

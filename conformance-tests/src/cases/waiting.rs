@@ -10,7 +10,7 @@ use crate::{
     harness::{
         checks::{dead, expect_exactly, numbered, payloads, retry_after},
         store::Store,
-        times::{HELD, WOKEN},
+        times::HELD,
         waiter::{WAIT, Waiter},
     },
 };
@@ -27,7 +27,7 @@ impl Waiter {
     /// job falls due, which was pushed at the time `pushed` with the delay [`DELAY`]:
     /// neither earlier nor much later.
     async fn woken_when_due(self, store: &Store, pushed: Duration) -> Vec<Delivery> {
-        let limit = DELAY + self.lateness + WOKEN;
+        let limit = DELAY + self.lateness + store.response_limit();
         let (taken, _) = store.within(limit, self.claim).await;
         let took = store.elapsed() - pushed;
         assert!(took + ROUNDING >= DELAY, "woken too early, after {took:?}");
@@ -266,7 +266,7 @@ async fn a_waiting_claim_blocks_no_other_call(store: &Store) {
     let waiter = Waiter::start(store, &worker, 1).await;
 
     let other_calls = async { (worker.figures().await, worker.recover_all().await) };
-    store.within(WOKEN, other_calls).await;
+    store.within(store.response_limit(), other_calls).await;
 
     producer.store_one("job").await;
     assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
@@ -283,7 +283,7 @@ async fn a_wait_ends_empty_in_time(store: &Store) {
     let took = store.elapsed() - since;
     assert_eq!(taken, []);
     assert!(took + ROUNDING >= wait, "gave up after {took:?}");
-    assert!(took < wait + WOKEN, "took {took:?}");
+    assert!(took < wait + store.response_limit(), "took {took:?}");
 }
 
 case!(a_wait_of_zero_answers_at_once: R21);
@@ -293,7 +293,7 @@ async fn a_wait_of_zero_answers_at_once(store: &Store) {
 
     let claim = actor.take_waiting(1, Duration::ZERO);
 
-    assert_eq!(store.within(WOKEN, claim).await.0, []);
+    assert_eq!(store.within(store.response_limit(), claim).await.0, []);
 }
 
 case!(the_shortest_wait_ends: R21);
@@ -304,7 +304,7 @@ async fn the_shortest_wait_ends(store: &Store) {
 
     for wait in [Duration::from_nanos(1), Duration::from_micros(999)] {
         let claim = actor.take_waiting(1, wait);
-        assert_eq!(store.within(WOKEN, claim).await.0, []);
+        assert_eq!(store.within(store.response_limit(), claim).await.0, []);
     }
 }
 
@@ -316,7 +316,7 @@ async fn a_claim_that_finds_jobs_does_not_wait(store: &Store) {
 
     let claim = actor.take_waiting(10, WAIT);
 
-    assert_eq!(store.within(WOKEN, claim).await.0.len(), 2);
+    assert_eq!(store.within(store.response_limit(), claim).await.0.len(), 2);
 }
 
 case!(no_wake_up_is_missed: R21 => BlockingWait, real_time);
@@ -327,7 +327,7 @@ async fn no_wake_up_is_missed(store: &Store) {
         let mut got = Vec::new();
         while got.len() < 200 {
             let claim = worker.take_waiting(1, WAIT);
-            let (taken, _) = store.within(WOKEN, claim).await;
+            let (taken, _) = store.within(store.response_limit(), claim).await;
             for one in &taken {
                 worker.finish(one).await;
             }
@@ -358,6 +358,6 @@ async fn another_queues_push_is_not_heard(store: &Store) {
 
     other.store_one("not yours").await;
 
-    let (taken, _) = store.within(wait + WOKEN, claim).await;
+    let (taken, _) = store.within(wait + store.response_limit(), claim).await;
     assert_eq!(taken.expect("the claim ends"), []);
 }

@@ -14,7 +14,7 @@ use super::{
     call_log::CallLog,
     checks::listed,
     store_site::StoreSite,
-    times::{BRIEF, HELD, WOKEN},
+    times::{BRIEF, HELD},
 };
 use crate::spec::class::Class;
 
@@ -160,7 +160,7 @@ impl Actor {
         max: u32,
         wait: Duration,
     ) -> impl Future<Output = Vec<Delivery>> {
-        let limit = wait + WOKEN;
+        let limit = wait + self.site.response_limit();
         let taking = self.take_waiting(max, wait);
         let taking = self.site.within(limit, &self.calls, taking);
         async move { taking.await.0 }

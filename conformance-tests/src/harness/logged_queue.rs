@@ -42,6 +42,7 @@ impl<Q: ?Sized> LoggedQueue<Q> {
 }
 
 #[async_trait]
+#[deny(clippy::missing_trait_methods)]
 impl<Q: ReliableQueue + ?Sized> ReliableQueue for LoggedQueue<Q> {
     fn capabilities(&self) -> &Capabilities {
         self.queue.capabilities()
@@ -58,6 +59,11 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for LoggedQueue<Q> {
 
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         self.note(claimed(ask), self.queue.claim(ask)).await
+    }
+
+    async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
+        let what = format!("waits for jobs for up to {limit:?}");
+        self.note(what, self.queue.wait_for_jobs(limit)).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {

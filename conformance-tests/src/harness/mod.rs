@@ -14,6 +14,7 @@ pub(crate) mod parallel;
 pub(crate) mod probe;
 pub(crate) mod restorer;
 pub(crate) mod room;
+pub(crate) mod rounds;
 pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod store;

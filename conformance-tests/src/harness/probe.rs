@@ -15,7 +15,7 @@ use relq_core::{
 use crate::harness::{
     checks::{delivers, id, key, numbered},
     store::Store,
-    times::{HELD, WOKEN},
+    times::HELD,
 };
 use crate::spec::operation::STATES;
 
@@ -105,7 +105,7 @@ async fn polls(store: &Store) {
 
     producer.store_one("job").await;
 
-    let (taken, _) = store.within(wait + WOKEN, claim).await;
+    let (taken, _) = store.within(wait + store.response_limit(), claim).await;
     assert_eq!(taken.expect("the claim ends"), 1);
 }
 

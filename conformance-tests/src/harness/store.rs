@@ -16,7 +16,7 @@ use crate::{
         logged_queue::LoggedQueue,
         room::{Rooms, in_database, size},
         store_site::StoreSite,
-        times::{PAST_BRIEF, WOKEN},
+        times::PAST_BRIEF,
     },
     proxy::{Fault, FaultProxy},
 };
@@ -146,12 +146,18 @@ impl Store {
         &self.calls
     }
 
+    /// The longest time in which a claim counts as woken, or a call as returning at once.
+    pub(crate) fn response_limit(&self) -> Duration {
+        self.site.response_limit()
+    }
+
     /// The time limit for a woken claim. Behind the proxy it is below `lateness`, after
     /// which a backend polls, so that a claim that only polled exceeds the limit.
     pub(crate) fn wake_limit(&self, lateness: Duration) -> Duration {
+        let limit = self.response_limit();
         match &*self.site {
-            StoreSite::Proxied { .. } if !lateness.is_zero() => lateness.min(WOKEN),
-            _ => WOKEN,
+            StoreSite::Proxied { .. } if !lateness.is_zero() => lateness.min(limit),
+            _ => limit,
         }
     }
 

@@ -1,6 +1,12 @@
 //! The store of one case, and the clock that it uses.
 
-use std::{future::Future, panic::Location, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    panic::Location,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use relq_core::environment::Clock;
 use tempfile::TempDir;
@@ -8,7 +14,11 @@ use tokio::time::sleep;
 
 use crate::{
     Profile,
-    harness::{call_log::CallLog, clock::MovableClock},
+    harness::{
+        call_log::CallLog,
+        clock::MovableClock,
+        times::{WOKEN, WOKEN_IN_REAL_TIME},
+    },
     proxy::{FaultProxy, VirtualClock},
     server::Server,
 };
@@ -23,6 +33,10 @@ const ASLEEP: Duration = Duration::from_millis(150);
 /// The time limit of a waiting call is divided into at least this many parts, so that
 /// one moment in which the machine is busy elsewhere does not use up the whole limit.
 const PARTS: u32 = 24;
+
+/// For how long, by the clock of the machine, the last part of a time limit does not pass.
+/// The virtual clock may reach the last part before a call on a starved thread has gone on.
+const STARVED: Duration = Duration::from_secs(10);
 
 /// The private server or directory of a case. It is removed when this is dropped.
 #[derive(Debug)]
@@ -106,11 +120,20 @@ impl StoreSite {
         }
     }
 
+    /// The longest time in which a claim counts as woken, or a call as returning at once.
+    pub(crate) fn response_limit(&self) -> Duration {
+        match self {
+            Self::Proxied { .. } => WOKEN,
+            Self::Bare { .. } | Self::Embedded { .. } => WOKEN_IN_REAL_TIME,
+        }
+    }
+
     /// Waits for `call`, and advances the clock meanwhile by up to `limit`. Returns the
     /// call's result, and how long it took by the store's clock.
     ///
     /// Behind the proxy the clock stands still while anything is sent. It jumps from
-    /// the end of one sleep to the end of the next, and only when all actors are idle.
+    /// the end of one sleep to the end of the next, and only when all actors are idle. It
+    /// does not reach the limit before [`STARVED`].
     ///
     /// If the limit passes, the message names the place of the test that waits, and the
     /// calls in `calls`.
@@ -132,7 +155,7 @@ impl StoreSite {
         test: &Location<'_>,
     ) -> (T, Duration) {
         let (clock, mut call) = (self.clock(), pin!(call));
-        let start = clock.elapsed();
+        let (start, began) = (clock.elapsed(), Instant::now());
         loop {
             tokio::select! {
                 biased;
@@ -148,7 +171,15 @@ impl StoreSite {
                  the test at {test}; {}",
                 calls.in_progress(),
             );
-            self.pass_at_most(limit / PARTS);
+            // The time is virtual only behind the proxy. Elsewhere real time passes.
+            if let Self::Proxied { clock, .. } = self
+                && let Some(next) = clock.next_in()
+            {
+                let part = next.min(limit / PARTS);
+                if passed + part < limit || began.elapsed() >= STARVED {
+                    clock.advance(part);
+                }
+            }
         }
     }
 
@@ -183,15 +214,6 @@ impl StoreSite {
         match self {
             Self::Proxied { proxy, .. } => proxy.quiet(QUIET).await,
             Self::Bare { .. } | Self::Embedded { .. } => sleep(QUIET).await,
-        }
-    }
-
-    fn pass_at_most(&self, longest: Duration) {
-        // The time is virtual only behind the proxy. Elsewhere real time passes.
-        if let Self::Proxied { clock, .. } = self
-            && let Some(next) = clock.next_in()
-        {
-            clock.advance(next.min(longest));
         }
     }
 }

@@ -12,13 +12,18 @@ pub(crate) const BRIEF: Duration = Duration::from_millis(200);
 pub(crate) const PAST_BRIEF: Duration = Duration::from_millis(230);
 
 /// The expiry (`expires_in`) of jobs that a case either delivers in time or lets
-/// expire.
-pub(crate) const LIFE: Duration = Duration::from_secs(1);
+/// expire. The clock of an embedded store runs on, so this is longer than any time for
+/// which a machine stands still.
+pub(crate) const LIFE: Duration = Duration::from_secs(20);
 
 /// How far a case advances the store's clock so that a job with the expiry `LIFE`
 /// expires.
-pub(crate) const PAST_LIFE: Duration = Duration::from_millis(1030);
+pub(crate) const PAST_LIFE: Duration = Duration::from_millis(20_030);
 
-/// The longest time in which a claim counts as woken, or a call as returning at once,
-/// on a machine that is busy with other cases.
+/// The longest time in which a claim counts as woken, or a call as returning at once, by
+/// the virtual clock.
 pub(crate) const WOKEN: Duration = Duration::from_secs(3);
+
+/// The same by a clock that runs on while the machine stands still or waits for its disk.
+/// It is shorter than the wait of a claim that nothing wakes.
+pub(crate) const WOKEN_IN_REAL_TIME: Duration = Duration::from_secs(15);

@@ -14,7 +14,7 @@ use relq_core::{
 };
 use tokio::{
     sync::{oneshot, watch},
-    time::{Instant, sleep},
+    time::{Instant, timeout},
 };
 
 use super::{actors::Actors, scenarios::Scenario};
@@ -33,6 +33,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// How long the victim must have sent nothing before the clock is advanced.
 const QUIET: Duration = Duration::from_millis(4);
+
+/// After how long a victim that sends nothing counts as idle although a command has no
+/// reply. A client that a fault has killed may leave such a command behind.
+const UNANSWERED: Duration = Duration::from_millis(250);
 
 /// The actor that the fault hits: its queue, its clock, its worker id and its jobs.
 pub(crate) struct Victim {
@@ -196,17 +200,21 @@ pub(crate) async fn act(
     answer_of_victim
 }
 
-/// Advances the clock whenever the victim has sent nothing for [`QUIET`], so that its
-/// waits end, but not before `time_passes`. Gives up after [`LIMIT`].
+/// Advances the clock whenever the victim has the replies to its commands and has sent
+/// nothing for [`QUIET`], so that its waits end, but not before `time_passes`. Gives up
+/// after [`LIMIT`].
 pub(crate) async fn pump(actors: &Actors, mut time_passes: watch::Receiver<bool>) {
     let start = Instant::now();
     // An error means that the other actors have made their calls.
-    let _ = tokio::time::timeout(LIMIT, time_passes.wait_for(|it| *it)).await;
+    let _ = timeout(LIMIT, time_passes.wait_for(|it| *it)).await;
     let mut seen = actors.proxy.steps().len();
     while start.elapsed() < LIMIT {
-        sleep(QUIET).await;
+        let began = Instant::now();
+        let quiet = timeout(UNANSWERED, actors.proxy.quiet(QUIET)).await;
+        // If this task was woken late, the victim may have had no time to go on either.
+        let is_idle = quiet.is_ok() || began.elapsed() < 2 * UNANSWERED;
         let steps = actors.proxy.steps().len();
-        if steps == seen {
+        if steps == seen && is_idle {
             actors.clock.advance_to_next();
         }
         seen = steps;

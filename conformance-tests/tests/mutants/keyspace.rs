@@ -163,7 +163,7 @@ const MUTANTS: &[Broken] = &[
         name: "deliveries that are counted in the answer only",
         patches: &[patch(
             "claim",
-            "redis.call('SETRANGE', processing, 6, struct.pack('>H', job.attempt + 1))",
+            "redis.call('SETRANGE', processing, '6', struct.pack('>H', job.attempt + 1))",
             "",
         )],
         caught_by: &[By::Case("recovery::poison_is_buried", "(3, true)]")],

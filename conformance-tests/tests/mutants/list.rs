@@ -48,6 +48,8 @@ mod suite;
 mod times;
 #[path = "list/twice.rs"]
 mod twice;
+#[path = "list/waits.rs"]
+mod waits;
 #[path = "list/workers.rs"]
 mod workers;
 
@@ -67,6 +69,7 @@ pub(crate) static MUTANTS: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
         running_now::RUNNING_NOW,
         restoring::RESTORING,
         workers::WORKERS,
+        waits::WAITS,
         joints::JOINTS,
         company::COMPANY,
         crossed::CROSSED,

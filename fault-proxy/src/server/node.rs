@@ -47,7 +47,8 @@ impl Node {
         node
     }
 
-    /// Starts an empty node of a cluster, which has no slots.
+    /// Starts an empty node of a cluster, which has no slots. The other nodes take it for
+    /// dead when it has not answered for five seconds.
     ///
     /// # Panics
     /// When [`start`](Self::start) panics.
@@ -55,7 +56,7 @@ impl Node {
         let bus = free_port();
         Self::start(
             &format!(
-                "cluster-enabled yes\ncluster-port {bus}\ncluster-node-timeout 1000\n"
+                "cluster-enabled yes\ncluster-port {bus}\ncluster-node-timeout 5000\n"
             ),
             &[],
         )

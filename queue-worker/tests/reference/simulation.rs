@@ -136,7 +136,7 @@ impl Simulation {
             return true;
         }
         let (before, began) = (self.world.clock.uses(), Instant::now());
-        while began.elapsed() < PATIENCE / 4 {
+        while began.elapsed() < PATIENCE {
             thread::sleep(Duration::from_micros(100));
             self.idle().await;
             if worker.is_finished() || self.world.clock.uses() != before {

@@ -16,7 +16,7 @@ use crate::{
     harness::{
         checks::{assert_applied, drain, settle_all},
         store::Store,
-        times::{HELD, WOKEN},
+        times::HELD,
     },
 };
 
@@ -106,8 +106,9 @@ async fn a_completion_is_read_later(store: &Store) {
 
     let late = store.actor("late").await;
     let wait = Duration::from_secs(30);
+    let limit = wait + store.response_limit();
     let (known, took) =
-        store.within(wait + WOKEN, late.batches().wait_batch(&made, wait)).await;
+        store.within(limit, late.batches().wait_batch(&made, wait)).await;
 
     let status = known.expect("answered").expect("the batch is there");
     assert_eq!(status.outcome(), Some(BatchOutcome::Done));
@@ -227,7 +228,7 @@ async fn a_wait_for_a_batch_ends_in_time(store: &Store) {
 
     for wait in [Duration::ZERO, Duration::from_millis(300)] {
         let call = actor.batches().wait_batch(&made, wait);
-        let (known, took) = store.within(wait + WOKEN, call).await;
+        let (known, took) = store.within(wait + store.response_limit(), call).await;
         let status = known.expect("answered").expect("the batch is there");
         assert_eq!((status.state, status.waiting), (BatchState::Sealed, 1));
         assert!(took >= wait, "{took:?}");

@@ -15,7 +15,6 @@ use crate::{
         actor::Actor,
         checks::{payloads, retry_after},
         store::Store,
-        times::WOKEN,
     },
 };
 
@@ -66,6 +65,7 @@ case!(what_is_due_wakes_behind_a_full_batch: R14 B3 => Batches BlockingWait Dela
 /// A claim waits for a job that is due later. A piece that falls due earlier, in a
 /// batch without a free slot, does not keep the claim from that job.
 async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
+    store.stop_clock();
     let actor = store.actor("worker").await;
     actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
     let first = actor.take_one().await;
@@ -74,9 +74,13 @@ async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
     actor.store_one(NewJob::new("later").delay(2 * SOON)).await;
     let waiter = waiting(store).await;
 
-    let limit = 2 * SOON + store.wake_limit(actor.capabilities().lateness);
-    let (taken, _) = store.within(limit, waiter).await;
+    store.advance(SOON).await;
+    store.settled().await;
+    assert!(!waiter.is_finished(), "B3: the batch has no free slot");
+    store.advance(2 * SOON).await;
 
+    let limit = store.wake_limit(actor.capabilities().lateness);
+    let (taken, _) = store.within(limit, waiter).await;
     assert_eq!(payloads(&taken.expect("the claim ends")), ["later"]);
 }
 
@@ -103,7 +107,8 @@ async fn a_full_batch_keeps_nobody_awake(store: &Store) {
     actor.take_one().await;
     let wait = Duration::from_millis(300);
 
-    let (taken, took) = store.within(wait + WOKEN, actor.take_waiting(1, wait)).await;
+    let limit = wait + store.response_limit();
+    let (taken, took) = store.within(limit, actor.take_waiting(1, wait)).await;
 
     assert_eq!(taken, []);
     assert!(took >= wait, "{took:?}");

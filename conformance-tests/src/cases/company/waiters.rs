@@ -14,7 +14,7 @@ use crate::{
         actor::Actor,
         checks::{dead, expect_exactly, numbered, payloads, retry_after, settle_all},
         store::Store,
-        times::{BRIEF, WOKEN},
+        times::BRIEF,
         waiter::WAIT,
     },
 };
@@ -168,7 +168,7 @@ async fn arrive_for_waiters(store: &Store, source: Source) {
         actors.push(store.actor(&format!("waiter-{number}")).await);
     }
     let limit = match source {
-        DelayOfAll | RetryOfEach => BRIEF + lateness + WOKEN,
+        DelayOfAll | RetryOfEach => BRIEF + lateness + store.response_limit(),
         _ => woken,
     };
     for claims in 2..=actors.len() {
@@ -266,7 +266,7 @@ async fn a_frozen_waiter_holds_up_no_other(store: &Store) {
         other.store(numbered(3)).await;
 
         let what = format!("three jobs, and waiter {frozen} of three is frozen");
-        let limit = other.capabilities().lateness + WOKEN;
+        let limit = other.capabilities().lateness + store.response_limit();
         let got = live.served(store, 2, limit, &what).await;
         settle_all(&other, &got, &Disposition::Done).await;
         stopped.expect("one is frozen").shutdown_background();

@@ -69,6 +69,7 @@ async fn followers_are_ready_in_the_order_of_their_pushes(store: &Store) {
 case!(a_delay_begins_at_the_end_of_the_leader: R30 R14 => Followers ClientIds Delay);
 /// The delay of a follower is counted from the end of its leader, and not from its push.
 async fn a_delay_begins_at_the_end_of_the_leader(store: &Store) {
+    store.stop_clock();
     let actor = store.actor("worker").await;
     actor.store_one(named("leader")).await;
     actor.store_one(following("leader", "follower").delay(BRIEF)).await;
@@ -233,6 +234,7 @@ async fn a_released_follower_is_as_old_as_its_release(store: &Store) {
 case!(an_ended_leader_lets_the_delay_run: R30 R14 => Followers ClientIds Delay);
 /// The delay of a job that is pushed after a done one counts from the push.
 async fn an_ended_leader_lets_the_delay_run(store: &Store) {
+    store.stop_clock();
     let actor = store.actor("worker").await;
     actor.store_one(named("leader")).await;
     actor.finish(&actor.take_one().await).await;

@@ -11,7 +11,6 @@ use crate::{
         actor::Actor,
         calls::{Known, calls},
         store::Store,
-        times::WOKEN,
     },
 };
 
@@ -71,7 +70,7 @@ async fn a_call_that_is_always_refused_changes_nothing(store: &Store) {
             let what = format!("{name}, refused by {refusal}");
             let steps = store.refuse("victim", ALWAYS, refusal);
 
-            let (answer, _) = store.within(WOKEN, call).await;
+            let (answer, _) = store.within(store.response_limit(), call).await;
 
             store.heal().await;
             match answer {
@@ -83,7 +82,7 @@ async fn a_call_that_is_always_refused_changes_nothing(store: &Store) {
             assert_eq!(described(&witness).await, before, "{what}");
         }
         for (name, call) in calls(&victim, &known) {
-            let (answer, _) = store.within(WOKEN, call).await;
+            let (answer, _) = store.within(store.response_limit(), call).await;
             assert!(answer.is_ok(), "{name} after {refusal}: {answer:?}");
         }
         witness.purge().await.expect("purged");
@@ -107,7 +106,7 @@ async fn a_call_that_is_refused_once_changes_nothing_or_all(store: &Store) {
             let what = format!("{name}, refused once by {refusal}");
             let steps = store.refuse("victim", 1, refusal);
 
-            let (answer, _) = store.within(WOKEN, call).await;
+            let (answer, _) = store.within(store.response_limit(), call).await;
 
             store.heal().await;
             if let Err(error) = &answer {
@@ -118,7 +117,7 @@ async fn a_call_that_is_refused_once_changes_nothing_or_all(store: &Store) {
                     assert_eq!(described(&witness).await, before, "{what}");
                 }
                 let (_, call) = calls(&victim, &known).swap_remove(at);
-                let (answer, _) = store.within(WOKEN, call).await;
+                let (answer, _) = store.within(store.response_limit(), call).await;
                 assert!(answer.is_ok(), "{name} after {refusal}: {answer:?}");
             }
             witness.purge().await.expect("purged");

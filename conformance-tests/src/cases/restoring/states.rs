@@ -17,10 +17,13 @@ use crate::{
         checks::{delivers, id, payloads, reason},
         restorer::but,
         store::Store,
-        times::{HELD, LIFE, PAST_LIFE, WOKEN},
+        times::{HELD, LIFE, PAST_LIFE},
         waiter::Waiter,
     },
 };
+
+/// When the job is due that a claim waits for in real time.
+const SOON: Duration = Duration::from_secs(1);
 
 case!(a_ready_job_is_restored: R34 => Restore);
 /// A ready job is listed as it was, and delivered.
@@ -121,9 +124,9 @@ async fn a_waiting_claim_gets_a_restored_job_when_it_is_due(store: &Store) {
     let (worker, operator) = (store.actor("w").await, store.actor("o").await);
     let waiter = Waiter::start(store, &worker, 1).await;
 
-    operator.restore_all(&[was_scheduled("job", now(store).plus(LIFE))]).await;
+    operator.restore_all(&[was_scheduled("job", now(store).plus(SOON))]).await;
 
-    let limit = LIFE + waiter.lateness + WOKEN;
+    let limit = SOON + waiter.lateness + store.response_limit();
     let (taken, _) = store.within(limit, waiter.claim).await;
     assert_eq!(payloads(&taken.expect("the claim ends")), ["job"], "R34");
 }

@@ -20,6 +20,13 @@ use crate::{
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
+/// How long a result is kept that a case lets expire in real time: longer than a machine
+/// stands still.
+const BRIEFLY: Duration = Duration::from_secs(4);
+
+/// How far a case advances the store's clock so that such a result expires.
+const PAST_BRIEFLY: Duration = Duration::from_millis(4030);
+
 /// Longer than a queue remembers the id of a job that ended (R4).
 const PAST_WINDOW: Duration = Duration::from_secs(303);
 
@@ -28,14 +35,14 @@ case!(a_result_is_kept_for_its_time: R29 => Results, real_time);
 /// the end of the job, and not after it.
 async fn a_result_is_kept_for_its_time(store: &Store) {
     let actor = store.actor("worker").await;
-    let job = actor.store_one(NewJob::new("job").keep_result(LIFE)).await;
-    store.advance(PAST_LIFE).await;
+    let job = actor.store_one(NewJob::new("job").keep_result(BRIEFLY)).await;
+    store.advance(PAST_BRIEFLY).await;
     actor.assert_told(&job, UNFINISHED).await;
 
     actor.ends(&actor.take_one().await, done_with("result")).await;
 
     actor.assert_told(&job, done("result")).await;
-    store.advance(PAST_LIFE).await;
+    store.advance(PAST_BRIEFLY).await;
     actor.assert_untold(&job).await;
     actor.recover_all().await;
     actor.assert_untold(&job).await;

@@ -15,7 +15,6 @@ use crate::{
         actor::Actor,
         checks::{attempts, dead, id, numbered, postpone, retry_now},
         store::Store,
-        times::WOKEN,
         waiter::WAIT,
     },
 };
@@ -39,7 +38,7 @@ fn begin(actor: &Actor, job: &JobId) -> Waiting {
 
 /// Asserts that a call was woken, and returned this.
 async fn is_woken(store: &Store, waiting: Waiting, wanted: Option<JobResult>) {
-    let (told, _) = store.within(WOKEN, waiting).await;
+    let (told, _) = store.within(store.response_limit(), waiting).await;
     assert_eq!(told.expect("the wait ends"), wanted, "R29");
 }
 
@@ -216,7 +215,7 @@ async fn a_wait_ends_in_time(store: &Store) {
     let mut told_so_far = UNFINISHED;
     for wait in [Duration::ZERO, Duration::from_millis(300)] {
         let call = actor.results().wait_result(&job, wait);
-        let (told, took) = store.within(wait + WOKEN, call).await;
+        let (told, took) = store.within(wait + store.response_limit(), call).await;
         assert_eq!(told.expect("answered"), Some(told_so_far), "R29");
         assert!(took >= wait, "R29: a wait of {wait:?} took {took:?}");
         actor.release_worker(actor.worker()).await.expect("answered");
@@ -250,10 +249,10 @@ async fn a_wait_for_what_has_ended_returns_at_once(store: &Store) {
         (id("unknown"), None),
     ] {
         let call = actor.results().wait_result(&job, WAIT);
-        let (told, took) = store.within(WOKEN, call).await;
+        let (told, took) = store.within(store.response_limit(), call).await;
 
         assert_eq!(told.expect("answered"), wanted, "R29: job {job}");
-        assert!(took < WOKEN, "R29: it took {took:?}");
+        assert!(took < store.response_limit(), "R29: it took {took:?}");
     }
 }
 

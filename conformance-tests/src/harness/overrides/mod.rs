@@ -75,6 +75,11 @@ pub trait Override: Send + Sync {
         right.claim(ask).await
     }
 
+    /// Replaces [`wait_for_jobs`](relq_core::ReliableQueue::wait_for_jobs).
+    async fn wait_for_jobs(&self, right: &Right, limit: Duration) -> Result<(), Error> {
+        right.wait_for_jobs(limit).await
+    }
+
     /// Replaces [`settle`](relq_core::ReliableQueue::settle).
     async fn settle(
         &self,

@@ -35,7 +35,7 @@ impl ReliableQueue for OverriddenQueue {
     }
 
     async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
-        self.right.wait_for_jobs(limit).await
+        self.overrides.wait_for_jobs(&self.right, limit).await
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {

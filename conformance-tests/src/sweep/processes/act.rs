@@ -3,11 +3,8 @@
 
 use std::{
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use relq_core::Error;
@@ -24,19 +21,44 @@ use crate::{
 };
 
 /// How long the victim must be idle before its clock is advanced.
-const QUIET: Duration = Duration::from_millis(4);
+const QUIET: Duration = Duration::from_millis(20);
+
+/// How long a step counts as in progress if it does not end. A step that fails, because
+/// the store is locked for example, never reports its end.
+const LONGEST_STEP: Duration = Duration::from_millis(250);
 
 /// The time limit for the calls of a victim, whatever fault hits it (R21).
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
-/// The number of steps that a victim has begun.
+/// The steps that a victim has begun.
 #[derive(Clone, Default)]
-pub(super) struct Count(Arc<AtomicUsize>);
+pub(super) struct Count(Arc<Mutex<Steps>>);
+
+#[derive(Default)]
+struct Steps {
+    /// How many steps have begun so far.
+    begun: usize,
+    /// When the last step began. `None` if it has ended.
+    in_progress: Option<Instant>,
+}
 
 impl Count {
-    /// Returns how many steps have begun so far.
-    pub(super) fn so_far(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+    /// Returns how many steps have begun so far. `None` while a step is in progress.
+    fn at_rest(&self) -> Option<usize> {
+        let Steps { begun, in_progress } = *self.steps();
+        let is_short = |began: Instant| began.elapsed() < LONGEST_STEP;
+        (!in_progress.is_some_and(is_short)).then_some(begun)
+    }
+
+    fn begin(&self) -> usize {
+        let mut steps = self.steps();
+        steps.begun += 1;
+        steps.in_progress = Some(Instant::now());
+        steps.begun - 1
+    }
+
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls `at` before and after each step. A victim runs one step at a time, so the
@@ -45,13 +67,18 @@ impl Count {
         &self,
         at: impl Fn(Spot, &str) -> Result<(), i32> + Send + Sync + 'static,
     ) -> Watch {
-        let count = self.0.clone();
+        let count = self.clone();
         Arc::new(move |side, text| {
             let step = match side {
-                Side::Before => count.fetch_add(1, Ordering::SeqCst),
-                Side::After => count.load(Ordering::SeqCst) - 1,
+                Side::Before => count.begin(),
+                Side::After => count.steps().begun - 1,
             };
-            at(Spot { step, side }, text)
+            // The hook may stop here for ever, so the lock is not held.
+            let result = at(Spot { step, side }, text);
+            if side == Side::After || result.is_err() {
+                count.steps().in_progress = None;
+            }
+            result
         })
     }
 }
@@ -72,11 +99,15 @@ pub(super) async fn act(
 /// Advances the clock whenever the victim is idle, so that its waits end, and calls
 /// `moved` each time.
 pub(super) async fn pump(clock: &VirtualClock, count: &Count, moved: impl Fn()) {
-    let mut seen = count.so_far();
+    let mut seen = count.at_rest();
     loop {
+        let start = Instant::now();
         sleep(QUIET).await;
-        let now = count.so_far();
-        if now == seen && clock.advance_to_next().is_some() {
+        // If this task was woken late, the victim may have had no time to go on either.
+        let is_late = start.elapsed() > 2 * QUIET;
+        let now = count.at_rest();
+        let is_idle = now.is_some() && now == seen && !is_late;
+        if is_idle && clock.advance_to_next().is_some() {
             moved();
         }
         seen = now;

@@ -1,7 +1,7 @@
 //! Measures what the operations of a test cost the server, and fails the test if a
 //! request costs too much.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use relq_core::{
     Delivery, Queue, Settlement,
@@ -15,11 +15,32 @@ use crate::server::Server;
 /// The address of a script in an entry of the slow log.
 const OF_SCRIPT: &[u8] = b"$3\r\n?:0\r\n";
 
+/// How often a test runs before it fails. If the machine stands still, the system may count
+/// that as processor time of the server.
+const RUNS: usize = 3;
+
+/// The operations that cost more than allowed, each with its costs.
+pub(super) type Excesses = BTreeMap<String, String>;
+
+/// Runs a test on a fresh server, and again if an operation costs too much. Fails if the
+/// same operation costs too much in all of [`RUNS`] runs.
+pub(super) async fn assert_within_limits(mut run: impl AsyncFnMut() -> Excesses) {
+    let mut excesses = run().await;
+    for _ in 1..RUNS {
+        if excesses.is_empty() {
+            break;
+        }
+        let again = run().await;
+        excesses.retain(|operation, _| again.contains_key(operation));
+    }
+    assert_eq!(excesses, Excesses::new());
+}
+
 /// The highest allowed cost of one request, on average over an operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MostCost {
-    /// The server's processor time. Unlike the time on a clock, it does not depend on
-    /// what else the machine does.
+    /// The server's processor time. Unlike the time on a clock, it hardly depends on what
+    /// else the machine does.
     pub(super) cpu: Duration,
     /// The size of the reply in bytes.
     pub(super) bytes: u64,
@@ -29,8 +50,7 @@ pub(super) struct MostCost {
 pub(super) struct CostLog<'a> {
     server: &'a Server,
     most: MostCost,
-    /// Descriptions of the operations that cost more than allowed.
-    excesses: Vec<String>,
+    excesses: Excesses,
 }
 
 /// Counters of the server, which grow from its start. The difference of two readings is
@@ -51,7 +71,7 @@ impl<'a> CostLog<'a> {
             let reply = server.command(&[b"CONFIG", b"SET", name, value]);
             assert_eq!(reply, b"+OK\r\n", "{setting:?}");
         }
-        Self { server, most, excesses: Vec::new() }
+        Self { server, most, excesses: Excesses::new() }
     }
 
     /// Carries out an operation, and records it if its requests cost too much on
@@ -70,10 +90,11 @@ impl<'a> CostLog<'a> {
         let cpu = (after.cpu - before.cpu) / requests;
         let bytes = (after.bytes - before.bytes) / u64::from(requests);
         if cpu > self.most.cpu || bytes > self.most.bytes {
-            self.record(format!(
-                "{operation}: {requests} requests, each of {cpu:?} of the server's \
-                 processor time and {bytes} bytes of reply"
-            ));
+            let costs = format!(
+                "{requests} requests, each of {cpu:?} of the server's processor time and \
+                 {bytes} bytes of reply"
+            );
+            self.record(operation, costs);
         }
         result
     }
@@ -112,14 +133,14 @@ impl<'a> CostLog<'a> {
         Cost { cpu, bytes }
     }
 
-    /// Records a violation of a limit.
-    pub(super) fn record(&mut self, excess: String) {
-        self.excesses.push(excess);
+    /// Records that an operation has exceeded a limit.
+    pub(super) fn record(&mut self, operation: &str, costs: String) {
+        self.excesses.insert(operation.to_owned(), costs);
     }
 
-    /// Fails if an operation has exceeded a limit.
-    pub(super) fn assert_within_limits(&self) {
-        assert_eq!(self.excesses, [""; 0]);
+    /// The operations that have exceeded a limit.
+    pub(super) fn excesses(self) -> Excesses {
+        self.excesses
     }
 }
 

@@ -1,0 +1,50 @@
+//! Mutants whose waits without a claim are not woken, take jobs, or do not wait.
+
+use std::sync::Arc;
+
+use crate::{
+    mutant::{CaughtBy::Case, Mutant, NARROW},
+    waits::{Claiming, Deaf, GivingBack, Restless, Unbounded},
+};
+
+pub(super) const WAITS: &[Mutant] = &[
+    Mutant {
+        name: "a wait without a claim hears nothing",
+        overrides: Some(|| Arc::new(Deaf)),
+        caught_by: &[Case("waiting_without_claim::a_push_wakes", "it was not woken")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a wait without a claim does not wait",
+        overrides: Some(|| Arc::new(Restless)),
+        caught_by: &[Case(
+            "waiting_without_claim::an_idle_wait_lasts",
+            "waits ended in vain",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a wait without a claim takes a job",
+        overrides: Some(|| Arc::new(Claiming)),
+        caught_by: &[
+            Case("waiting_without_claim::it_leases_nothing", "(0, 1)"),
+            Case("waiting_without_claim::a_push_wakes", "R21"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "a wait without a claim goes on as a claim after it was dropped",
+        overrides: Some(|| Arc::new(GivingBack)),
+        caught_by: &[Case("waiting_without_claim::a_dropped_wait_changes_nothing", "")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a wait without a claim has no largest limit",
+        overrides: Some(|| Arc::new(Unbounded)),
+        caught_by: &[Case(
+            "waiting_without_claim::any_limit_is_kept",
+            "a moment that can be stored",
+        )],
+        ..NARROW
+    },
+];
