@@ -142,6 +142,8 @@ async fn a_dropped_wait_changes_nothing(store: &Store) {
     dropped.claim.abort();
     store.settled().await;
     producer.store_one("second").await;
+    // A claim that the wait had left behind would take the job now.
+    store.settled().await;
     let taken = worker.take_one().await;
     assert_eq!((&taken.payload[..], taken.attempt()), (&b"second"[..], 1));
 }

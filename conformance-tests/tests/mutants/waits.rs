@@ -44,24 +44,23 @@ impl Override for Claiming {
 }
 
 /// Waits by a claim of its own, whose jobs it gives back. A wait that is dropped leaves the
-/// claim behind.
-pub(crate) struct GivingBack;
+/// claim behind, and the job that it takes stays leased.
+pub(crate) struct LeftBehind;
 
 #[async_trait]
-impl Override for GivingBack {
+impl Override for LeftBehind {
     async fn wait_for_jobs(&self, right: &Right, limit: Duration) -> Result<(), Error> {
         let prober = WorkerId::new("prober").expect("a valid name");
         let ask = ClaimRequest::new(prober, Duration::from_secs(30));
+        let ask = ask.wait(limit.min(limits::MAX_DURATION));
         let queue = right.queue.clone();
-        let claimed = tokio::spawn(async move {
-            let taken = queue.claim(&ask.wait(limit.min(limits::MAX_DURATION))).await?;
-            let give_back = |one: &Delivery| {
-                Settlement::new(one.receipt.clone(), Disposition::GiveBack)
-            };
-            let back: Vec<_> = taken.iter().map(give_back).collect();
-            queue.settle(&back).await.map(drop)
-        });
-        claimed.await.expect("the claim ends")
+        let claim = tokio::spawn(async move { queue.claim(&ask).await });
+        let taken = claim.await.expect("the claim ends")?;
+        let give_back = |one: &Delivery| {
+            Settlement::new(one.receipt.clone(), Disposition::GiveBack)
+        };
+        let back: Vec<_> = taken.iter().map(give_back).collect();
+        right.settle(&back).await.map(drop)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     mutant::{CaughtBy::Case, Mutant, NARROW},
-    waits::{Claiming, Deaf, GivingBack, Restless, Unbounded},
+    waits::{Claiming, Deaf, LeftBehind, Restless, Unbounded},
 };
 
 pub(super) const WAITS: &[Mutant] = &[
@@ -34,8 +34,11 @@ pub(super) const WAITS: &[Mutant] = &[
     },
     Mutant {
         name: "a wait without a claim goes on as a claim after it was dropped",
-        overrides: Some(|| Arc::new(GivingBack)),
-        caught_by: &[Case("waiting_without_claim::a_dropped_wait_changes_nothing", "")],
+        overrides: Some(|| Arc::new(LeftBehind)),
+        caught_by: &[Case(
+            "waiting_without_claim::a_dropped_wait_changes_nothing",
+            "claim",
+        )],
         ..NARROW
     },
     Mutant {
