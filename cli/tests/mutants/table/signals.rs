@@ -54,7 +54,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a guard ends the group without a warning",
-        promise: "work_killed::sqlite::a_killed_worker_lets_its_command_clean_up: it has cleaned up",
+        promise: "work_killed::sqlite::a_killed_worker_lets_its_command_clean_up: the command got no SIGTERM",
         file: "cli/src/work/guard.rs",
         old: "    kill_process_group(group, Signal::TERM)?;\n    thread::sleep(GRACE);\n",
         new: "",
