@@ -413,7 +413,8 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
         }
     });
     worker.until_running(2).await;
-    time.pass_until(|| worker.progress.summary().done == 3).await;
+    time.pass_until(|| flaky.extensions.calls() > 1).await;
+    worker.until(|summary| summary.done == 3).await;
     eventually(|| flaky.recoveries.calls() > 4).await;
     worker.stop().await;
 
@@ -583,6 +584,7 @@ pub(crate) async fn panicking_observer_loses_no_job(fixture: Fixture) {
     let time = BeatenTime::default();
     let worker = time.worker_on(flaky.clone());
     let worker = worker.observe(panicking.clone()).observe(seen.clone());
+    let calls = Arc::clone(&flaky);
     let worker = Running::start(worker, move |job: JobContext| {
         let beats = Arc::clone(&flaky);
         async move {
@@ -591,8 +593,8 @@ pub(crate) async fn panicking_observer_loses_no_job(fixture: Fixture) {
         }
     });
     worker.until_running(2).await;
-    let summary = || worker.progress.summary();
-    time.pass_until(|| summary().done + summary().dead == 11).await;
+    time.pass_until(|| calls.extensions.calls() > 0).await;
+    worker.until(|summary| summary.done + summary.dead == 11).await;
     let summary = worker.stop().await;
 
     assert_eq!((summary.done, summary.dead, summary.lost), (10, 1, 0));
