@@ -12,9 +12,12 @@ use std::{
 };
 
 use relq::{
-    ClaimRequest, ConnectError, Disposition, Error, NewJob, Queue, QueueName,
-    Settlement, WorkerId,
-    batch::{BatchId, NewBatch},
+    ClaimRequest, ConnectError, Disposition, Error, NewJob, PushToken, Queue,
+    QueueName, Settlement, WorkerId,
+    batch::{
+        Added, BatchId, BatchOutcome, BatchPriority, BatchState, Change, Created,
+        NewBatch,
+    },
     capabilities::Order,
     schedule::ScheduleName,
 };
@@ -22,6 +25,7 @@ use relq_conformance::{
     proxy::{Fault, FaultProxy, VirtualClock},
     server::Server,
 };
+use relq_partitions::fnv1a;
 
 /// How long a test waits for a condition.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -267,6 +271,64 @@ async fn batches_are_in_their_parts() {
         let status = batches.wait_batch(id, Duration::from_secs(5)).await.unwrap();
         assert!(status.unwrap().outcome().is_some(), "{id}");
     }
+}
+
+/// A batch keeps working under its id when the number of parts has changed, also when the id
+/// belongs to another part now.
+#[tokio::test]
+async fn batches_work_under_their_ids_when_the_number_of_parts_changes() {
+    let server = Server::start();
+    let [two, three] =
+        ["partitions=2", "partitions=3"].map(|options| url(&server, "stream", options));
+    let ids: Vec<_> =
+        (0..8).map(|number| BatchId::new(format!("batch-{number}")).unwrap()).collect();
+    let is_moved = |id: &&BatchId| fnv1a(id.as_str()) % 2 != fnv1a(id.as_str()) % 3;
+    assert_eq!(ids.iter().filter(is_moved).count(), 6);
+    let queue = relq::connect(&two, &named("q")).await.unwrap();
+    for id in &ids {
+        let batch = NewBatch::new(id.clone());
+        let created = queue.batch_queue().unwrap().create(&batch).await.unwrap();
+        assert_eq!(created, Created::Stored);
+    }
+
+    relq::redis::mark(&three, &named("q")).await.unwrap();
+    let queue = relq::connect(&three, &named("q")).await.unwrap();
+    let batches = queue.batch_queue().unwrap();
+    for id in &ids {
+        assert_eq!(batches.batch(id).await.unwrap().unwrap().state, BatchState::Open);
+
+        let token = PushToken::new(format!("add-{id}")).unwrap();
+        let pieces = ["1", "2"].map(NewJob::new);
+        let added = batches.add(id, &pieces, Some(&token)).await.unwrap();
+        assert!(matches!(&added, Added::Stored(pieces) if pieces.len() == 2), "{id}");
+        assert_eq!(batches.add(id, &pieces, Some(&token)).await.unwrap(), added);
+
+        let change = Change::default().priority(BatchPriority::LOWEST);
+        batches.alter(id, &change).await.unwrap().unwrap();
+        let status = batches.batch(id).await.unwrap().unwrap();
+        assert_eq!((status.total, status.priority), (2, BatchPriority::LOWEST), "{id}");
+
+        let sealed = batches.seal(id).await.unwrap().unwrap();
+        assert_eq!(sealed.state, BatchState::Sealed, "{id}");
+        batches.cancel_batch(id).await.unwrap().unwrap();
+    }
+
+    let mut after = None;
+    for id in &ids {
+        let page = batches.list_batches(after, NonZeroU32::MIN).await.unwrap();
+        let page: Vec<_> = page.iter().map(|status| &status.id).collect();
+        assert_eq!(page, [id]);
+        after = Some(id);
+    }
+    assert_eq!(batches.list_batches(after, NonZeroU32::MIN).await.unwrap(), []);
+    let many = NonZeroU32::new(100).unwrap();
+    eventually("the batches are cancelled", async || {
+        queue.recover(many).await.unwrap();
+        let listed = batches.list_batches(None, many).await.unwrap();
+        let cancelled = BatchState::Completed(BatchOutcome::Cancelled);
+        listed.len() == ids.len() && listed.iter().all(|it| it.state == cancelled)
+    })
+    .await;
 }
 
 /// Runs workers that open the queue by these options, one after the other, until told to

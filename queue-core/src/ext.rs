@@ -187,3 +187,204 @@ pub trait ReliableQueueExt: ReliableQueue {
 }
 
 impl<Q: ReliableQueue + ?Sized> ReliableQueueExt for Q {}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fmt,
+        sync::{Arc, Mutex},
+    };
+
+    use super::*;
+    use crate::{
+        PushToken, WorkerId,
+        capabilities::Capabilities,
+        error::ErrorContext,
+        operator::listed::{Listed, at_once},
+        outcome::{Extended, Recovered, Released},
+    };
+
+    /// A call that a queue received.
+    #[derive(Debug, PartialEq, Eq)]
+    enum Call {
+        Push(Vec<NewJob>),
+        Claim(ClaimRequest),
+        Settle(Vec<Settlement>),
+    }
+
+    /// A queue that records its calls. It takes at most two jobs a call, and fails a push
+    /// of a job whose payload is "refused". All of its leases are lost.
+    #[derive(Debug)]
+    struct Recording {
+        capabilities: Capabilities,
+        calls: Mutex<Vec<Call>>,
+    }
+
+    impl Recording {
+        fn new() -> Self {
+            let mut capabilities = Listed::new(Vec::new()).capabilities;
+            capabilities.limits.max_jobs_per_call = 2.try_into().unwrap();
+            Self { capabilities, calls: Mutex::default() }
+        }
+
+        fn record(&self, call: Call) {
+            self.calls.lock().unwrap().push(call);
+        }
+
+        fn calls(self) -> Vec<Call> {
+            self.calls.into_inner().unwrap()
+        }
+    }
+
+    impl fmt::Display for Recording {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a record of calls")
+        }
+    }
+
+    #[async_trait]
+    impl ReliableQueue for Recording {
+        fn capabilities(&self) -> &Capabilities {
+            &self.capabilities
+        }
+
+        async fn push(
+            &self,
+            jobs: &[NewJob],
+            _: Option<&PushToken>,
+        ) -> Result<Vec<Pushed>, Error> {
+            self.record(Call::Push(jobs.to_vec()));
+            if jobs.contains(&"refused".into()) {
+                let at = ErrorContext { backend: "mine", operation: Operation::Push };
+                return Err(Error::Unavailable { at, source: "down".into() });
+            }
+            let text = |job: &NewJob| String::from_utf8(job.payload.to_vec()).unwrap();
+            Ok(jobs.iter().map(|job| Pushed::Stored(id(&text(job)))).collect())
+        }
+
+        async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+            self.record(Call::Claim(ask.clone()));
+            Ok(vec![Delivery::new(receipt(), "payload", ask.lease)])
+        }
+
+        async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+            self.record(Call::Settle(done.to_vec()));
+            Ok(vec![Settled::LeaseLost; done.len()])
+        }
+
+        async fn extend(
+            &self,
+            _: &WorkerId,
+            _: &[Receipt],
+            _: Duration,
+        ) -> Result<Vec<Extended>, Error> {
+            unreachable!("no call under test extends a lease")
+        }
+
+        async fn release_worker(&self, _: &WorkerId) -> Result<Released, Error> {
+            unreachable!("no call under test releases a worker")
+        }
+
+        async fn recover(&self, _: NonZeroU32) -> Result<Recovered, Error> {
+            unreachable!("no call under test recovers jobs")
+        }
+
+        async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+            unreachable!("no call under test opens a queue")
+        }
+    }
+
+    const AFTER: Duration = Duration::from_secs(7);
+
+    fn id(text: &str) -> JobId {
+        JobId::new(text).unwrap()
+    }
+
+    fn receipt() -> Receipt {
+        Receipt::new(id("job"), 3, "token")
+    }
+
+    #[test]
+    fn each_settling_call_settles_its_job_by_one_disposition() {
+        let (queue, receipt) = (Recording::new(), receipt());
+
+        let settled = [
+            at_once(queue.settle_one(&receipt, Disposition::Done)),
+            at_once(queue.ack(&receipt)),
+            at_once(queue.retry(&receipt, AFTER, "busy")),
+            at_once(queue.bury(&receipt, "broken")),
+            at_once(queue.discard(&receipt)),
+            at_once(queue.postpone(&receipt, AFTER)),
+            at_once(queue.give_back(&receipt)),
+        ];
+
+        assert_eq!(settled.map(Result::unwrap), [Settled::LeaseLost; 7]);
+        let dispositions = [
+            Disposition::Done,
+            Disposition::Done,
+            Disposition::Retry { after: AFTER, error: "busy".to_owned() },
+            Disposition::Dead { error: "broken".to_owned() },
+            Disposition::Discard,
+            Disposition::Postpone { after: AFTER },
+            Disposition::GiveBack,
+        ];
+        let settle = |disposition| {
+            Call::Settle(vec![Settlement::new(receipt.clone(), disposition)])
+        };
+        assert_eq!(queue.calls(), dispositions.map(settle));
+    }
+
+    #[test]
+    fn one_job_is_claimed_whatever_the_largest_number() {
+        let queue = Recording::new();
+        let worker = WorkerId::new("worker").unwrap();
+        let one = ClaimRequest::new(worker, AFTER).wait(AFTER);
+        let ask = one.clone().max(2.try_into().unwrap());
+
+        let claimed = at_once(queue.claim_one(&ask)).unwrap();
+
+        assert_eq!(claimed.unwrap().receipt, receipt());
+        assert_eq!(queue.calls(), [Call::Claim(one)]);
+    }
+
+    #[test]
+    fn one_job_is_pushed_by_one_call() {
+        let queue = Recording::new();
+
+        let pushed = at_once(queue.push_one("a".into())).unwrap();
+
+        assert_eq!(pushed, Pushed::Stored(id("a")));
+        assert_eq!(queue.calls(), [Call::Push(vec!["a".into()])]);
+    }
+
+    #[test]
+    fn jobs_are_pushed_by_as_many_calls_as_the_limit_requires() {
+        let queue = Recording::new();
+        let jobs = ["a", "b", "c", "d", "e"];
+
+        let pushed = at_once(queue.push_all(&jobs.map(NewJob::new))).unwrap();
+
+        assert_eq!(pushed, jobs.map(|job| Pushed::Stored(id(job))));
+        let calls = jobs.chunks(2).map(|page| page.iter().map(|job| NewJob::new(*job)));
+        let calls: Vec<_> = calls.map(|page| Call::Push(page.collect())).collect();
+        assert_eq!(queue.calls(), calls);
+    }
+
+    #[test]
+    fn a_push_that_fails_tells_how_many_jobs_are_stored() {
+        let queue = Recording::new();
+        let jobs = ["a", "b", "c", "refused", "e"].map(NewJob::new);
+
+        let (error, stored) = at_once(queue.push_all(&jobs)).unwrap_err();
+
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+        assert_eq!(stored, 2);
+        assert_eq!(queue.calls().len(), 2);
+    }
+
+    #[test]
+    fn a_queue_without_results_has_no_handles_of_jobs() {
+        let error = Recording::new().job_handle(&id("job")).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    }
+}

@@ -76,7 +76,38 @@ fn describe() {
 mod tests {
     use std::time::Duration;
 
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
     use super::*;
+
+    /// Each number of the stats is the value of its own gauge.
+    #[test]
+    fn each_number_has_its_gauge() {
+        let mut stats = Stats::new();
+        (stats.ready, stats.scheduled, stats.leased) = (1, 2, 3);
+        (stats.overdue, stats.dead) = (4, 5);
+        (stats.finished, stats.discarded, stats.cancelled) = (6, 7, 8);
+        stats.next_due_in = Some(Duration::from_secs(9));
+        stats.oldest_ready_age = Some(Duration::from_secs(10));
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let mail = QueueName::new("mail").unwrap();
+
+        metrics::with_local_recorder(&recorder, || record_stats(&mail, &stats));
+
+        let page = recorder.handle().render();
+        let samples = page.lines().filter(|it| !it.is_empty() && !it.starts_with('#'));
+        let mut samples: Vec<_> = samples.collect();
+        samples.sort_unstable();
+        let expected = [
+            r#"relq_jobs_dead{queue="mail"} 5"#,
+            r#"relq_jobs_leased{queue="mail"} 3"#,
+            r#"relq_jobs_overdue{queue="mail"} 4"#,
+            r#"relq_jobs_ready{queue="mail"} 1"#,
+            r#"relq_jobs_scheduled{queue="mail"} 2"#,
+            r#"relq_oldest_ready_age_seconds{queue="mail"} 10"#,
+        ];
+        assert_eq!(samples, expected);
+    }
 
     fn age(ready: u64, oldest_ready_age: Option<Duration>) -> f64 {
         let mut stats = Stats::new();

@@ -121,9 +121,53 @@ pub(crate) fn is_temporary(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::error::{ErrorContext, Operation};
+    use std::{pin::Pin, sync::Arc};
+
+    use relq_core::{
+        environment::{Clock, Timestamp},
+        error::{ErrorContext, Operation},
+    };
 
     use super::*;
+
+    /// A clock that stands still until a test moves it.
+    #[derive(Debug, Clone, Default)]
+    struct StoppedClock(Arc<Mutex<Duration>>);
+
+    impl StoppedClock {
+        fn advance(&self, duration: Duration) {
+            *self.0.lock().unwrap() += duration;
+        }
+    }
+
+    impl Clock for StoppedClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_unix_ms(0).plus(self.elapsed())
+        }
+
+        fn elapsed(&self) -> Duration {
+            *self.0.lock().unwrap()
+        }
+
+        fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    /// The health of a part that has just been left out for the first time, and its clock.
+    fn left_out() -> (Health, StoppedClock) {
+        let clock = StoppedClock::default();
+        let environment = Environment::default().with_clock(Arc::new(clock.clone()));
+        let health = Health::new(1, environment);
+        fail(&health, FAILURES);
+        (health, clock)
+    }
+
+    fn fail(health: &Health, times: u32) {
+        for _ in 0..times {
+            assert!(health.is_outage(0, &outcome(false)));
+        }
+    }
 
     fn outcome(is_up: bool) -> Result<(), Error> {
         let at = ErrorContext { backend: "mine", operation: Operation::Claim };
@@ -145,6 +189,50 @@ mod tests {
         assert!(!health.is_outage(1, &outcome(true)));
         assert!(health.is_up(1));
         assert_eq!(health.left_out_for(1), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_backoff_doubles_with_each_failed_probe_up_to_its_limit() {
+        let (health, clock) = left_out();
+        for expected_ms in
+            [100, 200, 400, 800, 1600, 3200, 6400, 12800, 15000, 15000, 15000]
+        {
+            let left = health.left_out_for(0);
+            assert_eq!(left, Duration::from_millis(expected_ms));
+
+            clock.advance(left);
+            assert_eq!(health.left_out_for(0), Duration::ZERO);
+            assert!(!health.is_up(0));
+            fail(&health, 1);
+        }
+    }
+
+    /// Calls that were under way when the part failed say no more than the first of them.
+    #[test]
+    fn failures_at_once_do_not_lengthen_the_backoff() {
+        let (health, clock) = left_out();
+        for expected_ms in [100, 200, 400] {
+            fail(&health, 20);
+            let left = health.left_out_for(0);
+            assert_eq!(left, Duration::from_millis(expected_ms));
+
+            clock.advance(left);
+            fail(&health, 1);
+        }
+    }
+
+    #[test]
+    fn a_success_resets_the_backoff() {
+        let (health, clock) = left_out();
+        for _ in 0..3 {
+            clock.advance(health.left_out_for(0));
+            fail(&health, 1);
+        }
+
+        assert!(!health.is_outage(0, &outcome(true)));
+
+        fail(&health, FAILURES);
+        assert_eq!(health.left_out_for(0), Duration::from_millis(100));
     }
 
     #[test]

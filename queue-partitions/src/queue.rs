@@ -67,9 +67,8 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
                 "all parts of a queue have the same options",
             ));
         }
-        let has_parts = parts.len() > 1;
         Ok(Self {
-            capabilities: if has_parts { of_parts(own) } else { own },
+            capabilities: of_parts(own, parts.len()),
             part_of: PartOf::new(fnv1a, parts.len()),
             turn: random_turn(parts.len(), &environment),
             reaper_turn: random_turn(parts.len(), &environment),
@@ -263,7 +262,7 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for Partitioned<Q> {
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
-        self.capabilities.check_batch(Operation::Settle, done.len())?;
+        self.check_settle(done)?;
         self.begin_write(Operation::Settle).await?;
         self.settle_by_part(done).await
     }
@@ -330,25 +329,25 @@ impl<Q: ReliableQueue + ?Sized> fmt::Debug for Partitioned<Q> {
     }
 }
 
-/// The options and properties of a queue of several parts, each of which has `own`.
+/// The options and properties of a queue of this number of `parts`, each of which has
+/// `own`.
 ///
-/// It has no schedules: the job of a tick and the schedule would have to be in one part,
-/// but the part of a job follows from its id or unique key. For the same reason it has no
-/// followers: the leader may be in another part. It finds no job by its id, lists no
-/// workers and restores no jobs.
-fn of_parts(own: Capabilities) -> Capabilities {
+/// It keeps no results, finds no job by its id, lists no workers and restores no jobs,
+/// because it does not pass these calls on to its parts.
+///
+/// With several parts it has no schedules: the job of a tick and the schedule would have
+/// to be in one part, but the part of a job follows from its id or unique key. For the
+/// same reason it has no followers: the leader may be in another part.
+fn of_parts(own: Capabilities, parts: usize) -> Capabilities {
+    let is_one = parts == 1;
     let mut supported = own.supported.into_owned();
-    supported.retain(|option| {
-        !matches!(
-            option,
-            Capability::Schedules
-                | Capability::Results
-                | Capability::Followers
-                | Capability::Inspect
-                | Capability::Restore
-        )
+    supported.retain(|option| match option {
+        Capability::Results | Capability::Inspect | Capability::Restore => false,
+        Capability::Schedules | Capability::Followers => is_one,
+        _ => true,
     });
-    Capabilities { order: Order::ByPart, supported: Cow::Owned(supported), ..own }
+    let order = if is_one { own.order } else { Order::ByPart };
+    Capabilities { order, supported: Cow::Owned(supported), ..own }
 }
 
 fn random_turn(parts: usize, environment: &Environment) -> FairTurn {

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use futures_util::future::join_all;
 use relq_core::{Error, ReliableQueue, outcome::Recovered};
 
-use crate::{Partitioned, joined};
+use crate::{Partitioned, health::is_temporary, joined};
 
 /// The result of a part that was not asked yet, and may have jobs to recover.
 const NOT_ASKED: Recovered =
@@ -37,13 +37,14 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
 
     /// Recovers part 0 and then all other parts at the same time. Part 0 is first because
     /// its recovery checks the marker of the whole queue: if the marker refuses this
-    /// client, the other parts are not changed (R25).
+    /// client, the other parts are not changed (R25). If part 0 cannot be reached, the
+    /// others are recovered all the same (R9).
     async fn recover_at_once(
         &self,
         share: NonZeroU32,
     ) -> Result<Vec<Recovered>, Error> {
         let mut all = vec![self.recover_part(0, share).await];
-        if !(all[0].is_err() && self.health.is_up(0)) {
+        if all[0].as_ref().err().is_none_or(is_temporary) {
             let calls =
                 (1..self.parts.len()).map(|part| self.recover_part(part, share));
             all.extend(join_all(calls).await);

@@ -24,6 +24,12 @@ type Answers<T> = Result<(Vec<usize>, Vec<T>), Error>;
 type ExtendedInPart = (Vec<usize>, Result<Vec<Extended>, Error>);
 
 impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
+    /// Refuses a call that a part would refuse, before any other part settles.
+    pub(crate) fn check_settle(&self, done: &[Settlement]) -> Result<(), Error> {
+        self.capabilities().check_batch(Operation::Settle, done.len())?;
+        self.capabilities().check_settlements(done)
+    }
+
     pub(crate) async fn settle_by_part(
         &self,
         done: &[Settlement],
@@ -58,7 +64,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         done: &[Settlement],
         ask: &ClaimRequest,
     ) -> SettledAndClaimed {
-        let settle = self.capabilities().check_batch(Operation::Settle, done.len());
+        let settle = self.check_settle(done);
         let claim = self.capabilities().check_claim(ask);
         if let Err(error) = self.begin_write(Operation::Settle).await {
             let claimed = self.begin_write(Operation::Claim).await.map(|()| Vec::new());

@@ -38,7 +38,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
                 }
             }
             let waited = self.parts[part].wait_for_jobs(limit).await;
-            if self.notice(part, &waited) {
+            // A wait may also end without an error while the part cannot be reached, so
+            // its end does not show that the part is up.
+            if waited.is_err() && self.notice(part, &waited) {
                 // The other parts end the wait, or the limit does.
                 std::future::pending::<()>().await;
             }
@@ -49,5 +51,43 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     async fn is_still_down(&self, part: usize) -> bool {
         let probed = self.parts[part].recover(NonZeroU32::MIN).await;
         self.notice(part, &probed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use relq_core::{
+        Error,
+        environment::Environment,
+        error::{ErrorContext, Operation},
+    };
+    use relq_memory::{MemoryQueue, MemoryStore};
+
+    use super::*;
+
+    /// A part that fails whenever it is claimed from is left out in the end, although the
+    /// waits between the claims end without an error.
+    #[tokio::test]
+    async fn a_wait_that_ends_does_not_show_that_the_part_is_up() {
+        let name = "emails".parse().unwrap();
+        let part: MemoryQueue =
+            MemoryStore::default().open(name, Environment::default());
+        let queue = Partitioned::new(vec![Arc::new(part)], Environment::default());
+        let queue = queue.unwrap();
+        let fail = || {
+            let at = ErrorContext { backend: "mine", operation: Operation::Claim };
+            let error = Error::Unavailable { at, source: "no route".into() };
+            queue.notice::<()>(0, &Err(error));
+        };
+        for _ in 1..4 {
+            fail();
+            queue.wait_for(0, Duration::from_millis(1)).await;
+        }
+        assert!(queue.health.is_up(0));
+        fail();
+
+        assert!(!queue.health.is_up(0));
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! After a call of a part has failed, that part may have connected again, and the check
 //! is made again before the next write. If part 0 cannot be reached then, the other parts
-//! go on, because the check has succeeded before.
+//! go on, because the check has succeeded before, on this handle or on one from which it
+//! was opened.
 
 use std::{
     fmt,
@@ -28,20 +29,24 @@ const FIRST: usize = 0;
 /// The check, and whether it is due.
 pub(crate) struct WriteCheck {
     check: Option<BeforeFirstWrite>,
-    /// Whether the check has ever succeeded.
-    was_passed: AtomicBool,
+    /// Whether the check has ever succeeded on any of the handles.
+    was_passed: Arc<AtomicBool>,
     is_due: AtomicBool,
 }
 
 impl WriteCheck {
     pub(crate) fn new(check: Option<BeforeFirstWrite>) -> Self {
-        let (was_passed, is_due) = (AtomicBool::new(false), AtomicBool::new(true));
-        Self { check, was_passed, is_due }
+        Self { check, was_passed: Arc::default(), is_due: AtomicBool::new(true) }
     }
 
-    /// The same check for another handle, which must pass the check itself.
+    /// The same check for another handle, on which it is due.
+    ///
+    /// The handles share whether the check has ever succeeded. A worker opens its second
+    /// handle before its first write, and must not lose the leases of the other parts if
+    /// part 0 fails before the first heartbeat (R10).
     pub(crate) fn another(&self) -> Self {
-        Self::new(self.check.clone())
+        let was_passed = Arc::clone(&self.was_passed);
+        Self { was_passed, ..Self::new(self.check.clone()) }
     }
 
     /// Requires the check again before the next write, because a call to a part, or the

@@ -8,10 +8,12 @@ use relq_conformance::{assert_within, server::Server};
 use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator as _,
     PushToken, Queue, QueueName, ReliableQueue as _, Settlement, WorkerId,
+    capabilities::Capability,
     environment::Environment,
     error::Effect,
     operator::{Cancelled, JobState, PeekRequest, Selection},
     outcome::{Extended, Pushed, Settled},
+    results::MAX_RESULT,
     unique::UniqueKey,
 };
 use relq_memory::MemoryStore;
@@ -40,11 +42,11 @@ async fn on(servers: &[Server], parts: usize) -> PartitionedQueue {
     PartitionedQueue::new(opened, Environment::default()).unwrap()
 }
 
-/// Opens a queue of three parts in memory.
-fn in_memory() -> PartitionedQueue {
+/// Opens a queue of this number of parts in memory.
+fn in_memory(parts: usize) -> PartitionedQueue {
     let store = MemoryStore::default();
     let part = |part| Arc::new(store.open(name(part), Environment::default())) as _;
-    let parts: Vec<Arc<dyn Queue>> = (0..3).map(part).collect();
+    let parts: Vec<Arc<dyn Queue>> = (0..parts).map(part).collect();
     PartitionedQueue::new(parts, Environment::default()).unwrap()
 }
 
@@ -141,12 +143,47 @@ async fn plain_calls_go_in_turn() {
     assert_eq!(ready(&queue).await, [8, 8, 8]);
 }
 
+/// Another handle pushes to the same parts, by the same hash.
+#[tokio::test]
+async fn another_handle_pushes_to_the_same_parts() {
+    let queue = in_memory(3).hash(|_| 1).push_to(2).unwrap();
+    let another = queue.open_another().await.unwrap();
+
+    for number in 0..50 {
+        another.push(&["job".into()], None).await.unwrap();
+        another.push(&[with_id(&number.to_string())], None).await.unwrap();
+    }
+
+    assert_eq!(ready(&queue).await, [25, 75, 0]);
+}
+
+/// The time to the next due job is that of the part whose job is due first, whichever part
+/// that is.
+#[tokio::test]
+async fn the_next_due_job_is_that_of_any_part() {
+    let hour = Duration::from_secs(60 * 60);
+    for hours in [[1, 2], [2, 1]] {
+        let queue = in_memory(3);
+        for (part, hours) in queue.parts().iter().zip(hours) {
+            part.push(&[NewJob::new("job").delay(hour * hours)], None).await.unwrap();
+        }
+
+        let stats = queue.stats().await.unwrap();
+        let recovered = queue.recover(NonZeroU32::new(9).unwrap()).await.unwrap();
+
+        for next in [stats.next_due_in, recovered.next_in] {
+            let next = next.unwrap();
+            assert!(next > hour / 2 && next <= hour, "{hours:?}: {next:?}");
+        }
+    }
+}
+
 /// While every part has jobs, each serves a third of 10,000 jobs, within 5 %, whether
 /// the worker has one slot or several.
 #[tokio::test]
 async fn parts_with_jobs_have_equal_shares() {
     for slots in [1, 8] {
-        let queue = in_memory();
+        let queue = in_memory(3);
         for (part, own) in queue.parts().iter().enumerate() {
             let jobs = (0..4500).map(|_| NewJob::new(part.to_string()));
             let jobs: Vec<_> = jobs.collect();
@@ -168,6 +205,25 @@ async fn parts_with_jobs_have_equal_shares() {
 
         let is_a_third = |jobs: &u32| (3167..=3500).contains(jobs);
         assert!(served.values().all(is_a_third), "{slots} slots: {served:?}");
+    }
+}
+
+/// A queue has the calls of exactly the options that it announces.
+#[test]
+fn a_queue_has_the_calls_of_its_options() {
+    for parts in [1, 2] {
+        let queue = in_memory(parts);
+        let calls = [
+            (Capability::Batches, queue.batch_queue().is_some()),
+            (Capability::Schedules, queue.schedule_queue().is_some()),
+            (Capability::Results, queue.result_queue().is_some()),
+            (Capability::Inspect, queue.inspect_queue().is_some()),
+            (Capability::Restore, queue.restore_queue().is_some()),
+        ];
+        for (option, has_calls) in calls {
+            let is_announced = queue.capabilities().supports(option);
+            assert_eq!(is_announced, has_calls, "{parts} parts: {option:?}");
+        }
     }
 }
 
@@ -195,6 +251,26 @@ async fn receipts_lead_back_to_their_parts() {
         assert_eq!(settled[at] == Settled::LeaseLost, is_lost, "{settled:?}");
     }
     assert_eq!(queue.stats().await.unwrap().finished, 6);
+}
+
+/// A call with a result that is too large is refused before any part settles.
+#[tokio::test]
+async fn a_result_that_is_too_large_refuses_the_settlements_of_all_parts() {
+    let queue = in_memory(2);
+    for part in queue.parts() {
+        part.push(&["job".into()], None).await.unwrap();
+    }
+    let mut settlements = done(&queue.claim(&ask(2)).await.unwrap());
+    let result = vec![0; MAX_RESULT + 1].into();
+    settlements[0].disposition = Disposition::DoneWith { result };
+
+    let settled = queue.settle(&settlements).await;
+    let beside_claim = queue.settle_and_claim(&settlements, &ask(1)).await.settled;
+
+    for refused in [settled, beside_claim] {
+        assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    }
+    assert_eq!(queue.stats().await.unwrap().leased, 2);
 }
 
 /// A push to any part wakes a claim that waits on all of them.
@@ -404,6 +480,71 @@ async fn a_heartbeat_keeps_the_leases_of_the_other_nodes() {
     servers[0].kill();
     let error = queue.extend(&worker, &held, LEASE).await.unwrap_err();
     assert!(error.full_message().contains("extend"), "{}", error.full_message());
+}
+
+/// R10: another handle keeps the leases on the other node when the node of part 0 fails
+/// before that handle has written. A worker opens such a handle for its heartbeats, before
+/// the first write of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_handle_keeps_leases_without_the_node_of_the_first_part() {
+    let mut servers = [Server::start(), Server::start()];
+    let queue = on(&servers, 2).await;
+    let first = Arc::clone(&queue.parts()[0]);
+    let queue = queue.before_first_write(Arc::new(move || {
+        let first = Arc::clone(&first);
+        Box::pin(async move { first.stats().await.map(drop) })
+    }));
+    queue.parts()[1].push(&["job".into()], None).await.unwrap();
+    let another = queue.open_another().await.unwrap();
+    let jobs = queue.claim(&ask(1)).await.unwrap();
+
+    servers[0].kill();
+    let held = [jobs[0].receipt.clone()];
+    let extended = another.extend(&ask(1).worker, &held, LEASE).await.unwrap();
+
+    assert!(matches!(extended[..], [Extended::Until(_)]), "{extended:?}");
+}
+
+/// R9: the jobs of dead workers on the other node are recovered while the node of part 0 is
+/// down.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_others_are_recovered_without_the_node_of_the_first_part() {
+    let mut servers = [Server::start(), Server::start()];
+    let queue = on(&servers, 2).await;
+    let other = Arc::clone(&queue.parts()[1]);
+    other.push(&["job".into()], None).await.unwrap();
+    let short = Duration::from_millis(1);
+    let abandoned =
+        other.claim(&ClaimRequest::new(ask(1).worker, short)).await.unwrap();
+    assert_eq!(abandoned.len(), 1);
+    tokio::time::sleep(10 * short).await;
+
+    servers[0].kill();
+    let error = queue.recover(NonZeroU32::new(100).unwrap()).await.unwrap_err();
+
+    assert_eq!(error.effect(), Effect::Maybe, "{}", error.full_message());
+    let stats = other.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.leased), (1, 0));
+}
+
+/// A claim that does not wait, and finds no job, fails while a part cannot be asked, because
+/// that part may have jobs. This also holds when the part is left out after many failures.
+#[tokio::test]
+async fn a_claim_that_finds_no_job_fails_while_a_node_is_down() {
+    let mut servers = [Server::start(), Server::start()];
+    let queue = on(&servers, 2).await;
+    assert_eq!(queue.claim(&ask(1)).await.unwrap(), []);
+    servers[1].kill();
+
+    for _ in 0..10 {
+        let error = queue.claim(&ask(1)).await.unwrap_err();
+        let is_outage =
+            matches!(error, Error::Unavailable { .. } | Error::Interrupted { .. });
+        assert!(is_outage, "{}", error.full_message());
+    }
+
+    queue.parts()[0].push(&["job".into()], None).await.unwrap();
+    assert_eq!(queue.claim(&ask(1)).await.unwrap().len(), 1);
 }
 
 /// A claim fails if no part can be reached.

@@ -11,6 +11,7 @@ use std::{
 use relq_conformance::server::Server;
 use relq_core::{NewJob, Queue, QueueName, environment::Environment};
 use relq_partitions::PartitionedQueue;
+use relq_redis::{mark_if_new, pattern::PatternConfig as _};
 use relq_worker::{CancellationToken, JobContext, Worker};
 use relq_zset::ZsetConfig;
 
@@ -33,6 +34,16 @@ async fn open(servers: &[Server]) -> PartitionedQueue {
     PartitionedQueue::new(parts, Environment::default()).unwrap()
 }
 
+/// Marks part 0 before the first write, as for a queue that is opened by a URL.
+fn with_marker(queue: PartitionedQueue, first: &Server) -> PartitionedQueue {
+    let config = ZsetConfig::new(&first.url()).unwrap();
+    let (config, owner) = config.owner(QueueName::new("emails:0").unwrap());
+    queue.before_first_write(Arc::new(move || {
+        let (config, owner) = (config.clone(), owner.clone());
+        Box::pin(async move { mark_if_new(config, &owner).await })
+    }))
+}
+
 async fn until(done: &Done, what: &str, is_so: impl Fn(&BTreeSet<String>) -> bool) {
     let began = Instant::now();
     while !is_so(&done.lock().unwrap()) {
@@ -49,6 +60,19 @@ fn of_part(done: &BTreeSet<String>, part: usize) -> usize {
 /// when it is back. The worker does not end, and no job is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_goes_on_while_a_node_is_down() {
+    goes_on_while_a_node_is_down(Duration::from_secs(2), 3 * JOBS).await;
+}
+
+/// A settlement for the node that is down does not stop the claims from the others until
+/// the lease of its job has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_for_a_node_that_is_down_stops_no_claims() {
+    // Jobs that the third node leased in a lost reply come back only after the lease.
+    goes_on_while_a_node_is_down(Duration::from_secs(600), 2 * JOBS).await;
+}
+
+/// `in_the_end` jobs have run at least when the node is back.
+async fn goes_on_while_a_node_is_down(lease: Duration, in_the_end: usize) {
     let durable = ["--appendonly", "yes", "--appendfsync", "always"];
     let mut servers = [(); 3].map(|()| Server::start_with(&durable));
     let queue = open(&servers).await;
@@ -59,26 +83,29 @@ async fn a_worker_goes_on_while_a_node_is_down() {
     let (done, stop) = (Done::default(), CancellationToken::new());
     let worker = Worker::new(Arc::new(queue))
         .concurrency(8.try_into().unwrap())
-        .lease(Duration::from_secs(2))
+        .lease(lease)
         .reap_every(Duration::from_millis(300))
         .stop_on(stop.clone().cancelled_owned());
-    let ran = Arc::clone(&done);
-    // Most jobs of the second node wait for its end, so that some are left then.
-    let killed = CancellationToken::new();
-    let is_killed = killed.clone();
+    // Most jobs of the second node wait for its end, so that some are left then, and some
+    // are settled while it is down.
+    let (killed, waiting) = (CancellationToken::new(), Done::default());
+    let (ran, waits, is_killed) =
+        (Arc::clone(&done), Arc::clone(&waiting), killed.clone());
     let running = tokio::spawn(worker.run(move |job: JobContext| {
-        let (ran, is_killed) = (Arc::clone(&ran), is_killed.clone());
+        let (ran, waits, is_killed) =
+            (Arc::clone(&ran), Arc::clone(&waits), is_killed.clone());
         async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
             let payload = String::from_utf8(job.payload().to_vec()).unwrap();
             if payload.starts_with("1 ") && of_part(&ran.lock().unwrap(), 1) > 3 {
+                waits.lock().unwrap().insert(payload.clone());
                 is_killed.cancelled().await;
             }
             ran.lock().unwrap().insert(payload);
             Ok::<_, Infallible>(())
         }
     }));
-    until(&done, "some jobs of the second node", |done| of_part(done, 1) > 3).await;
+    until(&waiting, "a job of the second node waits", |jobs| !jobs.is_empty()).await;
 
     servers[1].kill();
     killed.cancel();
@@ -90,7 +117,7 @@ async fn a_worker_goes_on_while_a_node_is_down() {
     assert!(!running.is_finished());
 
     servers[1].restart();
-    until(&done, "all jobs", |done| done.len() == 3 * JOBS).await;
+    until(&done, "all jobs", |done| done.len() >= in_the_end).await;
     stop.cancel();
     running.await.unwrap().unwrap();
 }
@@ -100,6 +127,8 @@ async fn a_worker_goes_on_while_a_node_is_down() {
 enum Killed {
     BeforeTheWorkerStarts,
     WhileItsJobRuns,
+    /// The node of part 0, before the first heartbeat.
+    TheFirstWhileItsJobRuns,
 }
 
 /// R10: a job of a node that is up keeps its lease, and ends on its first attempt, while
@@ -116,14 +145,23 @@ async fn a_worker_that_starts_while_a_node_is_down_keeps_leases() {
     keeps_the_lease_of_the_other_node(Killed::BeforeTheWorkerStarts).await;
 }
 
+/// The node of part 0 has the marker, which the handle of the heartbeats checks before its
+/// first write. The worker has checked it before, so it keeps the leases of the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_keeps_leases_without_the_node_of_the_marker() {
+    keeps_the_lease_of_the_other_node(Killed::TheFirstWhileItsJobRuns).await;
+}
+
 async fn keeps_the_lease_of_the_other_node(killed: Killed) {
     let mut servers = [(); 2].map(|()| Server::start());
-    let queue = open(&servers).await;
+    let queue = with_marker(open(&servers).await, &servers[0]);
+    let dead = usize::from(killed != Killed::TheFirstWhileItsJobRuns);
+    let other = 1 - dead;
     for (number, part) in queue.parts().iter().enumerate() {
         part.push(&[NewJob::new(number.to_string())], None).await.unwrap();
     }
     if killed == Killed::BeforeTheWorkerStarts {
-        servers[1].kill();
+        servers[dead].kill();
     }
     // A machine that stands still must not end the lease between two heartbeats.
     let lease = Duration::from_secs(6);
@@ -149,14 +187,17 @@ async fn keeps_the_lease_of_the_other_node(killed: Killed) {
             Ok::<_, Infallible>(())
         }
     }));
-    if killed == Killed::WhileItsJobRuns {
+    if killed != Killed::BeforeTheWorkerStarts {
         until(&started, "both jobs run", |started| started.len() == 2).await;
-        servers[1].kill();
+        // The heartbeat opens its connections meanwhile. Its first call comes after 2 s.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        servers[dead].kill();
     }
 
-    until(&ended, "the job of the other node", |ended| of_part(ended, 0) == 1).await;
+    until(&ended, "the job of the other node", |ended| of_part(ended, other) == 1)
+        .await;
     let runs = ended.lock().unwrap().clone();
-    assert_eq!(runs.into_iter().collect::<Vec<_>>(), ["0 attempt 1"]);
+    assert_eq!(runs.into_iter().collect::<Vec<_>>(), [format!("{other} attempt 1")]);
     stop.cancel();
     running.await.unwrap().unwrap();
 }

@@ -248,3 +248,28 @@ async fn pause(environment: &Environment, backoff: &mut Duration) {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_conformance::server::Server;
+
+    use super::*;
+    use crate::{RedisConfig, command};
+
+    /// A listener whose wait ended by its time limit takes no memory for long.
+    #[tokio::test]
+    async fn dropped_listeners_are_removed() {
+        let server = Server::start();
+        let config = RedisConfig::new(&server.url()).unwrap();
+        let conn = Conn::open("test", config).await.unwrap();
+        let (ping, block) = (command("PING"), Duration::ZERO);
+        let notifier = Notifier::new("pings", conn, ping, block, async || Ok(()));
+
+        for _ in 0..100 {
+            drop(notifier.listen());
+        }
+        let _listening = notifier.listen();
+
+        assert_eq!(lock(&notifier.shared.listeners).len(), 1);
+    }
+}

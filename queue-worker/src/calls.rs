@@ -15,6 +15,7 @@ use std::{
 
 use relq_core::{
     ClaimRequest, Delivery, Error, ReliableQueue,
+    capabilities::Order,
     error::{ErrorContext, Operation},
     outcome::{Settled, SettledAndClaimed},
 };
@@ -89,6 +90,10 @@ impl Calls {
 
     pub(crate) fn max_jobs_per_call(&self) -> NonZeroU32 {
         self.queue.capabilities().limits.max_jobs_per_call
+    }
+
+    pub(crate) fn order(&self) -> Order {
+        self.queue.capabilities().order
     }
 
     pub(crate) fn is_settling(&self) -> bool {

@@ -115,7 +115,8 @@ impl<H: Handler> ClaimLoop<H> {
                 Arc::clone(&held),
                 settings.observers.clone(),
                 environment.clone(),
-            ),
+            )
+            .of(calls.order()),
             patrol: environment.clock().sleep(CALL_LIMIT),
             claiming: Backoff::new("claiming", environment),
             claim_size: ClaimSize::new(slots.most_held(), settings.wait()),

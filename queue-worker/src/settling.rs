@@ -6,11 +6,16 @@
 //! (sidekiq#4138). If a call fails again, its dispositions are sent one by one,
 //! alternating with new ones. So a store that refuses retries, for example, still
 //! accepts finished jobs.
+//!
+//! A queue of several parts ([`Order::ByPart`]) may take the settlements of some parts
+//! while the store of another is down. New dispositions of such a queue do not wait for
+//! the pause of a failed call, unless the last new call has failed, too.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use relq_core::{
     Disposition, Error, Settlement,
+    capabilities::Order,
     environment::Environment,
     error::{Effect, Operation},
     outcome::Settled,
@@ -42,6 +47,11 @@ pub(crate) struct Settling {
     /// Whether the next call carries new dispositions. Otherwise it carries those of a
     /// failed call; the two take turns.
     is_freshs_turn: bool,
+    /// Whether the settlements of one call may go to several stores.
+    has_parts: bool,
+    /// Whether a call that was sent for the first time has failed, and no call has
+    /// succeeded since.
+    takes_none: bool,
     held: Arc<Held>,
     observers: Observers,
     pub(crate) backoff: Backoff,
@@ -57,10 +67,17 @@ impl Settling {
             fresh: SettleCall::default(),
             failed: VecDeque::new(),
             is_freshs_turn: false,
+            has_parts: false,
+            takes_none: false,
             held,
             observers,
             backoff: Backoff::new("settling", environment),
         }
+    }
+
+    /// Sets the order of the queue, which says whether it has several parts.
+    pub(crate) fn of(self, order: Order) -> Self {
+        Self { has_parts: order == Order::ByPart, ..self }
     }
 
     pub(crate) fn add(&mut self, job: JobContext, disposition: Disposition) {
@@ -90,12 +107,26 @@ impl Settling {
         Some(settle_call)
     }
 
+    /// Whether the store refuses settlements, as far as the last calls show. A queue of
+    /// several parts refuses them only if it takes those of no part.
+    pub(crate) fn refuses_all(&self) -> bool {
+        if self.has_parts { self.takes_none } else { self.backoff.is_failing() }
+    }
+
+    /// Whether only the settlement of another job can show that some parts still take
+    /// settlements. Failed settlements do not show this, because all of them may be of
+    /// parts that are down.
+    pub(crate) fn needs_probe(&self) -> bool {
+        self.has_parts && self.takes_none
+    }
+
     fn waiting_settle_call(&mut self, max: usize) -> Option<SettleCall> {
-        if self.backoff.is_pausing() {
+        let is_pausing = self.backoff.is_pausing();
+        if is_pausing && self.refuses_all() {
             return None;
         }
         let is_freshs_turn = std::mem::replace(&mut self.is_freshs_turn, false);
-        if !is_freshs_turn || self.fresh.is_empty() {
+        if !is_pausing && (!is_freshs_turn || self.fresh.is_empty()) {
             while let Some(settle_call) = self.failed.pop_front() {
                 let settle_call = self.without_lost(settle_call);
                 if !settle_call.is_empty() {
@@ -147,6 +178,7 @@ impl Settling {
     }
 
     fn settled(&mut self, settle_call: &SettleCall, settled: &[Settled]) {
+        self.takes_none = false;
         self.backoff.works_in_part();
         // The outage continues while settlements of a failed call wait for a
         // repetition.
@@ -173,13 +205,16 @@ impl Settling {
     fn not_settled(&mut self, mut settle_call: SettleCall, error: &Error) {
         settle_call.is_uncertain |= error.effect() != Effect::No;
         // While the store or its replicas are unavailable, it is useless to send the
-        // settlements one by one: each would fail as the whole call did.
-        let is_away = matches!(
-            error,
-            Error::Unavailable { .. }
-                | Error::ReadOnly { .. }
-                | Error::NotReplicated { .. }
-        );
+        // settlements one by one: each would fail as the whole call did. Of several parts
+        // only some may be unavailable.
+        let is_away = !self.has_parts
+            && matches!(
+                error,
+                Error::Unavailable { .. }
+                    | Error::ReadOnly { .. }
+                    | Error::NotReplicated { .. }
+            );
+        self.takes_none |= !settle_call.has_failed;
         let has_failed_again =
             std::mem::replace(&mut settle_call.has_failed, true) && !is_away;
         settle_call.jobs.iter().for_each(JobContext::settling_failed);
@@ -392,6 +427,58 @@ mod tests {
         assert_eq!([calls(), calls(), calls()], [Some(4), Some(3), None], "by size");
     }
 
+    fn unavailable() -> Error {
+        let at = ErrorContext { backend: "test", operation: Operation::Settle };
+        Error::Unavailable { at, source: "away".into() }
+    }
+
+    fn of_parts() -> Settling {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        Settling::new(held, Observers::default(), Environment::default())
+            .of(Order::ByPart)
+    }
+
+    /// A part of the queue is down and its settlement waits for its repetition. Those of
+    /// the other parts do not wait, until one of them fails.
+    #[test]
+    fn settlements_of_other_parts_do_not_wait_for_a_part_that_is_down() {
+        let mut settling = of_parts();
+        settling.add(job("fails"), Disposition::Done);
+        settling.add(job("works"), Disposition::Done);
+        let (fails, works) =
+            (settling.next_settle_call(1), settling.next_settle_call(1));
+        let limit = Duration::ZERO;
+        settling.answered(fails.unwrap(), Err(unavailable()), limit).unwrap();
+        assert!(settling.refuses_all() && settling.needs_probe());
+        settling.answered(works.unwrap(), Ok(vec![Settled::Applied]), limit).unwrap();
+        assert!(!settling.refuses_all() && settling.backoff.is_pausing());
+        assert!(settling.next_settle_call(1).is_none());
+
+        settling.add(job("new"), Disposition::Done);
+        let new = settling.next_settle_call(1).unwrap();
+        assert_eq!(new.jobs[0].id().as_str(), "new");
+        settling.answered(new, Err(unavailable()), limit).unwrap();
+        settling.add(job("waits"), Disposition::Done);
+
+        assert!(settling.refuses_all());
+        assert!(settling.next_settle_call(1).is_none());
+    }
+
+    /// A call for several parts fails because one of them is down. After its second failure
+    /// its settlements are sent one by one, so that those of the other parts are confirmed.
+    #[tokio::test]
+    async fn the_settlements_of_other_parts_leave_the_call_that_fails() {
+        let mut settling = of_parts();
+        settling.add(job("1"), Disposition::Done);
+        settling.add(job("2"), Disposition::Done);
+        for length in [2, 2, 1] {
+            let call = settling.next_settle_call(100).unwrap();
+            assert_eq!(call.len(), length);
+            settling.answered(call, Err(unavailable()), Duration::ZERO).unwrap();
+            settling.backoff.pause_over().await;
+        }
+    }
+
     /// Of two pending calls, one fails and then the other succeeds. The success must
     /// not end the pause, after which the failed call is repeated.
     #[test]
@@ -404,10 +491,8 @@ mod tests {
         let (fails, works) =
             (settling.next_settle_call(1), settling.next_settle_call(1));
 
-        let at = ErrorContext { backend: "test", operation: Operation::Settle };
-        let away = Error::Unavailable { at, source: "away".into() };
         let limit = Duration::ZERO;
-        settling.answered(fails.unwrap(), Err(away), limit).unwrap();
+        settling.answered(fails.unwrap(), Err(unavailable()), limit).unwrap();
         settling.answered(works.unwrap(), Ok(vec![Settled::Applied]), limit).unwrap();
 
         assert!(settling.backoff.is_pausing());

@@ -26,11 +26,11 @@ use crate::{
 
 /// A queue with these jobs, which lists at most two of them on a page.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(crate) struct Listed {
     pub(super) jobs: Vec<JobView>,
     /// What a look-up finds. `None` for a backend without an index.
     pub(super) look_up: Option<JobLookup>,
-    pub(super) capabilities: Capabilities,
+    pub(crate) capabilities: Capabilities,
     /// Whether the next page fails.
     pub(super) is_down: AtomicBool,
     pub(super) pages: AtomicU32,
@@ -38,7 +38,7 @@ pub(super) struct Listed {
 
 impl Listed {
     /// A queue of a backend that has no index.
-    pub(super) fn new(jobs: Vec<JobView>) -> Self {
+    pub(crate) fn new(jobs: Vec<JobView>) -> Self {
         let capabilities = Capabilities {
             backend: "listed",
             supported: Cow::Borrowed(&[Capability::Followers]),
@@ -68,7 +68,7 @@ impl fmt::Display for Listed {
 }
 
 /// The result of a future that does not wait.
-pub(super) fn at_once<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
         Poll::Pending => panic!("the future waits"),

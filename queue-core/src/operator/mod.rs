@@ -6,7 +6,7 @@ mod groups;
 mod history;
 mod inspect;
 #[cfg(test)]
-mod listed;
+pub(crate) mod listed;
 mod restore;
 mod search;
 mod workers;

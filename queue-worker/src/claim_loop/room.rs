@@ -45,8 +45,19 @@ impl<H: Handler> ClaimLoop<H> {
     fn wanted(&self) -> usize {
         let most = self.slots.capacity().saturating_add(self.ahead());
         let most = most.min(self.claim_size.limit());
-        let free = most.saturating_sub(self.slots.held() + self.calls.asked());
+        let free = if self.settling.needs_probe() {
+            most.min(1).saturating_sub(self.probes())
+        } else {
+            most.saturating_sub(self.slots.held() + self.calls.asked())
+        };
         free.min(self.room_beside_unsettled())
+    }
+
+    /// How many jobs will show whether the store takes settlements: those that the worker
+    /// runs or asks for, and those whose settlement has no reply yet and has not failed.
+    fn probes(&self) -> usize {
+        let unsettled = self.settling.fresh() + self.calls.unsettled();
+        self.slots.held() + self.calls.asked() + unsettled
     }
 
     /// How many jobs the worker may claim so that it holds at most [`HELD_PER_SLOT`] jobs
@@ -64,9 +75,10 @@ impl<H: Handler> ClaimLoop<H> {
     }
 
     /// Whether settlements wait because the store refuses them. Then the worker claims
-    /// no more jobs, because these would only add settlements.
+    /// no more jobs, because these would only add settlements. From a queue of several
+    /// parts it claims one job at a time, whose settlement shows whether other parts work.
     fn cannot_settle(&self) -> bool {
         let is_waiting = !self.settling.is_empty() || self.calls.is_settling();
-        is_waiting && self.settling.backoff.is_failing()
+        is_waiting && self.settling.refuses_all() && !self.settling.needs_probe()
     }
 }
