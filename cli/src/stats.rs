@@ -192,3 +192,69 @@ impl<Q: fmt::Display> fmt::Display for Report<Q> {
         writeln!(f, "cancelled  {}", figures.cancelled)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Statistics of which no two numbers are equal.
+    fn stats() -> Stats {
+        let mut stats = Stats::new();
+        (stats.ready, stats.scheduled, stats.leased) = (1, 2, 3);
+        (stats.overdue, stats.dead) = (4, 5);
+        (stats.finished, stats.discarded, stats.cancelled) = (6, 7, 8);
+        stats.paused = true;
+        stats.next_due_in = Some(Duration::from_secs(9));
+        stats.oldest_ready_age = Some(Duration::from_secs(10));
+        stats
+    }
+
+    #[test]
+    fn each_figure_has_its_field_in_json() {
+        let json = serde_json::to_value(Report::new("mail", &stats())).unwrap();
+
+        let expected = json!({
+            "queue": "mail",
+            "ready": 1,
+            "scheduled": 2,
+            "leased": 3,
+            "overdue": 4,
+            "dead": 5,
+            "finished": 6,
+            "discarded": 7,
+            "cancelled": 8,
+            "paused": true,
+            "next_due_in_ms": 9000,
+            "oldest_ready_age_ms": 10000,
+        });
+        assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn each_figure_has_its_line() {
+        let lines = Report::new("mail", &stats()).to_string();
+
+        let expected = "\
+            queue      mail (paused)\n\
+            ready      1 (oldest for 10s)\n\
+            scheduled  2 (next in 9s)\n\
+            leased     3 (4 overdue)\n\
+            dead       5\n\
+            finished   6\n\
+            discarded  7\n\
+            cancelled  8\n";
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn each_figure_of_a_part_has_its_column() {
+        let table = table(&reports("mail", &[Stats::new(), stats()])).render(200);
+
+        let row = table.lines().last().unwrap();
+        let cells: Vec<_> = row.split_whitespace().collect();
+        let expected = "mail:1 1 10s 2 3 4 5 6 7 8 paused";
+        assert_eq!(cells.join(" "), expected);
+    }
+}

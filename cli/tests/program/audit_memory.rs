@@ -13,9 +13,10 @@ use crate::relq::{Store, eventually};
 /// records in memory and reads pages of the store, so its memory grows a little.
 const MOST_GROWTH_KIB: u64 = 24 * 1024;
 
-/// How long before the end of an audit the last reading of its memory may be. The audit
-/// of a small queue takes some 20 ms.
+/// How long before the end of an audit the last reading of its memory may be: the audit of
+/// a small queue takes some 20 ms. For a longer one, it may be this part of its time.
 const UNWATCHED: Duration = Duration::from_millis(5);
+const UNWATCHED_PART: u32 = 20;
 
 /// Runs `relq audit` on a queue of `jobs` jobs without problems. Returns the largest
 /// resident memory of the process, in KiB.
@@ -42,7 +43,7 @@ fn audit(store: &Store) -> (u64, String) {
 /// the test had no time to watch the process until shortly before its end.
 fn peak_of(process: u32) -> Option<u64> {
     let status = format!("/proc/{process}/status");
-    let mut last = None;
+    let (began, mut last) = (Instant::now(), None);
     // Linux reports the peak only while the process runs. The peak never decreases, so
     // the last value is the largest one.
     loop {
@@ -53,7 +54,9 @@ fn peak_of(process: u32) -> Option<u64> {
         thread::sleep(Duration::from_millis(1));
     }
     let (read, peak) = last?;
-    (read.elapsed() < UNWATCHED).then_some(peak)
+    let unwatched = read.elapsed();
+    let most = UNWATCHED.max(began.elapsed() / UNWATCHED_PART);
+    (unwatched < most).then_some(peak)
 }
 
 fn peak_in(status: &str) -> Option<u64> {

@@ -140,6 +140,20 @@ on_each_store! {
         let ran = std::fs::read_to_string(store.file("ran")).unwrap();
         assert!(ran.contains(r#""relq-schedule":"poll""#), "{ran}");
     }
+
+    fn a_worker_pushes_the_jobs_of_the_schedules_of_each_of_its_queues(store) {
+        for queue in ["first", "second"] {
+            add(store, &["poll", "-q", queue, "--every", "1s", "poll"]);
+        }
+        let line = ["work", "--serve", "first", "--serve", "second", "--schedules",
+            "--", "sh", "-c", "echo $RELQ_QUEUE >>ran"];
+        let _worker = store.relq_with(&line).start();
+
+        wait_until("a tick of each queue has run", || {
+            let ran = std::fs::read_to_string(store.file("ran")).unwrap_or_default();
+            ran.contains("first\n") && ran.contains("second\n")
+        });
+    }
 }
 
 #[test]
