@@ -167,6 +167,28 @@ async fn an_expired_job_survives_redrive(store: &Store) {
     assert_eq!(delivered + actor.figures().await.dead, 1);
 }
 
+case!(a_redriven_job_keeps_a_running_expiry: R17 R23 => Expiry);
+/// A dead letter is redriven before it expires. It keeps its expiry, and is not
+/// delivered after it.
+async fn a_redriven_job_keeps_a_running_expiry(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").expires_in(LIFE)).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("it broke")).await;
+    let before = actor.the_dead_one().await.expires_at;
+
+    actor.redrive(&Selection::All).await.expect("answered");
+
+    let ready = actor.list(JobState::Ready, 10).await;
+    let expiries: Vec<_> = ready.iter().map(|view| view.expires_at).collect();
+    assert_eq!(expiries, [before], "R17: the expiry of a redriven job");
+    store.advance(PAST_LIFE).await;
+    actor.recover_all().await;
+    assert_eq!(actor.take(1).await, [], "R17: an expired job is not delivered");
+    let buried = actor.the_dead_one().await;
+    assert!(reason(&buried).contains("expired"), "{}", reason(&buried));
+}
+
 case!(a_view_shows_the_expiry: R17 R23 => Expiry);
 /// The view of a job shows its expiry.
 async fn a_view_shows_the_expiry(store: &Store) {

@@ -1,13 +1,13 @@
 //! Jobs that expire, and the unique keys that they held (R16, R17).
 
-use relq_core::Disposition;
+use relq_core::{Disposition, operator::Selection, outcome::Pushed};
 
 use crate::{
     cases::case,
     cases::unique::{bound, is_free, is_held},
     harness::{
         actor::Actor,
-        checks::{delivers, retry_now},
+        checks::{dead, delivers, drain, payloads, retry_now},
         store::Store,
         times::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE},
     },
@@ -164,4 +164,41 @@ async fn an_expired_lost_lease_frees_its_key(store: &Store) {
 
     delivers(&actor, ["second"]).await;
     is_free(&actor).await;
+}
+
+case!(an_expired_redriven_job_frees_its_key: R16 R17 => Unique Expiry);
+/// A dead letter is redriven before it expires and then expires while it is ready. A
+/// new push can then take its unique key.
+async fn an_expired_redriven_job_frees_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("it broke")).await;
+    actor.redrive(&Selection::All).await.expect("answered");
+    is_held(&actor).await;
+    store.advance(PAST_LIFE).await;
+
+    is_free(&actor).await;
+
+    delivers(&actor, ["second"]).await;
+}
+
+case!(a_job_redriven_after_its_expiry_keeps_its_key: R16 R17 => Unique Expiry);
+/// A dead letter is redriven after its expiry. Whether or not the redrive drops the
+/// expiry, the job and its unique key stay together: a new push takes the key only if
+/// the job is not delivered.
+async fn a_job_redriven_after_its_expiry_keeps_its_key(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(bound("first").expires_in(LIFE)).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("it broke")).await;
+    store.advance(PAST_LIFE).await;
+    actor.redrive(&Selection::All).await.expect("answered");
+    let second = actor.offer(bound("second")).await;
+
+    let delivered = payloads(&drain(&actor).await);
+
+    let is_stored = matches!(second, Pushed::Stored { .. });
+    let wanted: &[&str] = if is_stored { &["second"] } else { &["first"] };
+    assert_eq!(delivered, wanted, "R16: the second push is {second:?}");
 }

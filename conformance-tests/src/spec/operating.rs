@@ -6,7 +6,7 @@ use relq_core::{
 };
 
 use super::{
-    possible_state::{Counted, End, JobLocation, PossibleState},
+    possible_state::{Counted, End, JobLocation, Ms, PossibleState},
     reference::{CheckResult, Job, Knowledge, Reference},
     returning::in_range,
 };
@@ -72,7 +72,7 @@ impl Reference {
     ) -> CheckResult {
         let total = self.dead_of(which);
         in_range("R16: redriven", answer.moved + answer.duplicates, total)?;
-        let (step, contested) = (self.step, self.contested(which));
+        let (step, now, contested) = (self.step, self.now, self.contested(which));
         let fates: Vec<_> =
             self.jobs.iter().map(|job| self.fate(job, &contested)).collect();
         let moves = self.count_moves(which, &fates);
@@ -85,7 +85,7 @@ impl Reference {
             }
             let mut next = Vec::new();
             for possible in &job.possible_states {
-                let moved = redrive(possible, step);
+                let moved = redrive(possible, step, now);
                 if moved.is_empty() || fate != Fate::Moves {
                     super::reference::add(&mut next, *possible);
                 }
@@ -103,14 +103,14 @@ impl Reference {
 
     /// Records a redrive whose reply was lost: the dead jobs may be ready.
     pub(crate) fn maybe_redriven(&mut self, which: Option<usize>) {
-        let step = self.step;
+        let (step, now) = (self.step, self.now);
         for at in 0..self.jobs.len() {
             if which.is_some_and(|it| it != at) {
                 continue;
             }
             let job = &mut self.jobs[at];
             for possible in job.possible_states.clone() {
-                for moved in redrive(&possible, step) {
+                for moved in redrive(&possible, step, now) {
                     job.returns += 1;
                     super::reference::add(&mut job.possible_states, moved);
                 }
@@ -253,26 +253,24 @@ fn cancel(possible: &PossibleState, now: u64) -> PossibleState {
 }
 
 /// Returns the possible states of a job after a redrive. A dead job becomes ready at
-/// the back of the queue, like a new job. Its expiry may be dropped, and must be
-/// dropped if it has passed (R17).
-fn redrive(possible: &PossibleState, step: u32) -> Vec<PossibleState> {
+/// the back of the queue, like a new job. Its expiry may be dropped if it has passed,
+/// and stays otherwise (R17).
+fn redrive(possible: &PossibleState, step: u32, now: Ms) -> Vec<PossibleState> {
     if possible.location != JobLocation::Dead {
         return Vec::new();
     }
     let position =
         ReadyPosition::Back { from: (step, 0), to: (step, usize::MAX), due: None };
-    let fresh = PossibleState {
+    let moved = PossibleState {
         attempt: 0,
-        expires: None,
         is_detached: true,
         value: 0,
         ..possible.at(JobLocation::Ready(position))
     };
-    let mut becomes = vec![fresh];
-    super::reference::add(
-        &mut becomes,
-        PossibleState { expires: possible.expires, ..fresh },
-    );
+    let mut becomes = vec![moved];
+    if possible.may_be_expired(now) {
+        becomes.push(PossibleState { expires: None, ..moved });
+    }
     becomes
 }
 

@@ -37,6 +37,15 @@ pub(super) fn push_once_held<'a>(
     })
 }
 
+/// Waits without a claim until a job may be ready, and claims it, as a worker on several
+/// queues does.
+pub(super) async fn wait_and_claim(victim: Victim) -> Result<(), Error> {
+    let ask = ask(&victim.worker, 2);
+    victim.queue.claim(&ask).await?;
+    victim.queue.wait_for_jobs(LEASE).await?;
+    victim.queue.claim(&ask).await.map(drop)
+}
+
 /// Makes a claim that finds no job, and a second claim after a job was pushed. The
 /// first claim must not keep that job from the second.
 pub(super) async fn claim_in_vain(victim: Victim) -> Result<(), Error> {

@@ -193,3 +193,27 @@ impl Override for AnswersTurnedRound {
         Ok(answers)
     }
 }
+
+/// A claim by steps, each of which has the whole limit of bytes to itself.
+pub(crate) struct BytesOfAStep;
+
+#[async_trait]
+impl Override for BytesOfAStep {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        let wanted = ask.max.get() as usize;
+        let step = ask.clone().max(ask.max.min(PAGE));
+        let mut deliveries = right.claim(&step).await?;
+        while deliveries.len() + page() <= wanted {
+            let more = right.claim(&step).await?;
+            if more.is_empty() {
+                break;
+            }
+            deliveries.extend(more);
+        }
+        Ok(deliveries)
+    }
+}

@@ -1,5 +1,6 @@
 #!lua
--- Make dead jobs ready again, with no attempt counted and no expiry.
+-- Make dead jobs ready again, with no attempt counted. An expiry that has passed is
+-- removed: the operator wants the job to run.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1...] ids
@@ -27,6 +28,10 @@ end
 local moved, duplicates, unreadable = 0, 0, 0
 
 local function redrive(id, job, entry)
+  local expires_at = job.expires_at or 0
+  if expires_at > 0 and expires_at <= now_ms then
+    entry, expires_at = with_expiry(entry, job.id, 0), 0
+  end
   if job.unique_key then
     -- A worker of an earlier version may have left the key with the job that it buried.
     local holder = id_of_holder(redis.call('HGET', keys.unique, job.unique_key), now_ms)
@@ -34,10 +39,9 @@ local function redrive(id, job, entry)
       duplicates = duplicates + 1
       return
     end
-    redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, 0))
+    redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, expires_at))
   end
   if job.keep_ms then begin_results(keys, {id, UNFINISHED}) end
-  if job.expires_at then entry = with_expiry(entry, job.id, 0) end
   make_kept_ready(keys, job, with_attempt(entry, 0), now_ms)
   settle_dropped(keys, step)
   redis.call('HDEL', keys.errors, id)

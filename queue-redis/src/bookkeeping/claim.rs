@@ -13,7 +13,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Delivery, Error, ReliableQueue, Settlement, error::Operation,
+    ClaimRequest, Delivery, Disposition, Error, ReliableQueue, Settlement, error::Operation,
     outcome::SettledAndClaimed,
 };
 
@@ -162,7 +162,11 @@ async fn claim_after<P: ClaimPattern>(
         match claim_step(pattern, &next, None, state, partial).await {
             Ok((more, _)) => {
                 is_full = more.len() == next.max.get() as usize;
-                deliveries.extend(more);
+                let excess = add_within_bytes(&mut deliveries, more);
+                if !excess.is_empty() {
+                    give_back(pattern, &excess).await;
+                    break;
+                }
             }
             Err(error) => {
                 tracing::debug!(%error, "a claim ends with the jobs that it has");
@@ -173,14 +177,53 @@ async fn claim_after<P: ClaimPattern>(
     Ok((deliveries, hint))
 }
 
-/// Returns how many more jobs a claim that has these `deliveries` may lease. Returns
-/// `None` if it has `wanted` jobs, or if the payloads together fill
-/// [`ClaimRequest::MAX_BYTES`].
+/// Returns how many more jobs a claim that has these `deliveries` may lease: as many as
+/// fit into [`ClaimRequest::MAX_BYTES`] if none is larger than the largest so far.
+/// Returns `None` if none fits, or if the claim has `wanted` jobs.
 fn left_to_claim(deliveries: &[Delivery], wanted: NonZeroU32) -> Option<NonZeroU32> {
-    let bytes: usize = deliveries.iter().map(|delivery| delivery.payload.len()).sum();
+    let largest = deliveries.iter().map(|it| it.payload.len()).max()?.max(1);
     let left = (wanted.get() as usize).checked_sub(deliveries.len())?;
-    let left = u32::try_from(left).ok().and_then(NonZeroU32::new);
-    left.filter(|_| bytes < ClaimRequest::MAX_BYTES)
+    let fit = ClaimRequest::MAX_BYTES.checked_sub(bytes_of(deliveries))? / largest;
+    u32::try_from(left.min(fit)).ok().and_then(NonZeroU32::new)
+}
+
+fn bytes_of(deliveries: &[Delivery]) -> usize {
+    deliveries.iter().map(|delivery| delivery.payload.len()).sum()
+}
+
+/// Adds the jobs of a later step to a claim, while all payloads together fit into
+/// [`ClaimRequest::MAX_BYTES`]. Returns the jobs that do not fit.
+fn add_within_bytes(
+    deliveries: &mut Vec<Delivery>,
+    mut more: Vec<Delivery>,
+) -> Vec<Delivery> {
+    let mut bytes = bytes_of(deliveries);
+    let exceeds = |delivery: &Delivery| {
+        bytes += delivery.payload.len();
+        bytes > ClaimRequest::MAX_BYTES
+    };
+    let fit = more.iter().position(exceeds).unwrap_or(more.len());
+    let excess = more.split_off(fit);
+    deliveries.extend(more);
+    excess
+}
+
+/// Gives back the jobs that one claim has leased beyond its limit. A failure is only
+/// logged, so that the other jobs are still delivered: these jobs are then served again
+/// when their leases end, as those of a claim whose reply was lost.
+async fn give_back<P: ClaimPattern>(pattern: &P, excess: &[Delivery]) {
+    let give_back = |delivery: &Delivery| {
+        Settlement::new(delivery.receipt.clone(), Disposition::GiveBack)
+    };
+    let settlements: Vec<_> = excess.iter().map(give_back).collect();
+    if let Err(error) = pattern.settle(&settlements).await {
+        tracing::warn!(
+            %error,
+            jobs = excess.len(),
+            "the jobs that a claim took beyond its limit of bytes were not given back; \
+             they are served again when their leases end",
+        );
+    }
 }
 
 /// One step of a claim: repeats [`look`](ClaimPattern::look) until some jobs are

@@ -118,3 +118,44 @@ async fn large_jobs_are_recovered_in_their_order(store: &Store) {
         settle_all(&actor, &held, &Disposition::Done).await;
     }
 }
+
+case!(a_claim_of_several_steps_is_bounded_by_bytes: R6);
+/// The limit of 1 MiB holds for a claim that takes several steps, also if the jobs of
+/// the later steps are larger than those of the first. The jobs beyond the limit are
+/// served next, and the claim counts as no attempt of theirs.
+async fn a_claim_of_several_steps_is_bounded_by_bytes(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let most = ClaimRequest::MAX_BYTES;
+    let sizes = [most / 15; PAGE]
+        .into_iter()
+        .chain([most * 2 / 5; 3])
+        .chain([most / 10; 2 * PAGE])
+        .chain([100; PAGE]);
+    let sent: Vec<_> = sizes
+        .zip(0..)
+        .map(|(size, number)| {
+            let mut payload = vec![b'x'; size];
+            payload[0] = number;
+            Bytes::from(payload)
+        })
+        .collect();
+    for payload in &sent {
+        actor.store_one(payload.clone()).await;
+    }
+
+    let mut taken = Vec::new();
+    while taken.len() < sent.len() {
+        let claimed = actor.claim(&actor.ask(100)).await.expect("answered");
+        let bytes: usize = claimed.iter().map(|one| one.payload.len()).sum();
+        assert!(
+            bytes <= most,
+            "R6: one claim takes {} jobs of {bytes} bytes",
+            claimed.len(),
+        );
+        assert!(!claimed.is_empty(), "R1: {} of {} jobs", taken.len(), sent.len());
+        taken.extend(claimed);
+    }
+
+    assert_in_order(&actor, numbers(payloads(&taken)), &numbers(sent));
+    assert!(taken.iter().all(|one| one.attempt() == 1), "R11: each is its first");
+}

@@ -7,7 +7,10 @@ use crate::{
     Need,
     sweep::{
         promise::Atomicity,
-        waiting::{claim_in_vain, claim_waiting, push_after_a_while, push_once_held},
+        waiting::{
+            claim_in_vain, claim_waiting, push_after_a_while, push_once_held,
+            wait_and_claim,
+        },
         work::{stop_at_work, work},
     },
 };
@@ -71,6 +74,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!(claim_that_waits_in_vain, "" => Calls::WaitingClaims {
         claim: |victim| Box::pin(claim_in_vain(victim)),
         push: push_after_a_while,
+    }, needs: WAITS),
+    scenario!(wait_and_claim, "" => Calls::WaitingClaims {
+        claim: |victim| Box::pin(wait_and_claim(victim)),
+        push: push_once_held,
     }, needs: WAITS),
     scenario!(settle_done, "p push j,j,j; a claim 3 l1" => "a settle 2D,1D,0D"),
     scenario!(settle_each_disposition,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     by_pages::{
-        AnswersTurnedRound, ContentsOnePlaceOff, FirstStepExtended, LastStepFirst,
-        PagesWithAGap, PositionsOfAStep, PurgeEveryOtherPage, RedriveUntilStuck,
+        AnswersTurnedRound, BytesOfAStep, ContentsOnePlaceOff, FirstStepExtended,
+        LastStepFirst, PagesWithAGap, PositionsOfAStep, PurgeEveryOtherPage,
+        RedriveUntilStuck,
     },
     mutant::{CaughtBy::Case, Mutant, NARROW},
 };
@@ -78,6 +79,18 @@ pub(super) const JOINTS: &[Mutant] = &[
             "joints::a_call_of_any_number_of_jobs_answers_for_each",
             "R16: job",
         )],
+        ..NARROW
+    },
+    Mutant {
+        name: "each step of a claim may take the bytes of a claim",
+        overrides: Some(|| Arc::new(BytesOfAStep)),
+        caught_by: &[
+            Case(
+                "joints::a_claim_of_several_steps_is_bounded_by_bytes",
+                "R6: one claim",
+            ),
+            Case("leases::a_claim_is_bounded_by_bytes", "one claim takes"),
+        ],
         ..NARROW
     },
 ];

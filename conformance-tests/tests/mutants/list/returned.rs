@@ -7,6 +7,35 @@ use crate::mutant::{
 
 pub(super) const RETURNED: &[Mutant] = &[
     Mutant {
+        name: "a redrive drops a running expiry",
+        patches: &[patch(
+            "redrive",
+            "expires_at > 0 and expires_at <= now_ms",
+            "expires_at > 0",
+        )],
+        caught_by: &[
+            Case(
+                "expiry::a_redriven_job_keeps_a_running_expiry",
+                "R17: the expiry of a redriven job",
+            ),
+            Model("R17: must not be delivered now"),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "a redriven job holds its key beyond its expiry",
+        patches: &[patch(
+            "redrive",
+            "unique_holder(id, expires_at)",
+            "unique_holder(id, 0)",
+        )],
+        caught_by: &[Case(
+            "unique_expiry::an_expired_redriven_job_frees_its_key",
+            "not stored: Duplicate",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "a recovered job goes to the back",
         patches: &[patch(
             "recover",

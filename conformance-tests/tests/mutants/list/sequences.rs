@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     mutant::{
-        CaughtBy::{Model, Orders},
+        CaughtBy::{Case, Model, Orders},
         HEALTHY, Mutant, NARROW, patch,
     },
     overrides::NothingInPart,
@@ -22,15 +22,19 @@ pub(super) const SEQUENCES: &[Mutant] = &[
         name: "a redriven job's unique key is free once its old expiry is over",
         patches: &[patch(
             "redrive",
-            "unique_holder(id, 0)",
+            "unique_holder(id, expires_at)",
             "unique_holder(id, job.expires_at or 0)",
         )],
         caught_by: &[
             Model("R17: must not be delivered now"),
             Orders(
                 "p push jk1e1m1; a claim 1 l0; a settle 0B | \
-                 o redrive | - advance 3; - advance 3 | p push jk1 | b claim 2 l0",
+                 - advance 3; - advance 3 | o redrive | p push jk1 | b claim 2 l0",
                 "R17: must not be delivered now",
+            ),
+            Case(
+                "unique_expiry::a_job_redriven_after_its_expiry_keeps_its_key",
+                "R16: the second push is Stored",
             ),
         ],
         ..NARROW
