@@ -6,7 +6,7 @@
 use relq_core::{
     Error,
     error::Operation,
-    operator::{Page, PageCursor, PeekRequest},
+    operator::{JobView, Page, PageCursor, PeekRequest},
 };
 use relq_redis::bookkeeping::{PageSize, REPLY_BYTES};
 
@@ -25,7 +25,7 @@ const MAX_PAGE: usize = 1000;
 pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
     let limit = usize::try_from(ask.limit.get()).unwrap_or(MAX_PAGE).min(MAX_PAGE);
     let mut passed = read_cursor(ask.after.as_ref());
-    let (mut jobs, mut next) = (Vec::new(), None);
+    let (mut jobs, mut recovered, mut next) = (Vec::new(), Vec::new(), None);
     let (mut size, mut bytes) = (PageSize::of_payloads(), 0);
     loop {
         let seen = ring::read(store, Operation::Peek, passed, size.count()).await?;
@@ -37,15 +37,29 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
                 break;
             }
             passed += 1;
+            let is_recovered = one.is_recovered();
             let job = one.job().filter(|(_, detail)| detail.state() == ask.state);
             bytes += job.as_ref().map_or(0, |(element, _)| element.len());
+            recovered.extend(job.as_ref().map(|_| is_recovered));
             jobs.extend(job);
         }
         if is_last || next.is_some() {
-            let jobs = store.bookkeeping.views_of(jobs).await?;
+            let mut jobs = store.bookkeeping.views_of(jobs).await?;
+            let recovered = jobs.iter_mut().zip(recovered).filter(|(_, is)| *is);
+            recovered.for_each(|(job, _)| add_lost_lease(job));
             return Ok(Page { jobs, next });
         }
     }
+}
+
+/// Adds to the last error of a recovered job that the lease of its attempt expired (R11).
+/// The script that recovers a job only changes its mark. The claim that takes the job over
+/// stores this text, cut to its limit: see `with_lost_lease` in the library `moves`.
+fn add_lost_lease(job: &mut JobView) {
+    let last = job.last_error.take().map(|last| last + "; ").unwrap_or_default();
+    let attempt = job.attempt;
+    job.last_error =
+        Some(format!("{last}attempt {attempt}: lease ended, no heartbeat"));
 }
 
 fn read_cursor(cursor: Option<&PageCursor>) -> usize {

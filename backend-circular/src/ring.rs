@@ -55,6 +55,11 @@ impl Seen {
         }
     }
 
+    /// Whether the job's lease has expired and no claim has taken the job over yet.
+    pub(crate) fn is_recovered(&self) -> bool {
+        matches!(self.marked, Some((_, Mark::Recovered)))
+    }
+
     /// The size of the element in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.element.len()

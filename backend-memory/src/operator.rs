@@ -178,7 +178,14 @@ impl State {
             self.forget_progress(&job.id);
             let expires_at = job.expires_at.filter(|at| *at > now);
             let state = StoredState::Ready;
-            self.enqueue(Job { attempt: 0, expires_at, ready_at: now, state, ..job });
+            self.enqueue(Job {
+                attempt: 0,
+                last_error: None,
+                expires_at,
+                ready_at: now,
+                state,
+                ..job
+            });
             redriven.moved += 1;
         }
         redriven

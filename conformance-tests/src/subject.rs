@@ -78,6 +78,15 @@ pub trait Subject: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Embedded: returns how many records the store of that endpoint holds, of any kind and
+    /// of all queues. The cases that check that nothing is kept for ever compare these
+    /// numbers. If it returns `None`, they check nothing. On Redis the suite counts the
+    /// records itself.
+    fn records(&self, endpoint: &str) -> Option<u64> {
+        let _ = endpoint;
+        None
+    }
+
     /// Embedded: returns how the suite starts processes of the backend and kills them
     /// at each step, and how it stops an actor at each step for
     /// [`explore`](crate::explore). If it returns `None`, the report tests no calls

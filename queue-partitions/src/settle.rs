@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
+use futures_util::{
+    Stream, StreamExt,
+    future::{Either, join, join_all, select},
+    stream::FuturesUnordered,
+};
 use relq_core::{
     ClaimRequest, Delivery, Error, Receipt, ReliableQueue, Settlement, WorkerId,
     error::Operation,
@@ -21,7 +25,8 @@ use crate::{
 type Answers<T> = Result<(Vec<usize>, Vec<T>), Error>;
 
 /// The result of a heartbeat of one part, with the positions of its leases in the call.
-type ExtendedInPart = (Vec<usize>, Result<Vec<Extended>, Error>);
+/// There is none if the part was silent.
+type ExtendedInPart = (Vec<usize>, Option<Result<Vec<Extended>, Error>>);
 
 impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     /// Refuses a call that a part would refuse, before any other part settles.
@@ -47,14 +52,42 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         lease: Duration,
     ) -> Result<Vec<Extended>, Error> {
         let groups = grouped(held.iter().map(|one| unwrap(one, self.parts.len())));
-        let calls = groups.into_iter().map(|group| async move {
+        let calls = groups.iter().enumerate().map(async |(at, group)| {
             let part = &self.parts[group.part];
             let extended = part.extend(worker, &group.members, lease).await;
             self.notice(group.part, &extended);
-            (group.positions, extended)
+            (at, extended)
         });
-        let answers = unknown_in_part(join_all(calls).await);
-        in_order(answers, held.len(), Extended::LeaseLost)
+        let calls: FuturesUnordered<_> = calls.collect();
+        let mut answers: Vec<_> = groups.iter().map(|_| None).collect();
+        self.answer_beside_silent_parts(calls, lease / 3, &mut answers).await;
+        let answers = groups.into_iter().map(|group| group.positions).zip(answers);
+        in_order(unknown_in_part(answers.collect()), held.len(), Extended::LeaseLost)
+    }
+
+    /// Waits for the answers of the parts. Once a part has answered, it waits no longer
+    /// than `patience` for the others, so that a part whose node is silent does not delay
+    /// the next heartbeat for the leases of the others until they expire.
+    async fn answer_beside_silent_parts<T>(
+        &self,
+        mut calls: impl Stream<Item = (usize, Result<T, Error>)> + Unpin,
+        patience: Duration,
+        answers: &mut [Option<Result<T, Error>>],
+    ) {
+        let mut is_any_up = false;
+        let mut end = self.environment.clock().sleep(patience);
+        loop {
+            let next = match is_any_up {
+                true => match select(calls.next(), &mut end).await {
+                    Either::Left((next, _)) => next,
+                    Either::Right(_) => return,
+                },
+                false => calls.next().await,
+            };
+            let Some((at, answer)) = next else { return };
+            is_any_up |= answer.is_ok();
+            answers[at] = Some(answer);
+        }
     }
 
     /// Settles, and claims from one of the parts in the same round trip. If that part
@@ -163,16 +196,16 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     }
 }
 
-/// If some parts answered, the leases of a part that is down are unknown, so that the
-/// worker keeps the others. If no part answered, or if a person must help, the call fails.
+/// If some parts answered, the leases of a part that is down or silent are unknown, so that
+/// the worker keeps the others. If no part answered, or if a person must help, the call
+/// fails.
 fn unknown_in_part(answers: Vec<ExtendedInPart>) -> Vec<Answers<Extended>> {
-    let is_any_up = answers.iter().any(|(_, extended)| extended.is_ok());
+    let is_any_up = answers.iter().any(|(_, extended)| matches!(extended, Some(Ok(_))));
     let of_part = |(positions, extended): ExtendedInPart| {
         let extended = match extended {
-            Err(error) if is_any_up && !error.needs_help() => {
-                vec![Extended::Unknown; positions.len()]
-            }
-            extended => extended?,
+            Some(Ok(extended)) => extended,
+            Some(Err(error)) if !is_any_up || error.needs_help() => return Err(error),
+            Some(Err(_)) | None => vec![Extended::Unknown; positions.len()],
         };
         Ok((positions, extended))
     };

@@ -482,6 +482,34 @@ async fn a_heartbeat_keeps_the_leases_of_the_other_nodes() {
     assert!(error.full_message().contains("extend"), "{}", error.full_message());
 }
 
+/// R10: a node that is silent, and whose connections stay open, does not hold up the
+/// heartbeat for the leases on the other nodes until they expire.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_does_not_wait_for_a_silent_node() {
+    let servers = [Server::start(), Server::start()];
+    let queue = on(&servers, 2).await;
+    for (number, part) in queue.parts().iter().enumerate() {
+        part.push(&[NewJob::new(number.to_string())], None).await.unwrap();
+    }
+    let worker = WorkerId::new("worker").unwrap();
+    let jobs = queue.claim(&ask(2)).await.unwrap();
+    let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
+    let short = Duration::from_millis(300);
+
+    servers[1].command(&[b"CLIENT", b"PAUSE", b"60000", b"ALL"]);
+    let began = Instant::now();
+    let extended = queue.extend(&worker, &held, short).await;
+    let took = began.elapsed();
+
+    // A call to a silent node fails after five seconds.
+    assert!(took < Duration::from_secs(4), "R10: it took {took:?}");
+    for (job, extended) in jobs.iter().zip(extended.unwrap()) {
+        let is_kept = matches!(extended, Extended::Until(_));
+        assert!(is_kept || extended == Extended::Unknown, "{extended:?}");
+        assert_eq!(is_kept, &job.payload[..] == b"0", "{extended:?}");
+    }
+}
+
 /// R10: another handle keeps the leases on the other node when the node of part 0 fails
 /// before that handle has written. A worker opens such a handle for its heartbeats, before
 /// the first write of its own.

@@ -114,6 +114,19 @@ async fn a_redriven_job_begins_anew(store: &Store) {
     }
 }
 
+case!(a_redriven_job_has_no_last_error: R11 R23);
+/// A job that is redriven begins anew, without the error that buried it.
+async fn a_redriven_job_has_no_last_error(store: &Store) {
+    let actor = store.actor("worker").await;
+    bury(&actor, 1).await;
+
+    redrive(&actor, &Selection::All).await;
+
+    let ready = actor.list(JobState::Ready, 10).await;
+    let errors: Vec<_> = ready.into_iter().map(|view| view.last_error).collect();
+    assert_eq!(errors, [None], "R11: the last error of a redriven job");
+}
+
 case!(a_redrive_takes_those_named: R23);
 /// A redrive takes the named dead letters and no others.
 async fn a_redrive_takes_those_named(store: &Store) {

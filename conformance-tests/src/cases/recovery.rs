@@ -9,12 +9,13 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            attempts, delivers, drain, expect_exactly, numbered, payloads, reason,
-            retry_now,
+            attempts, delivers, drain, expect_exactly, numbered, payloads, postpone,
+            reason, retry_now,
         },
         store::Store,
         times::{BRIEF, HELD, LIFE, PAST_LIFE},
     },
+    spec::operation::STATES,
 };
 
 fn page(most: u32) -> NonZeroU32 {
@@ -258,6 +259,52 @@ async fn a_crash_keeps_the_last_error(store: &Store) {
 
     let expected = "it failed; attempt 2: lease ended, no heartbeat";
     assert_eq!(buried.last_error.as_deref(), Some(expected));
+}
+
+case!(a_last_error_stays_until_the_next: R11 R23 R24 R26);
+/// The last error of a job stays with it when the job is given back, released with its
+/// worker, postponed, recovered or due, until an attempt fails with another error.
+async fn a_last_error_stays_until_the_next(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let first = Disposition::Retry { after: Duration::ZERO, error: "first".to_owned() };
+    actor.say(&held, first).await;
+    shows_error(&actor, "retried", "first").await;
+
+    actor.recover_all().await;
+    shows_error(&actor, "due", "first").await;
+    let held = actor.take_one().await;
+    shows_error(&actor, "claimed", "first").await;
+    actor.say(&held, Disposition::GiveBack).await;
+    shows_error(&actor, "given back", "first").await;
+    actor.take_one().await;
+    actor.release_worker(actor.worker()).await.expect("answered");
+    shows_error(&actor, "released", "first").await;
+    let held = actor.take_one().await;
+    actor.say(&held, postpone(Duration::ZERO)).await;
+    shows_error(&actor, "postponed", "first").await;
+
+    actor.recover_all().await;
+    let held = actor.take_one().await;
+    let second =
+        Disposition::Retry { after: Duration::ZERO, error: "second".to_owned() };
+    actor.say(&held, second).await;
+    shows_error(&actor, "retried again", "second").await;
+}
+
+/// Asserts that the only job, whatever its state, is listed with that last error.
+async fn shows_error(actor: &Actor, after: &str, error: &str) {
+    let mut errors = Vec::new();
+    for state in STATES {
+        let views = actor.list(state, 10).await;
+        errors.extend(views.into_iter().map(|view| view.last_error));
+    }
+    assert_eq!(
+        errors,
+        [Some(error.to_owned())],
+        "R11: the last error of a {after} job"
+    );
 }
 
 case!(each_lost_lease_is_told: R11);

@@ -120,7 +120,7 @@ async fn a_purged_queue_works(store: &Store) {
     actor.finish(&held).await;
 }
 
-case!(nothing_is_kept_for_ever: R23 => ClientIds PushTokens Unique @ redis);
+case!(nothing_is_kept_for_ever: R23 => ClientIds PushTokens Unique);
 /// After all jobs have ended and all records about them have expired, a queue is
 /// no larger than before.
 async fn nothing_is_kept_for_ever(store: &Store) {

@@ -3,9 +3,13 @@
 use std::{future::Future, num::NonZeroU32, pin::Pin, time::Duration};
 
 use relq_core::{
-    Delivery, Disposition, Error, JobId, NewJob, Settlement,
+    Delivery, Disposition, Error, JobId, NewJob, PushToken, Settlement,
     batch::{BatchId, BatchQueue, Change, NewBatch},
-    operator::{JobState, PeekRequest, Selection},
+    capabilities::Capability,
+    operator::{
+        InspectQueue, JobState, JobView, PeekRequest, RestoreQueue, Selection,
+        StateDetail, WorkerReport,
+    },
     results::ResultQueue,
     schedule::{ScheduleName, ScheduleQueue, Tick},
 };
@@ -20,12 +24,15 @@ pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send
 pub(crate) struct Known {
     held: Delivery,
     ready: JobId,
+    /// A scheduled job. A ready one for a backend without delays.
+    scheduled: JobId,
     batch: BatchId,
     tick: Option<Tick>,
 }
 
 impl Known {
-    /// Stores what the calls need: a job that `actor` holds, a dead job and a ready job.
+    /// Stores what the calls need: a job that `actor` holds, a dead job, a ready job, and
+    /// a scheduled job if the backend has delays.
     /// If the backend has batches, also an open batch with one piece; if it has schedules,
     /// also a schedule that was stored a moment ago.
     pub(crate) async fn prepare(actor: &Actor) -> Self {
@@ -36,16 +43,18 @@ impl Known {
         let (buried, held) = (taken.pop(), taken.pop());
         actor.say(&buried.expect("two jobs"), dead("the suite says so")).await;
         let ready = actor.store_one("ready").await;
+        let scheduled = actor.class().fit(NewJob::new("scheduled").delay(2 * HELD));
+        let scheduled = actor.store_one(scheduled).await;
         let batch = BatchId::new("open").expect("a valid id");
         if let Some(batches) = actor.batch_queue() {
             batches.create(&NewBatch::new(batch.clone())).await.expect("answered");
             batches.add(&batch, &["piece".into()], None).await.expect("answered");
         }
         let tick = match actor.schedule_queue() {
-            Some(scheduler) => Some(scheduled(scheduler).await),
+            Some(scheduler) => Some(next_tick(scheduler).await),
             None => None,
         };
-        Self { held: held.expect("two jobs"), ready, batch, tick }
+        Self { held: held.expect("two jobs"), ready, scheduled, batch, tick }
     }
 
     fn done(&self) -> [Settlement; 1] {
@@ -54,7 +63,7 @@ impl Known {
 }
 
 /// Stores a schedule, and returns its next tick, which is due in a millisecond.
-async fn scheduled(scheduler: &dyn ScheduleQueue) -> Tick {
+async fn next_tick(scheduler: &dyn ScheduleQueue) -> Tick {
     let name = ScheduleName::new("known").expect("a valid name");
     scheduler.remove_schedule(&name).await.expect("answered");
     scheduler.put_schedule(&name, b"definition").await.expect("answered");
@@ -73,6 +82,13 @@ pub(crate) fn calls<'a>(
 ) -> Vec<(&'static str, Call<'a>)> {
     let mut calls = of_workers(actor, known);
     calls.extend(of_operators(actor, known));
+    if let Some(inspector) = actor.inspect_queue() {
+        calls.extend(of_inspectors(inspector, known));
+        calls.push(("peek of the newest jobs", peek_newest(actor)));
+    }
+    if let Some(restorer) = actor.restore_queue() {
+        calls.push(("restore", restore(restorer)));
+    }
     if let Some(batches) = actor.batch_queue() {
         calls.extend(of_batches(batches, &known.batch));
     }
@@ -92,9 +108,17 @@ fn call<'a, T>(answer: impl Future<Output = Result<T, Error>> + Send + 'a) -> Ca
 fn of_workers<'a>(actor: &'a Actor, known: &'a Known) -> Vec<(&'static str, Call<'a>)> {
     let push = |job: NewJob| call(async move { actor.push(&[job], None).await });
     let late = NewJob::new("late").delay(HELD);
+    let has_tokens = actor.capabilities().supports(Capability::PushTokens);
+    let token = has_tokens.then(|| PushToken::new("known").expect("a valid token"));
+    let report = WorkerReport::new(actor.worker().clone(), NonZeroU32::MIN);
     vec![
         ("push", push("plain".into())),
         ("push of an option", push(actor.class().fit(late))),
+        (
+            "push with a token",
+            call(async move { actor.push(&["named".into()], token.as_ref()).await }),
+        ),
+        ("report_worker", call(async move { actor.report_worker(&report).await })),
         ("claim", call(async move { actor.claim(&actor.ask(1)).await })),
         ("settle", call(async move { actor.settle(&known.done()).await })),
         (
@@ -139,6 +163,28 @@ fn of_operators<'a>(
         ("audit", call(actor.audit())),
         ("purge", call(actor.purge())),
     ]
+}
+
+fn of_inspectors<'a>(
+    inspector: &'a dyn InspectQueue,
+    known: &'a Known,
+) -> Vec<(&'static str, Call<'a>)> {
+    vec![
+        ("job", call(inspector.job(&known.ready))),
+        ("run_now", call(inspector.run_now(&known.scheduled))),
+        ("workers", call(inspector.workers(None, NonZeroU32::MIN))),
+    ]
+}
+
+fn peek_newest(actor: &Actor) -> Call<'_> {
+    let page = PeekRequest::new(JobState::Ready, NonZeroU32::MIN).newest_first();
+    call(async move { actor.peek(&page).await })
+}
+
+fn restore(restorer: &dyn RestoreQueue) -> Call<'_> {
+    let id = JobId::new("restored").expect("a valid id");
+    let jobs = [JobView::new(Some(id), "restored", StateDetail::Ready)];
+    call(async move { restorer.restore(&jobs).await })
 }
 
 fn of_batches<'a>(

@@ -201,9 +201,14 @@ impl Store {
         self.rooms.fit(names)
     }
 
-    /// The number of elements, fields, members and strings of all keys in the database
-    /// of the case's queue.
+    /// On Redis: the number of elements, fields, members and strings of all keys in the
+    /// database of the case's queue. Embedded: the number of records, or 0 if the subject
+    /// does not count them.
     pub(crate) async fn size(&self) -> u64 {
+        if let StoreSite::Embedded { directory, .. } = &*self.site {
+            let endpoint = directory.path().to_str().expect("the path is UTF-8");
+            return self.subject.records(endpoint).unwrap_or_default();
+        }
         let reply = self.site.tell(&size()).await;
         let text = String::from_utf8_lossy(&reply);
         let number = text.trim_start_matches(':').trim_end().parse();

@@ -20,6 +20,14 @@ pub(crate) const LIFE: Duration = Duration::from_secs(20);
 /// expires.
 pub(crate) const PAST_LIFE: Duration = Duration::from_millis(20_030);
 
+/// Longer than the five minutes for which the id of an ended job and the token of a call
+/// are remembered (R4).
+pub(crate) const PAST_WINDOW: Duration = Duration::from_secs(303);
+
+/// Shorter than these five minutes. The clock of an embedded store runs on, so the rest is
+/// longer than any time for which a machine stands still.
+pub(crate) const WITHIN_WINDOW: Duration = Duration::from_secs(280);
+
 /// The longest time in which a claim counts as woken, or a call as returning at once, by
 /// the virtual clock.
 pub(crate) const WOKEN: Duration = Duration::from_secs(3);

@@ -108,7 +108,8 @@ impl Reference {
         self.maybe(|job, possible| {
             let is_over = job.is_last(possible) || possible.may_be_expired(now);
             let is_buried = is_over && possible.overdue(now).is_some();
-            if is_buried { vec![possible.at(JobLocation::Dead)] } else { Vec::new() }
+            let buried = possible.taken_over().at(JobLocation::Dead);
+            if is_buried { vec![buried] } else { Vec::new() }
         });
     }
 
@@ -307,7 +308,7 @@ impl Job {
             let leased = PossibleState {
                 location: JobLocation::Leased(lease),
                 attempt: delivery.attempt(),
-                ..possible
+                ..possible.taken_over()
             };
             super::reference::add(&mut self.possible_states, leased);
         }
@@ -332,6 +333,7 @@ fn after_lost_claim(
     if !possible.is_up(now) && !is_taken_over {
         return Vec::new();
     }
+    let possible = &possible.taken_over();
     if is_taken_over && job.is_last(possible) {
         return vec![possible.at(JobLocation::Dead)];
     }

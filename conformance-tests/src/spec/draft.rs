@@ -58,6 +58,10 @@ const LONGEST: u8 = 9;
 /// time for which ids are remembered.
 const STEPS: [Duration; 5] = [ms(1), ms(2_100), ms(5_003), ms(31_007), ms(301_009)];
 
+/// The errors of failed attempts: with an empty one, and with one that reads like what
+/// the store adds to it.
+const ERRORS: [&str; 3] = ["it failed", "", "attempt 1: \u{1f600}\nr4 e; "];
+
 fn chosen<T: Copy>(table: &[T], number: u8) -> T {
     table[usize::from(number) % table.len()]
 }
@@ -81,7 +85,7 @@ pub(crate) fn wait(number: u8) -> Duration {
 
 /// The disposition that a settlement names, and the delay of a retry or postponement.
 pub(crate) fn disposition(kind: DispositionKind) -> (Disposition, Duration) {
-    let error = || "it failed".to_owned();
+    let error = || error(kind).to_owned();
     match kind {
         DispositionKind::Done => (Disposition::Done, Duration::ZERO),
         DispositionKind::DoneWith(number) => {
@@ -98,6 +102,15 @@ pub(crate) fn disposition(kind: DispositionKind) -> (Disposition, Duration) {
             let after = delay(number);
             (Disposition::Postpone { after }, after)
         }
+    }
+}
+
+/// The error that a settlement reports. Empty if it reports none.
+pub(crate) fn error(kind: DispositionKind) -> &'static str {
+    match kind {
+        DispositionKind::Bury => "it cannot be done",
+        DispositionKind::Retry(number) => chosen(&ERRORS, number),
+        _ => "",
     }
 }
 

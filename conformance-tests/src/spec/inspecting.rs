@@ -108,18 +108,8 @@ impl Reference {
 
     /// Checks the record of a stored job.
     fn recorded(&mut self, at: usize, record: &JobRecord) -> CheckResult {
-        let view = &record.job;
-        self.check_view(at, view)?;
-        self.check_time(at, view.enqueued_at)?;
-        let state = Counted::In(view.detail.state());
-        let job = self.jobs[at].clone();
-        let rule = format!("R31: found as {}", view.detail.state().as_str());
-        self.keep(at, &rule, |possible| {
-            possible.counted() == state
-                && possible.attempt == view.attempt
-                && job.is_listed_as(possible, view)
-        })?;
-        let id = job.id.as_ref();
+        self.viewed(at, &record.job)?;
+        let id = self.jobs[at].id.as_ref();
         id.map_or(Ok(()), |id| self.followed_by(id, &record.followers))
     }
 

@@ -84,6 +84,7 @@ mod duplicates;
 mod fingerprint;
 mod following;
 mod inspecting;
+mod last_error;
 pub(crate) mod line;
 mod operating;
 pub(crate) mod operation;
@@ -109,6 +110,7 @@ pub(crate) mod sequence;
 mod settling;
 mod stats;
 mod strategy;
+mod viewing;
 
 pub use run::{Summary, judge, judge_crossed, judge_random, run, run_crossed};
 

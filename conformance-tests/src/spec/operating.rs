@@ -6,6 +6,7 @@ use relq_core::{
 };
 
 use super::{
+    last_error::LastError,
     possible_state::{Counted, End, JobLocation, Ms, PossibleState},
     reference::{CheckResult, Job, Knowledge, Reference},
     returning::in_range,
@@ -263,6 +264,7 @@ fn redrive(possible: &PossibleState, step: u32, now: Ms) -> Vec<PossibleState> {
         ReadyPosition::Back { from: (step, 0), to: (step, usize::MAX), due: None };
     let moved = PossibleState {
         attempt: 0,
+        last_error: LastError::default(),
         is_detached: true,
         value: 0,
         ..possible.at(JobLocation::Ready(position))

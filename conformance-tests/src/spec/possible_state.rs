@@ -4,6 +4,7 @@ use std::fmt;
 
 use relq_core::operator::JobState;
 
+use super::last_error::LastError;
 use crate::spec::ready_order::ReadyPosition;
 
 /// Milliseconds since the clock's start.
@@ -18,6 +19,7 @@ pub(crate) struct PossibleState {
     pub(crate) attempt: u32,
     /// The time from which on the job is not delivered. `None` if it does not expire.
     pub(crate) expires: Option<Ms>,
+    pub(crate) last_error: LastError,
     /// Whether the job was a piece that died and was redriven, so that it is a plain
     /// job now (B8).
     pub(crate) is_detached: bool,
@@ -125,6 +127,21 @@ impl InBatch {
 impl PossibleState {
     pub(crate) fn at(self, location: JobLocation) -> Self {
         Self { location, ..self }
+    }
+
+    /// The state with the note that the lease of its attempt has expired (R11).
+    pub(crate) fn with_lost_lease(self) -> Self {
+        let last_error = self.last_error.with_lost_lease(self.attempt);
+        Self { last_error, ..self }
+    }
+
+    /// The state as a claim leaves it that takes over the lease of the job, which has
+    /// expired. The same state if the job is not leased.
+    pub(crate) fn taken_over(self) -> Self {
+        match self.location {
+            JobLocation::Leased(_) => self.with_lost_lease(),
+            _ => self,
+        }
     }
 
     pub(crate) fn linked(self, link: Link) -> Self {
@@ -265,6 +282,9 @@ impl fmt::Display for PossibleState {
         if let Some(at) = self.expires {
             write!(f, ", expires at {at} ms")?;
         }
+        if self.last_error != LastError::default() {
+            write!(f, ", last error {:?}", self.last_error.to_string())?;
+        }
         if self.is_detached {
             write!(f, ", no piece any more")?;
         }
@@ -345,6 +365,7 @@ mod tests {
             location: JobLocation::Leased(lease),
             attempt: 1,
             expires: Some(40_000),
+            last_error: LastError::reported("it failed"),
             is_detached: false,
             value: 0,
             linked,
@@ -352,7 +373,8 @@ mod tests {
 
         assert_eq!(
             state.to_string(),
-            "leased by worker 2 until 30000 ms, attempt 1, expires at 40000 ms, if \
+            "leased by worker 2 until 30000 ms, attempt 1, expires at 40000 ms, last \
+             error \"it failed\", if \
              settlement 3 took no effect"
         );
     }

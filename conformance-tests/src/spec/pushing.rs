@@ -10,6 +10,7 @@ use relq_core::{
 
 use super::{
     batching::Phase,
+    last_error::LastError,
     possible_state::{JobLocation, Ms, PossibleState},
     reference::{Call, CheckResult, Job, Knowledge, Reference, add},
     restoring::Past,
@@ -280,6 +281,7 @@ impl Reference {
             location: JobLocation::Absent,
             attempt: 0,
             expires: None,
+            last_error: LastError::default(),
             is_detached: false,
             value: 0,
             linked: None,

@@ -12,6 +12,7 @@ use relq_core::{
 use super::{
     class::Class,
     draft,
+    last_error::LastError,
     operation::{RestoreDraft, RestoredAs},
     possible_state::{JobLocation, Ms, PossibleState},
     pushing::ms,
@@ -113,6 +114,7 @@ impl Past {
         PossibleState {
             attempt: self.attempt,
             expires: self.expires,
+            last_error: LastError::reported(if self.attempt > 0 { ERROR } else { "" }),
             ..absent.at(location)
         }
     }

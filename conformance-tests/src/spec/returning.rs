@@ -169,8 +169,8 @@ fn taken_back(
         JobLocation::Leased(lease) if lease.until <= now => {
             let is_last = job.is_last(possible);
             let back = || lease.back(class, (step, 0));
-            let returned =
-                possible.at(if is_last { JobLocation::Dead } else { back() });
+            let location = if is_last { JobLocation::Dead } else { back() };
+            let returned = possible.with_lost_lease().at(location);
             unless_cancelled(job, possible, returned, now)
         }
         JobLocation::Moved(lease) => {

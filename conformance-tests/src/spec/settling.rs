@@ -3,6 +3,8 @@
 use relq_core::outcome::{Extended, Settled};
 
 use super::{
+    draft,
+    last_error::LastError,
     operation::DispositionKind,
     possible_state::{End, JobLocation, Lease, Link, Ms, PossibleState},
     reference::{CheckResult, Job, Knowledge, Reference, WINDOW},
@@ -151,7 +153,8 @@ impl Reference {
             JobLocation::Leased(lease) if is_unnamed(&lease) => {
                 let counted = possible.at(lease.back(&class, back));
                 let attempt = possible.attempt.saturating_sub(1);
-                vec![counted, PossibleState { attempt, ..counted }]
+                let noted = counted.with_lost_lease();
+                vec![counted, noted, PossibleState { attempt, ..counted }]
             }
             JobLocation::Moved(lease) if is_unnamed(&lease) => {
                 vec![possible.at(lease.back(&class, back))]
@@ -257,18 +260,18 @@ fn carried_out(
     back: JobLocation,
     now: Ms,
 ) -> Vec<PossibleState> {
+    let last_error = LastError::reported(draft::error(sent.disposition));
+    let failed = |location| PossibleState { last_error, ..possible.at(location) };
     vec![match sent.disposition {
         DispositionKind::Done => possible.valued(job, 0).ended(End::Finished, now),
         DispositionKind::DoneWith(value) => {
             possible.valued(job, value).ended(End::Finished, now)
         }
         DispositionKind::Discard => possible.ended(End::Discarded, now),
-        DispositionKind::Bury => possible.at(JobLocation::Dead),
-        DispositionKind::Retry(_) if job.is_last(possible) => {
-            possible.at(JobLocation::Dead)
-        }
+        DispositionKind::Bury => failed(JobLocation::Dead),
+        DispositionKind::Retry(_) if job.is_last(possible) => failed(JobLocation::Dead),
         DispositionKind::Retry(_) => {
-            possible.at(JobLocation::Scheduled { due: now + sent.after })
+            failed(JobLocation::Scheduled { due: now + sent.after })
         }
         DispositionKind::Postpone(_) => {
             uncounted(possible, JobLocation::Scheduled { due: now + sent.after })

@@ -1,14 +1,12 @@
-//! The rules for the results of `stats`, `audit` (R23) and `peek`: what they must
-//! report.
+//! The rules for the results of `stats` and `audit` (R23): what they must report.
 
 use relq_core::{
     Stats,
-    environment::Timestamp,
-    operator::{Audit, JobState, JobView, StateDetail},
+    operator::{Audit, JobState},
 };
 
 use super::{
-    possible_state::{Counted, Ms, PossibleState},
+    possible_state::{Counted, PossibleState},
     reference::{CheckResult, Job, Reference},
     returning::in_range,
 };
@@ -87,92 +85,6 @@ impl Reference {
             return Ok(());
         }
         Err(format!("CONSERVE, R23: the audit: {:?}", audit.problems))
-    }
-
-    /// Checks a list of the jobs in a state: each job that is certainly in it is listed
-    /// as it was pushed (R1, R2), with its number of deliveries and its unique key.
-    pub(crate) fn peeked(&mut self, state: JobState, views: &[JobView]) -> CheckResult {
-        let location = Counted::In(state);
-        let mut listed = Vec::new();
-        for view in views {
-            let Some(at) = self.job_of(&view.payload) else {
-                return Err(format!("UNEXPECTED, R3: never pushed: {view:?}"));
-            };
-            self.check_view(at, view)?;
-            self.check_time(at, view.enqueued_at)?;
-            self.keep(at, &format!("R23: listed as {}", state.as_str()), |possible| {
-                possible.counted() == location && possible.attempt == view.attempt
-            })?;
-            let job = self.jobs[at].clone();
-            self.keep(
-                at,
-                "R30: not listed with the job that it follows",
-                |possible| job.is_listed_as(possible, view),
-            )?;
-            self.jobs[at].id = view.id.clone();
-            listed.push(at);
-        }
-        for at in (0..self.jobs.len()).filter(|at| !listed.contains(at)) {
-            self.keep(
-                at,
-                &format!("LOST, R1: not listed as {}", state.as_str()),
-                |possible| possible.counted() != location,
-            )?;
-        }
-        Ok(())
-    }
-
-    /// R27: checks the time at which the store says that a job was pushed. The model does
-    /// not know the store's time at the start, so it compares the jobs with each other.
-    pub(crate) fn check_time(
-        &mut self,
-        at: usize,
-        enqueued_at: Option<Timestamp>,
-    ) -> CheckResult {
-        let Some(found) = enqueued_at else {
-            // The test cases find a backend that returns no time for any job.
-            if self.started.is_none() {
-                return Ok(());
-            }
-            return Err(format!("R27: no time of push: {}", self.jobs[at].tell()));
-        };
-        let Some((first, last)) = self.jobs[at].pushed else { return Ok(()) };
-        let start =
-            |pushed: Ms| found.unix_ms() - i64::try_from(pushed).unwrap_or(i64::MAX);
-        let (mut earliest, mut latest) = (start(last) - 1, start(first) + 1);
-        if let Some(known) = self.started {
-            earliest = earliest.max(known.0);
-            latest = latest.min(known.1);
-        }
-        if earliest > latest {
-            return Err(format!(
-                "R27: it was pushed after {first} to {last} ms, and says {found:?}, which \
-                 does not fit to other jobs: {}",
-                self.jobs[at].tell()
-            ));
-        }
-        self.started = Some((earliest, latest));
-        Ok(())
-    }
-
-    pub(crate) fn check_view(&self, at: usize, view: &JobView) -> CheckResult {
-        let job = &self.jobs[at];
-        let key =
-            job.key().filter(|_| !matches!(view.detail, StateDetail::Dead { .. }));
-        let wrong = [
-            (
-                view.id.is_none() || job.id.is_some() && job.id != view.id,
-                "R3: another id",
-            ),
-            (job.spec.headers != view.headers, "R2: other headers"),
-            (job.spec.priority != view.priority, "R15: another priority"),
-            (job.spec.max_attempts != view.max_attempts, "R11: other attempts"),
-            (key.is_some() && view.unique.as_ref() != key, "R16: not its unique key"),
-        ];
-        match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
-            Some((_, rule)) => Err(format!("{rule}: {view:?}")),
-            None => Ok(()),
-        }
     }
 
     /// Prints the stats, and the possible states of each job.

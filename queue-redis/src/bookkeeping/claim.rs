@@ -13,8 +13,8 @@ use std::{num::NonZeroU32, time::Duration};
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Delivery, Disposition, Error, ReliableQueue, Settlement, error::Operation,
-    outcome::SettledAndClaimed,
+    ClaimRequest, Delivery, Disposition, Error, ReliableQueue, Settlement,
+    error::Operation, outcome::SettledAndClaimed,
 };
 
 use super::{Bookkeeping, Step};

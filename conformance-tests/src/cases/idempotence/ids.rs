@@ -8,7 +8,7 @@ use relq_core::{
     outcome::{DuplicateOf, Extended, Pushed},
 };
 
-use super::{PAST_WINDOW, WINDOW, mine};
+use super::{mine, stay_within_window};
 use crate::{
     cases::case,
     harness::{
@@ -18,7 +18,7 @@ use crate::{
             token,
         },
         store::Store,
-        times::HELD,
+        times::{HELD, PAST_WINDOW},
     },
 };
 
@@ -211,7 +211,7 @@ async fn an_id_is_forgotten_after_the_window(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(mine()).await;
     drain(&actor).await;
-    store.advance(WINDOW / 2).await;
+    stay_within_window(store).await;
     is_known(&actor).await;
 
     store.advance(PAST_WINDOW).await;

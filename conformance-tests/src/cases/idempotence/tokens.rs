@@ -8,7 +8,7 @@ use relq_core::{
     outcome::{DuplicateOf, Pushed},
 };
 
-use super::{PAST_WINDOW, WINDOW, mine};
+use super::{mine, stay_within_window};
 use crate::{
     cases::case,
     harness::{
@@ -16,7 +16,7 @@ use crate::{
             delivers, drain, duplicate, expect_exactly, id, key, numbered, token,
         },
         store::Store,
-        times::HELD,
+        times::{HELD, PAST_WINDOW},
     },
 };
 
@@ -164,14 +164,14 @@ async fn a_token_leaves_client_ids_alone(store: &Store) {
     expect_exactly(ids, [token("t").job_id(0), id("mine")]);
 }
 
-case!(a_token_is_forgotten_after_the_window: R4 => PushTokens);
+case!(a_token_is_forgotten_after_the_window: R4 => PushTokens ClientIds);
 /// A token becomes free five minutes after its first call.
 async fn a_token_is_forgotten_after_the_window(store: &Store) {
     let actor = store.actor("worker").await;
     let jobs = [NewJob::new("job")];
     actor.push(&jobs, Some(&token("t"))).await.expect("taken");
     drain(&actor).await;
-    store.advance(WINDOW / 2).await;
+    stay_within_window(store).await;
     actor.push(&jobs, Some(&token("t"))).await.expect("taken");
     assert_eq!(actor.figures().await.ready, 0, "known within the window");
 
@@ -181,7 +181,7 @@ async fn a_token_is_forgotten_after_the_window(store: &Store) {
     delivers(&actor, ["job"]).await;
 }
 
-case!(pushes_forget_what_need_not_be_known: R4 => ClientIds PushTokens @ redis);
+case!(pushes_forget_what_need_not_be_known: R4 => ClientIds PushTokens);
 /// Each push removes the records of tokens and ids that have been kept for five
 /// minutes, so that the store does not grow even if no reaper runs.
 async fn pushes_forget_what_need_not_be_known(store: &Store) {

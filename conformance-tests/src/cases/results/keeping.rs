@@ -14,7 +14,7 @@ use crate::{
         checks::{dead, duplicate, id, numbered},
         clock::Skew,
         store::Store,
-        times::{HELD, LIFE, PAST_LIFE},
+        times::{HELD, LIFE, PAST_LIFE, PAST_WINDOW},
     },
 };
 
@@ -26,9 +26,6 @@ const BRIEFLY: Duration = Duration::from_secs(4);
 
 /// How far a case advances the store's clock so that such a result expires.
 const PAST_BRIEFLY: Duration = Duration::from_millis(4030);
-
-/// Longer than a queue remembers the id of a job that ended (R4).
-const PAST_WINDOW: Duration = Duration::from_secs(303);
 
 case!(a_result_is_kept_for_its_time: R29 => Results, real_time);
 /// What became of a job is told for the time that its producer asked for, counted from
@@ -153,7 +150,7 @@ async fn a_wrong_clock_changes_no_time(store: &Store) {
     }
 }
 
-case!(old_results_leave_nothing: R29 => Results @ redis);
+case!(old_results_leave_nothing: R29 => Results);
 /// A recovery removes what was recorded of jobs whose results were kept long enough. Only
 /// short notes for clients that wait may stay, one for each end (NO-ORPHAN-KEYS).
 async fn old_results_leave_nothing(store: &Store) {

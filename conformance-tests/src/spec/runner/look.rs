@@ -4,8 +4,11 @@ use std::num::NonZeroU32;
 
 use futures_util::future::try_join_all;
 use relq_core::{
-    Error, JobId, Queue, Stats, batch::BatchStatus, operator::Audit,
-    results::JobResult, schedule::Schedules,
+    Error, JobId, Queue, Stats,
+    batch::BatchStatus,
+    operator::{Audit, JobState, JobView, PeekRequest},
+    results::JobResult,
+    schedule::Schedules,
 };
 
 use super::super::{
@@ -22,11 +25,16 @@ struct Seen {
     results: Vec<(JobId, Option<JobResult>)>,
     stats: Stats,
     audit: Audit,
+    /// The jobs of each state that has any.
+    listed: Vec<(JobState, Vec<JobView>)>,
 }
 
+/// A page that holds all jobs of a sequence.
+const PAGE: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
+
 impl Runner {
-    /// Reads the batches, the schedules, the results, the stats and the audit after an
-    /// operation, while no call is running, and checks them.
+    /// Reads the batches, the schedules, the results, the stats, the audit and the jobs of
+    /// each state after an operation, while no call is running, and checks them.
     pub(in crate::spec) async fn look(&mut self) -> CheckResult {
         self.reference.conclude()?;
         let seen = self.see().await.map_err(|error| error.full_message())?;
@@ -49,6 +57,10 @@ impl Runner {
         }
         self.reference.counted(&seen.stats)?;
         self.reference.audited(&seen.audit, &seen.stats)?;
+        self.reference.conclude()?;
+        for (state, jobs) in &seen.listed {
+            self.reference.peeked(*state, jobs)?;
+        }
         self.reference.conclude()
     }
 
@@ -66,7 +78,29 @@ impl Runner {
             witness.stats(),
             witness.audit(),
         )?;
-        Ok(Seen { batches, statuses, schedules, results, stats, audit })
+        let listed = self.list(witness, &stats).await?;
+        Ok(Seen { batches, statuses, schedules, results, stats, audit, listed })
+    }
+
+    /// Lists the jobs of each state that has any. A record has no such reply.
+    async fn list(
+        &self,
+        queue: &dyn Queue,
+        stats: &Stats,
+    ) -> Result<Vec<(JobState, Vec<JobView>)>, Error> {
+        let counts = [
+            (JobState::Ready, stats.ready),
+            (JobState::Scheduled, stats.scheduled),
+            (JobState::Leased, stats.leased),
+            (JobState::Dead, stats.dead),
+        ];
+        let states = counts.into_iter().filter(|(_, jobs)| *jobs > 0);
+        let states = states.filter(|_| !self.is_recorded);
+        try_join_all(states.map(async |(state, _)| {
+            let page = queue.peek(&PeekRequest::new(state, PAGE)).await?;
+            Ok((state, page.jobs))
+        }))
+        .await
     }
 
     async fn read_batches(

@@ -39,7 +39,7 @@ pub(super) const CROSSED: &[Mutant] = &[
                 job
             }))
         }),
-        caught_by: &[Pairs("R6: another lease")],
+        caught_by: &[Pairs("R6: another length of its leases")],
         ..NARROW
     },
     Mutant {

@@ -11,8 +11,8 @@ pub(super) const POSTPONED: &[Mutant] = &[
         patches: &[patch("fail", "math.max(0, job.attempt - 1)", "job.attempt")],
         caught_by: &[
             Case("postponing::the_last_attempt_can_be_postponed", "R26: not counted"),
-            Model("R11"),
-            Pairs("R23: listed as dead"),
+            Model("R11: shown with"),
+            Pairs("R11: shown with"),
             Orders(
                 "p push j; a claim 1 l0 | a settle 0P1 | - advance 3 | b claim 1 l0",
                 "R11: not this attempt",

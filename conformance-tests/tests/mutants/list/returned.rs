@@ -10,28 +10,90 @@ pub(super) const RETURNED: &[Mutant] = &[
         name: "a redrive drops a running expiry",
         patches: &[patch(
             "redrive",
-            "expires_at > 0 and expires_at <= now_ms",
-            "expires_at > 0",
+            "expires_at > 0 and expires_at <= now_ms then\n    entry",
+            "expires_at > 0 then\n    entry",
         )],
-        caught_by: &[
-            Case(
-                "expiry::a_redriven_job_keeps_a_running_expiry",
-                "R17: the expiry of a redriven job",
-            ),
-            Model("R17: must not be delivered now"),
-        ],
+        caught_by: &[Case(
+            "expiry::a_redriven_job_keeps_a_running_expiry",
+            "R17: the expiry of a redriven job",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a job given back loses its last error",
+        patches: &[patch(
+            "give_back",
+            "    settle_dropped(keys, step)\n  else",
+            "    settle_dropped(keys, step)\n    if job then redis.call('HDEL', keys.errors, job.id) end\n  else",
+        )],
+        caught_by: &[Case(
+            "recovery::a_last_error_stays_until_the_next",
+            "R11: the last error of a given back job",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a job that is due loses its last error",
+        patches: &[patch(
+            "promote",
+            "redis.call('ZREM', keys.later, id)\nend",
+            "redis.call('ZREM', keys.later, id)\n  redis.call('HDEL', keys.errors, id)\nend",
+        )],
+        caught_by: &[Case(
+            "recovery::a_last_error_stays_until_the_next",
+            "R11: the last error of a due job",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a redriven job keeps its last error",
+        patches: &[patch(
+            "redrive",
+            "  redis.call('HDEL', keys.errors, id)\n  redis.call('ZREM', keys.dead, id)",
+            "  redis.call('ZREM', keys.dead, id)",
+        )],
+        caught_by: &[Case(
+            "dead_letters::a_redriven_job_has_no_last_error",
+            "R11: the last error of a redriven job",
+        )],
         ..NARROW
     },
     Mutant {
         name: "a redriven job holds its key beyond its expiry",
         patches: &[patch(
             "redrive",
-            "unique_holder(id, expires_at)",
-            "unique_holder(id, 0)",
+            "job.unique_key, unique_holder(id, expires_at))",
+            "job.unique_key, unique_holder(id, 0))",
         )],
         caught_by: &[Case(
             "unique_expiry::an_expired_redriven_job_frees_its_key",
             "not stored: Duplicate",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a token is forgotten too early",
+        patches: &[patch(
+            "push",
+            "keys.calls, now_ms + window_ms, token",
+            "keys.calls, now_ms + window_ms * 0.9, token",
+        )],
+        caught_by: &[Case(
+            "idempotence::a_token_is_forgotten_after_the_window",
+            "known within the window",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "the id of a finished job is forgotten too early",
+        patches: &[patch(
+            "finish_with_side_records",
+            "local window_ms = tonumber(ARGV[2])",
+            "local window_ms = tonumber(ARGV[2]) * 0.9",
+        )],
+        caught_by: &[Case(
+            "idempotence::an_id_is_forgotten_after_the_window",
+            "Stored",
         )],
         ..NARROW
     },

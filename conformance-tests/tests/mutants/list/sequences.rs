@@ -22,15 +22,15 @@ pub(super) const SEQUENCES: &[Mutant] = &[
         name: "a redriven job's unique key is free once its old expiry is over",
         patches: &[patch(
             "redrive",
-            "unique_holder(id, expires_at)",
-            "unique_holder(id, job.expires_at or 0)",
+            "job.unique_key, unique_holder(id, expires_at))",
+            "job.unique_key, unique_holder(id, job.expires_at or 0))",
         )],
         caught_by: &[
-            Model("R17: must not be delivered now"),
+            Model("R16: stored though the key is held"),
             Orders(
                 "p push jk1e1m1; a claim 1 l0; a settle 0B | \
                  - advance 3; - advance 3 | o redrive | p push jk1 | b claim 2 l0",
-                "R17: must not be delivered now",
+                "R16: made ready again",
             ),
             Case(
                 "unique_expiry::a_job_redriven_after_its_expiry_keeps_its_key",
