@@ -38,6 +38,7 @@ mod statements;
 mod steer;
 mod steps;
 mod store;
+mod waiting;
 mod wake;
 
 pub use config::{Durability, Location, MissingFile, SqliteConfig};

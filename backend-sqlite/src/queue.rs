@@ -3,7 +3,6 @@
 use std::{
     fmt,
     num::NonZeroU32,
-    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -27,7 +26,7 @@ use relq_core::{
 };
 use tokio::sync::watch;
 
-use crate::claim::{Claim, Poll, Pulse};
+use crate::claim::Claim;
 use crate::config::{Sorts, SqliteConfig};
 use crate::db_thread::{DbThread, Site};
 use crate::end_poll::{EndPoll, Looks, Polled};
@@ -38,6 +37,7 @@ use crate::pages::Pages;
 use crate::push::Push;
 use crate::recover::Recover;
 use crate::settle::Settle;
+use crate::waiting::EmptyClaim;
 use crate::wake::EndWaiter;
 
 /// A queue in a SQLite file.
@@ -65,6 +65,8 @@ pub struct SqliteQueue {
     /// workers. The first such call opens it.
     reading: Mutex<Option<Opening>>,
     end_poll: EndPoll,
+    /// The last claim that found no job, until a wait follows it.
+    pub(crate) empty_claim: Mutex<Option<EmptyClaim>>,
 }
 
 /// The second connection while it is being opened. All callers that need it share this
@@ -99,10 +101,18 @@ impl SqliteQueue {
         find: impl FnOnce() -> Result<Site, Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
         let (db_thread, site) = DbThread::start(find).await?;
-        let capabilities = site.config.capabilities();
-        let (reading, end_poll) = (Mutex::default(), EndPoll::default());
-        let db_thread = Arc::new(db_thread);
-        Ok(Self { site, capabilities, db_thread, reading, end_poll })
+        Ok(Self::over(site, Arc::new(db_thread)))
+    }
+
+    fn over(site: Site, db_thread: Arc<DbThread>) -> Self {
+        Self {
+            capabilities: site.config.capabilities(),
+            site,
+            db_thread,
+            reading: Mutex::default(),
+            end_poll: EndPoll::default(),
+            empty_claim: Mutex::default(),
+        }
     }
 
     /// Returns a receiver that is notified when jobs may have become available to
@@ -129,6 +139,10 @@ impl SqliteQueue {
     /// Whether the store can hold several queues. A store in memory holds only one.
     pub(crate) fn has_other_queues(&self) -> bool {
         self.site.file.is_some()
+    }
+
+    pub(crate) fn poll_interval(&self) -> Duration {
+        self.site.config.poll_interval
     }
 
     /// The database of this handle.
@@ -187,60 +201,10 @@ impl SqliteQueue {
         Ok(answers)
     }
 
-    fn claim_call(&self, ask: &ClaimRequest) -> Claim {
+    pub(crate) fn claim_call(&self, ask: &ClaimRequest) -> Claim {
         let most = ask.max.min(self.capabilities.limits.max_jobs_per_call);
         let most = usize::try_from(most.get()).unwrap_or(usize::MAX);
         Claim { ask: ask.clone(), most }
-    }
-
-    /// Repeats a claim until it gets jobs, or until the wait time of the request is
-    /// over.
-    async fn claim_patiently(
-        &self,
-        ask: &ClaimRequest,
-    ) -> Result<Vec<Delivery>, Failure> {
-        let clock = self.environment().clock();
-        let deadline = clock.elapsed().saturating_add(ask.wait);
-        let mut notifier = self.listen();
-        loop {
-            notifier.mark_unchanged();
-            let claimed = self.db_thread.call(self.claim_call(ask)).await?;
-            let left = deadline.saturating_sub(clock.elapsed());
-            if !claimed.deliveries.is_empty() || (left.is_zero() && !claimed.more) {
-                return Ok(claimed.deliveries);
-            }
-            if !claimed.more {
-                let woken = notifier.changed();
-                self.wait_for_change(woken, claimed.pulse, left).await?;
-            }
-        }
-    }
-
-    /// Waits until a call should look again: when it is woken, after another connection
-    /// wrote the file, when a scheduled job is due, or when the wait time is over.
-    pub(crate) async fn wait_for_change<T>(
-        &self,
-        woken: impl Future<Output = T> + Send,
-        pulse: Pulse,
-        wait: Duration,
-    ) -> Result<(), Failure> {
-        let mut woken = pin!(woken);
-        let clock = self.environment().clock();
-        let wait = pulse.due_in.map_or(wait, |due| due.min(wait));
-        let end = clock.elapsed().saturating_add(wait);
-        loop {
-            let left = end.saturating_sub(clock.elapsed());
-            if left.is_zero() {
-                return Ok(());
-            }
-            tokio::select! {
-                _ = &mut woken => return Ok(()),
-                () = clock.sleep(left.min(self.site.config.poll_interval)) => {}
-            }
-            if self.db_thread.call(Poll).await? != pulse.version {
-                return Ok(());
-            }
-        }
     }
 
     pub(crate) fn environment(&self) -> &Environment {
@@ -272,16 +236,8 @@ impl ReliableQueue for SqliteQueue {
         self.claim_patiently(ask).await.map_err(|it| it.at(Operation::Claim))
     }
 
-    /// Waits for a notification from this process. Changes by another process send
-    /// none: the caller finds them after the poll interval.
     async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
-        let mut notifier = self.listen();
-        let pause = limit.min(self.site.config.poll_interval);
-        tokio::select! {
-            _ = notifier.changed() => {}
-            () = self.environment().clock().sleep(pause) => {}
-        }
-        Ok(())
+        self.wait_after_empty_claim(limit).await.map_err(|it| it.at(Operation::Claim))
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
@@ -306,6 +262,7 @@ impl ReliableQueue for SqliteQueue {
             return SettledAndClaimed { settled, claimed: self.claim(&at_once).await };
         }
         let settle = Settle { done: done.to_vec() };
+        let notifier = self.listen();
         let (settled, claimed) =
             self.db_thread.call_both(settle, self.claim_call(ask)).await;
         let settled = match settled {
@@ -317,7 +274,11 @@ impl ReliableQueue for SqliteQueue {
             Ok(claimed) if claimed.deliveries.is_empty() && claimed.more => {
                 self.claim_patiently(&ask.clone().wait(Duration::ZERO)).await
             }
-            claimed => claimed.map(|it| it.deliveries),
+            Ok(claimed) => {
+                self.note_empty(notifier, &claimed);
+                Ok(claimed.deliveries)
+            }
+            Err(failure) => Err(failure),
         };
         SettledAndClaimed {
             settled: settled.map_err(|it| it.at(Operation::Settle)),
@@ -357,13 +318,8 @@ impl ReliableQueue for SqliteQueue {
 
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
         if self.site.file.is_none() {
-            return Ok(Arc::new(Self {
-                site: self.site.clone(),
-                capabilities: self.capabilities.clone(),
-                db_thread: Arc::clone(&self.db_thread),
-                reading: Mutex::default(),
-                end_poll: EndPoll::default(),
-            }));
+            let db_thread = Arc::clone(&self.db_thread);
+            return Ok(Arc::new(Self::over(self.site.clone(), db_thread)));
         }
         let site = self.site.clone();
         let another = Self::start(move || Ok(site)).await;

@@ -20,3 +20,4 @@ mod push_in;
 mod read_only;
 mod results;
 mod schedules;
+mod waits;
