@@ -82,7 +82,9 @@ async fn a_write_of_another_process_ends_the_wait() {
     assert!(quiet.is_err(), "R21: the wait ends and nothing was written");
     assert_eq!(queue.claim(&ask("worker")).await.unwrap(), []);
 
-    raw(&folder.file()).execute("UPDATE queues SET next_turn = next_turn + 1", ()).unwrap();
+    raw(&folder.file())
+        .execute("UPDATE queues SET next_turn = next_turn + 1", ())
+        .unwrap();
 
     wait_ends(&queue, "the write ends the wait").await;
 }
