@@ -113,10 +113,10 @@ impl<'a> Storing<'a> {
         Ok(())
     }
 
-    /// Stores the jobs of the call.
+    /// Stores the jobs that were gathered.
     async fn send(&mut self) -> CommandResult {
         self.bytes = 0;
-        let (restored, pushed) =
+        let (restored, mut pushed) =
             (std::mem::take(&mut self.restored), std::mem::take(&mut self.pushed));
         if self.sender.interrupts().any() && !(restored.is_empty() && pushed.is_empty())
         {
@@ -128,11 +128,19 @@ impl<'a> Storing<'a> {
                 answers.map_err(|unsent| self.stopped(&explain(&unsent.error)))?;
             self.count(restored.iter().map(|job| job.id.as_ref()), answers);
         }
-        if !pushed.is_empty() {
-            let answers = self.sender.send(&pushed).await;
+        self.sender.sort_by_part(&mut pushed);
+        self.push(&pushed).await
+    }
+
+    /// Pushes the jobs, in one call for each part of the queue.
+    async fn push(&mut self, mut jobs: &[NewJob]) -> CommandResult {
+        while !jobs.is_empty() {
+            let (call, after) = jobs.split_at(self.sender.jobs_of_one_call(jobs));
+            let answers = self.sender.send(call).await;
             let answers =
                 answers.map_err(|unsent| self.stopped(&explain(&unsent.error)))?;
-            self.count(pushed.iter().map(|job| job.id.as_ref()), answers);
+            self.count(call.iter().map(|job| job.id.as_ref()), answers);
+            jobs = after;
         }
         Ok(())
     }

@@ -138,6 +138,39 @@ fn jobs_that_come_back_are_the_same() {
     }
 }
 
+/// The jobs of a file go to all parts of a queue, each part by calls of its own.
+#[test]
+fn the_parts_of_a_queue_share_an_import() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=3");
+    let lines: Vec<_> = (0..100).map(|n| job(&format!("j{n}"), "")).collect();
+
+    assert_eq!(import(&store, "", &file_of(&lines)).ok(), "100 stored\n");
+
+    let parts = store.relq("stats --by-part --json").json();
+    let ready = parts.as_array().unwrap().iter().map(|part| part["ready"].as_u64());
+    let ready: Vec<_> = ready.map(Option::unwrap).collect();
+    assert_eq!(ready.iter().sum::<u64>(), 100);
+    assert!(ready.iter().all(|jobs| *jobs > 0), "{ready:?}");
+    assert_eq!(store.relq("stats --json").json()["paused"], json!(false));
+}
+
+/// A job that no part can have is found before the queue is paused.
+#[test]
+fn a_job_whose_id_and_key_lead_to_two_parts_is_refused_by_the_check() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=3");
+    store.push("-q created job");
+    let apart = job("j0", r#","unique":"key""#);
+    let lines = file_of(&[job("j1", ""), apart]);
+
+    let error = import(&store, "", &lines).fails(1);
+
+    assert!(error.contains("line 3") && error.contains("\"key\" to part 2"), "{error}");
+    let stats = store.relq("stats --json").json();
+    assert_eq!((&stats["ready"], &stats["paused"]), (&json!(0), &json!(false)));
+}
+
 /// A backend that cannot restore jobs refuses dead ones, unless it is told what becomes of
 /// them.
 #[test]

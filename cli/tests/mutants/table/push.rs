@@ -119,8 +119,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the number of stored lines includes the call without a reply",
         promise: "push_errors::a_push_without_its_server_says_how_many_lines_are_stored: the first 1600 lines",
         file: "cli/src/push.rs",
-        old: "            let pushed = send(sender, &jobs, (unit, done)).await?;\n            done += jobs.len();\n",
-        new: "            done += jobs.len();\n            let pushed = send(sender, &jobs, (unit, done)).await?;\n",
+        old: "                let pushed = send(sender, call, (unit, done)).await?;\n                (rest, done) = (after, done + call.len());\n",
+        new: "                (rest, done) = (after, done + call.len());\n                let pushed = send(sender, call, (unit, done)).await?;\n",
     },
     Mutant {
         name: "a push that cannot print does not say what is stored",
