@@ -133,8 +133,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a reader that goes away ends the submission",
         promise: "batch::sqlite::batches_whose_ids_nobody_reads_are_all_submitted: left: 1",
         file: "cli/src/batch/submit.rs",
-        old: "unless_closed(shown.show(&submitted)).map_err(",
-        new: "shown.show(&submitted).map_err(",
+        old: "unless_closed(shown.show(&submitted))\n",
+        new: "shown.show(&submitted)\n",
     },
     Mutant {
         name: "a push is not repeated",
