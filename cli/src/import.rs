@@ -104,10 +104,12 @@ enum DeadJobs {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let interrupts = Interrupts::listen()?;
         let mut file = self.open_file()?;
         let queue = target.open().await?;
         let checked = Checked::read(&mut file, &*queue, &self)?;
+        // Until here a signal ends the process, which may wait for its input: nothing is
+        // written yet.
+        let interrupts = Interrupts::listen()?;
         let was_paused = self.prepare(&*queue, target).await?;
         let sender = Sender::new(queue.clone(), interrupts);
         let storing = Storing::new(&sender, self.choices(&*queue));

@@ -1,7 +1,8 @@
 //! `relq export` and `relq import`: the jobs of a queue move to another one.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, io::Write as _};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use relq_conformance::server::Server;
@@ -246,6 +247,22 @@ on_each_store! {
         assert_eq!(ids.len(), lines.len());
         // The first import has paused the queue, so the second leaves it paused.
         assert_eq!(store.relq("stats --json").json()["paused"], json!(true));
+    }
+
+    /// A signal ends an import that waits for the rest of its file, and the queue is not
+    /// paused.
+    fn a_signal_ends_an_import_that_reads(store) {
+        store.create();
+        let mut running = store.relq("import -").start();
+        let line = format!("{}\n", job("a", ""));
+        // A pipe holds less than this, so the import reads when all is written.
+        let input = running.child.stdin.as_mut().unwrap();
+        input.write_all(line.repeat(10_000).as_bytes()).unwrap();
+
+        running.signal(Signal::TERM);
+
+        assert_eq!(running.end_by_itself().code, None, "the signal ends it");
+        assert_eq!(store.relq("stats --json").json()["paused"], json!(false));
     }
 
     fn a_leased_job_is_exported_as_a_ready_one(store) {
