@@ -278,6 +278,17 @@ on_each_store! {
         assert_eq!(import(store, "-q other", &lines).ok(), "1 stored\n");
     }
 
+    /// An export whose reader has gone is not whole, and does not succeed.
+    fn an_export_that_nobody_reads_fails(store) {
+        store.push("a");
+        store.relq("pause").ok();
+
+        let ended = store.relq("export").start_without_output().end();
+
+        assert_eq!(ended.code, Some(1), "{}", ended.err);
+        assert!(ended.err.contains("the export was cut off"), "{}", ended.err);
+    }
+
     fn a_queue_that_runs_is_exported_only_live(store) {
         store.push("a");
         let error = store.relq("export").fails(1);
