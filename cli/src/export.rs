@@ -43,9 +43,9 @@ const STATES: [JobState; 4] =
 /// `relq stats`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 all jobs are exported; 1 the queue is not paused, or \
-                        it changed meanwhile, so that jobs may be missing or twice in the \
-                        output."
+    after_help = "Exit codes: 0 all jobs are exported; 1 the queue is not paused, the \
+                        output was closed, or the queue changed meanwhile, so that jobs \
+                        may be missing or twice in the output."
 )]
 pub(crate) struct Args {
     /// Also export a queue that is not paused: jobs that move meanwhile may be twice in the
@@ -79,21 +79,8 @@ impl Args {
                 target.queue
             )));
         }
-        let mut out = Output::new();
-        line(
-            &mut out,
-            &Head {
-                relq: VERSION,
-                queue: target.queue.to_string(),
-                backend: queue.capabilities().backend.to_owned(),
-            },
-        )?;
-        let mut exported = 0;
-        for state in STATES {
-            exported += print_all(&mut out, &*queue, state).await?;
-        }
-        line(&mut out, &End { exported })?;
-        out.flush()?;
+        let printed = print(&*queue, target.queue.to_string()).await;
+        printed.map_err(as_cut_off)?;
         self.judge(&before, &queue.stats().await?)
     }
 
@@ -123,6 +110,31 @@ fn figures(stats: &Stats) -> [u64; 6] {
         stats.discarded,
         stats.cancelled,
     ]
+}
+
+/// Prints the whole export.
+async fn print(queue: &dyn Queue, name: String) -> CommandResult {
+    let mut out = Output::new();
+    let backend = queue.capabilities().backend.to_owned();
+    line(&mut out, &Head { relq: VERSION, queue: name, backend })?;
+    let mut exported = 0;
+    for state in STATES {
+        exported += print_all(&mut out, queue, state).await?;
+    }
+    line(&mut out, &End { exported })?;
+    out.flush()
+}
+
+/// An export whose reader has gone fails: a caller must not take a part of the jobs for
+/// all of them.
+fn as_cut_off(failure: Failure) -> Failure {
+    match failure {
+        Failure::OutputClosed => Failure::Failed(
+            "the output was closed before its end, so the export was cut off"
+                .to_owned(),
+        ),
+        other => other,
+    }
 }
 
 /// Prints the jobs in a state. Returns their number.

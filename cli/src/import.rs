@@ -13,6 +13,7 @@
 //! job twice (R4, R34).
 
 mod check;
+mod ended_jobs;
 mod file;
 mod job_line;
 mod storing;
@@ -33,6 +34,7 @@ use crate::{
     target::Target,
 };
 use check::Checked;
+use ended_jobs::EndedJobs;
 use file::ExportFile;
 use job_line::{Choices, Kept};
 use storing::Storing;
@@ -60,8 +62,9 @@ use storing::Storing;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Exit codes: 0 all jobs of the file are stored; 1 the file or the \
-                        queue cannot be used, the import was stopped, or another job holds \
-                        the unique key of a job."
+                        queue cannot be used, the import was stopped, another job holds the \
+                        unique key of a job, or the store remembers the id of a job from \
+                        its end."
 )]
 pub(crate) struct Args {
     /// The file; - is standard input, which is also read if no file is named and it is a pipe
@@ -104,13 +107,17 @@ enum DeadJobs {
 
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
-        let interrupts = Interrupts::listen()?;
         let mut file = self.open_file()?;
         let queue = target.open().await?;
         let checked = Checked::read(&mut file, &*queue, &self)?;
+        // Until here a signal ends the process, which may wait for its input: nothing is
+        // written yet.
+        let interrupts = Interrupts::listen()?;
         let was_paused = self.prepare(&*queue, target).await?;
         let sender = Sender::new(queue.clone(), interrupts);
-        let storing = Storing::new(&sender, self.choices(&*queue));
+        // A resumed import stores into a queue that has jobs of the file.
+        let ended = (!self.resume).then(|| EndedJobs::new(&sender, &*queue));
+        let storing = Storing::new(&sender, self.choices(&*queue), ended);
         let done = storing.run(&mut file, &checked).await;
         let report = done.map_err(|failure| {
             failure.after("the queue stays paused: repeat the import with --resume")
@@ -172,18 +179,28 @@ struct Report {
     skipped: u64,
     /// Jobs that were not stored, because another job holds their unique key.
     key_held: Vec<String>,
+    /// Jobs that were not stored, because the store remembers their ids from their ends.
+    ended: Vec<String>,
 }
 
 impl Report {
     fn judge(&self) -> CommandResult {
-        if self.key_held.is_empty() {
+        let reasons = [
+            (&self.key_held, "whose unique key another job holds"),
+            (&self.ended, "that have ended, whose ids are remembered"),
+        ];
+        let left_out: Vec<_> = reasons
+            .into_iter()
+            .filter(|(jobs, _)| !jobs.is_empty())
+            .map(|(jobs, why)| {
+                let count = counted(jobs.len() as u64, "job");
+                format!("{count} {why}: {}", jobs.join(", "))
+            })
+            .collect();
+        if left_out.is_empty() {
             return Ok(());
         }
-        let jobs = counted(self.key_held.len() as u64, "job");
-        Err(Failure::Failed(format!(
-            "not stored: {jobs} whose unique key another job holds: {}",
-            self.key_held.join(", ")
-        )))
+        Err(Failure::Failed(format!("not stored: {}", left_out.join("; "))))
     }
 }
 

@@ -216,17 +216,22 @@ impl Args {
         while let Some(payloads) =
             next_batch(&mut lines, sender.interrupts(), (unit, done)).await?
         {
-            let bytes: usize = payloads.iter().map(|payload| payload.len() + 1).sum();
             let jobs = self.jobs(payloads)?;
-            let pushed = send(sender, &jobs, (unit, done)).await?;
-            done += jobs.len();
-            let stored = if lines.are_all_pushed() {
-                ALL_STORED.to_owned()
-            } else {
-                unit.stored(done)
-            };
-            ids.stored(&pushed).map_err(|failure| failure.after(&stored))?;
-            progress.advance(jobs.len(), bytes);
+            let mut rest = &jobs[..];
+            while !rest.is_empty() {
+                // A queue of several parts may need many calls for the lines of one read.
+                if sender.interrupts().any() {
+                    return Err(unit.stopped("by a signal", done, None));
+                }
+                let (call, after) = rest.split_at(sender.jobs_of_one_call(rest));
+                let pushed = send(sender, call, (unit, done)).await?;
+                (rest, done) = (after, done + call.len());
+                let is_all = rest.is_empty() && lines.are_all_pushed();
+                let stored =
+                    if is_all { ALL_STORED.to_owned() } else { unit.stored(done) };
+                ids.stored(&pushed).map_err(|failure| failure.after(&stored))?;
+                progress.advance(call.len(), bytes_of(call));
+            }
         }
         Ok(done)
     }
@@ -269,6 +274,11 @@ async fn next_batch(
             Some(Err(error)) => Err(unit.stopped(&error.to_string(), done, None)),
         },
     }
+}
+
+/// The bytes of input from which these jobs were made: each payload with its separator.
+fn bytes_of(jobs: &[NewJob]) -> usize {
+    jobs.iter().map(|job| job.payload.len() + 1).sum()
 }
 
 /// Pushes the jobs of one call. A first signal to stop does not cut the call off, so

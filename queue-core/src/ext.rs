@@ -57,8 +57,25 @@ pub trait ReliableQueueExt: ReliableQueue {
         Ok(pushed.into_iter().next().expect("push answers for each job"))
     }
 
-    /// Pushes any number of jobs, in as many calls as [`max_jobs_per_call`] and
-    /// [`max_bytes_per_push`] require.
+    /// Returns how many of `jobs`, counted from the first, one push call can have: those
+    /// that keep the [limits](crate::capabilities::Limits::jobs_of_one_push) of the
+    /// backend and belong to one [part](ReliableQueue::part_of_job) of the queue. The
+    /// result is at least 1 unless `jobs` is empty.
+    fn jobs_of_one_push(&self, jobs: &[NewJob]) -> usize {
+        let fitting = self.capabilities().limits.jobs_of_one_push(jobs);
+        let mut part_of_call = None;
+        let of_one_part = |job: &&NewJob| match self.part_of_job(job) {
+            Ok(None) => true,
+            Ok(Some(part)) => *part_of_call.get_or_insert(part) == part,
+            Err(_) => false,
+        };
+        // A first job that belongs to no part stands alone: its push says why.
+        jobs[..fitting].iter().take_while(of_one_part).count().max(fitting.min(1))
+    }
+
+    /// Pushes any number of jobs, in as many calls as [`max_jobs_per_call`],
+    /// [`max_bytes_per_push`] and the [parts](ReliableQueue::part_of_job) of the queue
+    /// require.
     ///
     /// Each call stores all of its jobs or none, but the calls before a failed one have
     /// stored theirs. An error therefore comes with a number: so many jobs, counted from
@@ -70,11 +87,10 @@ pub trait ReliableQueueExt: ReliableQueue {
     /// # Errors
     /// The errors of [`ReliableQueue::push`].
     async fn push_all(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, (Error, usize)> {
-        let limits = &self.capabilities().limits;
         let mut pushed = Vec::with_capacity(jobs.len());
         let mut rest = jobs;
         while !rest.is_empty() {
-            let (page, after) = rest.split_at(limits.jobs_of_one_push(rest));
+            let (page, after) = rest.split_at(self.jobs_of_one_push(rest));
             rest = after;
             match self.push(page, None).await {
                 Ok(answers) => pushed.extend(answers),

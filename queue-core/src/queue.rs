@@ -60,6 +60,20 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
         token: Option<&PushToken>,
     ) -> Result<Vec<Pushed>, Error>;
 
+    /// Returns the part of the queue to which the id and the unique key of `job` belong:
+    /// all named jobs of one [`push`](Self::push) must belong to one part. `None` if every
+    /// call may have the job. This makes no call to the store.
+    ///
+    /// The default is `None`, for a queue that has no parts.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the id belongs to one part and the unique key to another: no
+    /// call can push the job.
+    fn part_of_job(&self, job: &NewJob) -> Result<Option<usize>, Error> {
+        let _ = job;
+        Ok(None)
+    }
+
     /// Leases up to `ask.max` ready jobs to `ask.worker` (R6), and waits up to
     /// `ask.wait` when nothing is ready. It returns at most
     /// [`max_jobs_per_call`](crate::capabilities::Limits::max_jobs_per_call) jobs, even

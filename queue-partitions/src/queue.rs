@@ -250,6 +250,16 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for Partitioned<Q> {
         }
     }
 
+    fn part_of_job(&self, job: &NewJob) -> Result<Option<usize>, Error> {
+        match self.part_of.push(std::slice::from_ref(job), None) {
+            Route::To(part) => Ok(Some(part)),
+            Route::Any => Ok(None),
+            Route::Apart(reason) => {
+                Err(Error::Invalid { at: self.at(Operation::Push), reason })
+            }
+        }
+    }
+
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         self.capabilities.check_claim(ask)?;
         self.begin_write(Operation::Claim).await?;

@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc, time::Duration};
 use relq_conformance::{assert_within, server::Server};
 use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator as _,
-    PushToken, Queue, QueueName, ReliableQueue as _, Settlement, WorkerId,
+    PushToken, Queue, QueueName, ReliableQueue as _, ReliableQueueExt as _, Settlement,
+    WorkerId,
     capabilities::Capability,
     environment::Environment,
     error::Effect,
@@ -128,6 +129,40 @@ async fn a_call_that_leads_apart_is_refused() {
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
     assert!(error.to_string().contains("push such jobs by calls of their own"));
     assert_eq!(queue.stats().await.unwrap().ready, 0);
+}
+
+/// Any number of jobs with ids are pushed by calls of one part each, in their order.
+#[tokio::test]
+async fn many_jobs_are_divided_by_the_parts_of_their_ids() {
+    let queue = in_memory(3);
+    let ids: Vec<_> = (0..30).map(|number| format!("id-{number}")).collect();
+    let jobs: Vec<_> = ids.iter().map(|id| with_id(id)).collect();
+
+    let pushed = queue.push_all(&jobs).await.unwrap();
+
+    let stored: Vec<_> = pushed.iter().map(|one| one.job().as_str()).collect();
+    assert_eq!(stored, ids);
+    let ready = ready(&queue).await;
+    assert_eq!(ready.iter().sum::<u64>(), 30);
+    assert!(ready.iter().all(|jobs| *jobs > 0), "{ready:?}");
+}
+
+/// A job whose id and key lead apart fails alone: the jobs before it are stored.
+#[tokio::test]
+async fn a_job_that_leads_apart_fails_alone() {
+    let queue = in_memory(3);
+    let (one, other) = ids_that_lead_apart(&queue);
+    let apart = with_id(&one).unique(UniqueKey::new(other).unwrap());
+
+    let failed = queue.push_all(&[with_id("first"), apart.clone()]).await;
+
+    let (error, stored) = failed.unwrap_err();
+    assert!(matches!(error, Error::Invalid { .. }), "{error}");
+    assert_eq!(stored, 1);
+    assert!(matches!(queue.part_of_job(&apart), Err(Error::Invalid { .. })));
+    let part = queue.part_of().text(&one);
+    assert_eq!(queue.part_of_job(&with_id(&one)).unwrap(), Some(part));
+    assert_eq!(queue.part_of_job(&"plain".into()).unwrap(), None);
 }
 
 /// Calls without ids, keys and tokens go to the parts in turn, each to one part.

@@ -235,6 +235,10 @@ impl ReliableQueue for Faulty {
         self.inner.push(jobs, token).await
     }
 
+    fn part_of_job(&self, job: &NewJob) -> Result<Option<usize>, Error> {
+        self.inner.part_of_job(job)
+    }
+
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         let call = self.inner.claim(ask);
         self.claims.around(Operation::Claim, ask.max.get() as usize, call).await

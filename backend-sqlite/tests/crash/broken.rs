@@ -126,6 +126,10 @@ impl ReliableQueue for Broken {
         }
     }
 
+    fn part_of_job(&self, job: &NewJob) -> Result<Option<usize>, Error> {
+        self.queue.part_of_job(job)
+    }
+
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         match self.flaw {
             Flaw::ClaimsForGood => self.claim_for_good(ask).await,

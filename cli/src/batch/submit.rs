@@ -49,6 +49,8 @@ const ID: &str = "{}";
 /// Prints the id of each batch when all of its pieces are stored and it is sealed. With
 /// -o json it prints an array of objects {"id", "pieces"}, and with -o jsonl one object a
 /// line. If the reader of the output closes it, the other batches are submitted all the same.
+/// A signal to stop ends the command after the batch under way, and it says which batch is the
+/// last one.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The file that has the lines; - is standard input
@@ -102,14 +104,35 @@ impl Args {
         let ids = self.ids(&requests)?;
         let queue = target.open().await?;
         batches_of(&*queue)?;
-        let sender = Sender::new(Arc::clone(&queue), Interrupts::listen()?);
+        self.submit_all(&queue, &requests, &ids).await
+    }
+
+    /// Submits the batches one after the other. A first signal to stop lets the batch under
+    /// way become complete, so that no batch stays open, and a second one does not.
+    async fn submit_all(
+        &self,
+        queue: &Arc<dyn Queue>,
+        requests: &[Request],
+        ids: &[BatchId],
+    ) -> CommandResult {
+        let sender = Sender::new(Arc::clone(queue), Interrupts::listen()?);
         let mut shown = Shown::begin(self.format)?;
-        for (number, (request, id)) in (1..).zip(requests.iter().zip(&ids)) {
-            self.submit(&queue, &sender, id, request).await?;
+        let mut last = "no batch was submitted".to_owned();
+        for (number, (request, id)) in (1..).zip(requests.iter().zip(ids)) {
+            if sender.interrupts().any() {
+                return Err(stopped("by a signal", &last));
+            }
+            tokio::select! {
+                submitted = self.submit(queue, &sender, id, request) => submitted?,
+                () = sender.interrupts().second() => {
+                    let open = format!("the batch {id} may be there, and {OPEN}");
+                    return Err(stopped("by a second signal", &last).after(&open));
+                }
+            }
+            last = format!("batch {number}, {id}, is the last submitted");
             let submitted = Submitted { id: id.as_str(), pieces: request.pieces.len() };
-            unless_closed(shown.show(&submitted)).map_err(|failure| {
-                failure.after(&format!("batch {number}, {id}, is the last submitted"))
-            })?;
+            unless_closed(shown.show(&submitted))
+                .map_err(|failure| failure.after(&last))?;
         }
         shown.end()
     }
@@ -238,6 +261,12 @@ async fn add(
         ))),
         Added::Unknown => known(id, None).map(drop),
     }
+}
+
+const OPEN: &str = "then stays open until `relq batch cancel`";
+
+fn stopped(how: &str, last: &str) -> Failure {
+    Failure::Failed(format!("the submission was stopped {how}; {last}"))
 }
 
 const STAYS_OPEN: &str = "not sealed, and stays open until `relq batch cancel`";

@@ -119,7 +119,9 @@ fn check_job(
     let leader = job.leader()?;
     let checked = match job.into_stored(line, choices)? {
         ToStore::Anew(job) => {
-            queue.capabilities().check_push(std::slice::from_ref(&job), true)
+            let can = queue.capabilities();
+            let checked = can.check_push(std::slice::from_ref(&job), true);
+            checked.and_then(|()| queue.part_of_job(&job).map(drop))
         }
         ToStore::AsItWas(job) => {
             let checked =

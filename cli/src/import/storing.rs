@@ -9,6 +9,7 @@ use relq::{
 use super::{
     DeadJobs, Report,
     check::Checked,
+    ended_jobs::EndedJobs,
     file::{ExportFile, Line},
     job_line::{Choices, JobLine, ToStore},
 };
@@ -28,6 +29,8 @@ const BYTES: usize = 1 << 20;
 pub(super) struct Storing<'a> {
     sender: &'a Sender,
     choices: Choices,
+    /// `None` for a resumed import, which counts each job that is known as stored.
+    ended: Option<EndedJobs<'a>>,
     most: usize,
     /// The jobs of the next call, all of one kind.
     restored: Vec<JobView>,
@@ -37,11 +40,16 @@ pub(super) struct Storing<'a> {
 }
 
 impl<'a> Storing<'a> {
-    pub(super) fn new(sender: &'a Sender, choices: Choices) -> Self {
+    pub(super) fn new(
+        sender: &'a Sender,
+        choices: Choices,
+        ended: Option<EndedJobs<'a>>,
+    ) -> Self {
         let most = sender.capabilities().limits.max_jobs_per_call.get() as usize;
         Self {
             sender,
             choices,
+            ended,
             most: most.min(JOBS),
             restored: Vec::new(),
             pushed: Vec::new(),
@@ -113,10 +121,10 @@ impl<'a> Storing<'a> {
         Ok(())
     }
 
-    /// Stores the jobs of the call.
+    /// Stores the jobs that were gathered.
     async fn send(&mut self) -> CommandResult {
         self.bytes = 0;
-        let (restored, pushed) =
+        let (restored, mut pushed) =
             (std::mem::take(&mut self.restored), std::mem::take(&mut self.pushed));
         if self.sender.interrupts().any() && !(restored.is_empty() && pushed.is_empty())
         {
@@ -126,27 +134,43 @@ impl<'a> Storing<'a> {
             let answers = self.sender.restore(&restored).await;
             let answers =
                 answers.map_err(|unsent| self.stopped(&explain(&unsent.error)))?;
-            self.count(restored.iter().map(|job| job.id.as_ref()), answers);
+            let ids = restored.iter().map(|job| job.id.as_ref());
+            self.count(ids, answers).await?;
         }
-        if !pushed.is_empty() {
-            let answers = self.sender.send(&pushed).await;
+        self.sender.sort_by_part(&mut pushed);
+        self.push(&pushed).await
+    }
+
+    /// Pushes the jobs, in one call for each part of the queue.
+    async fn push(&mut self, mut jobs: &[NewJob]) -> CommandResult {
+        while !jobs.is_empty() {
+            let (call, after) = jobs.split_at(self.sender.jobs_of_one_call(jobs));
+            let answers = self.sender.send(call).await;
             let answers =
                 answers.map_err(|unsent| self.stopped(&explain(&unsent.error)))?;
-            self.count(pushed.iter().map(|job| job.id.as_ref()), answers);
+            self.count(call.iter().map(|job| job.id.as_ref()), answers).await?;
+            jobs = after;
         }
         Ok(())
     }
 
     /// Counts what became of the jobs with these ids.
-    fn count<'j>(
+    async fn count<'j>(
         &mut self,
         ids: impl Iterator<Item = Option<&'j JobId>>,
         answers: Vec<Pushed>,
-    ) {
+    ) -> CommandResult {
         for (id, answer) in ids.zip(answers) {
             match answer {
-                Pushed::Stored(_) => self.report.stored += 1,
-                Pushed::Duplicate { by: DuplicateOf::Id, .. } => self.report.known += 1,
+                Pushed::Stored(id) => {
+                    self.report.stored += 1;
+                    if let Some(ended) = &mut self.ended {
+                        ended.note_stored(id);
+                    }
+                }
+                Pushed::Duplicate { existing, by: DuplicateOf::Id } => {
+                    self.count_known(&existing).await?;
+                }
                 // A job of an earlier import that holds the key itself is known.
                 Pushed::Duplicate { existing, .. } if Some(&existing) == id => {
                     self.report.known += 1;
@@ -156,6 +180,21 @@ impl<'a> Storing<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Counts a job whose id the store knows.
+    async fn count_known(&mut self, id: &JobId) -> CommandResult {
+        let has_ended = match &self.ended {
+            None => Ok(false),
+            Some(ended) => ended.have(id).await,
+        };
+        if has_ended.map_err(|unsent| self.stopped(&explain(&unsent.error)))? {
+            self.report.ended.push(id.to_string());
+        } else {
+            self.report.known += 1;
+        }
+        Ok(())
     }
 
     fn stopped(&self, why: &str) -> Failure {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use relq::{
-    Error, NewJob, PushToken, Queue,
+    Error, NewJob, PushToken, Queue, ReliableQueueExt as _,
     capabilities::{Capabilities, Capability},
     environment::Environment,
     error::{Effect, RetryAdvice},
@@ -52,6 +52,18 @@ impl Sender {
     /// What the queue supports.
     pub(crate) fn capabilities(&self) -> &Capabilities {
         self.queue.capabilities()
+    }
+
+    /// How many of `jobs`, counted from the first, one call of [`send`](Self::send) can
+    /// have.
+    pub(crate) fn jobs_of_one_call(&self, jobs: &[NewJob]) -> usize {
+        self.queue.jobs_of_one_push(jobs)
+    }
+
+    /// Sorts jobs by the parts of the queue to which they belong, so that few calls push
+    /// them. The jobs of each part keep their order.
+    pub(crate) fn sort_by_part(&self, jobs: &mut [NewJob]) {
+        jobs.sort_by_cached_key(|job| self.queue.part_of_job(job).ok().flatten());
     }
 
     /// Pushes jobs in one call. Repeats the call if the backend remembers push tokens.

@@ -7,6 +7,7 @@
 use std::{
     future::{Future, pending},
     io::{self, ErrorKind, Write},
+    os::fd::AsFd,
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -16,7 +17,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt},
     sync::{Mutex, oneshot},
     task::spawn_blocking,
-    time::sleep,
+    time::{Instant, sleep},
 };
 
 use super::whole_lines::WholeLines;
@@ -24,6 +25,10 @@ use super::whole_lines::WholeLines;
 /// How long the output of a command that has ended may be silent before it counts as
 /// complete. A process that the command left running may hold the output open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// How long such a process may go on writing, without a silence, before the output counts
+/// as complete all the same.
+const MOST_LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How many bytes of output one read takes at most.
 const CHUNK: usize = 16 << 10;
@@ -59,7 +64,7 @@ pub(super) struct Forwarding {
 impl Forwarding {
     /// Starts a task that forwards the output. `copy` receives it too.
     pub(super) fn start(
-        from: impl AsyncRead + Send + Unpin + 'static,
+        from: impl AsyncRead + AsFd + Send + Unpin + 'static,
         to: Stream,
         format: Format,
         copy: Option<Arc<dyn KeepsOutput>>,
@@ -96,10 +101,10 @@ struct Forwarder<R> {
     chunk: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Forwarder<R> {
+impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
     /// Forwards output until the command's pipe is closed. Dropping `complete` wakes
-    /// the job that waits for the output. This happens when the pipe is closed, or when
-    /// no output has arrived for a while after the command ended.
+    /// the job that waits for the output. This happens when the pipe is closed, or some
+    /// time after the command ended.
     async fn run(
         mut self,
         command_ended: oneshot::Receiver<()>,
@@ -130,8 +135,14 @@ impl<R: AsyncRead + Unpin> Forwarder<R> {
         }
     }
 
+    /// Called when the command has ended. Forwards its output, and that of the processes
+    /// that it left running until they are silent for a while or have written for long.
     async fn forward_until_silent(&mut self) -> Source {
-        loop {
+        if self.forward_waiting().await == Source::Closed {
+            return Source::Closed;
+        }
+        let end = Instant::now() + MOST_LAST_WORDS;
+        while Instant::now() < end {
             let read = tokio::select! {
                 biased;
                 read = self.from.read(&mut self.chunk) => read,
@@ -141,6 +152,22 @@ impl<R: AsyncRead + Unpin> Forwarder<R> {
                 return Source::Closed;
             }
         }
+        Source::Open
+    }
+
+    /// Forwards the bytes that are in the pipe now, however long their reader takes. They
+    /// are all that a command which has ended can have written.
+    async fn forward_waiting(&mut self) -> Source {
+        let mut left = rustix::io::ioctl_fionread(&self.from).unwrap_or(0);
+        while left > 0 {
+            let read = self.from.read(&mut self.chunk).await;
+            let length = read.as_ref().map_or(0, |length| *length as u64);
+            left = left.saturating_sub(length);
+            if self.forward(read).await == Source::Closed {
+                return Source::Closed;
+            }
+        }
+        Source::Open
     }
 
     async fn forward(&mut self, read: io::Result<usize>) -> Source {

@@ -1,9 +1,10 @@
 //! `relq batch`: submits the batches of a file, which workers run like any jobs, and
 //! which complete once.
 
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::relq::{Store, wait_until};
+use crate::relq::{Running, Store, wait_until};
 
 /// Makes one test for each store that has batches, from a function that takes a store.
 macro_rules! on_stores_with_batches {
@@ -243,6 +244,21 @@ on_stores_with_batches! {
         }
     }
 
+    /// A signal ends the submission between two batches, and no batch stays open.
+    fn a_stopped_submission_names_the_last_batch(store) {
+        let mut submitting = submission_under_way(store);
+
+        submitting.signal(Signal::TERM);
+
+        let ended = submitting.end_by_itself();
+        assert_eq!(ended.code, Some(1), "{}", ended.err);
+        let out = String::from_utf8(ended.out).unwrap();
+        let last = out.lines().last().unwrap();
+        let words = format!("batch {}, {last}, is the last submitted", out.lines().count());
+        assert!(ended.err.contains(&words), "{words}: {}", ended.err);
+        assert_eq!(status(store, last)["state"], "sealed");
+    }
+
     /// A second submission cannot add to a batch whose id is taken.
     fn a_batch_is_submitted_once(store) {
         submit(store, "--id once", "1:a");
@@ -258,6 +274,38 @@ on_stores_with_batches! {
             assert!(error.contains("there is no batch x"), "{line}: {error}");
         }
     }
+}
+
+/// Starts a submission of more batches than it submits before the test stops it. Returns
+/// when it has submitted some.
+fn submission_under_way(store: &Store) -> Running {
+    store.create();
+    std::fs::write(store.file("requests"), "0:a\n".repeat(30_000)).unwrap();
+    let submitting = store.relq("batch submit --file requests --id first").start();
+    wait_until("a batch is there", || {
+        store.relq("batch status first").run().code == Some(0)
+    });
+    submitting
+}
+
+/// A second signal does not wait for the reply of a call.
+#[test]
+fn a_second_signal_ends_a_submission_without_a_reply() {
+    let mut store = Store::stream();
+    let mut submitting = submission_under_way(&store);
+    store.server().command(&[b"CLIENT", b"PAUSE", b"600000", b"WRITE"]);
+    wait_until("a call is under way", || {
+        let clients = store.server().command(&[b"INFO", b"clients"]);
+        String::from_utf8_lossy(&clients).contains("blocked_clients:1")
+    });
+
+    submitting.signal(Signal::INT);
+    submitting.signal(Signal::TERM);
+
+    let ended = submitting.end_by_itself();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("stopped by a second signal"), "{}", ended.err);
+    assert!(ended.err.contains("may be there"), "{}", ended.err);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! `relq export` and `relq import`: the jobs of a queue move to another one.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, io::Write as _};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use relq_conformance::server::Server;
@@ -138,6 +139,39 @@ fn jobs_that_come_back_are_the_same() {
     }
 }
 
+/// The jobs of a file go to all parts of a queue, each part by calls of its own.
+#[test]
+fn the_parts_of_a_queue_share_an_import() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=3");
+    let lines: Vec<_> = (0..100).map(|n| job(&format!("j{n}"), "")).collect();
+
+    assert_eq!(import(&store, "", &file_of(&lines)).ok(), "100 stored\n");
+
+    let parts = store.relq("stats --by-part --json").json();
+    let ready = parts.as_array().unwrap().iter().map(|part| part["ready"].as_u64());
+    let ready: Vec<_> = ready.map(Option::unwrap).collect();
+    assert_eq!(ready.iter().sum::<u64>(), 100);
+    assert!(ready.iter().all(|jobs| *jobs > 0), "{ready:?}");
+    assert_eq!(store.relq("stats --json").json()["paused"], json!(false));
+}
+
+/// A job that no part can have is found before the queue is paused.
+#[test]
+fn a_job_whose_id_and_key_lead_to_two_parts_is_refused_by_the_check() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=3");
+    store.push("-q created job");
+    let apart = job("j0", r#","unique":"key""#);
+    let lines = file_of(&[job("j1", ""), apart]);
+
+    let error = import(&store, "", &lines).fails(1);
+
+    assert!(error.contains("line 3") && error.contains("\"key\" to part 2"), "{error}");
+    let stats = store.relq("stats --json").json();
+    assert_eq!((&stats["ready"], &stats["paused"]), (&json!(0), &json!(false)));
+}
+
 /// A backend that cannot restore jobs refuses dead ones, unless it is told what becomes of
 /// them.
 #[test]
@@ -215,6 +249,22 @@ on_each_store! {
         assert_eq!(store.relq("stats --json").json()["paused"], json!(true));
     }
 
+    /// A signal ends an import that waits for the rest of its file, and the queue is not
+    /// paused.
+    fn a_signal_ends_an_import_that_reads(store) {
+        store.create();
+        let mut running = store.relq("import -").start();
+        let line = format!("{}\n", job("a", ""));
+        // A pipe holds less than this, so the import reads when all is written.
+        let input = running.child.stdin.as_mut().unwrap();
+        input.write_all(line.repeat(10_000).as_bytes()).unwrap();
+
+        running.signal(Signal::TERM);
+
+        assert_eq!(running.end_by_itself().code, None, "the signal ends it");
+        assert_eq!(store.relq("stats --json").json()["paused"], json!(false));
+    }
+
     fn a_leased_job_is_exported_as_a_ready_one(store) {
         store.push("--id held x");
         let mut worker = store.relq_with(&["work", "--", "sleep", "1000"]).start();
@@ -226,6 +276,17 @@ on_each_store! {
         assert!(lines.contains(r#""attempt":0"#) && !lines.contains("until_ms"), "{lines}");
         worker.stop_hard();
         assert_eq!(import(store, "-q other", &lines).ok(), "1 stored\n");
+    }
+
+    /// An export whose reader has gone is not whole, and does not succeed.
+    fn an_export_that_nobody_reads_fails(store) {
+        store.push("a");
+        store.relq("pause").ok();
+
+        let ended = store.relq("export").start_without_output().end();
+
+        assert_eq!(ended.code, Some(1), "{}", ended.err);
+        assert!(ended.err.contains("the export was cut off"), "{}", ended.err);
     }
 
     fn a_queue_that_runs_is_exported_only_live(store) {

@@ -14,6 +14,7 @@ mod export;
 mod followers;
 mod formats;
 mod help;
+mod import_ended;
 mod missing_store;
 mod operate;
 mod owner;

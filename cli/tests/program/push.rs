@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::on_each_store;
+use crate::{on_each_store, relq::Store};
 
 on_each_store! {
     /// R2: a payload may be any bytes but the separator. The last line needs no
@@ -126,4 +126,19 @@ on_each_store! {
         assert_eq!(store.count("first", "finished"), 1000);
         assert_eq!(store.count("first", "leased"), 0);
     }
+}
+
+/// The keys of the payloads belong to several parts of the queue.
+#[test]
+fn unique_payloads_are_pushed_to_a_queue_of_several_parts() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=3");
+    let lines: String = (1..=100).map(|n| format!("{n}\n")).collect();
+    let push = || store.relq("push --unique-payload --quiet -f -").input(&*lines);
+
+    assert_eq!(push().ok(), "100\n");
+    assert_eq!(push().ok(), "0 stored, 100 there already\n");
+
+    assert_eq!(store.push("--unique-payload a b c d e f").len(), 6);
+    assert_eq!(store.count("default", "ready"), 106);
 }

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use crate::{
     on_each_store,
     relq::Store,
+    terminal::Terminal,
     top::{ENTER, fill},
 };
 
@@ -104,6 +105,40 @@ fn a_store_that_is_slow_holds_up_no_key() {
     // The pause is over.
     top.wait_for("1 queue");
     top.press_for(ENTER, "welcome, anna");
+}
+
+/// Starts a change of a queue whose server makes no writes, and leaves the view.
+fn leave_during_a_change(store: &mut Store) -> Terminal {
+    store.url.push_str("?response_timeout=30s");
+    fill(store);
+    let top = store.top("");
+    top.wait_for("emails");
+    store.server().command(&[b"CLIENT", b"PAUSE", b"600000", b"WRITE"]);
+    top.press_for("pq", "a change is under way");
+    top
+}
+
+/// A change that a key has started is made, although the view was left meanwhile.
+#[test]
+fn a_change_under_way_is_made_before_the_end() {
+    let mut store = Store::redis();
+    let mut top = leave_during_a_change(&mut store);
+
+    store.server().command(&[b"CLIENT", b"UNPAUSE"]);
+
+    assert_eq!(top.ends(), Some(0));
+    assert_eq!(store.relq("stats --json -q emails").json()["paused"], true);
+}
+
+#[test]
+fn a_second_q_leaves_a_change_without_its_answer() {
+    let mut store = Store::redis();
+    let mut top = leave_during_a_change(&mut store);
+
+    top.press("q");
+
+    assert_eq!(top.ends(), Some(1));
+    assert!(top.text().contains("a change had no answer yet"), "{}", top.text());
 }
 
 #[test]

@@ -104,6 +104,24 @@ on_each_store! {
         working.wait_for_error("1 done");
         assert!(working.end().out.starts_with(b"words\n"));
     }
+
+    /// A process that a command left behind does not keep the job, even if it is never
+    /// silent.
+    fn a_process_left_behind_that_goes_on_writing_keeps_no_job(store) {
+        store.push("job");
+        let script = "(while :; do echo noise; sleep 0.02; done) & echo $! > left; \
+                      echo words";
+        let line = ["work", "--until-empty", "--exec", "sh", "-c", script];
+
+        let out = store.relq_with(&line).ok();
+
+        assert!(out.contains("words\n"), "{out}");
+        assert_eq!(store.count("default", "finished"), 1);
+        let left = std::fs::read_to_string(store.file("left")).unwrap();
+        let left = rustix::process::Pid::from_raw(left.trim().parse().unwrap()).unwrap();
+        // It may have ended with the output of relq.
+        drop(rustix::process::kill_process(left, rustix::process::Signal::KILL));
+    }
 }
 
 /// When the output of relq is closed, a command that writes ends, as in a shell's pipe.

@@ -57,6 +57,10 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for LoggedQueue<Q> {
             .await
     }
 
+    fn part_of_job(&self, job: &NewJob) -> Result<Option<usize>, Error> {
+        self.queue.part_of_job(job)
+    }
+
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         self.note(claimed(ask), self.queue.claim(ask)).await
     }

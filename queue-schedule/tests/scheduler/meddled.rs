@@ -166,6 +166,10 @@ impl ReliableQueue for Meddled {
         self.inner.push(jobs, token).await
     }
 
+    fn part_of_job(&self, job: &NewJob) -> Result<Option<usize>, Error> {
+        self.inner.part_of_job(job)
+    }
+
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         self.inner.claim(ask).await
     }

@@ -30,6 +30,10 @@ impl ReliableQueue for OverriddenQueue {
         self.overrides.push(&self.right, jobs, token).await
     }
 
+    fn part_of_job(&self, job: &NewJob) -> Result<Option<usize>, Error> {
+        self.right.part_of_job(job)
+    }
+
     async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
         self.overrides.claim(&self.right, ask).await
     }
