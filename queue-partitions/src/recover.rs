@@ -1,15 +1,33 @@
 //! Recovery of all parts, one page at a time.
+//!
+//! A part that cannot be reached does not hold up the others, as in a claim. While the
+//! others have jobs to recover, the result has their counts and says that there is more.
+//! When they have none left, the call fails with the error of that part. So a caller that
+//! goes on while there is more recovers all parts that are up, and learns of the outage.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use futures_util::future::join_all;
-use relq_core::{Error, ReliableQueue, outcome::Recovered};
+use relq_core::{
+    Error, ReliableQueue,
+    error::{Effect, Operation},
+    outcome::Recovered,
+};
 
 use crate::{Partitioned, health::is_temporary, joined};
 
 /// The result of a part that was not asked yet, and may have jobs to recover.
 const NOT_ASKED: Recovered =
     Recovered { requeued: 0, buried: 0, promoted: 0, more: true, next_in: None };
+
+/// The results of the parts so far.
+struct ByPart {
+    results: Vec<Recovered>,
+    /// The error of the first part that cannot be reached, or of one whose reply was lost.
+    outage: Option<Error>,
+    /// Whether a part was changed, or may have been.
+    may_have_happened: bool,
+}
 
 impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     /// Recovers up to `page` jobs of all parts together. All parts get an equal share of
@@ -19,20 +37,20 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         page: NonZeroU32,
     ) -> Result<Recovered, Error> {
         let parts = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
-        let mut by_part = match NonZeroU32::new(page.get() / parts) {
-            Some(share) => self.recover_at_once(share).await?,
-            None => vec![NOT_ASKED; self.parts.len()],
-        };
-        for part in self.reaper_turn.order() {
-            let done: u32 = by_part.iter().map(count).sum();
-            let left = NonZeroU32::new(page.get().saturating_sub(done));
-            let Some(left) = left.filter(|_| by_part[part].more) else { continue };
-            let rest = self.recover_part(part, left).await;
-            let rest = rest.map_err(|error| joined::whole(error, done > 0))?;
-            let (more, next_in) = (rest.more, rest.next_in);
-            by_part[part] = Recovered { more, next_in, ..add(by_part[part], rest) };
+        let mut by_part = ByPart::nothing(self.parts.len());
+        if let Some(share) = NonZeroU32::new(page.get() / parts) {
+            self.recover_at_once(share, &mut by_part).await?;
         }
-        Ok(by_part.into_iter().fold(Recovered::default(), add))
+        for part in self.reaper_turn.order() {
+            let left = NonZeroU32::new(page.get().saturating_sub(by_part.count()));
+            let Some(left) = left.filter(|_| by_part.results[part].more) else {
+                continue;
+            };
+            let recovered = self.recover_part(part, left).await;
+            let added = by_part.add(part, recovered);
+            added.map_err(|error| joined::whole(error, by_part.may_have_happened))?;
+        }
+        by_part.end()
     }
 
     /// Recovers part 0 and then all other parts at the same time. Part 0 is first because
@@ -42,25 +60,102 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     async fn recover_at_once(
         &self,
         share: NonZeroU32,
-    ) -> Result<Vec<Recovered>, Error> {
+        by_part: &mut ByPart,
+    ) -> Result<(), Error> {
         let mut all = vec![self.recover_part(0, share).await];
         if all[0].as_ref().err().is_none_or(is_temporary) {
             let calls =
                 (1..self.parts.len()).map(|part| self.recover_part(part, share));
             all.extend(join_all(calls).await);
         }
-        joined::of_writes(all, |part| count(part) > 0)
+        let mut refused = None;
+        for (part, recovered) in all.into_iter().enumerate() {
+            if let Err(error) = by_part.add(part, recovered) {
+                refused.get_or_insert(error);
+            }
+        }
+        match refused {
+            Some(error) => Err(joined::whole(error, by_part.may_have_happened)),
+            None => Ok(()),
+        }
     }
 
-    /// Recovers a page of one part, and notes whether the part can be reached.
+    /// Recovers a page of one part, and notes whether the part can be reached. A part that
+    /// is left out is not asked while another is up, because its node may be silent.
     async fn recover_part(
         &self,
         part: usize,
         page: NonZeroU32,
     ) -> Result<Recovered, Error> {
+        let left_out_for = self.health.left_out_for(part);
+        let is_any_up = (0..self.parts.len()).any(|other| self.health.is_up(other));
+        if !left_out_for.is_zero() && is_any_up {
+            return Err(self.left_out(part, left_out_for));
+        }
         let recovered = self.parts[part].recover(page).await;
         self.notice(part, &recovered);
         recovered
+    }
+
+    fn left_out(&self, part: usize, left: Duration) -> Error {
+        let source = format!("part {part} failed, and is asked again in {left:?}");
+        Error::Unavailable { at: self.at(Operation::Recover), source: source.into() }
+    }
+}
+
+impl ByPart {
+    fn nothing(parts: usize) -> Self {
+        let results = vec![NOT_ASKED; parts];
+        Self { results, outage: None, may_have_happened: false }
+    }
+
+    /// The number of jobs that all parts have recovered.
+    fn count(&self) -> u32 {
+        self.results.iter().map(count).sum()
+    }
+
+    /// Adds the result of a call of a part. A part that cannot be reached is not asked
+    /// again for this page.
+    ///
+    /// # Errors
+    /// An error that does not end by itself. It also ends the call for all parts.
+    fn add(
+        &mut self,
+        part: usize,
+        recovered: Result<Recovered, Error>,
+    ) -> Result<(), Error> {
+        let error = match recovered {
+            Ok(page) => {
+                self.may_have_happened |= count(&page) > 0;
+                let all = sum(self.results[part], page);
+                let (more, next_in) = (page.more, page.next_in);
+                self.results[part] = Recovered { more, next_in, ..all };
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let is_lost = error.effect() != Effect::No;
+        self.may_have_happened |= is_lost;
+        if error.needs_help() || !is_temporary(&error) {
+            return Err(error);
+        }
+        self.results[part].more = false;
+        if is_lost || self.outage.is_none() {
+            self.outage = Some(error);
+        }
+        Ok(())
+    }
+
+    /// The result of the whole page.
+    fn end(self) -> Result<Recovered, Error> {
+        let all = self.results.into_iter().fold(Recovered::default(), sum);
+        match self.outage {
+            None => Ok(all),
+            Some(_) if all.more || count(&all) > 0 => {
+                Ok(Recovered { more: true, ..all })
+            }
+            Some(error) => Err(error),
+        }
     }
 }
 
@@ -68,7 +163,7 @@ fn count(recovered: &Recovered) -> u32 {
     recovered.requeued + recovered.buried + recovered.promoted
 }
 
-fn add(all: Recovered, part: Recovered) -> Recovered {
+fn sum(all: Recovered, part: Recovered) -> Recovered {
     Recovered {
         requeued: all.requeued + part.requeued,
         buried: all.buried + part.buried,

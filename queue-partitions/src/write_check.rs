@@ -34,6 +34,10 @@ pub(crate) struct WriteCheck {
     is_due: AtomicBool,
 }
 
+/// A check that is not done. When the value is dropped, the check is due again, also if
+/// the caller drops the future of its call (R22).
+struct Unfinished<'a>(&'a WriteCheck);
+
 impl WriteCheck {
     pub(crate) fn new(check: Option<BeforeFirstWrite>) -> Self {
         Self { check, was_passed: Arc::default(), is_due: AtomicBool::new(true) }
@@ -71,14 +75,16 @@ impl WriteCheck {
         // Before it has succeeded once, the check stays due, so that no other task writes
         // meanwhile.
         self.is_due.store(!was_passed, Ordering::Release);
+        let unfinished = Unfinished(self);
         let checked = check().await;
         if checked.is_ok() {
+            std::mem::forget(unfinished);
             if !self.was_passed.swap(true, Ordering::AcqRel) {
                 self.is_due.store(false, Ordering::Release);
             }
             return Ok(());
         }
-        self.set_due();
+        drop(unfinished);
         let is_outage = checked.as_ref().is_err_and(is_temporary);
         if is_outage && was_passed { Ok(()) } else { checked }
     }
@@ -89,10 +95,53 @@ impl WriteCheck {
     }
 }
 
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.set_due();
+    }
+}
+
 impl fmt::Debug for WriteCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WriteCheck")
             .field("is_due", &self.is_due)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{pending, ready},
+        sync::atomic::AtomicU32,
+    };
+
+    use futures_util::FutureExt as _;
+    use relq_core::environment::Environment;
+
+    use super::*;
+
+    /// R25, R22: a worker gives up a call after a time limit, and an application may drop
+    /// any future.
+    #[test]
+    fn a_check_whose_future_was_dropped_is_made_again() {
+        let calls = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&calls);
+        // The second call has no reply.
+        let check: BeforeFirstWrite =
+            Arc::new(move || match counted.fetch_add(1, Ordering::Relaxed) {
+                1 => pending().boxed(),
+                _ => ready(Ok(())).boxed(),
+            });
+        let check = WriteCheck::new(Some(check));
+        let health = Health::new(1, Environment::default());
+        let pass = || check.pass(&health).now_or_never();
+
+        assert!(pass().is_some_and(|passed| passed.is_ok()), "the first write");
+        check.set_due();
+        assert!(pass().is_none(), "the check has no reply, and its future is dropped");
+        assert!(pass().is_some_and(|passed| passed.is_ok()), "the next write");
+
+        assert_eq!(calls.load(Ordering::Relaxed), 3);
     }
 }

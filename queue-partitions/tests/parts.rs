@@ -568,28 +568,6 @@ async fn another_handle_keeps_leases_without_the_node_of_the_first_part() {
     assert!(matches!(extended[..], [Extended::Until(_)]), "{extended:?}");
 }
 
-/// R9: the jobs of dead workers on the other node are recovered while the node of part 0 is
-/// down.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_others_are_recovered_without_the_node_of_the_first_part() {
-    let mut servers = [Server::start(), Server::start()];
-    let queue = on(&servers, 2).await;
-    let other = Arc::clone(&queue.parts()[1]);
-    other.push(&["job".into()], None).await.unwrap();
-    let short = Duration::from_millis(1);
-    let abandoned =
-        other.claim(&ClaimRequest::new(ask(1).worker, short)).await.unwrap();
-    assert_eq!(abandoned.len(), 1);
-    tokio::time::sleep(10 * short).await;
-
-    servers[0].kill();
-    let error = queue.recover(NonZeroU32::new(100).unwrap()).await.unwrap_err();
-
-    assert_eq!(error.effect(), Effect::Maybe, "{}", error.full_message());
-    let stats = other.stats().await.unwrap();
-    assert_eq!((stats.ready, stats.leased), (1, 0));
-}
-
 /// A claim that does not wait, and finds no job, fails while a part cannot be asked, because
 /// that part may have jobs. This also holds when the part is left out after many failures.
 #[tokio::test]

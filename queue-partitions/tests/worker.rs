@@ -8,8 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use relq_conformance::server::Server;
-use relq_core::{NewJob, Queue, QueueName, environment::Environment};
+use relq_conformance::{
+    async_trait,
+    overrides::{OverriddenQueue, Override, Right},
+    server::Server,
+};
+use relq_core::{Error, NewJob, Queue, QueueName, Stats, environment::Environment};
+use relq_memory::MemoryStore;
 use relq_partitions::PartitionedQueue;
 use relq_redis::{mark_if_new, pattern::PatternConfig as _};
 use relq_worker::{CancellationToken, JobContext, Worker};
@@ -200,4 +205,61 @@ async fn keeps_the_lease_of_the_other_node(killed: Killed) {
     assert_eq!(runs.into_iter().collect::<Vec<_>>(), [format!("{other} attempt 1")]);
     stop.cancel();
     running.await.unwrap().unwrap();
+}
+
+/// A part whose statistics are read late: only after a job of the part has ended.
+struct ReadLate {
+    is_asked: CancellationToken,
+}
+
+#[async_trait]
+impl Override for ReadLate {
+    async fn stats(&self, right: &Right) -> Result<Stats, Error> {
+        self.is_asked.cancel();
+        loop {
+            let stats = right.stats().await?;
+            if stats.finished > 0 {
+                return Ok(stats);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// The statistics of the parts are not read at the same time. A job of part 1 pushes one to
+/// part 0, which has been read by then, and ends before part 1 is read. The worker runs the
+/// pushed job before it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn until_empty_sees_a_job_that_was_pushed_between_two_parts() {
+    let store = MemoryStore::default();
+    let open = |part: usize| -> Arc<dyn Queue> {
+        let name = QueueName::new(format!("emails:{part}")).unwrap();
+        Arc::new(store.open(name, Environment::default()))
+    };
+    let is_asked = CancellationToken::new();
+    let late = Arc::new(ReadLate { is_asked: is_asked.clone() });
+    let right = Right { queue: open(1), environment: Environment::default() };
+    let late: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, late));
+    let queue = PartitionedQueue::new(vec![open(0), late], Environment::default());
+    let queue = Arc::new(queue.unwrap());
+    queue.parts()[1].push(&["first".into()], None).await.unwrap();
+    let first = Arc::clone(&queue.parts()[0]);
+    let handler = move |job: JobContext| {
+        let (first, is_asked) = (Arc::clone(&first), is_asked.clone());
+        async move {
+            is_asked.cancelled().await;
+            if &job.payload()[..] == b"first" {
+                // The delay keeps it from a claim that is sent before the worker ends.
+                let second = NewJob::new("second").delay(Duration::from_secs(1));
+                first.push(&[second], None).await.unwrap();
+            }
+            Ok::<_, Infallible>(())
+        }
+    };
+
+    let worker = Worker::new(queue.clone());
+    let running = worker.run_until_empty(queue, Duration::MAX, handler);
+    let ended = tokio::time::timeout(LIMIT, running).await;
+
+    assert_eq!(ended.expect("the worker ends").unwrap().done, 2);
 }

@@ -31,7 +31,8 @@ pub trait Handler: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the handler will never be ready again. The worker then stops hard, and ends
-    /// with [`WorkerError::NotReady`](crate::WorkerError::NotReady).
+    /// with [`WorkerError::NotReady`](crate::WorkerError::NotReady). A panic counts as such
+    /// an error.
     fn ready_for(
         &self,
         jobs: usize,
@@ -48,7 +49,8 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// How long `job` waits for its next attempt if this one fails. The default is
-    /// `None`, for the [policy of the worker](crate::Worker::retry).
+    /// `None`, for the [policy of the worker](crate::Worker::retry). That policy also
+    /// counts if this call panics.
     fn retry_policy(&self, _job: &JobContext) -> Option<RetryPolicy> {
         None
     }

@@ -81,6 +81,7 @@ mod kinds;
 mod lease_clock;
 pub mod observer;
 mod observers;
+mod panics;
 mod progress;
 mod queues;
 mod readiness;

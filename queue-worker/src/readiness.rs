@@ -21,7 +21,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{Failure, Handler, WorkerError, calls::slots};
+use crate::{Failure, Handler, WorkerError, calls::slots, panics};
 
 /// The readiness of a worker's handler, as the claim loop of one queue uses it.
 pub(crate) struct Readiness {
@@ -122,7 +122,12 @@ impl Readiness {
         let reserved = asked.saturating_add(unstarted.load(SeqCst));
         let jobs = reserved.saturating_add(slots(wanted));
         let mut context = Context::from_waker(&self.waker);
-        let ready = handler.ready_for(jobs, &mut context).unwrap_or_else(|refusal| {
+        // After a panic the handler may be in any state, so the worker ends.
+        let ready = panics::caught(|| handler.ready_for(jobs, &mut context));
+        let ready = ready.unwrap_or_else(|panic| {
+            Err(Failure::dead(format!("ready_for panicked: {panic}")))
+        });
+        let ready = ready.unwrap_or_else(|refusal| {
             failure.get_or_init(|| refusal);
             self.shared.wake_all();
             0
@@ -230,6 +235,31 @@ mod tests {
         assert_eq!(room(&mut readiness, 2), Some(3), "one is unstarted");
         drop(unstarted);
         assert_eq!(room(&mut readiness, 2), Some(4), "it is passed on");
+    }
+
+    /// A handler whose preparation panics.
+    struct Panics;
+
+    impl Handler for Panics {
+        async fn handle(&self, _: JobContext) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn ready_for(&self, _: usize, _: &mut Context<'_>) -> Result<usize, Failure> {
+            panic!("no connection");
+        }
+    }
+
+    /// The worker settles what it holds, and ends with the message of the panic.
+    #[tokio::test]
+    async fn a_handler_that_panics_is_never_ready_again() {
+        let mut readiness = Readiness::default();
+        let changes = readiness.changes();
+
+        assert_eq!(readiness.reserve(&Panics, FIVE), None);
+
+        let error = changes.next().await.unwrap_err().to_string();
+        assert!(error.ends_with("ready_for panicked: no connection"), "{error}");
     }
 
     /// The claim loop may wait for the readiness that a job has used until now.

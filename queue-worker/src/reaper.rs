@@ -54,16 +54,20 @@ impl Reaper {
 
     /// Recovers page after page until no job is left to recover. Returns how long until
     /// the next lease or delay ends.
+    ///
+    /// An outage ends with the last page only: while a part of the queue is down, the
+    /// pages of the other parts succeed, and then the recovery fails.
     async fn recover_all(&mut self) -> Result<Option<Duration>, Error> {
         loop {
             match self.queue.recover(PAGE).await {
                 Ok(recovered) => {
-                    self.backoff.succeeded();
+                    self.backoff.works_in_part();
                     self.observers.recovered(&recovered);
                     if recovered.requeued > 0 || recovered.buried > 0 {
                         tracing::info!("{}", words(&recovered));
                     }
                     if !recovered.more {
+                        self.backoff.succeeded();
                         return Ok(recovered.next_in);
                     }
                 }

@@ -18,6 +18,7 @@ use crate::{
     Cancellation, Failure, Handler, JobContext, RetryPolicy,
     attempt::{Ended, Program},
     calls::slots,
+    panics,
     readiness::{Changes, Readiness, Unstarted},
     slot_pool::{Demand, PoolMember},
     span,
@@ -243,10 +244,17 @@ impl<H: Handler> Slots<H> {
         self.ended(joined)
     }
 
-    /// The policy by which a failed `job` is retried.
+    /// The policy by which a failed `job` is retried: that of the worker, if the handler
+    /// has none or panics. A panic must not end the claim loop, because the jobs that the
+    /// worker holds would run again.
     pub(crate) fn retry_policy(&self, job: &JobContext) -> RetryPolicy {
         let Program { handler, settings } = &*self.program;
-        handler.retry_policy(job).unwrap_or(settings.retry)
+        let own = panics::caught(|| handler.retry_policy(job)).unwrap_or_else(|panic| {
+            let id = job.id();
+            tracing::error!(%id, panic, "retry_policy panicked; the worker's counts");
+            None
+        });
+        own.unwrap_or(settings.retry)
     }
 
     /// Cancels the token of every running job, and drops every handler's future at its
@@ -283,11 +291,7 @@ impl<H: Handler> Slots<H> {
 fn without_answer(error: JoinError) -> Ended {
     match error.try_into_panic() {
         Ok(panic) => {
-            let words = panic
-                .downcast_ref::<&str>()
-                .copied()
-                .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-                .unwrap_or("a panic without a message");
+            let words = panics::message(&*panic);
             Ended::Answered(Err(Failure::retry(format!(
                 "the handler panicked: {words}"
             ))))
@@ -305,14 +309,43 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
+    fn job() -> JobContext {
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)))
+    }
+
+    /// A handler whose policy cannot be made.
+    struct WithoutPolicy;
+
+    impl Handler for WithoutPolicy {
+        async fn handle(&self, _: JobContext) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn retry_policy(&self, _: &JobContext) -> Option<RetryPolicy> {
+            panic!("no such policy");
+        }
+    }
+
+    /// The policy is code of the application, and runs on the task of the claim loop.
+    #[tokio::test]
+    async fn the_policy_of_the_worker_counts_if_that_of_the_handler_panics() {
+        let week = Duration::from_secs(7 * 24 * 3600);
+        let retry = RetryPolicy::exponential(week, week).unwrap();
+        let settings = Settings { retry, ..Settings::default() };
+        let program = Program { handler: Arc::new(WithoutPolicy), settings };
+        let slots = Slots::new(program, None, Readiness::default());
+
+        assert_eq!(slots.retry_policy(&job()), retry);
+    }
+
     /// A handler may have given its token to another task, which ends only when the
     /// token fires. So the token fires also when the handler itself is dropped.
     #[tokio::test]
     async fn a_cut_off_cancels_the_token_of_each_job() {
         let handler = Arc::new(|_: JobContext| pending::<Result<(), Failure>>());
         let program = Program { handler, settings: Settings::default() };
-        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
-        let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
+        let job = job();
         let mut slots = Slots::new(program, None, Readiness::default());
         slots.start(job.clone());
 

@@ -46,39 +46,43 @@ pub(crate) async fn until_empty(
 
 /// What a look at each queue in turn has found.
 enum Look {
-    /// All queues were empty. Holds how many jobs of each had ended.
+    /// All queues were empty. Holds how many jobs of each had ended. Each part of a queue
+    /// counts as a queue here.
     Empty(Vec<u64>),
     Paused,
     /// A queue has a job that is ready or leased, or that becomes due soon. Holds the
-    /// statistics of that queue.
+    /// statistics of that queue, or of its part.
     Unfinished(Stats),
 }
 
 async fn look(queues: &[Arc<dyn Operator>], max_wait: Duration) -> Result<Look, Error> {
     let mut ended = Vec::with_capacity(queues.len());
     for queue in queues {
-        let stats = queue.stats().await?;
-        if stats.paused {
+        let parts = queue.stats_by_part().await?;
+        if parts.iter().any(|stats| stats.paused) {
             return Ok(Look::Paused);
         }
-        if !is_empty(&stats, max_wait) {
-            return Ok(Look::Unfinished(stats));
+        for stats in parts {
+            if !is_empty(&stats, max_wait) {
+                return Ok(Look::Unfinished(stats));
+            }
+            ended.push(stats.finished + stats.discarded + stats.cancelled + stats.dead);
         }
-        ended.push(stats.finished + stats.discarded + stats.cancelled + stats.dead);
     }
     Ok(Look::Empty(ended))
 }
 
 /// Whether the queues were empty at the same time, at the end of the first look. A job of
 /// a later queue may have pushed one to an earlier queue, after that queue was read. Then
-/// that job is still there at a second look, or one more has ended.
+/// that job is still there at a second look, or one more has ended. The parts of one queue
+/// are not read at the same time either.
 async fn are_still_empty(
     queues: &[Arc<dyn Operator>],
     first: &[u64],
     max_wait: Duration,
 ) -> bool {
     let is_same = |again: &Look| matches!(again, Look::Empty(ended) if ended == first);
-    queues.len() == 1 || look(queues, max_wait).await.is_ok_and(|it| is_same(&it))
+    first.len() == 1 || look(queues, max_wait).await.is_ok_and(|it| is_same(&it))
 }
 
 fn pause_after(error: Error) -> Result<Duration, WorkerError> {

@@ -13,6 +13,10 @@
 //!  a handler has ended             | at least one
 //!  a waiting job is started        | twice as many
 //! ```
+//!
+//! A worker on several queues claims no job ahead of time. A job waits there if other queues
+//! took the slots of its claim, which was slow or failed. It is given back after the same
+//! time, because the handlers of the other queues may take long.
 
 use std::{future::pending, num::NonZeroU32, time::Duration};
 
@@ -82,7 +86,8 @@ impl<H: Handler> ClaimLoop<H> {
 
     /// Sets the timer of the job that waits longest, unless a timer runs.
     pub(super) fn time_waiting(&mut self) {
-        if self.prefetch.most == 0 || self.prefetch.timer.is_some() {
+        let may_wait = self.prefetch.most > 0 || self.slots.are_pooled();
+        if !may_wait || self.prefetch.timer.is_some() {
             return;
         }
         let end = self.slots.waits_since().map(|at| at + self.prefetch.longest_wait);
@@ -98,7 +103,7 @@ impl<H: Handler> ClaimLoop<H> {
         let since = now.saturating_sub(self.prefetch.longest_wait);
         while let Some(job) = self.slots.take_waiting_since(since) {
             let (id, lease) = (job.id(), job.lease());
-            tracing::debug!(%id, ?lease, "given back: no handler ended in half a lease");
+            tracing::debug!(%id, ?lease, "given back: it got no slot in half a lease");
             self.prefetch.was_given_back();
             self.ended(job, Ended::CutOff);
         }

@@ -42,10 +42,10 @@ fn in_time(facts: &Facts, violations: &mut Violations) {
         let next = next.map(|call| call.sent.at);
         let (promise, early, late) = match recovered {
             Ok(recovered) => {
-                failures = Failures::default();
                 if recovered.more {
                     (PAGES, Duration::ZERO, Duration::ZERO)
                 } else {
+                    failures = Failures::default();
                     let (early, late) = pause(facts, recovered.next_in);
                     (IN_TIME, early, late)
                 }
