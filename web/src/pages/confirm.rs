@@ -86,7 +86,8 @@ pub(crate) async fn act(
         let path = format!("/confirm/{word}");
         let page = view.app.links.queue(&opened.name, &path);
         let field = action.field();
-        let query: Vec<_> = field.iter().map(|(name, it)| (*name, Some(*it))).collect();
+        let query: Vec<_> =
+            field.iter().map(|(name, it)| (*name, Some(&**it))).collect();
         return Ok(see_other(&with_query(&page, &query)));
     }
     // The request of a visitor who hangs up is dropped. The change goes on in a task of its
@@ -116,7 +117,8 @@ fn log(view: &View, opened: &Opened, action: &Action, done: &Result<Done, PageEr
     let actor = view.actor.as_ref().map(|actor| actor.0.as_str()).unwrap_or_default();
     let peer = view.peer.map(|peer| peer.to_string());
     let (queue, word) = (opened.name.as_str(), action.word());
-    let subject = action.field().map(|(_, it)| it);
+    let field = action.field();
+    let subject = field.as_ref().map(|(_, it)| &**it);
     match done {
         Ok(done) => {
             let result = &done.message;
