@@ -7,12 +7,11 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use relq::{
-    JobId,
+    Headers, JobId,
     environment::Timestamp,
     operator::{JobView, StateDetail},
 };
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
 
 use crate::printable::printable;
 
@@ -55,13 +54,23 @@ pub(crate) struct JobJson<'a> {
     unique: Option<&'a str>,
     expires_at_ms: Option<i64>,
     enqueued_at_ms: Option<i64>,
-    headers: Map<String, Value>,
+    headers: HeadersJson<'a>,
     last_error: Option<&'a str>,
     batch: Option<&'a str>,
     lease_ms: Option<u64>,
     keep_result_ms: Option<u64>,
     #[serde(flatten)]
     detail: DetailJson<'a>,
+}
+
+/// Headers as an object whose members have their order (R2).
+#[derive(Debug)]
+struct HeadersJson<'a>(&'a Headers);
+
+impl Serialize for HeadersJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter())
+    }
 }
 
 #[derive(Serialize, Debug)]
@@ -86,7 +95,6 @@ struct LeaseJson<'a> {
 impl<'a> From<&'a JobView> for JobJson<'a> {
     fn from(job: &'a JobView) -> Self {
         let text = std::str::from_utf8(&job.payload).ok();
-        let header = |(name, value): (&str, &str)| (name.to_owned(), value.into());
         Self {
             id: job.id.as_ref().map(JobId::as_str),
             state: job.detail.state().as_str(),
@@ -98,7 +106,7 @@ impl<'a> From<&'a JobView> for JobJson<'a> {
             unique: job.unique.as_ref().map(relq::unique::UniqueKey::as_str),
             expires_at_ms: job.expires_at.map(Timestamp::unix_ms),
             enqueued_at_ms: job.enqueued_at.map(Timestamp::unix_ms),
-            headers: job.headers.iter().map(header).collect(),
+            headers: HeadersJson(&job.headers),
             last_error: job.last_error.as_deref(),
             batch: job.batch.as_ref().map(relq::batch::BatchId::as_str),
             lease_ms: job.lease.map(whole_ms),
@@ -192,5 +200,15 @@ mod tests {
     fn a_time_beyond_all_dates_is_shown_all_the_same() {
         assert_eq!(time(Timestamp::from_unix_ms(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(time(Timestamp::from_unix_ms(i64::MAX)), "9223372036854775807 ms");
+    }
+
+    #[test]
+    fn headers_are_written_in_their_order() {
+        let mut job = JobView::new(None, "x", StateDetail::Ready);
+        job.headers = [("b", "1"), ("a", "2")].into_iter().collect();
+
+        let json = serde_json::to_string(&JobJson::from(&job)).unwrap();
+
+        assert!(json.contains(r#""headers":{"b":"1","a":"2"}"#), "{json}");
     }
 }

@@ -6,12 +6,14 @@
 //!  "job":{"payload":"report","priority":5,"max_attempts":25}}
 //! {"version":1,"every_ms":300000,"anchor_ms":0,"missed":"all",
 //!  "job":{"payload_base64":"/w==","headers":[["kind","poll"]],...}}
+//! {"version":2,"cron":"0 3 * * *","zone":"Europe/Berlin","missed":"last",
+//!  "job":{"payload":"report",...,"keep_result_ms":3600000}}
 //! ```
 //!
 //! A scheduler that ignored a field would push another job, or at another time, than the
 //! field's author meant. So unknown fields are refused. A later version of the form has a
 //! higher number, and is written only for a schedule that needs it: older schedulers then
-//! run the others as before.
+//! run the others as before. Version 2 is for a job that keeps its result.
 
 mod job;
 
@@ -23,7 +25,11 @@ use serde::{Deserialize, Serialize};
 use crate::{Cron, Every, InvalidSpec, ScheduleSpec, Times, UnreadableDefinition};
 use job::JobFields;
 
-const VERSION: u64 = 1;
+/// The version of a definition that needs no field of a later one.
+const FIRST: u64 = 1;
+
+/// The version that has the field `keep_result_ms` of the job.
+const WITH_RESULTS: u64 = 2;
 
 /// Read first, because another version may have other fields.
 #[derive(Deserialize)]
@@ -48,14 +54,15 @@ struct Fields {
 }
 
 pub(crate) fn write(spec: &ScheduleSpec) -> Vec<u8> {
+    let job = JobFields::of(spec.job());
     let mut fields = Fields {
-        version: VERSION,
+        version: needed_version(&job),
         cron: None,
         zone: None,
         every_ms: None,
         anchor_ms: None,
         missed: spec.missed_ticks().as_str().to_owned(),
-        job: JobFields::of(spec.job()),
+        job,
     };
     match spec.times() {
         Times::Cron(cron) => {
@@ -75,13 +82,22 @@ pub(crate) fn read(definition: &[u8]) -> Result<ScheduleSpec, UnreadableDefiniti
         |error: serde_json::Error| UnreadableDefinition::Format(error.to_string());
     let VersionField { version } =
         serde_json::from_slice(definition).map_err(format)?;
-    if version != VERSION {
+    if !(FIRST..=WITH_RESULTS).contains(&version) {
         return Err(UnreadableDefinition::Version(version));
     }
     let fields: Fields = serde_json::from_slice(definition).map_err(format)?;
+    if version < needed_version(&fields.job) {
+        let why = format!("version {version} has no field keep_result_ms");
+        return Err(UnreadableDefinition::Format(why));
+    }
     let missed = fields.missed.parse().map_err(UnreadableDefinition::Format)?;
     let times = fields.times()?;
     Ok(ScheduleSpec::new(times, fields.job.into_job()?)?.missed(missed))
+}
+
+/// The lowest version that has all fields of the job.
+fn needed_version(job: &JobFields) -> u64 {
+    if job.keeps_result() { WITH_RESULTS } else { FIRST }
 }
 
 impl Fields {

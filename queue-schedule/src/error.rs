@@ -53,8 +53,8 @@ pub enum UnreadableDefinition {
     Format(String),
     /// A newer version of this package wrote the definition.
     #[error(
-        "its definition has the version {0}, and this scheduler reads version 1: \
-         update the scheduler"
+        "its definition has the version {0}, and this scheduler reads versions 1 \
+         and 2: update the scheduler"
     )]
     Version(u64),
     /// The definition can be read, but what it says is refused here. For example, the

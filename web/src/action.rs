@@ -1,5 +1,7 @@
 //! What a visitor can do with a queue.
 
+use std::borrow::Cow;
+
 use relq_core::{
     JobId, Queue,
     batch::BatchId,
@@ -7,7 +9,8 @@ use relq_core::{
 };
 
 use crate::{
-    fields::Fields, page_error::PageError, pages::dead::GROUPED, text::counted,
+    fields::Fields, group_name::GroupName, page_error::PageError, pages::dead::GROUPED,
+    text::counted,
 };
 
 /// A change of a queue.
@@ -22,8 +25,8 @@ pub(crate) enum Action {
     /// Removes one dead letter.
     Purge(JobId),
     /// Makes the dead letters of the group with this error ready again.
-    RetryGroup(String),
-    PurgeGroup(String),
+    RetryGroup(GroupName),
+    PurgeGroup(GroupName),
     RetryAll,
     PurgeAll,
     CancelBatch(BatchId),
@@ -38,7 +41,7 @@ impl Action {
     /// Reads an action from its word and the fields of a form.
     pub(crate) fn read(word: &str, form: &Fields) -> Result<Self, PageError> {
         let job = || form.need::<JobId>("id");
-        let group = || form.need::<String>("error");
+        let group = || form.need::<GroupName>("error");
         Ok(match word {
             "pause" => Self::Pause,
             "resume" => Self::Resume,
@@ -92,13 +95,15 @@ impl Action {
     }
 
     /// The field of a form that says on what the action works.
-    pub(crate) fn field(&self) -> Option<(&'static str, &str)> {
+    pub(crate) fn field(&self) -> Option<(&'static str, Cow<'_, str>)> {
         match self {
             Self::RunNow(id) | Self::Cancel(id) | Self::Retry(id) | Self::Purge(id) => {
-                Some(("id", id.as_str()))
+                Some(("id", id.as_str().into()))
             }
-            Self::RetryGroup(name) | Self::PurgeGroup(name) => Some(("error", name)),
-            Self::CancelBatch(id) => Some(("batch", id.as_str())),
+            Self::RetryGroup(name) | Self::PurgeGroup(name) => {
+                Some(("error", name.to_field().into()))
+            }
+            Self::CancelBatch(id) => Some(("batch", id.as_str().into())),
             Self::Pause | Self::Resume | Self::RetryAll | Self::PurgeAll => None,
         }
     }
@@ -135,9 +140,11 @@ impl Action {
             Self::Retry(id) => format!("The dead job {id} becomes ready again."),
             Self::Purge(id) => format!("The dead job {id} is removed for ever."),
             Self::RetryGroup(name) => {
+                let name = name.shown();
                 format!("All dead jobs with this error become ready again: {name}")
             }
             Self::PurgeGroup(name) => {
+                let name = name.shown();
                 format!("All dead jobs with this error are removed for ever: {name}")
             }
             Self::RetryAll => "All dead jobs of the queue become ready again.".into(),
@@ -245,9 +252,9 @@ fn purged(count: u64) -> String {
 }
 
 /// The group of this name among the newest dead letters. It is empty if none has the name.
-async fn group(queue: &dyn Queue, name: &str) -> Result<Selection, PageError> {
+async fn group(queue: &dyn Queue, name: &GroupName) -> Result<Selection, PageError> {
     let mut dead = DeadGroups::new(GROUPED);
     while dead.read_page(queue).await? {}
-    let group = dead.groups().into_iter().find(|group| group.error == name);
+    let group = dead.groups().into_iter().find(|group| group.error == name.0);
     Ok(Selection::Only(group.map(|group| group.jobs).unwrap_or_default()))
 }

@@ -26,7 +26,8 @@ const CREDENTIALS: [&str; 5] =
 /// | `errors` | the errors of jobs and the reasons why they are dead |
 ///
 /// With a pointer, a payload that is not JSON, or larger than 1 MiB, is hidden whole: the
-/// rule cannot be applied to it.
+/// rule cannot be applied to it. What is left of JSON is written anew: with its members
+/// sorted, and with large numbers rounded.
 ///
 /// ```
 /// use relq_web::Redaction;

@@ -1,19 +1,22 @@
 //! One job of an export, and the job that is stored for it.
 
 use std::{
-    collections::BTreeMap,
+    fmt,
     num::NonZeroU16,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use relq::{
-    Bytes, JobId, NewJob, Priority,
+    Bytes, Headers, JobId, NewJob, Priority,
     environment::Timestamp,
     operator::{JobView, StateDetail},
     unique::UniqueKey,
 };
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
 use sha2::{Digest, Sha256};
 
 use super::{DeadJobs, file::Line};
@@ -60,8 +63,8 @@ pub(super) struct JobLine {
     last_error: Option<String>,
     reason: Option<String>,
     since_ms: Option<i64>,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "headers_in_order")]
+    headers: Headers,
     due_ms: Option<i64>,
     after: Option<String>,
     #[serde(default)]
@@ -141,7 +144,7 @@ impl JobLine {
         view.unique = self.unique.map(UniqueKey::new).transpose().map_err(invalid)?;
         view.expires_at = self.expires_at_ms.map(Timestamp::from_unix_ms);
         view.enqueued_at = self.enqueued_at_ms.map(Timestamp::from_unix_ms);
-        view.headers = self.headers.into_iter().collect();
+        view.headers = self.headers;
         view.last_error = self.last_error;
         view.lease = self.lease_ms.map(Duration::from_millis);
         view.keep_result = self.keep_result_ms.map(Duration::from_millis);
@@ -180,7 +183,7 @@ impl JobLine {
             (Some(_), _) => Duration::from_millis(self.after_delay_ms),
             (None, due) => due.map(left).unwrap_or_default(),
         };
-        job.headers = self.headers.into_iter().collect();
+        job.headers = self.headers;
         let key = self.unique.map(UniqueKey::new).transpose().map_err(invalid)?;
         Ok(match key {
             Some(key) => job.unique(key),
@@ -206,6 +209,29 @@ impl JobLine {
             }
             _ => Err("it needs payload or payload_base64, one of them".to_owned()),
         }
+    }
+}
+
+/// Reads headers in the order of the file, which is that of the job (R2).
+fn headers_in_order<'de, D: Deserializer<'de>>(fields: D) -> Result<Headers, D::Error> {
+    fields.deserialize_map(HeadersVisitor)
+}
+
+struct HeadersVisitor;
+
+impl<'de> Visitor<'de> for HeadersVisitor {
+    type Value = Headers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of names and texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Headers, A::Error> {
+        let mut headers = Headers::default();
+        while let Some((name, value)) = fields.next_entry::<String, String>()? {
+            headers.set(name, value);
+        }
+        Ok(headers)
     }
 }
 
@@ -309,6 +335,17 @@ mod tests {
         let view = restored(&leased, None).unwrap();
 
         assert_eq!((view.detail, view.attempt), (StateDetail::Ready, 1));
+    }
+
+    #[test]
+    fn headers_are_read_in_their_order() {
+        let text = BARE.replace("{", r#"{"headers":{"b":"1","a":"2"},"#);
+
+        let (pushed, kept) = (job(&text).unwrap(), restored(&text, None).unwrap());
+
+        for headers in [pushed.headers, kept.headers] {
+            assert_eq!(headers.iter().collect::<Vec<_>>(), [("b", "1"), ("a", "2")]);
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::{
     cannot_start::CannotStart,
     forward::{Format, Forwarding, KeepsOutput, Stream},
     group::Group,
-    guards::Guards,
+    guards::{GuardEnded, Guards},
     payload::payload_file,
     program::Program,
     result_bytes::{ResultBytes, TooLong},
@@ -40,6 +40,10 @@ use crate::{
 /// The pause between two tries to start a command while the system is short of
 /// resources.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
+
+/// How many guards in a row may end at their start. If more do, guards cannot run here, and
+/// it is not a shortage.
+const MOST_ENDED_GUARDS: u32 = 25;
 
 /// The command of `--exec`, and the state that its processes for all jobs share.
 #[derive(Debug)]
@@ -131,7 +135,7 @@ impl JobCommand {
     /// Starts the command. If the system is short of resources, waits until running
     /// commands end, because a shortage must not count as a failed attempt.
     async fn start(&self, job: &JobContext) -> Result<(Child, Group), Failure> {
-        let mut turn = None;
+        let (mut turn, mut ended_guards) = (None, 0);
         loop {
             let error = match self.try_start(job).await {
                 Ok(started) => return Ok(started),
@@ -140,22 +144,24 @@ impl JobCommand {
             let path = self.program.path.display();
             let message = format!("the command {path} cannot be started: {error}");
             match StartFailure::of(&error) {
-                StartFailure::Shortage => {
-                    self.guards.end_idle();
-                    if turn.is_some() {
-                        sleep(SHORTAGE_PAUSE).await;
-                        continue;
-                    }
-                    tracing::warn!("{message}; waiting");
-                    turn = Some(self.shortage.lock().await);
+                StartFailure::Shortage => ended_guards = 0,
+                StartFailure::GuardEnded if ended_guards < MOST_ENDED_GUARDS => {
+                    ended_guards += 1;
                 }
-                StartFailure::Hopeless => {
+                StartFailure::GuardEnded | StartFailure::Hopeless => {
                     // The command would fail for every job. So the worker ends, and
                     // this future never returns, which gives the job back.
                     self.cannot_start.tell(message);
                     return pending().await;
                 }
                 StartFailure::Other => return Err(Failure::retry(message)),
+            }
+            self.guards.end_idle();
+            if turn.is_some() {
+                sleep(SHORTAGE_PAUSE).await;
+            } else {
+                tracing::warn!("{message}; waiting");
+                turn = Some(self.shortage.lock().await);
             }
         }
     }
@@ -286,18 +292,23 @@ impl Output {
 }
 
 /// Why a command was not started.
+#[derive(Debug, PartialEq, Eq)]
 enum StartFailure {
     /// The system has no process, file or memory for it at the moment. A later try may
     /// succeed.
     Shortage,
-    /// No job can start the command: its program does not exist or is not executable,
-    /// or its guard cannot run.
+    /// The guard of the command ended at its start, as it does in a shortage.
+    GuardEnded,
+    /// No job can start the command: its program does not exist or is not executable.
     Hopeless,
     Other,
 }
 
 impl StartFailure {
     fn of(error: &io::Error) -> Self {
+        if error.get_ref().is_some_and(|cause| cause.is::<GuardEnded>()) {
+            return Self::GuardEnded;
+        }
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {
                 Self::Shortage
@@ -307,5 +318,20 @@ impl StartFailure {
             }
             _ => Self::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The guard is the program that runs, which is the program of these tests here. It knows
+    /// no test of the guard's name, and ends.
+    #[tokio::test]
+    async fn a_guard_that_ends_at_its_start_is_waited_for() {
+        let error = Guards::default().take().await.unwrap_err();
+
+        assert_eq!(error.to_string(), "its guard has ended");
+        assert_eq!(StartFailure::of(&error), StartFailure::GuardEnded);
     }
 }

@@ -39,6 +39,12 @@ pub(super) struct Guard {
     orders: UnixStream,
 }
 
+/// A guard ended before it could serve. The system may have killed it, or had no file or
+/// memory for it.
+#[derive(Debug, thiserror::Error)]
+#[error("its guard has ended")]
+pub(super) struct GuardEnded;
+
 impl Guards {
     /// Returns an idle guard, or starts one. No other process is in its group.
     pub(super) async fn take(&self) -> io::Result<Guard> {
@@ -117,7 +123,7 @@ fn is_ours(name: &std::ffi::OsStr) -> bool {
 }
 
 fn has_ended() -> io::Error {
-    io::Error::other("its guard has ended")
+    io::Error::other(GuardEnded)
 }
 
 /// The path of the running program, valid even when its file was replaced or removed.

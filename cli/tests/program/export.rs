@@ -72,6 +72,21 @@ fn fill(store: &Store) {
     store.relq("push --file - --null").input(b"\xff\xfe\0" as &[u8]).ok();
 }
 
+/// R2: the headers of a job keep their order in a file.
+#[test]
+fn headers_move_in_their_order() {
+    let (file, redis) = (Store::sqlite(), Store::redis());
+    file.push("--id a --header z=1 --header b=2 --header y=3 x");
+    let headers = r#""headers":{"z":"1","b":"2","y":"3"}"#;
+
+    let first = export(&file, "default");
+    assert_eq!(import(&redis, "", &first).ok(), "1 stored\n");
+    let second = export(&redis, "default");
+
+    assert!(first.contains(headers), "{first}");
+    assert!(second.contains(headers), "{second}");
+}
+
 /// The jobs move from one store to the other and back, with their options and in their
 /// order, and run there.
 #[test]

@@ -29,6 +29,8 @@ pub(super) struct JobFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    keep_result_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     unique: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     on_duplicate: Option<Duplicate>,
@@ -55,6 +57,7 @@ impl JobFields {
             delay_ms: (!job.delay.is_zero()).then(|| ms(job.delay)),
             expires_in_ms: job.expires_in.map(ms),
             lease_ms: job.lease.map(ms),
+            keep_result_ms: job.keep_result.map(ms),
             unique: job.unique.as_ref().map(|unique| unique.key.to_string()),
             on_duplicate: job.unique.as_ref().map(|unique| match unique.on_duplicate {
                 OnDuplicate::Keep => Duplicate::Keep,
@@ -62,6 +65,10 @@ impl JobFields {
             }),
             headers: pairs(job),
         }
+    }
+
+    pub(super) fn keeps_result(&self) -> bool {
+        self.keep_result_ms.is_some()
     }
 
     pub(super) fn into_job(self) -> Result<NewJob, UnreadableDefinition> {
@@ -80,6 +87,7 @@ impl JobFields {
         job.delay = self.delay_ms.map(Duration::from_millis).unwrap_or_default();
         job.expires_in = self.expires_in_ms.map(Duration::from_millis);
         job.lease = self.lease_ms.map(Duration::from_millis);
+        job.keep_result = self.keep_result_ms.map(Duration::from_millis);
         job.headers = self.headers.into_iter().collect();
         match (self.unique, self.on_duplicate) {
             (None, None) => Ok(job),

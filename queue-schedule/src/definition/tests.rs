@@ -32,6 +32,16 @@ fn definitions_keep_their_form() {
     );
 }
 
+/// Only a job that keeps its result needs version 2, which earlier schedulers refuse.
+#[test]
+fn a_job_that_keeps_its_result_has_a_definition_of_version_2() {
+    let kept = NewJob::new("report").keep_result(Duration::from_secs(3600));
+    assert_eq!(
+        text(&daily(kept)),
+        r#"{"version":2,"cron":"0 3 * * *","zone":"Europe/Berlin","missed":"last","job":{"payload":"report","priority":5,"max_attempts":25,"keep_result_ms":3600000}}"#
+    );
+}
+
 fn full_job() -> NewJob {
     let key = relq_core::unique::UniqueKey::new("one at a time").unwrap();
     NewJob::new(Bytes::from_static(b"\xff\0"))
@@ -52,6 +62,7 @@ fn definitions_are_read_as_they_were_written() {
         daily("report"),
         daily("").missed(Missed::Skip),
         ScheduleSpec::new(every, full_job()).unwrap().missed(Missed::All),
+        daily(full_job().keep_result(Duration::from_secs(3600))),
     ];
     for spec in specs {
         let read = ScheduleSpec::from_definition(&spec.to_definition()).unwrap();
@@ -62,8 +73,8 @@ fn definitions_are_read_as_they_were_written() {
 
 #[test]
 fn a_newer_version_is_refused_by_its_number() {
-    let newer = text(&daily("a")).replace(r#""version":1"#, r#""version":2,"new":[]"#);
-    assert_eq!(error(&newer), UnreadableDefinition::Version(2));
+    let newer = text(&daily("a")).replace(r#""version":1"#, r#""version":3,"new":[]"#);
+    assert_eq!(error(&newer), UnreadableDefinition::Version(3));
     assert!(error(&newer).to_string().contains("update the scheduler"));
 }
 
@@ -91,6 +102,8 @@ fn what_says_too_little_or_too_much_is_refused() {
         (r#""priority":5"#, r#""priority":10"#),
         (r#""max_attempts":25"#, r#""max_attempts":0"#),
         (r#""max_attempts":25"#, r#""max_attempts":25,"unique":"k""#),
+        (r#""max_attempts":25"#, r#""max_attempts":25,"keep_result_ms":5"#),
+        (r#""version":1"#, r#""version":0"#),
         (r#""last""#, r#""some""#),
         ("0 3 * * *", "0 3 * *"),
         ("0 3 * * *", "0 0 30 2 *"),

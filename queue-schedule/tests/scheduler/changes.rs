@@ -106,7 +106,7 @@ async fn a_schedule_that_is_stored_again_begins_at_the_present() {
 #[tokio::test]
 async fn a_definition_of_a_newer_version_is_left_alone() {
     let mut world = World::starting(START);
-    let newer = br#"{"version":2,"cron":"* * * * *","zone":"UTC"}"#;
+    let newer = br#"{"version":3,"cron":"* * * * *","zone":"UTC"}"#;
     let queue = &world.queue.inner;
     queue.put_schedule(&name("newer"), newer).await.unwrap();
     queue.put_schedule(&name("noise"), b"\xff").await.unwrap();

@@ -93,14 +93,14 @@ async fn an_unreadable_entry_is_logged_once() {
 async fn an_unreadable_definition_is_logged_once() {
     let (log, _guard) = Log::begin();
     let mut world = World::starting(START);
-    let newer = br#"{"version":2,"cron":"* * * * *","zone":"UTC"}"#;
+    let newer = br#"{"version":3,"cron":"* * * * *","zone":"UTC"}"#;
     world.queue.put_schedule(&name("newer"), newer).await.unwrap();
     world.start_many(1).await;
 
     world.advance(seconds(300)).await;
 
     let line = log.only("a schedule is left alone");
-    assert!(line.contains("schedule=newer") && line.contains("version 2"), "{line}");
+    assert!(line.contains("schedule=newer") && line.contains("version 3"), "{line}");
 }
 
 /// The store lost the schedule, or an operator removed it.

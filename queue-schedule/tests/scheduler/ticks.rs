@@ -71,6 +71,7 @@ async fn a_job_has_the_options_of_its_schedule_and_the_headers_of_its_tick() {
     let job = NewJob::new("poll")
         .priority(Priority::HIGHEST)
         .max_attempts(NonZeroU16::new(3).unwrap())
+        .keep_result(seconds(600))
         .header("kind", "poll")
         .header(SCHEDULE_HEADER, "of the template")
         .delay(seconds(5));
@@ -84,6 +85,7 @@ async fn a_job_has_the_options_of_its_schedule_and_the_headers_of_its_tick() {
     let jobs = relq_core::Operator::peek(&world.queue.inner, &ask).await.unwrap().jobs;
     let [job] = &*jobs else { panic!("one job, not {jobs:?}") };
     assert_eq!((job.priority, job.max_attempts.get()), (Priority::HIGHEST, 3));
+    assert_eq!(job.keep_result, Some(seconds(600)));
     let headers: Vec<_> = job.headers.iter().collect();
     assert_eq!(
         headers,

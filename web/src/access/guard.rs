@@ -8,7 +8,10 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use tokio::{sync::Mutex, time::sleep};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::sleep,
+};
 
 use super::{Access, Actor, Credentials, Kind, host, origin};
 use crate::{app::App, page_error::PageError, pages::sign_in};
@@ -21,24 +24,34 @@ const AFTER_FAILURE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Guarded {
     pub(crate) access: Access,
-    attempt: Mutex<()>,
+    attempt: Arc<Mutex<()>>,
 }
 
 impl Guarded {
     pub(crate) fn new(access: Access) -> Self {
-        Self { access, attempt: Mutex::default() }
+        Self { access, attempt: Arc::default() }
     }
 
     /// The visitor to whom the credentials belong.
     pub(crate) async fn check(&self, given: &Credentials) -> Option<Actor> {
-        let _one_at_a_time = self.attempt.lock().await;
+        let attempt = Arc::clone(&self.attempt).lock_owned().await;
         let actor = self.access.check(given);
         if actor.is_none() {
             tracing::warn!("a wrong token or password was given to the web page");
-            sleep(AFTER_FAILURE).await;
+            pause(attempt).await;
         }
         actor
     }
+}
+
+/// Ends the attempt after a pause. A task of its own waits, because the request of a visitor
+/// who hangs up is dropped: a guesser who does so would be free of the pause.
+async fn pause(attempt: OwnedMutexGuard<()>) {
+    let pause = tokio::spawn(async move {
+        sleep(AFTER_FAILURE).await;
+        drop(attempt);
+    });
+    let _ = pause.await;
 }
 
 /// How a visitor has signed in.
@@ -128,4 +141,29 @@ async fn sign_in_of(
 pub(crate) fn is_https(app: &App, headers: &HeaderMap) -> bool {
     let told = headers.get("x-forwarded-proto");
     app.is_https || told.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"https"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    fn given(secret: &str) -> Credentials {
+        Credentials { user: String::new(), secret: secret.to_owned() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pause_after_a_guess_outlives_its_request() {
+        let guarded = Guarded::new(Access::token(TOKEN).unwrap());
+        let (began, guess) = (Instant::now(), given("wrong"));
+        timeout(Duration::from_millis(1), guarded.check(&guess)).await.unwrap_err();
+
+        let actor = guarded.check(&given(TOKEN)).await;
+
+        assert_eq!(actor, Some(Actor("token".to_owned())));
+        assert!(began.elapsed() >= AFTER_FAILURE, "{:?}", began.elapsed());
+    }
 }

@@ -2,9 +2,11 @@
 
 use axum::{
     extract::{Path, RawForm},
+    http::StatusCode,
     response::Response,
 };
 use maud::{Markup, html};
+use tracing::Instrument as _;
 
 use super::layout::{self, Tab};
 use crate::{
@@ -84,13 +86,30 @@ pub(crate) async fn act(
         let path = format!("/confirm/{word}");
         let page = view.app.links.queue(&opened.name, &path);
         let field = action.field();
-        let query: Vec<_> = field.iter().map(|(name, it)| (*name, Some(*it))).collect();
+        let query: Vec<_> =
+            field.iter().map(|(name, it)| (*name, Some(&**it))).collect();
         return Ok(see_other(&with_query(&page, &query)));
     }
+    // The request of a visitor who hangs up is dropped. The change goes on in a task of its
+    // own, so that it is complete and logged.
+    let call = async move { change(&view, &opened, &action).await };
+    let changed = tokio::spawn(call.in_current_span()).await;
+    changed.unwrap_or_else(|error| {
+        let why = format!("the change was broken off: {error}");
+        Err(PageError::new(StatusCode::INTERNAL_SERVER_ERROR, why))
+    })
+}
+
+/// Makes the change, logs it, and leads to the page that shows the result.
+async fn change(
+    view: &View,
+    opened: &Opened,
+    action: &Action,
+) -> Result<Response, PageError> {
     let done = action.run(&*opened.queue).await;
-    log(&view, &opened, &action, &done);
+    log(view, opened, action, &done);
     let notice = view.app.notices.keep(done?.message);
-    Ok(see_other(&back(&view, &opened, &action, Some(&notice))))
+    Ok(see_other(&back(view, opened, action, Some(&notice))))
 }
 
 /// Logs who has changed which queue, and how.
@@ -98,7 +117,8 @@ fn log(view: &View, opened: &Opened, action: &Action, done: &Result<Done, PageEr
     let actor = view.actor.as_ref().map(|actor| actor.0.as_str()).unwrap_or_default();
     let peer = view.peer.map(|peer| peer.to_string());
     let (queue, word) = (opened.name.as_str(), action.word());
-    let subject = action.field().map(|(_, it)| it);
+    let field = action.field();
+    let subject = field.as_ref().map(|(_, it)| &**it);
     match done {
         Ok(done) => {
             let result = &done.message;

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     action::Action,
+    group_name::GroupName,
     links::with_query,
     page_error::PageError,
     text::{counted, one_line},
@@ -111,20 +112,20 @@ fn table(view: &View, opened: &Opened, groups: &[DeadGroup]) -> Markup {
 
 fn row(view: &View, opened: &Opened, group: &DeadGroup) -> Markup {
     let list = view.app.links.queue(&opened.name, "/jobs/dead");
-    let part = longest_part(&group.error);
+    let (part, name) = (longest_part(&group.error), GroupName(group.error.clone()));
     let query = [("text", part), ("in", part.map(|_| "errors"))];
     html! {
         tr {
             th.text.wide scope="row" {
-                a href=(with_query(&list, &query)) { (one_line(&group.error, 200)) }
+                a href=(with_query(&list, &query)) { (one_line(name.shown(), 200)) }
             }
             td.number data-label="Jobs" { (counted(group.jobs.len() as u64, "job", "jobs")) }
             td data-label="First died" { (time(group.first)) }
             td data-label="Last died" { (time(group.last)) }
             td {
                 div.actions {
-                    (button(view, opened, &Action::RetryGroup(group.error.clone())))
-                    (button(view, opened, &Action::PurgeGroup(group.error.clone())))
+                    (button(view, opened, &Action::RetryGroup(name.clone())))
+                    (button(view, opened, &Action::PurgeGroup(name)))
                 }
             }
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::{
     app::App,
+    json_text::indented,
     redact::ShownJob,
     text::{beginning, number, one_line, visible},
 };
@@ -50,13 +51,10 @@ fn block(app: &App, bytes: &[u8]) -> Markup {
     if bytes.is_empty() {
         return html! { p.quiet { "empty" } };
     }
-    let json = (bytes.len() <= app.max_shown)
-        .then(|| serde_json::from_slice::<Value>(bytes).ok())
-        .flatten()
-        .filter(|value| value.is_object() || value.is_array());
-    if let Some(pretty) = json.and_then(|it| serde_json::to_string_pretty(&it).ok()) {
+    let is_whole = bytes.len() <= app.max_shown;
+    if let Some(json) = is_whole.then(|| json_of(bytes)).flatten() {
         return html! {
-            pre tabindex="0" { (visible(&pretty)) }
+            pre tabindex="0" { (visible(&indented(json))) }
             p.quiet { (number(bytes.len() as u64)) " bytes of JSON, indented" }
         };
     }
@@ -70,4 +68,11 @@ fn block(app: &App, bytes: &[u8]) -> Markup {
             (number(bytes.len() as u64)) " bytes " (kind)
         }
     }
+}
+
+/// The text of a JSON object or array; `None` for other bytes.
+fn json_of(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let value: Value = serde_json::from_str(text).ok()?;
+    (value.is_object() || value.is_array()).then_some(text)
 }

@@ -16,7 +16,7 @@ pub(crate) fn form(page: &str, label: &str) -> Option<Form> {
         forms.flatten().find(|form| form.contains(&format!(">{label}</button>")))?;
     let inputs = form.split("<input").skip(1).map(|it| it.split('>').next().unwrap());
     let pairs = inputs.map(|input| {
-        let value = attribute(input, "value").unwrap_or_default();
+        let value = as_sent(&attribute(input, "value").unwrap_or_default());
         (attribute(input, "name").unwrap(), value)
     });
     let fields = pairs.map(|(name, value)| format!("{name}={}", encoded(&value)));
@@ -48,6 +48,12 @@ pub(crate) fn addresses(page: &str) -> Vec<String> {
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let (_, rest) = tag.split_once(&format!("{name}=\""))?;
     rest.split('"').next().map(decoded)
+}
+
+/// The value of a field as a browser sends it: with other line breaks, and without NUL.
+fn as_sent(value: &str) -> String {
+    let lines = value.replace("\r\n", "\n").replace('\r', "\n");
+    lines.replace('\n', "\r\n").replace('\0', "\u{fffd}")
 }
 
 fn decoded(text: &str) -> String {

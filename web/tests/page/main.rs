@@ -6,6 +6,7 @@ mod buttons;
 mod client;
 mod errors;
 mod html;
+mod hung_up;
 mod live;
 mod many_jobs;
 mod shown;

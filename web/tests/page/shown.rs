@@ -35,7 +35,7 @@ on_each_store! {
             "/queue/emails/job?id=%3Cscript%3E",
             "/queue/emails/dead",
             "/queue/emails/confirm/cancel?id=%3Cscript%3E",
-            "/queue/emails/confirm/purge-group?error=%3Cscript%3E",
+            "/queue/emails/confirm/purge-group?error=%22%3Cscript%3E%22",
             "/?name=%22%3E%3Cscript%3E",
         ] {
             let page = site.page(path).await;
@@ -66,6 +66,17 @@ on_each_store! {
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }
+    }
+
+    async fn json_is_indented_and_not_changed(site) {
+        let job = NewJob::new(r#"{"id":123456789012345678901,"b":1,"a":2.50,"a":3}"#);
+        site.push("a", job).await;
+
+        let page = site.page("/queue/emails/job?id=a").await;
+
+        let members = [("id", "123456789012345678901"), ("b", "1"), ("a", "2.50"), ("a", "3")];
+        let lines = members.map(|(name, value)| format!("  &quot;{name}&quot;: {value}"));
+        assert!(page.contains(&lines.join(",\n")), "{page}");
     }
 
     async fn a_payload_that_is_not_text_is_escaped(site) {

@@ -6,7 +6,11 @@ use relq::{
     ClaimRequest, Delivery, JobId, NewJob, Queue, QueueName, ReliableQueueExt as _,
     WorkerId,
 };
-use relq_conformance::server::Server;
+use relq_conformance::{
+    overrides::{OverriddenQueue, Override, Right},
+    server::Server,
+};
+use relq_core::environment::Environment;
 use relq_web::{Access, FixedQueues, WebPage};
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -46,15 +50,31 @@ impl Site {
         Self::serve(&url, Some(server), Access::checked_by_caller(), |page| page).await
     }
 
+    /// A page of a queue on SQLite, some of whose calls are replaced.
+    pub(crate) async fn overridden(calls: Arc<dyn Override>) -> Self {
+        let queue = relq::connect("sqlite::memory:", &name()).await.unwrap();
+        let right = Right { queue, environment: Environment::default() };
+        let queue = Arc::new(OverriddenQueue::new(right, calls));
+        Self::of(queue, None, Access::checked_by_caller(), |page| page).await
+    }
+
     async fn serve(
         url: &str,
         server: Option<Server>,
         access: Access,
         settings: impl FnOnce(WebPage) -> WebPage,
     ) -> Self {
-        let name = QueueName::new("emails").unwrap();
-        let queue = relq::connect(url, &name).await.unwrap();
-        let queues = FixedQueues::new([(name, queue.clone())]);
+        let queue = relq::connect(url, &name()).await.unwrap();
+        Self::of(queue, server, access, settings).await
+    }
+
+    async fn of(
+        queue: Arc<dyn Queue>,
+        server: Option<Server>,
+        access: Access,
+        settings: impl FnOnce(WebPage) -> WebPage,
+    ) -> Self {
+        let queues = FixedQueues::new([(name(), queue.clone())]);
         let page = WebPage::new(queues, access).sample_every(Duration::from_millis(20));
         let (address, serving) = serve(settings(page).router()).await;
         Self { queue, address, serving, server }
@@ -126,6 +146,10 @@ impl Drop for Site {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+fn name() -> QueueName {
+    QueueName::new("emails").unwrap()
 }
 
 /// Serves a router on a free port of this machine.

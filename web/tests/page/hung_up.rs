@@ -1,0 +1,95 @@
+//! A visitor who closes the connection before the answer.
+
+use std::{cell::RefCell, io, sync::Arc, time::Duration};
+
+use relq::Error;
+use relq_conformance::{
+    async_trait,
+    overrides::{Override, Right},
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::Notify,
+    time::timeout,
+};
+
+use crate::{client::Request, site::Site};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+thread_local! {
+    /// What was logged on this thread, on which the page of a test runs.
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Writes to the log of the thread.
+struct ThreadLog;
+
+impl io::Write for ThreadLog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        LOG.with_borrow_mut(|log| log.extend_from_slice(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Keeps what each thread logs. A subscriber of one thread would miss the events that
+/// another thread logs first: `tracing` remembers that nothing listens to them.
+fn keep_logs() {
+    let subscriber = tracing_subscriber::fmt().with_ansi(false);
+    let subscriber = subscriber.with_writer(|| ThreadLog).finish();
+    tracing::subscriber::set_global_default(subscriber).expect("it is the only one");
+}
+
+/// The first line of this thread's log that contains these words.
+fn logged(words: &str) -> Option<String> {
+    let log = LOG.with_borrow(|log| String::from_utf8(log.clone()).unwrap());
+    log.lines().find(|line| line.contains(words)).map(str::to_owned)
+}
+
+/// A queue whose pause ends when the test says so.
+#[derive(Default)]
+struct SlowPause {
+    begun: Notify,
+    may_end: Notify,
+}
+
+#[async_trait]
+impl Override for SlowPause {
+    async fn pause(&self, right: &Right) -> Result<(), Error> {
+        self.begun.notify_one();
+        self.may_end.notified().await;
+        right.pause().await
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_made_and_logged_although_its_visitor_hung_up() {
+    keep_logs();
+    let slow = Arc::new(SlowPause::default());
+    let site = Site::overridden(slow.clone()).await;
+    let request = Request::post("/queue/emails/do/pause", "");
+    let mut connection = request.open(site.address).await;
+    timeout(LIMIT, slow.begun.notified()).await.expect("the change begins");
+
+    connection.shutdown().await.unwrap();
+    // The page closes its end when it has dropped the request.
+    let closed = timeout(LIMIT, connection.read_to_end(&mut Vec::new())).await;
+    let _ = closed.expect("the page notices that the visitor hung up");
+    slow.may_end.notify_one();
+
+    let line = async {
+        loop {
+            match logged("a visitor of the web page changed a queue") {
+                Some(line) => break line,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    let line = timeout(LIMIT, line).await.expect("the change is logged");
+    assert!(line.contains("The queue is paused."), "{line}");
+    assert!(site.queue.stats().await.unwrap().paused);
+}
