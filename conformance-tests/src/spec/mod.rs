@@ -4,7 +4,7 @@
 //!  draw    a sequence of operations of a producer, two workers, an operator and a
 //!          reaper, some with a fault at one of their steps
 //!  run     each operation on the backend and in the reference; after each, while
-//!          no call is running, check the stats and the audit
+//!          no call is running, check the stats, the audit and every job
 //!  end     late commands arrive, leases and delays end, recover, drain: no job is
 //!          lost, and none ran twice without a reason
 //!  shrink  a sequence that breaks a rule to a short one, printed as one line
@@ -20,6 +20,9 @@
 //! open: whether a due job is already ready, whether a settlement after the end of its
 //! lease counts, when an expired job is buried, and the order of jobs that returned in
 //! two calls.
+//!
+//! **Jobs.** After each operation, every field of every job is read and compared with the
+//! possible states of the job, its times and its last error included (`viewing.rs`).
 //!
 //! **Batches.** Where a backend has batches, sequences also create, fill, change, seal
 //! and cancel them. The reference keeps the possible states of each batch, derives from

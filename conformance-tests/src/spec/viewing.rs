@@ -133,8 +133,9 @@ impl Reference {
     /// Checks the fields of a view that a job keeps from its push.
     fn is_as_pushed(&self, at: usize, view: &JobView) -> CheckResult {
         let (job, spec) = (&self.jobs[at], &self.jobs[at].spec);
-        let key =
-            job.key().filter(|_| !matches!(view.detail, StateDetail::Dead { .. }));
+        // A dead job holds no key, and may be shown with the one that it held.
+        let is_dead = view.detail.state() == JobState::Dead;
+        let has_wrong_key = view.unique.as_ref() != job.key();
         let wrong = [
             (
                 view.id.is_none() || job.id.is_some() && job.id != view.id,
@@ -148,7 +149,10 @@ impl Reference {
                 spec.keep_result.map(ms) != view.keep_result.map(ms),
                 "R29: another time for which its result is kept",
             ),
-            (key.is_some() && view.unique.as_ref() != key, "R16: not its unique key"),
+            (
+                has_wrong_key && !(is_dead && view.unique.is_none()),
+                "R16: not its unique key",
+            ),
         ];
         match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
             Some((_, rule)) => Err(format!("{rule}: {view:?}")),

@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use relq_core::{
     Error, JobId, Queue, Stats,
     batch::BatchStatus,
-    operator::{Audit, JobState, JobView, PeekRequest},
+    operator::{Audit, JobState, JobView, PeekRequest, StateDetail},
     results::JobResult,
     schedule::Schedules,
 };
@@ -27,6 +27,22 @@ struct Seen {
     audit: Audit,
     /// The jobs of each state that has any.
     listed: Vec<(JobState, Vec<JobView>)>,
+}
+
+impl Seen {
+    /// R29: checks that the result of a dead job says what the list of the dead says.
+    fn dead_are_told_alike(&self) -> CheckResult {
+        let jobs = self.listed.iter().flat_map(|(_, jobs)| jobs);
+        for job in jobs {
+            let StateDetail::Dead { reason, .. } = &job.detail else { continue };
+            let told = self.results.iter().find(|(id, _)| Some(id) == job.id.as_ref());
+            let Some((id, Some(JobResult::Dead { error }))) = told else { continue };
+            if error != reason {
+                return Err(format!("R29: {id} is told as {error:?}, not {reason:?}"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A page that holds all jobs of a sequence.
@@ -61,6 +77,7 @@ impl Runner {
         for (state, jobs) in &seen.listed {
             self.reference.peeked(*state, jobs)?;
         }
+        seen.dead_are_told_alike()?;
         self.reference.conclude()
     }
 
