@@ -104,6 +104,46 @@ impl Operation {
         !matches!(self, Self::Push | Self::AddPieces)
     }
 
+    /// Whether the operation only reads: it changes nothing in the store.
+    pub fn only_reads(self) -> bool {
+        match self {
+            Self::Connect
+            | Self::Stats
+            | Self::Peek
+            | Self::Audit
+            | Self::ReadBatch
+            | Self::WaitBatch
+            | Self::ReadSchedules
+            | Self::ReadResults
+            | Self::WaitResult
+            | Self::ReadJob
+            | Self::ReadWorkers => true,
+            Self::Push
+            | Self::Claim
+            | Self::Settle
+            | Self::Extend
+            | Self::ReleaseWorker
+            | Self::Recover
+            | Self::Redrive
+            | Self::Purge
+            | Self::Cancel
+            | Self::Pause
+            | Self::Resume
+            | Self::CreateBatch
+            | Self::AddPieces
+            | Self::SealBatch
+            | Self::CancelBatch
+            | Self::AlterBatch
+            | Self::PutSchedule
+            | Self::RemoveSchedule
+            | Self::PushTick
+            | Self::ReportProgress
+            | Self::RunNow
+            | Self::ReportWorker
+            | Self::Restore => false,
+        }
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "connect",

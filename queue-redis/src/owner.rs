@@ -29,7 +29,7 @@ use std::sync::{
 use redis::{
     ErrorKind, RedisError, ToRedisArgs, Value, aio::ConnectionLike, from_redis_value,
 };
-use relq_core::{QueueName, error::Operation};
+use relq_core::QueueName;
 
 use crate::{
     KeyPrefix, Partition, RedisConfig, layout, marker::Marker,
@@ -252,26 +252,6 @@ impl Owner {
         };
         why.map_or(Ok(()), |why| Err(refused(why)))
     }
-}
-
-/// Whether a call of `operation` changes the queue.
-pub(crate) fn is_write(operation: Operation) -> bool {
-    use Operation::{
-        Audit, Connect, Peek, ReadBatch, ReadJob, ReadSchedules, ReadWorkers, Stats,
-        WaitBatch,
-    };
-    !matches!(
-        operation,
-        Connect
-            | Stats
-            | Peek
-            | Audit
-            | ReadBatch
-            | ReadSchedules
-            | WaitBatch
-            | ReadJob
-            | ReadWorkers
-    )
 }
 
 /// The error for a queue that this backend must not use.

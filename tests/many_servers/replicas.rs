@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -10,9 +11,13 @@ use std::{
 };
 
 use relq::{
-    ClaimRequest, Disposition, Error, NewJob, PushToken, Queue, ReliableQueueExt,
-    Settlement, WorkerId,
+    ClaimRequest, Disposition, Error, JobId, NewJob, PushToken, Queue,
+    ReliableQueueExt, Settlement, WorkerId,
+    batch::{BatchId, Change, NewBatch},
+    environment::Timestamp,
     error::Effect,
+    operator::{JobState, JobView, PeekRequest, Selection, StateDetail},
+    schedule::{ScheduleName, Tick},
     worker::{Failure, JobContext, Worker},
 };
 use relq_conformance::server::Node;
@@ -104,6 +109,26 @@ async fn a_push_is_confirmed_when_a_replica_has_it() {
     }
 }
 
+/// A push waits for a replica for longer than for a response, if `replica_timeout` is
+/// longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_may_take_longer_than_a_response() {
+    const RESPONSE: Duration = Duration::from_secs(1);
+    let (master, replica) = master_and_replica().await;
+    push_confirmed("zset", &master, "first").await;
+    let url = url("zset", &master, 1, RUNNING) + "&response_timeout=1s";
+    let queue = open(&url).await;
+
+    replica.freeze();
+    let pushing = tokio::spawn(async move { queue.push_one("second".into()).await });
+    let is_blocked = || master.ask(&["CLIENT", "LIST"]).contains("flags=b");
+    eventually("the push waits", is_blocked).await;
+    tokio::time::sleep(2 * RESPONSE).await;
+    replica.thaw();
+
+    pushing.await.unwrap().unwrap();
+}
+
 /// R7: claims and heartbeats do not wait for replicas. A settlement does, and takes
 /// effect although it fails.
 #[tokio::test(flavor = "multi_thread")]
@@ -124,6 +149,76 @@ async fn claims_do_not_wait_and_settlements_do() {
 
         let stats = queue.stats().await.unwrap();
         assert_eq!((stats.leased, stats.finished), (0, 1), "{backend}");
+    }
+}
+
+/// Each call of an operator, of a batch or of a schedule that changes something waits for
+/// replicas. No call that only reads does.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_wait_and_reads_do_not() {
+    let (master, replica) = master_and_replica().await;
+    push_confirmed("stream", &master, "job").await;
+    let queue = open(&url("stream", &master, 1, FROZEN)).await;
+    let id = JobId::new("kept").unwrap();
+    let kept = NewJob::new("kept").id(id.clone()).keep_result(LIMIT);
+    let batch = BatchId::new("batch").unwrap();
+    let name = ScheduleName::new("hourly").unwrap();
+    let one = NonZeroU32::MIN;
+    let (batches, results, scheduler, inspector, restorer) = (
+        queue.batch_queue().unwrap(),
+        queue.result_queue().unwrap(),
+        queue.schedule_queue().unwrap(),
+        queue.inspect_queue().unwrap(),
+        queue.restore_queue().unwrap(),
+    );
+    let view = JobView::new(
+        Some(JobId::new("restored").unwrap()),
+        "restored",
+        StateDetail::Ready,
+    );
+    let tick = |at| Tick {
+        name: name.clone(),
+        definition: "definition".into(),
+        at: Timestamp::from_unix_ms(at),
+    };
+
+    replica.freeze();
+    for (call, outcome) in [
+        ("push", queue.push(&[kept], None).await.map(drop)),
+        ("create", batches.create(&NewBatch::new(batch.clone())).await.map(drop)),
+        ("add", batches.add(&batch, &["piece".into()], None).await.map(drop)),
+        ("alter", batches.alter(&batch, &Change::default()).await.map(drop)),
+        ("seal", batches.seal(&batch).await.map(drop)),
+        ("cancel_batch", batches.cancel_batch(&batch).await.map(drop)),
+        ("put_schedule", scheduler.put_schedule(&name, b"definition").await.map(drop)),
+        ("push_tick", scheduler.push_tick(&tick(1), "ticked".into()).await.map(drop)),
+        ("remove_schedule", scheduler.remove_schedule(&name).await.map(drop)),
+        ("pause", queue.pause().await),
+        ("restore", restorer.restore(&[view]).await.map(drop)),
+        ("resume", queue.resume().await),
+        ("run_now", inspector.run_now(&id).await.map(drop)),
+        ("redrive", queue.redrive(&Selection::All).await.map(drop)),
+        ("purge_dead", queue.purge_dead(&Selection::All).await.map(drop)),
+        ("cancel", queue.cancel(&id).await.map(drop)),
+        ("purge", queue.purge().await.map(drop)),
+    ] {
+        let error = outcome.err().unwrap_or_else(|| panic!("{call} does not wait"));
+        assert!(matches!(error, Error::NotReplicated { .. }), "{call}: {error:?}");
+    }
+    for (call, outcome) in [
+        ("stats", queue.stats().await.map(drop)),
+        ("peek", queue.peek(&PeekRequest::new(JobState::Ready, one)).await.map(drop)),
+        ("audit", queue.audit().await.map(drop)),
+        ("batch", batches.batch(&batch).await.map(drop)),
+        ("list_batches", batches.list_batches(None, one).await.map(drop)),
+        ("wait_batch", batches.wait_batch(&batch, Duration::ZERO).await.map(drop)),
+        ("read_results", results.read_results(&[id.clone()]).await.map(drop)),
+        ("wait_result", results.wait_result(&id, Duration::ZERO).await.map(drop)),
+        ("schedules", scheduler.schedules().await.map(drop)),
+        ("job", inspector.job(&id).await.map(drop)),
+        ("workers", inspector.workers(None, one).await.map(drop)),
+    ] {
+        outcome.unwrap_or_else(|error| panic!("{call}: {}", error.full_message()));
     }
 }
 

@@ -19,7 +19,7 @@ use super::{actor::Actor, checks::dead, times::HELD};
 /// The future of one call, which runs only when it is polled.
 pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
-/// The stored jobs and the batch that the [`calls`] name in their arguments.
+/// What the arguments of the [`calls`] name: jobs, a batch and a tick.
 #[derive(Clone)]
 pub(crate) struct Known {
     held: Delivery,
@@ -31,10 +31,9 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Stores what the calls need: a job that `actor` holds, a dead job, a ready job, and
-    /// a scheduled job if the backend has delays.
-    /// If the backend has batches, also an open batch with one piece; if it has schedules,
-    /// also a schedule that was stored a moment ago.
+    /// Stores what the calls need: a leased, a dead, a ready and a scheduled job, an open
+    /// batch with one piece, and a schedule. `actor` holds the lease. Leaves out what the
+    /// backend does not have.
     pub(crate) async fn prepare(actor: &Actor) -> Self {
         let held = NewJob::new("held");
         let held = actor.class().fit(held.keep_result(HELD));
@@ -84,6 +83,9 @@ pub(crate) fn calls<'a>(
     calls.extend(of_operators(actor, known));
     if let Some(inspector) = actor.inspect_queue() {
         calls.extend(of_inspectors(inspector, known));
+        let report = WorkerReport::new(actor.worker().clone(), NonZeroU32::MIN);
+        let reporting = async move { actor.report_worker(&report).await };
+        calls.push(("report_worker", call(reporting)));
         calls.push(("peek of the newest jobs", peek_newest(actor)));
     }
     if let Some(restorer) = actor.restore_queue() {
@@ -101,6 +103,39 @@ pub(crate) fn calls<'a>(
     calls
 }
 
+/// The calls of [`calls`] that only read: they change nothing in the store.
+pub(crate) fn reads<'a>(
+    actor: &'a Actor,
+    known: &'a Known,
+) -> Vec<(&'static str, Call<'a>)> {
+    calls(actor, known).into_iter().filter(|(name, _)| only_reads(name)).collect()
+}
+
+/// The calls of [`calls`] that change the store.
+pub(crate) fn writes<'a>(
+    actor: &'a Actor,
+    known: &'a Known,
+) -> Vec<(&'static str, Call<'a>)> {
+    calls(actor, known).into_iter().filter(|(name, _)| !only_reads(name)).collect()
+}
+
+fn only_reads(name: &str) -> bool {
+    const READS: [&str; 11] = [
+        "open_another",
+        "stats",
+        "audit",
+        "job",
+        "workers",
+        "batch",
+        "list_batches",
+        "wait_batch",
+        "read_results",
+        "wait_result",
+        "schedules",
+    ];
+    name.starts_with("peek") || READS.contains(&name)
+}
+
 fn call<'a, T>(answer: impl Future<Output = Result<T, Error>> + Send + 'a) -> Call<'a> {
     Box::pin(async move { answer.await.map(drop) })
 }
@@ -110,7 +145,6 @@ fn of_workers<'a>(actor: &'a Actor, known: &'a Known) -> Vec<(&'static str, Call
     let late = NewJob::new("late").delay(HELD);
     let has_tokens = actor.capabilities().supports(Capability::PushTokens);
     let token = has_tokens.then(|| PushToken::new("known").expect("a valid token"));
-    let report = WorkerReport::new(actor.worker().clone(), NonZeroU32::MIN);
     vec![
         ("push", push("plain".into())),
         ("push of an option", push(actor.class().fit(late))),
@@ -118,7 +152,6 @@ fn of_workers<'a>(actor: &'a Actor, known: &'a Known) -> Vec<(&'static str, Call
             "push with a token",
             call(async move { actor.push(&["named".into()], token.as_ref()).await }),
         ),
-        ("report_worker", call(async move { actor.report_worker(&report).await })),
         ("claim", call(async move { actor.claim(&actor.ask(1)).await })),
         ("settle", call(async move { actor.settle(&known.done()).await })),
         (

@@ -22,7 +22,7 @@ use redis::{Cmd, Pipeline, RedisResult, Value};
 use relq_core::error::Operation;
 
 use super::{Conn, Failed, Inner, redirected::Request};
-use crate::{Owner, layout, link::Link, owner::is_write};
+use crate::{Owner, layout, link::Link};
 
 const TOUCH: &str = include_str!("../../lua/marker/touch.lua");
 
@@ -83,7 +83,7 @@ impl Replication {
 /// job only runs once more.
 fn is_confirmed(operation: Operation) -> bool {
     use Operation::{Claim, Extend, Recover, ReleaseWorker};
-    is_write(operation)
+    !operation.only_reads()
         && !matches!(operation, Claim | Extend | Recover | ReleaseWorker)
 }
 

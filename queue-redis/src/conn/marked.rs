@@ -8,7 +8,7 @@ use redis::{ErrorKind, RedisError};
 use relq_core::{Error, QueueName, error::Operation};
 
 use super::{Conn, Inner};
-use crate::{Owner, error, link::Link, owner::is_write, topology::until_settled};
+use crate::{Owner, error, link::Link, topology::until_settled};
 
 impl Conn {
     /// Checks the queue's marker again, and rewrites it if it is missing. A call that
@@ -63,7 +63,7 @@ impl Conn {
     ) -> Result<Link, RedisError> {
         let link = self.link().await?;
         if let Some(owner) = &self.0.owner
-            && is_write(operation)
+            && !operation.only_reads()
             && !link.is_marked()
         {
             self.mark(owner, link.clone()).await?;

@@ -1,16 +1,15 @@
-//! The marker of the case's queue, and each kind of call that reads or writes the queue.
+//! The marker of the case's queue, and calls on a queue that has no marker.
 
 use std::num::NonZeroU32;
 
-use relq_core::{
-    ClaimRequest, Error, JobId, NewJob, Queue,
-    environment::Timestamp,
-    operator::{JobState, PeekRequest, Selection},
-    schedule::{ScheduleName, ScheduleQueue, Tick},
-};
+use relq_core::Error;
 
 use crate::harness::{
-    actor::Actor, checks::eventually, room::SUITES_SCRIPT, store::Store, times::HELD,
+    actor::Actor,
+    calls::{Known, reads},
+    checks::eventually,
+    room::SUITES_SCRIPT,
+    store::Store,
 };
 
 /// The value of a marker that names a backend which does not exist.
@@ -63,66 +62,19 @@ pub(super) fn many(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).expect("not zero")
 }
 
-/// Makes each call that reads the queue and writes nothing.
-pub(super) async fn look(queue: &dyn Queue) {
-    queue.stats().await.expect("answered");
-    for state in
-        [JobState::Ready, JobState::Scheduled, JobState::Leased, JobState::Dead]
-    {
-        queue.peek(&PeekRequest::new(state, many(10))).await.expect("answered");
-    }
-    queue.audit().await.expect("answered");
-    if let Some(batches) = queue.batch_queue() {
-        batches.list_batches(None, many(10)).await.expect("answered");
-    }
-    if let Some(scheduler) = queue.schedule_queue() {
-        scheduler.schedules().await.expect("answered");
-    }
+/// The names of jobs, of a batch and of a schedule for calls on a queue that does not
+/// have them: they are stored, and then the whole store is emptied.
+pub(super) async fn unknown_names(store: &Store) -> Known {
+    let known = Known::prepare(&store.actor("earlier").await).await;
+    store.tell(&[b"FLUSHALL"]).await;
+    known
 }
 
-/// The number of kinds of writing calls. The function [`write`] makes the one with a
-/// given number.
-pub(super) const WRITES: usize = 13;
-
-/// Makes one of the calls that write, chosen by `number`, which is less than [`WRITES`].
-/// Returns the error if the call is refused.
-pub(super) async fn write(actor: &Actor, number: usize) -> Result<(), Error> {
-    let ask = ClaimRequest::new(actor.worker().clone(), HELD);
-    match number {
-        0 => actor.push(&[NewJob::new("written")], None).await.map(drop),
-        1 => actor.claim(&ask).await.map(drop),
-        2 => actor.settle_and_claim(&[], &ask).await.claimed.map(drop),
-        3 => actor.release_worker(actor.worker()).await.map(drop),
-        4 => actor.recover(many(10)).await.map(drop),
-        5 => actor.pause().await,
-        6 => actor.resume().await,
-        7 => actor.redrive(&Selection::All).await.map(drop),
-        8 => actor.purge().await.map(drop),
-        9 => {
-            let nobody = JobId::new("nobody").expect("the id is valid");
-            actor.cancel(&nobody).await.map(drop)
-        }
-        number => match actor.schedule_queue() {
-            Some(scheduler) => write_schedule(scheduler, number).await,
-            None => actor.push(&[NewJob::new("written")], None).await.map(drop),
-        },
-    }
-}
-
-/// Makes one of the calls that change schedules.
-async fn write_schedule(
-    scheduler: &dyn ScheduleQueue,
-    number: usize,
-) -> Result<(), Error> {
-    let name = ScheduleName::new("written").expect("the name is valid");
-    match number {
-        10 => scheduler.put_schedule(&name, b"hourly").await.map(drop),
-        11 => {
-            let at = Timestamp::from_unix_ms(1);
-            let tick = Tick { name, definition: "hourly".into(), at };
-            scheduler.push_tick(&tick, NewJob::new("written")).await.map(drop)
-        }
-        _ => scheduler.remove_schedule(&name).await.map(drop),
+/// Makes each call that only reads the queue.
+pub(super) async fn look(actor: &Actor, known: &Known) {
+    for (name, call) in reads(actor, known) {
+        let answer = call.await;
+        answer.unwrap_or_else(|error| panic!("{name}: {}", error.full_message()));
     }
 }
 

@@ -2,10 +2,11 @@
 
 use relq_core::NewJob;
 
-use super::fixture::{WRITES, after_the_cut, cut_connections, look, write};
+use super::fixture::{after_the_cut, cut_connections, look, unknown_names};
 use crate::{
     cases::case,
     harness::{
+        calls::{Known, writes},
         checks::{delivers, id},
         store::Store,
     },
@@ -14,8 +15,9 @@ use crate::{
 case!(the_first_write_marks_the_queue: R25 @ redis);
 /// Reading calls write nothing, and the first write creates the marker.
 async fn the_first_write_marks_the_queue(store: &Store) {
+    let known = unknown_names(store).await;
     let actor = store.actor("operator").await;
-    look(&*actor).await;
+    look(&actor, &known).await;
     assert_eq!(store.contents().await, "", "something was written");
 
     actor.store_one("job").await;
@@ -28,13 +30,18 @@ async fn the_first_write_marks_the_queue(store: &Store) {
 case!(each_kind_of_write_marks_the_queue: R25 @ redis);
 /// Each kind of writing call creates the marker if it is the first write of the queue.
 async fn each_kind_of_write_marks_the_queue(store: &Store) {
-    for number in 0..WRITES {
+    let known = unknown_names(store).await;
+    for at in 0.. {
         store.tell(&[b"FLUSHALL"]).await;
         let actor = store.actor("writer").await;
+        let Some((name, write)) = writes(&actor, &known).into_iter().nth(at) else {
+            break;
+        };
 
-        write(&actor, number).await.expect("a new queue takes any call");
+        let answer = write.await;
 
-        assert!(store.marker().await.starts_with("relq 4 "), "write {number}");
+        answer.unwrap_or_else(|error| panic!("{name}: {}", error.full_message()));
+        assert!(store.marker().await.starts_with("relq 4 "), "{name}");
     }
 }
 
@@ -44,7 +51,7 @@ case!(a_write_raises_an_earlier_format: R25 @ redis);
 /// recovery by a client that was connected before raises the format, too.
 async fn a_write_raises_an_earlier_format(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one("job").await;
+    let known = Known::prepare(&actor).await;
     let own = store.marker().await;
     let earlier = own.replacen("relq 4 ", "relq 2 ", 1);
     store.mark(earlier.as_bytes()).await;
@@ -52,15 +59,19 @@ async fn a_write_raises_an_earlier_format(store: &Store) {
     actor.recover_all().await;
     assert_eq!(store.marker().await, own, "R25: a recovery raises the format");
 
-    for number in 0..WRITES {
+    for at in 0.. {
         store.mark(earlier.as_bytes()).await;
         let late = store.actor("late").await;
-        assert_eq!(late.figures().await.overdue, 0);
+        look(&late, &known).await;
         assert_eq!(store.marker().await, earlier, "a look changes nothing");
+        let Some((name, write)) = writes(&late, &known).into_iter().nth(at) else {
+            break;
+        };
 
-        write(&late, number).await.expect("the queue is its own");
+        let answer = write.await;
 
-        assert_eq!(store.marker().await, own, "R25: write {number} raises the format");
+        answer.unwrap_or_else(|error| panic!("{name}: {}", error.full_message()));
+        assert_eq!(store.marker().await, own, "R25: {name} raises the format");
     }
 }
 
@@ -100,9 +111,10 @@ async fn a_purge_keeps_the_marker(store: &Store) {
 case!(plain_pushes_need_no_marker: R25 R20 @ redis);
 /// A push of a client without relq writes no marker, so no backend owns the queue yet.
 async fn plain_pushes_need_no_marker(store: &Store) {
+    let known = unknown_names(store).await;
     store.push_raw(b"123").await;
     let actor = store.actor("worker").await;
-    look(&*actor).await;
+    look(&actor, &known).await;
     assert_eq!(store.marker().await, "");
 
     delivers(&actor, ["123"]).await;

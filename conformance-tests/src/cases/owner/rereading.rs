@@ -4,16 +4,17 @@
 use std::time::Duration;
 
 use super::fixture::{
-    ANOTHERS, WRITES, after_the_cut, assert_unusable, cut_connections, many, write,
+    ANOTHERS, after_the_cut, assert_unusable, cut_connections, many, unknown_names,
 };
 use crate::{
     cases::case,
-    harness::{checks::delivers, store::Store},
+    harness::{calls::writes, checks::delivers, store::Store},
 };
 
 case!(a_reconnect_looks_again: R25 @ redis);
 /// After a client has reconnected, it reads the marker again before its first call.
 async fn a_reconnect_looks_again(store: &Store) {
+    let known = unknown_names(store).await;
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let own = store.marker().await;
@@ -22,8 +23,9 @@ async fn a_reconnect_looks_again(store: &Store) {
     cut_connections(store).await;
 
     assert_unusable(&after_the_cut(&actor).await.expect_err("refused"), "another");
-    for number in 0..WRITES {
-        let refused = write(&actor, number).await.expect_err("the queue is another's");
+    for (name, write) in writes(&actor, &known) {
+        let refused = write.await;
+        let refused = refused.err().unwrap_or_else(|| panic!("{name} is not refused"));
         assert_unusable(&refused, "another");
     }
 
