@@ -123,6 +123,43 @@ async fn no_job_is_lost_or_doubled_while_the_slot_moves() {
     }
 }
 
+/// A new client finds the master of a slot that was moved alone, so that it is a range of
+/// its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_of_its_own_is_found() {
+    let cluster = Cluster::start(2).await;
+    cluster.begin_move(0, 1);
+    cluster.end_move(1);
+
+    let queue = open(&cluster.url("zset")).await;
+    push(&*queue, "job").await;
+
+    assert_eq!(drain(&*queue, 1).await, BTreeSet::from(["job".to_owned()]));
+}
+
+/// When the nodes that the URL names are gone, a client goes on with those that it has
+/// learned from them.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_the_url_does_not_name_serve_the_queue() {
+    let mut cluster = Cluster::start(3).await;
+    cluster.begin_move(0, 1);
+    cluster.end_move(1);
+    for node in &cluster.0 {
+        let partly = ["CONFIG", "SET", "cluster-require-full-coverage", "no"];
+        assert_eq!(node.ask(&partly), "+OK\r\n");
+    }
+    let named = cluster.0[0].address();
+    let queue = open(&format!("zset+redis-cluster://{named}")).await;
+    push(&*queue, "before").await;
+
+    cluster.0[0].kill();
+    cluster.0[1].ask(&["CLIENT", "KILL", "TYPE", "normal"]);
+    push(&*queue, "after").await;
+
+    let done = drain(&*queue, 2).await;
+    assert_eq!(done.into_iter().collect::<Vec<_>>(), ["after", "before"]);
+}
+
 /// R21: a push on a new connection is repeated while the nodes do not agree which of them
 /// serves the slot. A queue has a connection for each runtime.
 #[tokio::test(flavor = "multi_thread")]

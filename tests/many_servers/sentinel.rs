@@ -45,6 +45,23 @@ impl Watched {
         this
     }
 
+    /// Gives the sentinels no reply of the master that they accept. They promote the
+    /// replica and cannot demote the old master, which still answers its clients.
+    fn cut_off_the_master(&self) {
+        let without = ["-@admin", "-@dangerous", "-ping", "-publish"];
+        let limited = [&["ACL", "SETUSER", "default"][..], &without].concat();
+        assert_eq!(self.master.ask(&limited), "+OK\r\n");
+    }
+
+    /// Lets clients listen to the sentinels or not.
+    fn allow_listening(&self, is_allowed: bool) {
+        let rule = if is_allowed { "+subscribe" } else { "-subscribe" };
+        for sentinel in &self.sentinels {
+            assert_eq!(sentinel.ask(&["ACL", "SETUSER", "default", rule]), "+OK\r\n");
+            sentinel.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        }
+    }
+
     pub(crate) fn hosts(&self) -> String {
         self.sentinels.iter().map(Node::address).collect::<Vec<_>>().join(",")
     }
@@ -84,14 +101,36 @@ async fn a_waiting_claim_moves_to_the_new_master() {
     let blocked = || watched.master.ask(&["CLIENT", "LIST"]).contains("flags=b");
     eventually("the claim waits", blocked).await;
 
-    // The sentinels get no reply that they accept, and cannot demote the master.
-    let without = ["-@admin", "-@dangerous", "-ping", "-publish"];
-    let limited = [&["ACL", "SETUSER", "default"][..], &without].concat();
-    assert_eq!(watched.master.ask(&limited), "+OK\r\n");
+    watched.cut_off_the_master();
     push(&*open_after_fail_over(&url).await, "job").await;
 
     let claimed = timeout(SOON, waiting).await.expect("the claim moves");
     assert_eq!(&claimed.unwrap().unwrap()[0].payload[..], b"job");
+}
+
+/// A client that could not listen to the sentinels during a fail-over moves to the new
+/// master when it listens again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_listens_again_moves_to_the_new_master() {
+    let watched = Watched::start().await;
+    let url = format!("zset+redis-sentinel://{}/main", watched.hosts());
+    let queue = open(&url).await;
+    push(&*queue, "before").await;
+    watched.allow_listening(false);
+    watched.cut_off_the_master();
+    push(&*open_after_fail_over(&url).await, "there").await;
+    push(&*queue, "on the old master").await;
+    let there = watched.replica.ask(&["LLEN", "emails"]);
+
+    watched.allow_listening(true);
+
+    let moves = async {
+        while watched.replica.ask(&["LLEN", "emails"]) == there {
+            push(&*queue, "after").await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LIMIT, moves).await.expect("the client moves");
 }
 
 /// R21: the error for a service that no sentinel knows names the service, and the error
@@ -106,4 +145,29 @@ async fn an_unknown_service_is_named() {
 
     assert!(unknown.contains("knows the service \"mian\""), "{unknown}");
     assert!(dead.contains("unavailable") && dead.contains("127.0.0.1:"), "{dead}");
+}
+
+/// Sentinels are asked with the user and the password of the URL, in which special
+/// characters are percent-encoded. They are not those of the master.
+#[tokio::test]
+async fn sentinels_are_asked_with_their_own_user() {
+    let master = Node::start("user default on >ofmaster ~* &* +@all", &[]);
+    let watching = format!(
+        "sentinel monitor main 127.0.0.1 {} 1\n\
+         user default off\n\
+         user relq on >p&%ß +@all &*\n",
+        master.port()
+    );
+    let sentinel = Node::start(&watching, &["--sentinel"]);
+    let of = |options: &str| {
+        format!("zset+redis-sentinel://:ofmaster@{}/main?{options}", sentinel.address())
+    };
+
+    let queue = open(&of("sentinel_user=relq&sentinel_password=p%26%25%C3%9F")).await;
+    push(&*queue, "job").await;
+    let done = drain(&*queue, 1).await;
+
+    assert_eq!(done.into_iter().collect::<Vec<_>>(), ["job"]);
+    let refused = refusal(&of("sentinel_password=p%26%25%C3%9F")).await;
+    assert!(refused.contains("WRONGPASS"), "{refused}");
 }

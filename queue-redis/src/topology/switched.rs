@@ -18,7 +18,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use redis::{PushInfo, PushKind, RedisConnectionInfo, RedisResult, Value};
+use redis::{PushInfo, PushKind, RedisConnectionInfo, RedisResult};
 use tokio::{
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
     task::AbortHandle,
@@ -167,7 +167,12 @@ impl Listener {
         while let Some(push) = pushes.recv().await {
             match push.kind {
                 PushKind::Message => {
-                    if let Some((host, port)) = self.new_master(&push.data) {
+                    let text =
+                        push.data.last().map(redis::from_redis_value_ref::<String>);
+                    let master = text
+                        .and_then(Result::ok)
+                        .and_then(|text| new_master(&self.service, &text));
+                    if let Some((host, port)) = master {
                         self.tell(&host, port, Switches::announced);
                     }
                 }
@@ -177,21 +182,37 @@ impl Listener {
         }
     }
 
-    /// Reads `SERVICE OLD-HOST OLD-PORT HOST PORT`. `None` for another service.
-    fn new_master(&self, message: &[Value]) -> Option<(String, u16)> {
-        let text: String = redis::from_redis_value_ref(message.last()?).ok()?;
-        let mut words = text.split(' ');
-        if words.next()? != self.service {
-            return None;
-        }
-        let host = words.nth(2)?.to_owned();
-        Some((host, words.next()?.parse().ok()?))
-    }
-
     fn tell(&self, host: &str, port: u16, tell: fn(&Switches, &Address)) {
         if let Some(sentinels) = self.sentinels.upgrade() {
             let master = Address::told(host, port, &self.sentinel);
             tell(&sentinels.switches, &master);
+        }
+    }
+}
+
+/// Reads the announcement `SERVICE OLD-HOST OLD-PORT HOST PORT`. `None` for another
+/// service.
+fn new_master(service: &str, text: &str) -> Option<(String, u16)> {
+    let mut words = text.split(' ');
+    if words.next()? != service {
+        return None;
+    }
+    let host = words.nth(2)?.to_owned();
+    Some((host, words.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_new_master_of_the_own_service_counts() {
+        let told = |text| new_master("main", text);
+        assert_eq!(told("main old 1 new 2"), Some(("new".to_owned(), 2)));
+        for text in
+            ["main-cache old 1 new 2", "cache old 1 new 2", "main old 1 new", ""]
+        {
+            assert_eq!(told(text), None, "{text}");
         }
     }
 }

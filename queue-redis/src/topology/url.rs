@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use percent_encoding::percent_decode_str;
+
 use super::{Address, Cluster, Sentinels, Topology};
 
 /// The port of a server whose address in the URL names none.
@@ -88,13 +90,17 @@ impl<'a> Parts<'a> {
         self.hosts.split(',').map(read).collect()
     }
 
-    /// Removes an option and returns its value.
+    /// Removes an option and returns its value, in which percent signs have been decoded.
     fn take(&mut self, name: &str) -> Result<Option<String>, String> {
         let is_it = |option: &&str| option.split('=').next() == Some(name);
         let Some(at) = self.options.iter().position(is_it) else { return Ok(None) };
         let option = self.options.remove(at);
         match option.split_once('=') {
-            Some((_, value)) if !value.is_empty() => Ok(Some(value.to_owned())),
+            Some((_, value)) if !value.is_empty() => {
+                let value = percent_decode_str(value).decode_utf8();
+                let value = value.map_err(|_| format!("{name} is not UTF-8"))?;
+                Ok(Some(value.into_owned()))
+            }
             _ => Err(format!("{name} has no value: {name}=…")),
         }
     }
@@ -146,6 +152,7 @@ mod tests {
             ("redis-sentinel:///main", "\"\" is not an address"),
             ("redis-sentinel://a,b:x/main", "\"b:x\" is not an address"),
             ("redis-sentinel://a/main?sentinel_password", "has no value"),
+            ("redis-sentinel://a/main?sentinel_user=%FF", "is not UTF-8"),
             ("redis-cluster://a/1", "only the database 0"),
             ("redis-cluster://a,,b", "\"\" is not an address"),
         ] {
