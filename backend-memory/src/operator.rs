@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use relq_core::{
     Bytes, Error, JobId, Operator, Stats,
+    capabilities::ClaimBytes,
     environment::Timestamp,
     error::Operation,
     limits::DEDUPLICATION_WINDOW,
@@ -144,15 +145,23 @@ impl State {
         if ask.order == PeekOrder::NewestFirst {
             found.reverse();
         }
-        let limit = ask.limit.get() as usize;
-        let next =
-            (found.len() > limit).then(|| write_cursor(found[limit - 1].0, ask.order));
         let shown = match ask.parts {
             JobParts::Whole => view,
             JobParts::Outline => outline,
         };
-        let jobs = found.into_iter().take(limit).map(|(_, job)| shown(job)).collect();
-        Page { jobs, next }
+        let (mut page, mut bytes) = (Page::default(), ClaimBytes::default());
+        let mut last = None;
+        for (at, job) in found {
+            let view = shown(job);
+            let is_full = page.jobs.len() == ask.limit.get() as usize;
+            if is_full || !bytes.take(view.total_bytes()) {
+                page.next = last.map(|last| write_cursor(last, ask.order));
+                break;
+            }
+            page.jobs.push(view);
+            last = Some(at);
+        }
+        page
     }
 
     fn remove_dead(&mut self, which: &Selection) -> Vec<(u64, Job)> {

@@ -8,7 +8,7 @@ use relq_core::{
     capabilities::ClaimBytes,
     environment::Timestamp,
     followers::CannotFollow,
-    limits::DEDUPLICATION_WINDOW,
+    limits::{DEDUPLICATION_WINDOW, kept_error},
     operator::WorkerView,
     outcome::{DuplicateOf, Extended, Pushed, Recovered, Settled},
     results::JobResult,
@@ -189,7 +189,7 @@ impl State {
         ready.sort_by_key(|(_, job)| Reverse(job.job.priority));
         let mut bytes = ClaimBytes::default();
         let fit =
-            ready.into_iter().take_while(|(_, job)| bytes.take(job.job.payload.len()));
+            ready.into_iter().take_while(|(_, job)| bytes.take(job.job.total_bytes()));
         let positions: Vec<_> = fit.map(|(position, _)| *position).take(most).collect();
         positions.into_iter().map(|position| self.lease(position, ask, now)).collect()
     }
@@ -234,7 +234,8 @@ impl State {
             }
             Disposition::GiveBack => self.give_back(position, job),
             Disposition::Dead { error } => {
-                job.last_error = Some(error.clone());
+                let error = kept_error(error);
+                job.last_error = Some(error.to_owned());
                 job.bury(&format!("its worker buried it: {error}"), now);
                 self.jobs.insert(position, job);
             }
@@ -245,7 +246,8 @@ impl State {
                 self.enqueue(job);
             }
             Disposition::Retry { after, error } => {
-                job.last_error = Some(error.clone());
+                let error = kept_error(error);
+                job.last_error = Some(error.to_owned());
                 job.state = wait_until(*after, now);
                 job.ready_at = now;
                 if job.is_out_of_attempts() {

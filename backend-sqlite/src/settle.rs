@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use relq_core::{Disposition, Settlement, limits::MAX_ERROR_BYTES, outcome::Settled};
+use relq_core::{Disposition, Settlement, limits::kept_error, outcome::Settled};
 
 use crate::batch::maintenance;
 use crate::call::Call;
@@ -105,13 +105,13 @@ fn settle_one(
             Ok(())
         }
         Disposition::Retry { after, error } => {
-            retry(store, job, held, *after, beginning(error))
+            retry(store, job, held, *after, kept_error(error))
         }
         Disposition::Postpone { after } => {
             make_waiting(store, job, *after, Again::Postponed)
         }
         Disposition::Dead { error } => {
-            store.bury(job, beginning(error), Some(beginning(error)))
+            store.bury(job, kept_error(error), Some(kept_error(error)))
         }
         Disposition::GiveBack => give_back(store, job),
     }
@@ -131,13 +131,6 @@ fn finish(
     }
     tally.moved.add(store.remember(&held.remembered, End::Done { result })?);
     Ok(())
-}
-
-/// Returns at most the first [`MAX_ERROR_BYTES`] of an error message, and cuts between
-/// two characters. Only this part is stored.
-fn beginning(error: &str) -> &str {
-    let mut ends = (0..=MAX_ERROR_BYTES.min(error.len())).rev();
-    &error[..ends.find(|end| error.is_char_boundary(*end)).unwrap_or(0)]
 }
 
 fn retry(
@@ -169,19 +162,4 @@ fn make_waiting(
         return store.retry_now(job, again);
     }
     store.retry_at(job, store.ms_after(after), again)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_error_is_cut_between_characters() {
-        assert_eq!(beginning("short"), "short");
-        assert_eq!(beginning(&"x".repeat(MAX_ERROR_BYTES + 1)).len(), MAX_ERROR_BYTES);
-        assert_eq!(
-            beginning(&format!("x{}", "é".repeat(MAX_ERROR_BYTES))).len(),
-            MAX_ERROR_BYTES - 1
-        );
-    }
 }

@@ -28,6 +28,12 @@ pub const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(5 * 60);
 /// The longest error text that is kept with a job, in bytes. A longer text is cut off.
 pub const MAX_ERROR_BYTES: usize = 4096;
 
+/// Returns the part of an error text that a backend keeps with a job: the first
+/// [`MAX_ERROR_BYTES`], cut between two characters.
+pub fn kept_error(error: &str) -> &str {
+    &error[..error.floor_char_boundary(MAX_ERROR_BYTES)]
+}
+
 /// The longest last error, and the longest reason of a dead letter, that can be restored,
 /// in bytes (R34). Both are longer than [`MAX_ERROR_BYTES`] if relq has added to an error.
 pub const MAX_RESTORED_ERROR_BYTES: usize = 64 * 1024;

@@ -16,6 +16,7 @@ mod idempotence;
 mod inspecting;
 mod isolation;
 mod joints;
+mod last_error;
 mod leases;
 mod no_loss;
 mod one_holder;

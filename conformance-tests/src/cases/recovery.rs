@@ -9,13 +9,12 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            attempts, delivers, drain, expect_exactly, numbered, payloads, postpone,
-            reason, retry_now,
+            attempts, delivers, drain, expect_exactly, numbered, payloads, reason,
+            retry_now,
         },
         store::Store,
         times::{BRIEF, HELD, LIFE, PAST_LIFE},
     },
-    spec::operation::STATES,
 };
 
 fn page(most: u32) -> NonZeroU32 {
@@ -123,6 +122,28 @@ async fn recovery_says_when_the_next_job_is_due(store: &Store) {
     let next_in = actor.recover_all().await.next_in.expect("a delay runs");
 
     assert!(next_in <= HELD && next_in > HELD / 2, "{next_in:?}");
+}
+
+case!(recovery_says_what_comes_first: R9 R14 => Delay);
+/// If both a lease ends and a delayed job is due, the result of a recovery says how long
+/// it takes until the first of the two.
+async fn recovery_says_what_comes_first(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.store_one(NewJob::new("tomorrow").delay(100 * HELD)).await;
+
+    let until_the_lease_ends = actor.recover_all().await.next_in.expect("a lease runs");
+
+    actor.finish(&held).await;
+    actor.store_one(NewJob::new("soon").delay(HELD / 2)).await;
+    actor.store_one("job").await;
+    actor.take_one().await;
+    let until_it_is_due = actor.recover_all().await.next_in.expect("a delay runs");
+    let ranges = [(until_the_lease_ends, HELD), (until_it_is_due, HELD / 2)];
+    for (next_in, most) in ranges {
+        assert!(next_in <= most && next_in > most / 2, "{next_in:?} of {most:?}");
+    }
 }
 
 case!(reapers_at_once_requeue_once: R12, real_time);
@@ -240,89 +261,6 @@ async fn the_last_retry_buries(store: &Store) {
     assert_eq!(buried.last_error.as_deref(), Some("it failed"));
     assert!(reason(&buried).contains("attempt"), "{}", reason(&buried));
     assert_eq!(actor.figures().await.unfinished(), 0);
-}
-
-case!(a_crash_keeps_the_last_error: R11);
-/// A dead letter keeps the error of an earlier attempt when the last attempt ended by a
-/// crash.
-async fn a_crash_keeps_the_last_error(store: &Store) {
-    let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").max_attempts(attempts(2))).await;
-    let held = actor.take_one().await;
-    actor.say(&held, retry_now()).await;
-    actor.recover_all().await;
-    actor.take_one_briefly().await;
-    store.outlast_brief_leases().await;
-    actor.recover_all().await;
-
-    let buried = actor.the_dead_one().await;
-
-    let expected = "it failed; attempt 2: lease ended, no heartbeat";
-    assert_eq!(buried.last_error.as_deref(), Some(expected));
-}
-
-case!(a_last_error_stays_until_the_next: R11 R23 R24 R26);
-/// The last error of a job stays with it when the job is given back, released with its
-/// worker, postponed, recovered or due, until an attempt fails with another error.
-async fn a_last_error_stays_until_the_next(store: &Store) {
-    let actor = store.actor("worker").await;
-    actor.store_one("job").await;
-    let held = actor.take_one().await;
-    let first = Disposition::Retry { after: Duration::ZERO, error: "first".to_owned() };
-    actor.say(&held, first).await;
-    shows_error(&actor, "retried", "first").await;
-
-    actor.recover_all().await;
-    shows_error(&actor, "due", "first").await;
-    let held = actor.take_one().await;
-    shows_error(&actor, "claimed", "first").await;
-    actor.say(&held, Disposition::GiveBack).await;
-    shows_error(&actor, "given back", "first").await;
-    actor.take_one().await;
-    actor.release_worker(actor.worker()).await.expect("answered");
-    shows_error(&actor, "released", "first").await;
-    let held = actor.take_one().await;
-    actor.say(&held, postpone(Duration::ZERO)).await;
-    shows_error(&actor, "postponed", "first").await;
-
-    actor.recover_all().await;
-    let held = actor.take_one().await;
-    let second =
-        Disposition::Retry { after: Duration::ZERO, error: "second".to_owned() };
-    actor.say(&held, second).await;
-    shows_error(&actor, "retried again", "second").await;
-}
-
-/// Asserts that the only job, whatever its state, is listed with that last error.
-async fn shows_error(actor: &Actor, after: &str, error: &str) {
-    let mut errors = Vec::new();
-    for state in STATES {
-        let views = actor.list(state, 10).await;
-        errors.extend(views.into_iter().map(|view| view.last_error));
-    }
-    assert_eq!(
-        errors,
-        [Some(error.to_owned())],
-        "R11: the last error of a {after} job"
-    );
-}
-
-case!(each_lost_lease_is_told: R11);
-/// A dead letter lists each attempt that ended without a settlement.
-async fn each_lost_lease_is_told(store: &Store) {
-    let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").max_attempts(attempts(3))).await;
-    for _ in 0..3 {
-        actor.take_one_briefly().await;
-        store.outlast_brief_leases().await;
-        actor.recover_all().await;
-    }
-
-    let buried = actor.the_dead_one().await;
-
-    let told = |attempt| format!("attempt {attempt}: lease ended, no heartbeat");
-    let expected = [told(1), told(2), told(3)].join("; ");
-    assert_eq!(buried.last_error, Some(expected));
 }
 
 case!(the_last_attempt_can_be_given_back: R11 R24);

@@ -213,6 +213,16 @@ impl JobView {
             detail,
         }
     }
+
+    /// Returns the total size of the payload, the headers and the errors, in bytes.
+    pub fn total_bytes(&self) -> usize {
+        let reason = match &self.detail {
+            StateDetail::Dead { reason, .. } => reason.len(),
+            _ => 0,
+        };
+        let last_error = self.last_error.as_ref().map_or(0, String::len);
+        self.payload.len() + self.headers.total_bytes() + last_error + reason
+    }
 }
 
 /// The state of a job, with the details of that state.

@@ -100,8 +100,9 @@ impl Bookkeeping {
                 let asked =
                     SectionRequest { after: at.after.take(), count, order, parts };
                 let part = read(section.clone(), asked).await?;
-                let read_bytes =
-                    part.other_bytes + part.jobs.iter().map(bytes_of).sum::<usize>();
+                let read_bytes = part.other_bytes
+                        // A job without a payload takes space, too.
+                        + part.jobs.iter().map(|job| 1 + job.total_bytes()).sum::<usize>();
                 size.adapt(read_bytes);
                 bytes += read_bytes;
                 jobs.extend(part.jobs);
@@ -203,11 +204,6 @@ fn first_size(ask: &PeekRequest) -> PageSize {
         (JobParts::Outline, JobState::Leased | JobState::Dead) => PageSize::of_errors(),
         _ => PageSize::of_payloads(),
     }
-}
-
-/// How many bytes of a reply a job takes. A job without a payload takes space, too.
-fn bytes_of(job: &JobView) -> usize {
-    1 + job.payload.len() + job.last_error.as_ref().map_or(0, String::len)
 }
 
 fn letter_of(order: PeekOrder) -> u8 {

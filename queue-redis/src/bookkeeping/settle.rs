@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{
-    Disposition, Error, Receipt, Settlement, limits::MAX_ERROR_BYTES, outcome::Settled,
+    Disposition, Error, Receipt, Settlement, limits::kept_error, outcome::Settled,
 };
 
 use super::{Failure, Step, Steps};
@@ -217,8 +217,8 @@ fn result(settlement: &Settlement) -> Option<(&Receipt, &Bytes)> {
 
 fn failure<'a>(on: &impl Settles, settlement: &'a Settlement) -> Option<Failure<'a>> {
     let (after, why, error): (Option<Duration>, _, _) = match &settlement.disposition {
-        Disposition::Retry { after, error } => (Some(*after), 'f', cut(error)),
-        Disposition::Dead { error } => (None, 'f', cut(error)),
+        Disposition::Retry { after, error } => (Some(*after), 'f', kept_error(error)),
+        Disposition::Dead { error } => (None, 'f', kept_error(error)),
         Disposition::Postpone { after } => (Some(*after), 'p', ""),
         Disposition::Done
         | Disposition::DoneWith { .. }
@@ -227,8 +227,4 @@ fn failure<'a>(on: &impl Settles, settlement: &'a Settlement) -> Option<Failure<
     };
     let lease = on.lease(&settlement.receipt);
     Some(Failure { lease, after, why, error })
-}
-
-fn cut(error: &str) -> &str {
-    &error[..error.floor_char_boundary(MAX_ERROR_BYTES)]
 }

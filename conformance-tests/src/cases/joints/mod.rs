@@ -10,6 +10,7 @@
 mod large;
 mod numbers;
 mod operating;
+mod pages;
 mod pieces;
 mod restoring;
 mod working;
