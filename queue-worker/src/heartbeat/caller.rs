@@ -1,6 +1,13 @@
 //! The calls of the heartbeat thread, on a connection of their own.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_lite::future::or;
 use relq_core::{
@@ -17,6 +24,10 @@ use crate::held::Beat;
 pub(super) struct Caller {
     queue: Arc<dyn ReliableQueue>,
     another: OnceCell<Arc<dyn ReliableQueue>>,
+    /// Whether a task opens the connection anew.
+    is_reopening: AtomicBool,
+    /// When the connection was first opened.
+    begun: Duration,
     worker: WorkerId,
     environment: Environment,
 }
@@ -35,7 +46,14 @@ impl Caller {
         worker: WorkerId,
         environment: Environment,
     ) -> Self {
-        Self { queue, another: OnceCell::new(), worker, environment }
+        Self {
+            queue,
+            another: OnceCell::new(),
+            is_reopening: AtomicBool::new(false),
+            begun: environment.clock().elapsed(),
+            worker,
+            environment,
+        }
     }
 
     pub(super) fn capabilities(&self) -> &Capabilities {
@@ -46,12 +64,12 @@ impl Caller {
         self.environment.clock().elapsed()
     }
 
-    pub(super) async fn extend(&self, beat: Beat) -> Answer {
+    pub(super) async fn extend(self: Arc<Self>, beat: Beat) -> Answer {
         let receipts: Vec<Receipt> =
             beat.jobs.iter().map(|job| job.receipt().clone()).collect();
         // A queue on several nodes cannot be opened while one of them is down. The handle
         // of the worker was opened before, and extends the leases of the other nodes.
-        let queue = self.opened_within(beat.lease / 6).await.unwrap_or(&self.queue);
+        let queue = self.opened_within(beat.lease / 6).await;
         // The worker counts the extended lease from this time. The store extends the
         // lease later, so the worker never believes in a lease for too long.
         let sent = self.now();
@@ -59,25 +77,45 @@ impl Caller {
         Answer { operation: Operation::Extend, beat, sent, result }
     }
 
-    /// The own connection, if it is open by the end of `limit`. The limit is shorter than
-    /// the time between two heartbeats: only one caller opens the connection at a time, so
-    /// without a limit the heartbeats would queue up while a node is silent.
-    async fn opened_within(&self, limit: Duration) -> Option<&Arc<dyn ReliableQueue>> {
-        let opened = async {
-            let opened = self.open_another().await;
-            opened.map_err(|error| error.full_message())
-        };
-        let late = async {
-            self.environment.clock().sleep(limit).await;
-            Err(format!("it is not open after {limit:?}"))
-        };
-        match or(opened, late).await {
-            Ok(queue) => Some(queue),
-            Err(error) => {
-                tracing::debug!(error, "the heartbeat uses the worker's connection");
+    /// The own connection, or that of the worker while the own one is not open. Only the
+    /// first heartbeats wait until it is open, for at most `limit` from the beginning: while
+    /// a node is silent, the heartbeats would queue up behind the opening.
+    async fn opened_within(
+        self: &Arc<Self>,
+        limit: Duration,
+    ) -> &Arc<dyn ReliableQueue> {
+        let left = self.begun.saturating_add(limit).saturating_sub(self.now());
+        if !left.is_zero() {
+            let opened = async { self.open_another().await.ok() };
+            let late = async {
+                self.environment.clock().sleep(left).await;
                 None
+            };
+            if let Some(queue) = or(opened, late).await {
+                return queue;
             }
         }
+        if self.another.get().is_none() {
+            tracing::debug!("the heartbeat uses the connection of the worker");
+            self.reopen();
+        }
+        self.another.get().unwrap_or(&self.queue)
+    }
+
+    /// Opens the own connection in a task, unless one does so already.
+    fn reopen(self: &Arc<Self>) {
+        if self.is_reopening.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let caller = Arc::clone(self);
+        let opening: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+            if let Err(error) = caller.open_another().await {
+                let error = error.full_message();
+                tracing::debug!(error, "the connection of the heartbeats is not open");
+            }
+            caller.is_reopening.store(false, Ordering::Relaxed);
+        });
+        tokio::spawn(opening);
     }
 
     pub(super) async fn report(&self, report: &WorkerReport) -> Result<(), Error> {
@@ -165,9 +203,13 @@ mod tests {
         let worker = WorkerId::new("worker").unwrap();
         let caller =
             Caller::new(Arc::new(Silent(queue)), worker, Environment::default());
-        let beat = || Beat { lease: Duration::from_millis(60), jobs: Vec::new() };
+        let caller = Arc::new(caller);
+        let beat = || {
+            let beat = Beat { lease: Duration::from_millis(60), jobs: Vec::new() };
+            Arc::clone(&caller).extend(beat)
+        };
 
-        let both = async { tokio::join!(caller.extend(beat()), caller.extend(beat())) };
+        let both = async { tokio::join!(beat(), beat()) };
         let limit = Duration::from_secs(30);
         let (first, second) = tokio::time::timeout(limit, both).await.expect("in time");
 
