@@ -102,6 +102,8 @@ impl Call for Purge {
         let more = is_page(jobs) || is_page(store.purge_results(store.page)?);
         if !more {
             store.forget_all()?;
+            // Callers that wait for a batch listen to the same notifications as claims.
+            store.wake_claims();
         }
         Ok(Purged { jobs: u64::try_from(jobs).unwrap_or(u64::MAX), more })
     }

@@ -100,83 +100,95 @@ async fn a_sooner_due_job_wakes(store: &Store) {
 case!(a_due_retry_wakes: R14 => BlockingWait);
 /// A retry that falls due wakes a waiting claim.
 async fn a_due_retry_wakes(store: &Store) {
-    let (worker, other) = (store.actor("w").await, store.actor("o").await);
-    other.store_one("job").await;
-    let held = other.take_one().await;
-    let waiter = Waiter::start(store, &worker, 1).await;
+    for (worker, other) in store.pairs().await {
+        other.store_one("job").await;
+        let held = other.take_one().await;
+        let waiter = Waiter::start(store, &worker, 1).await;
 
-    let retried = store.elapsed();
-    other.say(&held, retry_after(DELAY)).await;
+        let retried = store.elapsed();
+        other.say(&held, retry_after(DELAY)).await;
 
-    assert_eq!(payloads(&waiter.woken_when_due(store, retried).await), ["job"]);
+        assert_eq!(payloads(&waiter.woken_when_due(store, retried).await), ["job"]);
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(a_give_back_wakes: R24 => BlockingWait);
 /// A job that another worker gives back wakes a waiting claim.
 async fn a_give_back_wakes(store: &Store) {
-    let (worker, other) = (store.actor("w").await, store.actor("o").await);
-    other.store_one("job").await;
-    let held = other.take_one().await;
-    let waiter = Waiter::start(store, &worker, 1).await;
+    for (worker, other) in store.pairs().await {
+        other.store_one("job").await;
+        let held = other.take_one().await;
+        let waiter = Waiter::start(store, &worker, 1).await;
 
-    other.say(&held, Disposition::GiveBack).await;
+        other.say(&held, Disposition::GiveBack).await;
 
-    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(a_release_wakes: R24 => BlockingWait);
 /// The release of another worker wakes a waiting claim.
 async fn a_release_wakes(store: &Store) {
-    let (worker, other) = (store.actor("w").await, store.actor("o").await);
-    other.store_one("job").await;
-    other.take_one().await;
-    let waiter = Waiter::start(store, &worker, 1).await;
+    for (worker, other) in store.pairs().await {
+        other.store_one("job").await;
+        other.take_one().await;
+        let waiter = Waiter::start(store, &worker, 1).await;
 
-    other.release_worker(other.worker()).await.expect("answered");
+        other.release_worker(other.worker()).await.expect("answered");
 
-    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(a_recovery_wakes: R9 => BlockingWait);
 /// A job that another client recovers wakes a waiting claim.
 async fn a_recovery_wakes(store: &Store) {
-    let (worker, other) = (store.actor("w").await, store.actor("o").await);
-    other.store_one("job").await;
-    other.take_one_briefly().await;
-    let waiter = Waiter::start(store, &worker, 1).await;
-    store.outlast_brief_leases().await;
+    for (worker, other) in store.pairs().await {
+        other.store_one("job").await;
+        other.take_one_briefly().await;
+        let waiter = Waiter::start(store, &worker, 1).await;
+        store.outlast_brief_leases().await;
 
-    other.recover_all().await;
+        other.recover_all().await;
 
-    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(a_redrive_wakes: R21 => BlockingWait);
 /// A job that an operator redrives wakes a waiting claim.
 async fn a_redrive_wakes(store: &Store) {
-    let (worker, operator) = (store.actor("w").await, store.actor("o").await);
-    operator.store_one("job").await;
-    let held = operator.take_one().await;
-    operator.say(&held, dead("no")).await;
-    let waiter = Waiter::start(store, &worker, 1).await;
+    for (worker, operator) in store.pairs().await {
+        operator.store_one("job").await;
+        let held = operator.take_one().await;
+        operator.say(&held, dead("no")).await;
+        let waiter = Waiter::start(store, &worker, 1).await;
 
-    operator.redrive(&Selection::All).await.expect("answered");
+        operator.redrive(&Selection::All).await.expect("answered");
 
-    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(a_resume_wakes: R21 => BlockingWait);
 /// A resume of a paused queue wakes a waiting claim.
 async fn a_resume_wakes(store: &Store) {
-    let (worker, operator) = (store.actor("w").await, store.actor("o").await);
-    operator.store_one("job").await;
-    operator.pause().await.expect("answered");
-    let waiter = Waiter::start(store, &worker, 1).await;
-    assert!(!waiter.claim.is_finished(), "nothing is claimed from a paused queue");
+    for (worker, operator) in store.pairs().await {
+        operator.store_one("job").await;
+        operator.pause().await.expect("answered");
+        let waiter = Waiter::start(store, &worker, 1).await;
+        assert!(!waiter.claim.is_finished(), "nothing is claimed from a paused queue");
 
-    operator.resume().await.expect("answered");
+        operator.resume().await.expect("answered");
 
-    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(a_plain_push_wakes: R21 => BlockingWait @ redis, real_time);
@@ -322,30 +334,31 @@ async fn a_claim_that_finds_jobs_does_not_wait(store: &Store) {
 case!(no_wake_up_is_missed: R21 => BlockingWait, real_time);
 /// A worker that waits again and again misses no job.
 async fn no_wake_up_is_missed(store: &Store) {
-    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
-    let working = async {
-        let mut got = Vec::new();
-        while got.len() < 200 {
-            let claim = worker.take_waiting(1, WAIT);
-            let (taken, _) = store.within(store.response_limit(), claim).await;
-            for one in &taken {
-                worker.finish(one).await;
+    for (worker, producer) in store.pairs().await {
+        let working = async {
+            let mut got = Vec::new();
+            while got.len() < 200 {
+                let claim = worker.take_waiting(1, WAIT);
+                let (taken, _) = store.within(store.response_limit(), claim).await;
+                for one in &taken {
+                    worker.finish(one).await;
+                }
+                got.extend(payloads(&taken));
             }
-            got.extend(payloads(&taken));
-        }
-        got
-    };
-    // A push may arrive at any moment, also just while the worker begins to wait.
-    let pushing = async {
-        for (index, payload) in numbered(200).into_iter().enumerate() {
-            producer.store_one(payload).await;
-            sleep(Duration::from_micros((index as u64 % 17) * 100)).await;
-        }
-    };
+            got
+        };
+        // A push may arrive at any moment, also just while the worker begins to wait.
+        let pushing = async {
+            for (index, payload) in numbered(200).into_iter().enumerate() {
+                producer.store_one(payload).await;
+                sleep(Duration::from_micros((index as u64 % 17) * 100)).await;
+            }
+        };
 
-    let (got, ()) = tokio::join!(working, pushing);
+        let (got, ()) = tokio::join!(working, pushing);
 
-    expect_exactly(got, numbered(200));
+        expect_exactly(got, numbered(200));
+    }
 }
 
 case!(another_queues_push_is_not_heard: R19);

@@ -10,6 +10,7 @@ use crate::{
     harness::{
         checks::{expect_exactly, numbered, payloads, retry_after},
         store::Store,
+        times::HELD,
         waiter::{WAIT, Waiter},
     },
 };
@@ -50,41 +51,60 @@ async fn a_due_job_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.looked_again_after(DELAY, store).await), ["after"]);
 }
 
+case!(a_wait_counts_from_the_claim_before: R14 => Delay BlockingWait);
+/// A job that falls due between a claim and the wait ends the wait.
+async fn a_wait_counts_from_the_claim_before(store: &Store) {
+    let (worker, producer) = (store.actor("w").await, store.actor("p").await);
+    producer.store_one(NewJob::new("job").delay(HELD)).await;
+    assert_eq!(worker.take(1).await, []);
+    let lateness = worker.capabilities().lateness;
+    store.advance(HELD + lateness).await;
+
+    let waiting = worker.clone();
+    let wait = tokio::spawn(async move { waiting.wait_for_jobs(WAIT).await });
+    let (ended, _) = store.within(store.wake_limit(lateness), wait).await;
+
+    ended.expect("the wait ends").expect("the wait succeeds");
+    assert_eq!(payloads(&worker.take(1).await), ["job"]);
+}
+
 case!(what_comes_back_wakes: R9 R14 R24 => BlockingWait);
 /// A job ends the wait that another worker gives back or retries later, that is released
 /// with its worker, or that is recovered.
 async fn what_comes_back_wakes(store: &Store) {
-    let (worker, other) = (store.actor("w").await, store.actor("o").await);
-    for payload in ["given back", "retried", "released", "recovered"] {
-        other.store_one(payload).await;
-        let held = match payload {
-            "recovered" => other.take_one_briefly().await,
-            _ => other.take_one().await,
-        };
-        let waiter = Waiter::start_without_claim(store, &worker, 1).await;
+    for (worker, other) in store.pairs().await {
+        for payload in ["given back", "retried", "released", "recovered"] {
+            other.store_one(payload).await;
+            let held = match payload {
+                "recovered" => other.take_one_briefly().await,
+                _ => other.take_one().await,
+            };
+            let waiter = Waiter::start_without_claim(store, &worker, 1).await;
 
-        match payload {
-            "given back" => {
-                other.say(&held, Disposition::GiveBack).await;
+            match payload {
+                "given back" => {
+                    other.say(&held, Disposition::GiveBack).await;
+                }
+                "retried" => {
+                    other.say(&held, retry_after(DELAY)).await;
+                }
+                "released" => {
+                    other.release_worker(other.worker()).await.expect("answered");
+                }
+                _ => {
+                    store.outlast_brief_leases().await;
+                    other.recover_all().await;
+                }
             }
-            "retried" => {
-                other.say(&held, retry_after(DELAY)).await;
-            }
-            "released" => {
-                other.release_worker(other.worker()).await.expect("answered");
-            }
-            _ => {
-                store.outlast_brief_leases().await;
-                other.recover_all().await;
-            }
+
+            let taken = match payload {
+                "retried" => waiter.looked_again_after(DELAY, store).await,
+                _ => waiter.woken(store).await,
+            };
+            assert_eq!(payloads(&taken), [payload]);
+            worker.finish(&taken[0]).await;
         }
-
-        let taken = match payload {
-            "retried" => waiter.looked_again_after(DELAY, store).await,
-            _ => waiter.woken(store).await,
-        };
-        assert_eq!(payloads(&taken), [payload]);
-        worker.finish(&taken[0]).await;
+        worker.purge().await.expect("answered");
     }
 }
 
@@ -92,16 +112,18 @@ case!(a_resume_wakes: R21 => BlockingWait);
 /// A resume of a paused queue ends the wait, and a push to the paused queue does not lead to
 /// a claim.
 async fn a_resume_wakes(store: &Store) {
-    let (worker, operator) = (store.actor("w").await, store.actor("o").await);
-    operator.pause().await.expect("answered");
-    let waiter = Waiter::start_without_claim(store, &worker, 1).await;
-    operator.store_one("job").await;
-    store.settled().await;
-    assert!(!waiter.claim.is_finished(), "nothing is claimed from a paused queue");
+    for (worker, operator) in store.pairs().await {
+        operator.pause().await.expect("answered");
+        let waiter = Waiter::start_without_claim(store, &worker, 1).await;
+        operator.store_one("job").await;
+        store.settled().await;
+        assert!(!waiter.claim.is_finished(), "nothing is claimed from a paused queue");
 
-    operator.resume().await.expect("answered");
+        operator.resume().await.expect("answered");
 
-    assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        assert_eq!(payloads(&waiter.woken(store).await), ["job"]);
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(one_push_wakes_as_many_as_it_feeds: R21 => BlockingWait);

@@ -71,6 +71,14 @@ impl Store {
         self.connect(name, queue, &right).await
     }
 
+    /// Opens two actors, with a connection each, and two that share one. A backend may hear
+    /// of its own calls in another way than of those on other connections.
+    pub(crate) async fn pairs(&self) -> [(Actor, Actor); 2] {
+        let (one, other) = (self.actor("w").await, self.actor("o").await);
+        let shared = self.actor("shared").await;
+        [(one, other), (shared.clone(), shared.acting_as("sharing"))]
+    }
+
     /// Opens an actor of that name whose backend takes steps of at most [`STEP`] jobs,
     /// so that few jobs take several steps.
     pub(crate) async fn actor_in_steps(&self, name: &str) -> Actor {
@@ -199,6 +207,11 @@ impl Store {
     /// is the name of a queue.
     pub(crate) fn fit<'a, T>(&self, names: &'a [T]) -> &'a [T] {
         self.rooms.fit(names)
+    }
+
+    /// Whether the store is embedded, and not on Redis.
+    pub(crate) fn is_embedded(&self) -> bool {
+        matches!(&*self.site, StoreSite::Embedded { .. })
     }
 
     /// On Redis: the number of elements, fields, members and strings of all keys in the

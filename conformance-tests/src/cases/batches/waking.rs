@@ -22,8 +22,8 @@ const WAIT: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(1);
 
 /// Starts a claim that waits for one job, in a task of its own.
-async fn waiting(store: &Store) -> JoinHandle<Vec<Delivery>> {
-    let worker = store.actor("waiter").await;
+async fn waiting(store: &Store, worker: &Actor) -> JoinHandle<Vec<Delivery>> {
+    let worker = worker.clone();
     let waiting = tokio::spawn(async move { worker.take_waiting(1, WAIT).await });
     store.settled().await;
     assert!(!waiting.is_finished(), "nothing can be claimed");
@@ -39,26 +39,30 @@ async fn is_woken(store: &Store, by: &Actor, waiting: JoinHandle<Vec<Delivery>>)
 case!(an_added_piece_wakes: R21 => Batches BlockingWait);
 /// Pieces that are added to a batch wake a waiting claim.
 async fn an_added_piece_wakes(store: &Store) {
-    let actor = store.actor("maker").await;
-    let made = actor.make(&NewBatch::new(batch("b"))).await;
-    let waiter = waiting(store).await;
+    for (worker, actor) in store.pairs().await {
+        let made = actor.make(&NewBatch::new(batch("b"))).await;
+        let waiter = waiting(store, &worker).await;
 
-    actor.fill(&made, ["a"]).await;
+        actor.fill(&made, ["a"]).await;
 
-    is_woken(store, &actor, waiter).await;
+        is_woken(store, &actor, waiter).await;
+        actor.purge().await.expect("answered");
+    }
 }
 
 case!(a_free_slot_wakes: B3 => Batches BlockingWait);
 /// When a slot of a batch becomes free, a waiting claim wakes.
 async fn a_free_slot_wakes(store: &Store) {
-    let actor = store.actor("worker").await;
-    actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
-    let held = actor.take_one().await;
-    let waiter = waiting(store).await;
+    for (worker, actor) in store.pairs().await {
+        actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+        let held = actor.take_one().await;
+        let waiter = waiting(store, &worker).await;
 
-    actor.finish(&held).await;
+        actor.finish(&held).await;
 
-    is_woken(store, &actor, waiter).await;
+        is_woken(store, &actor, waiter).await;
+        actor.purge().await.expect("answered");
+    }
 }
 
 case!(what_is_due_wakes_behind_a_full_batch: R14 B3 => Batches BlockingWait Delay);
@@ -66,13 +70,13 @@ case!(what_is_due_wakes_behind_a_full_batch: R14 B3 => Batches BlockingWait Dela
 /// batch without a free slot, does not keep the claim from that job.
 async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
     store.stop_clock();
-    let actor = store.actor("worker").await;
+    let (worker, actor) = (store.actor("waiter").await, store.actor("worker").await);
     actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
     let first = actor.take_one().await;
     actor.say(&first, retry_after(SOON)).await;
     actor.take_one().await;
     actor.store_one(NewJob::new("later").delay(2 * SOON)).await;
-    let waiter = waiting(store).await;
+    let waiter = waiting(store, &worker).await;
 
     store.advance(SOON).await;
     store.settled().await;
@@ -87,15 +91,34 @@ async fn what_is_due_wakes_behind_a_full_batch(store: &Store) {
 case!(a_raised_limit_wakes: B3 => Batches BlockingWait);
 /// When an operator raises the limit of a batch, a waiting claim wakes.
 async fn a_raised_limit_wakes(store: &Store) {
-    let actor = store.actor("worker").await;
-    let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
-    actor.take_one().await;
-    let waiter = waiting(store).await;
+    for (worker, actor) in store.pairs().await {
+        let made = actor.submit(&NewBatch::new(batch("b")).limit(limit(1)), 2).await;
+        actor.take_one().await;
+        let waiter = waiting(store, &worker).await;
 
-    let change = Change::default().limit(limit(2));
-    actor.batches().alter(&made, &change).await.expect("answered");
+        let change = Change::default().limit(limit(2));
+        actor.batches().alter(&made, &change).await.expect("answered");
 
-    is_woken(store, &actor, waiter).await;
+        is_woken(store, &actor, waiter).await;
+        actor.purge().await.expect("answered");
+    }
+}
+
+case!(a_purge_ends_a_wait_for_a_batch: B6 R23 => Batches);
+/// A purge removes the batch that a caller waits for, and the wait returns.
+async fn a_purge_ends_a_wait_for_a_batch(store: &Store) {
+    for (waiter, operator) in store.pairs().await {
+        let made = operator.submit(&NewBatch::new(batch("b")), 1).await;
+        let waiting =
+            tokio::spawn(async move { waiter.batches().wait_batch(&made, WAIT).await });
+        store.settled().await;
+
+        operator.purge().await.expect("answered");
+
+        let (ended, _) = store.within(store.response_limit(), waiting).await;
+        let status = ended.expect("the wait ends").expect("answered");
+        assert_eq!(status, None, "B6: the batch is gone");
+    }
 }
 
 case!(a_full_batch_keeps_nobody_awake: R21 => Batches);

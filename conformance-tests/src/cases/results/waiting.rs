@@ -45,87 +45,96 @@ async fn is_woken(store: &Store, waiting: Waiting, wanted: Option<JobResult>) {
 case!(a_result_wakes_its_waiter: R29 R21 => Results, real_time);
 /// The end of a job wakes the client that waits for it, with the result.
 async fn a_result_wakes_its_waiter(store: &Store) {
-    let (worker, client) = (store.actor("worker").await, store.actor("client").await);
-    let job = client.store_one(kept("job")).await;
-    let held = worker.take_one().await;
-    let waiting = wait_for(store, &client, &job).await;
-    assert!(!waiting.is_finished(), "R29: the job has not ended");
+    for (worker, client) in store.pairs().await {
+        let job = client.store_one(kept("job")).await;
+        let held = worker.take_one().await;
+        let waiting = wait_for(store, &client, &job).await;
+        assert!(!waiting.is_finished(), "R29: the job has not ended");
 
-    worker.ends(&held, done_with("result")).await;
+        worker.ends(&held, done_with("result")).await;
 
-    is_woken(store, waiting, Some(done("result"))).await;
+        is_woken(store, waiting, Some(done("result"))).await;
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(each_end_by_a_worker_wakes: R29 => Results);
 /// Each way in which a worker ends a job wakes the client that waits for it.
 async fn each_end_by_a_worker_wakes(store: &Store) {
-    let (worker, client) = (store.actor("worker").await, store.actor("client").await);
-    let ends =
-        [done_with("result"), Disposition::Done, Disposition::Discard, dead("no")];
-    for disposition in ends.into_iter().chain([retry_now()]) {
-        let job = kept("job").max_attempts(attempts(1));
-        let job = client.store_one(job).await;
-        let held = worker.take_one().await;
-        let waiting = wait_for(store, &client, &job).await;
-        assert!(!waiting.is_finished(), "R29: the job has not ended");
+    for (worker, client) in store.pairs().await {
+        let ends =
+            [done_with("result"), Disposition::Done, Disposition::Discard, dead("no")];
+        for disposition in ends.into_iter().chain([retry_now()]) {
+            let job = kept("job").max_attempts(attempts(1));
+            let job = client.store_one(job).await;
+            let held = worker.take_one().await;
+            let waiting = wait_for(store, &client, &job).await;
+            assert!(!waiting.is_finished(), "R29: the job has not ended");
 
-        worker.ends(&held, disposition.clone()).await;
+            worker.ends(&held, disposition.clone()).await;
 
-        let wanted = worker.result_of(&job).await;
-        let has_ended = wanted.as_ref().is_some_and(JobResult::has_ended);
-        assert!(has_ended, "R29: {disposition:?} leaves {wanted:?}");
-        is_woken(store, waiting, wanted).await;
+            let wanted = worker.result_of(&job).await;
+            let has_ended = wanted.as_ref().is_some_and(JobResult::has_ended);
+            assert!(has_ended, "R29: {disposition:?} leaves {wanted:?}");
+            is_woken(store, waiting, wanted).await;
+        }
+        worker.purge().await.expect("answered");
     }
 }
 
 case!(a_cancel_wakes: R29 => Results);
 /// A cancel of a ready or of a leased job wakes the client that waits for it.
 async fn a_cancel_wakes(store: &Store) {
-    let (worker, client) = (store.actor("worker").await, store.actor("client").await);
-    for is_leased in [true, false] {
-        let job = client.store_one(kept("job")).await;
-        if is_leased {
-            worker.take_one().await;
+    for (worker, client) in store.pairs().await {
+        for is_leased in [true, false] {
+            let job = client.store_one(kept("job")).await;
+            if is_leased {
+                worker.take_one().await;
+            }
+            let waiting = wait_for(store, &client, &job).await;
+            assert!(!waiting.is_finished(), "R29: the job has not ended");
+
+            worker.cancel(&job).await.expect("answered");
+
+            is_woken(store, waiting, Some(JobResult::Cancelled { leader: None })).await;
         }
-        let waiting = wait_for(store, &client, &job).await;
-        assert!(!waiting.is_finished(), "R29: the job has not ended");
-
-        worker.cancel(&job).await.expect("answered");
-
-        is_woken(store, waiting, Some(JobResult::Cancelled { leader: None })).await;
+        worker.purge().await.expect("answered");
     }
 }
 
 case!(a_burial_by_a_recovery_wakes: R29 R11 => Results);
 /// A recovery that buries a job wakes the client that waits for it.
 async fn a_burial_by_a_recovery_wakes(store: &Store) {
-    let (worker, client) = (store.actor("worker").await, store.actor("client").await);
-    let job = client.store_one(kept("job").max_attempts(attempts(1))).await;
-    worker.take_one_briefly().await;
-    let waiting = wait_for(store, &client, &job).await;
-    store.outlast_brief_leases().await;
+    for (worker, client) in store.pairs().await {
+        let job = client.store_one(kept("job").max_attempts(attempts(1))).await;
+        worker.take_one_briefly().await;
+        let waiting = wait_for(store, &client, &job).await;
+        store.outlast_brief_leases().await;
 
-    worker.recover_all().await;
+        worker.recover_all().await;
 
-    let wanted = worker.result_of(&job).await;
-    assert!(matches!(wanted, Some(JobResult::Dead { .. })), "R29: {wanted:?}");
-    is_woken(store, waiting, wanted).await;
+        let wanted = worker.result_of(&job).await;
+        assert!(matches!(wanted, Some(JobResult::Dead { .. })), "R29: {wanted:?}");
+        is_woken(store, waiting, wanted).await;
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(a_purge_ends_waits: R29 => Results);
 /// A purge of the queue wakes the clients that wait for its jobs. Nothing is told of
 /// these jobs.
 async fn a_purge_ends_waits(store: &Store) {
-    let (worker, client) = (store.actor("worker").await, store.actor("client").await);
-    let jobs = client.store([kept("leased"), kept("ready")]).await;
-    worker.take_one().await;
-    let waiting = [begin(&client, &jobs[0]), begin(&client, &jobs[1])];
-    store.settled().await;
+    for (worker, client) in store.pairs().await {
+        let jobs = client.store([kept("leased"), kept("ready")]).await;
+        worker.take_one().await;
+        let waiting = [begin(&client, &jobs[0]), begin(&client, &jobs[1])];
+        store.settled().await;
 
-    worker.purge().await.expect("answered");
+        worker.purge().await.expect("answered");
 
-    for one in waiting {
-        is_woken(store, one, None).await;
+        for one in waiting {
+            is_woken(store, one, None).await;
+        }
     }
 }
 
