@@ -17,6 +17,7 @@ pub(crate) mod room;
 pub(crate) mod rounds;
 pub(crate) mod run;
 pub(crate) mod runtime;
+pub(crate) mod samples;
 pub(crate) mod store;
 pub(crate) mod store_site;
 pub(crate) mod times;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use relq_core::{
-    Delivery, Error, NewJob, Priority,
+    Error, NewJob,
     error::Operation,
-    operator::{JobState, JobView},
     outcome::{DuplicateOf, Pushed},
     schedule::Ticked,
     unique::OnDuplicate,
@@ -15,72 +14,13 @@ use super::fixture::{HOURLY, SECOND, assert_stored, tick};
 use crate::{
     cases::{case, times::now},
     harness::{
-        actor::Actor,
-        checks::{attempts, delivers, drain, duplicate, full_job, id, key, payloads},
+        checks::{delivers, drain, duplicate, id, key, payloads},
+        samples::{delivered, samples, views},
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
         waiter::Waiter,
     },
 };
-
-/// A job of each kind: with no option, with each, and with all that go together.
-fn jobs() -> Vec<NewJob> {
-    let new = |payload: &'static str| NewJob::new(payload);
-    vec![
-        new("plain"),
-        new(""),
-        NewJob::new(vec![0xf5, b'R', b'Q', 0, 255]),
-        NewJob::new(vec![b'x'; 100_000]),
-        new("late").delay(HELD),
-        new("first").priority(Priority::HIGHEST),
-        new("last").priority(Priority::LOWEST),
-        new("keyed").unique(key("a key")),
-        new("moves").unique_or(key("another"), OnDuplicate::Reschedule),
-        new("expires").expires_in(HELD),
-        new("named").id(id("mine")),
-        new("headed").header("name", "value").header("other", ""),
-        new("leased").lease(BRIEF),
-        new("once").max_attempts(attempts(1)),
-        full_job("full"),
-        full_job("full and late").delay(HELD).expires_in(3 * HELD),
-    ]
-}
-
-/// The jobs of a queue in all states, without the ids that the backend has made.
-async fn views(actor: &Actor) -> Vec<JobView> {
-    let mut views = Vec::new();
-    for state in [JobState::Scheduled, JobState::Ready] {
-        views.extend(actor.list(state, 100).await);
-    }
-    let named = [id("mine"), id("full"), id("full and late")];
-    for view in &mut views {
-        view.id = view.id.take().filter(|id| named.contains(id));
-    }
-    views.sort_by(|one, next| one.payload.cmp(&next.payload));
-    views
-}
-
-/// What a delivery says about its job.
-fn delivered(taken: Vec<Delivery>) -> Vec<impl PartialEq + std::fmt::Debug> {
-    let mut taken: Vec<_> = taken
-        .into_iter()
-        .map(
-            |Delivery {
-                 payload,
-                 lease,
-                 max_attempts,
-                 priority,
-                 headers,
-                 enqueued_at,
-                 ..
-             }| {
-                (payload, lease, max_attempts, priority, headers, enqueued_at)
-            },
-        )
-        .collect();
-    taken.sort_by(|one, next| one.0.cmp(&next.0));
-    taken
-}
 
 case!(a_tick_stores_its_job_as_a_push_does: R28 R2 R11 R14 R15 R16 R17 R27 => Schedules);
 /// A job with any options is listed and delivered as if a push had stored it.
@@ -92,7 +32,7 @@ async fn a_tick_stores_its_job_as_a_push_does(store: &Store) {
     let stored = actor.put_report().await;
     store.advance(60 * SECOND).await;
 
-    for (number, job) in (1..).zip(jobs()) {
+    for (number, job) in (1..).zip(samples()) {
         let job = class.fit(job);
         pusher.store_one(job.clone()).await;
         actor.ticks(&tick(HOURLY, stored.plus(number * SECOND)), job).await;
@@ -100,14 +40,7 @@ async fn a_tick_stores_its_job_as_a_push_does(store: &Store) {
 
     assert_eq!(views(&actor).await, views(&pusher).await);
     let both = [&actor, &pusher];
-    let mut taken = Vec::new();
-    for queue in both {
-        let mut all = queue.take(100).await;
-        all.sort_by(|one, next| one.payload.cmp(&next.payload));
-        taken.push(all);
-    }
-    let [ticked, pushed] = <[_; 2]>::try_from(taken).expect("two queues");
-    assert_eq!(delivered(ticked), delivered(pushed));
+    assert_eq!(delivered(&actor).await, delivered(&pusher).await);
     store.advance(HELD + PAST_BRIEF).await;
     for queue in both {
         queue.recover_all().await;
@@ -265,7 +198,7 @@ async fn a_tick_of_an_invalid_job_is_not_recorded(store: &Store) {
     let large = NewJob::new(vec![0; actor.limits().max_payload + 1]);
     let refused = [large, NewJob::new("endless").delay(Duration::MAX)].into_iter();
     let lacking: Vec<_> =
-        jobs().into_iter().filter(|job| !actor.class().takes(job)).collect();
+        samples().into_iter().filter(|job| !actor.class().takes(job)).collect();
 
     for job in refused.chain(lacking) {
         let told = format!("{:?}", job.payload.len());
