@@ -1,10 +1,11 @@
 //! The statistics of a queue count every job exactly once (R23).
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
-    Delivery, Disposition, NewJob,
-    operator::{Cancelled, Selection},
+    Delivery, Disposition, NewJob, WorkerId,
+    capabilities::Capability,
+    operator::{Cancelled, Selection, WorkerReport},
     outcome::Settled,
 };
 
@@ -160,6 +161,79 @@ async fn a_whole_life(actor: &Actor, round: usize) {
     let again = actor.take(1).await;
     settle_all(actor, &again, &Disposition::Done).await;
     actor.purge_dead(&Selection::All).await.expect("answered");
+}
+
+/// What jobs or workers leave in the store for a time.
+#[derive(Debug, Clone, Copy)]
+enum Record {
+    Id,
+    UniqueKey,
+    Result,
+    PushToken,
+    CancelledLease,
+    Report,
+}
+
+impl Record {
+    const ALL: [Self; 6] = [
+        Self::Id,
+        Self::UniqueKey,
+        Self::Result,
+        Self::PushToken,
+        Self::CancelledLease,
+        Self::Report,
+    ];
+
+    /// Leaves a record with this name, or none if the backend has no such records.
+    async fn leave(self, actor: &Actor, name: &str) {
+        let (mut job, mut call) = (NewJob::new("job"), None);
+        match self {
+            Self::Id => job = job.id(id(name)),
+            Self::UniqueKey => job = job.unique(key(name)),
+            Self::Result => job = job.keep_result(HELD),
+            Self::PushToken => call = Some(token(name)),
+            Self::CancelledLease => {}
+            Self::Report => {
+                let worker = WorkerId::new(name).expect("a valid name");
+                let report = WorkerReport::new(worker, NonZeroU32::MIN);
+                return actor.report_worker(&report).await.expect("answered");
+            }
+        }
+        let call =
+            call.filter(|_| actor.capabilities().supports(Capability::PushTokens));
+        let jobs = [actor.class().fit(job)];
+        actor.push(&jobs, call.as_ref()).await.expect("taken");
+        let held = actor.take_one().await;
+        if let Self::CancelledLease = self {
+            actor.cancel(held.job()).await.expect("answered");
+        } else {
+            actor.finish(&held).await;
+        }
+    }
+}
+
+case!(each_record_is_forgotten_without_the_others: R23);
+/// When jobs leave records of one kind only, these are removed after their time, whatever
+/// kind it is.
+async fn each_record_is_forgotten_without_the_others(store: &Store) {
+    const FEW: u64 = 5;
+    let actor = store.actor("worker").await;
+    for kind in Record::ALL {
+        let mut sizes = Vec::new();
+        // If the records stayed, there would be more of them after the second round.
+        for (round, count) in [FEW, 2 * FEW].into_iter().enumerate() {
+            for number in 0..count {
+                kind.leave(&actor, &format!("{round}-{number}")).await;
+            }
+            store.advance(PAST_MEMORY).await;
+            actor.recover_all().await;
+            sizes.push(store.size().await);
+        }
+        // A backend on Redis keeps the ids of the last thousand results for its waiters.
+        let has_ends = matches!(kind, Record::Result) && actor.result_queue().is_some();
+        let ends = if has_ends && !store.is_embedded() { 2 * FEW } else { 0 };
+        assert_eq!(sizes[0] + ends, sizes[1], "R23: records stay: {kind:?}");
+    }
 }
 
 case!(a_purge_removes_thousands: R23);

@@ -316,9 +316,8 @@ case!(an_old_job_behind_urgent_ones_counts: R15 R27 => ReadyAge Priority);
 async fn an_old_job_behind_urgent_ones_counts(store: &Store) {
     let actor = store.actor("worker").await;
     let levels: Vec<_> = actor.class().levels().collect();
-    let (lowest, highest) = (levels[0], levels[levels.len() - 1]);
-    for old in [lowest, Priority::NORMAL, highest] {
-        actor.store_one(NewJob::new("old").priority(old)).await;
+    for old in &levels {
+        actor.store_one(NewJob::new("old").priority(*old)).await;
         store.advance(10 * TOLERANCE).await;
         let fresh = levels.iter().map(|level| NewJob::new("fresh").priority(*level));
         actor.store(fresh).await;

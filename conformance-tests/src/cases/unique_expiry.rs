@@ -167,8 +167,7 @@ async fn an_expired_lost_lease_frees_its_key(store: &Store) {
 }
 
 case!(an_expired_redriven_job_frees_its_key: R16 R17 => Unique Expiry);
-/// A dead letter is redriven before it expires and then expires while it is ready. A
-/// new push can then take its unique key.
+/// A dead job is redriven and then expires. Its unique key is free after that.
 async fn an_expired_redriven_job_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;
@@ -184,9 +183,8 @@ async fn an_expired_redriven_job_frees_its_key(store: &Store) {
 }
 
 case!(a_job_redriven_after_its_expiry_keeps_its_key: R16 R17 => Unique Expiry);
-/// A dead letter is redriven after its expiry. Whether or not the redrive drops the
-/// expiry, the job and its unique key stay together: a new push takes the key only if
-/// the job is not delivered.
+/// A dead job expires and is redriven after that. A push takes its unique key only if the
+/// job is never delivered.
 async fn a_job_redriven_after_its_expiry_keeps_its_key(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(bound("first").expires_in(LIFE)).await;

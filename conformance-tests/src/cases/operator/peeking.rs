@@ -61,6 +61,25 @@ async fn a_peek_shows_the_holder(store: &Store) {
     assert_eq!(seen.attempt, 1);
 }
 
+case!(the_time_of_the_claim_stays: R23 R10);
+/// A heartbeat moves the end of a lease and not its beginning.
+async fn the_time_of_the_claim_stays(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let begins = async || match actor.list(JobState::Leased, 10).await.remove(0).detail
+    {
+        StateDetail::Leased { since, .. } => since,
+        other => panic!("not leased: {other:?}"),
+    };
+    let since = begins().await;
+
+    store.advance(BRIEF).await;
+    actor.keep(&held, 2 * HELD).await.expect("answered");
+
+    assert_eq!(begins().await, since, "R23: the time of the claim");
+}
+
 case!(a_peek_shows_the_whole_job: R23 => ClientIds Unique Delay Expiry Priority);
 /// A peek shows all options that were set for a job.
 async fn a_peek_shows_the_whole_job(store: &Store) {
