@@ -135,8 +135,8 @@ impl PossibleState {
         Self { last_error, ..self }
     }
 
-    /// The state as a claim leaves it that takes over the lease of the job, which has
-    /// expired. The same state if the job is not leased.
+    /// The state in which a claim finds the job. If the job is leased, its lease has expired,
+    /// and the claim notes that.
     pub(crate) fn taken_over(self) -> Self {
         match self.location {
             JobLocation::Leased(_) => self.with_lost_lease(),

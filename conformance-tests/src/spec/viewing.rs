@@ -76,17 +76,27 @@ impl Reference {
             (Some(expires), Some(shown)) => start.may_be_at(expires, shown),
             (expires, shown) => expires.is_none() && shown.is_none(),
         })?;
-        let own = job.batch.map(Self::batch_id);
+        self.shows_batch(at, view)?;
+        self.shows_times(at, &view.detail)
+    }
+
+    fn shows_batch(&mut self, at: usize, view: &JobView) -> CheckResult {
+        let own = self.jobs[at].batch.map(Self::batch_id);
         let rule = format!("B1, B8: shown with the batch {:?}", view.batch);
         self.keep(at, &rule, |possible| {
             let batch = own.as_ref().filter(|_| !possible.is_detached);
             view.batch.as_ref() == batch
                 // The record of the batch may be gone.
                 || possible.location == JobLocation::Dead && view.batch.is_none()
-        })?;
+        })
+    }
+
+    /// Checks when the job is due, and when its lease ends.
+    fn shows_times(&mut self, at: usize, detail: &StateDetail) -> CheckResult {
+        let start = Start(self.started);
         let shares_heartbeat = self.class.shares_heartbeat();
-        let rule = format!("R6, R14: shown with the times {:?}", view.detail);
-        self.keep(at, &rule, |possible| match (possible.location, &view.detail) {
+        let rule = format!("R6, R14: shown with the times {detail:?}");
+        self.keep(at, &rule, |possible| match (possible.location, detail) {
             (JobLocation::Scheduled { due }, StateDetail::Scheduled { due: shown }) => {
                 start.may_be_at(due, *shown)
             }

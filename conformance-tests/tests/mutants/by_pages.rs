@@ -134,6 +134,29 @@ impl Override for PagesWithAGap {
     }
 }
 
+/// Fills each page with as many jobs as the request allows, however large they are.
+pub(crate) struct FullPages;
+
+#[async_trait]
+impl Override for FullPages {
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        let mut all = right.peek(ask).await?;
+        while let Some(next) = all.next.take() {
+            let mut ask = ask.clone().after(next.clone());
+            let left = ask.limit.get() as usize - all.jobs.len();
+            let Some(left) = u32::try_from(left).ok().and_then(NonZeroU32::new) else {
+                all.next = Some(next);
+                break;
+            };
+            ask.limit = left;
+            let more = right.peek(&ask).await?;
+            all.jobs.extend(more.jobs);
+            all.next = more.next;
+        }
+        Ok(all)
+    }
+}
+
 /// Extends only the leases of the first step, and reports all others as extended too.
 pub(crate) struct FirstStepExtended;
 

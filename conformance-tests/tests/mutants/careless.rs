@@ -7,7 +7,7 @@ use relq_conformance::overrides::{Override, Right};
 use relq_core::{
     error::{ErrorContext, Operation},
     limits::MAX_DURATION,
-    operator::{Page, PageCursor, PeekRequest},
+    operator::{Page, PageCursor, PeekRequest, StateDetail},
     outcome::Pushed,
     *,
 };
@@ -84,6 +84,22 @@ impl Override for LosesSight {
         let mut page = right.peek(ask).await?;
         if page.jobs.pop().is_none() && ask.after.is_none() {
             page.next = Some(PageCursor(Bytes::from_static(b"0")));
+        }
+        Ok(page)
+    }
+}
+
+/// Lists each lease as if its last heartbeat had begun it.
+pub(crate) struct BeginsAnew;
+
+#[async_trait]
+impl Override for BeginsAnew {
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        let mut page = right.peek(ask).await?;
+        for job in &mut page.jobs {
+            if let StateDetail::Leased { since, until, .. } = &mut job.detail {
+                *since = *until;
+            }
         }
         Ok(page)
     }

@@ -429,3 +429,21 @@ impl Override for LeavesNothing {
         Ok(Released { jobs: 0 })
     }
 }
+
+/// Does not say when the next lease ends or the next job is due, while a job is scheduled.
+pub(crate) struct HidesWhatComesNext;
+
+#[async_trait]
+impl Override for HidesWhatComesNext {
+    async fn recover(
+        &self,
+        right: &Right,
+        page: NonZeroU32,
+    ) -> Result<Recovered, Error> {
+        let mut recovered = right.recover(page).await?;
+        if right.stats().await?.scheduled > 0 {
+            recovered.next_in = None;
+        }
+        Ok(recovered)
+    }
+}

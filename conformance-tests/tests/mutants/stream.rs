@@ -3,7 +3,15 @@
 
 use std::sync::Arc;
 
-use relq_core::{QueueName, environment::Environment};
+use relq_conformance::{
+    async_trait,
+    overrides::{Override, Right},
+};
+use relq_core::{
+    Error, Headers, NewJob, PushToken, QueueName,
+    batch::{Added, BatchId},
+    environment::Environment,
+};
 use relq_stream::{StreamConfig, StreamQueue};
 
 use crate::mutant::{self, CaughtBy::Case, Mutant, Opening, patch};
@@ -155,4 +163,72 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         caught_by: &[Case("results::a_completion_job_keeps_its_result", "R29: job")],
         ..HEALTHY
     },
+    Mutant {
+        name: "a completion job does not expire",
+        patches: &[patch(
+            "seal",
+            "  if expires_ms > 0 then entry = with_expiry(entry, job.id, now_ms + expires_ms) end\n",
+            "",
+        )],
+        caught_by: &[Case(
+            "batches::a_completion_is_stored_as_a_push_stores_a_job",
+            "expires_at: None",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a completion job ignores its delay",
+        patches: &[patch(
+            "seal",
+            "  if delay_ms > 0 then\n    keep",
+            "  if false then\n    keep",
+        )],
+        caught_by: &[Case(
+            "batches::a_completion_is_stored_as_a_push_stores_a_job",
+            "Scheduled {",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a completion job in another queue ignores its delay and its expiry",
+        patches: &[patch(
+            "read_outbox",
+            "'completion', 'completion_delay_ms', 'completion_expires_ms')",
+            "'completion', 'no field', 'no field')",
+        )],
+        caught_by: &[Case(
+            "batches::a_completion_elsewhere_is_stored_as_a_push_stores_a_job",
+            "Scheduled {",
+        )],
+        ..HEALTHY
+    },
+    Mutant {
+        name: "a piece loses its headers",
+        overrides: Some(|| Arc::new(PiecesWithoutHeaders)),
+        caught_by: &[Case(
+            "batches::a_piece_is_stored_as_a_push_stores_a_job",
+            "Headers([",
+        )],
+        ..HEALTHY
+    },
 ];
+
+/// Stores pieces without their headers.
+struct PiecesWithoutHeaders;
+
+#[async_trait]
+impl Override for PiecesWithoutHeaders {
+    async fn add(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+        pieces: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        let mut pieces = pieces.to_vec();
+        for piece in &mut pieces {
+            piece.headers = Headers::default();
+        }
+        right.batches().add(batch, &pieces, token).await
+    }
+}

@@ -1,12 +1,15 @@
 //! Overrides of a wait that leases nothing. Each has one bug.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, sync::Mutex, time::Duration};
 
 use relq_conformance::{
     async_trait,
     overrides::{Override, Right},
 };
-use relq_core::*;
+use relq_core::{
+    operator::{JobState, PeekRequest, StateDetail},
+    *,
+};
 
 /// Hears no notification: it waits until it is time to look again.
 pub(crate) struct Deaf;
@@ -73,5 +76,40 @@ impl Override for Unbounded {
         let elapsed = right.environment.clock().elapsed();
         let deadline = elapsed.checked_add(limit).expect("a moment that can be stored");
         right.wait_for_jobs(deadline - elapsed).await
+    }
+}
+
+/// Waits for the next delayed job for as long as it was away when a claim found nothing,
+/// counted from the beginning of the wait.
+#[derive(Default)]
+pub(crate) struct CountsFromItself(Mutex<Option<Duration>>);
+
+#[async_trait]
+impl Override for CountsFromItself {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        let taken = right.claim(ask).await?;
+        let first = PeekRequest::new(JobState::Scheduled, NonZeroU32::MIN);
+        let next = right.peek(&first).await?.jobs.pop().map(|job| job.detail);
+        let now = right.environment.clock().now();
+        *self.0.lock().unwrap() = match next {
+            Some(StateDetail::Scheduled { due }) => Some(due.since(now)),
+            _ => None,
+        };
+        Ok(taken)
+    }
+
+    async fn wait_for_jobs(&self, right: &Right, limit: Duration) -> Result<(), Error> {
+        let due_in = *self.0.lock().unwrap();
+        match due_in {
+            Some(due_in) => {
+                right.environment.clock().sleep(due_in.min(limit)).await;
+                Ok(())
+            }
+            None => right.wait_for_jobs(limit).await,
+        }
     }
 }

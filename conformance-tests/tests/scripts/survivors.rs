@@ -167,6 +167,7 @@ pub(crate) const SURVIVORS: &[(&str, &str)] = &[
 
 const REFUSED: &str = "judges what is refused before a script runs: `MUTANTS.md`";
 const READ: &str = "judges what is read, with no write and no comparison: `MUTANTS.md`";
+const SEVERAL: &str = "judges what several calls leave behind: `MUTANTS.md`";
 const EMPTY: &str = "judges calls about nothing, which send nothing: `MUTANTS.md`";
 
 /// The test cases that catch no change, each with a description of what it tests
@@ -193,6 +194,16 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("operator::pages_show_thousands", READ),
     ("operator::a_peek_at_nothing_is_empty", READ),
     ("stats::a_new_queue_is_empty", READ),
+    ("joints::pages_of_large_payloads_end_early", READ),
+    ("joints::pages_of_large_headers_end_early", READ),
+    ("joints::pages_of_long_errors_end_early", READ),
+    ("dead_letters::a_redriven_job_has_no_last_error", SEVERAL),
+    ("joints::a_claim_of_several_steps_is_bounded_by_bytes", SEVERAL),
+    ("last_error::a_last_error_stays_until_the_next", SEVERAL),
+    ("recovery::recovery_says_what_comes_first", SEVERAL),
+    ("last_error::a_long_error_is_cut", "judges what is cut before a script runs"),
+    ("operator::the_time_of_the_claim_stays", READ),
+    ("waiting_without_claim::a_wait_counts_from_the_claim_before", READ),
     (
         "isolation::names_that_reach_out_are_refused",
         "judges the type of names, which is the same for all backends",

@@ -5,13 +5,29 @@ use std::sync::Arc;
 use crate::{
     by_pages::{
         AnswersTurnedRound, BytesOfAStep, ContentsOnePlaceOff, FirstStepExtended,
-        LastStepFirst, PagesWithAGap, PositionsOfAStep, PurgeEveryOtherPage,
+        FullPages, LastStepFirst, PagesWithAGap, PositionsOfAStep, PurgeEveryOtherPage,
         RedriveUntilStuck,
     },
     mutant::{CaughtBy::Case, Mutant, NARROW},
 };
 
 pub(super) const JOINTS: &[Mutant] = &[
+    Mutant {
+        name: "a page has any number of bytes",
+        overrides: Some(|| Arc::new(FullPages)),
+        caught_by: &[
+            Case(
+                "joints::pages_of_large_payloads_end_early",
+                "R21: a page of ready jobs",
+            ),
+            Case(
+                "joints::pages_of_large_headers_end_early",
+                "R21: a page of ready jobs",
+            ),
+            Case("joints::pages_of_long_errors_end_early", "R21: a page of dead jobs"),
+        ],
+        ..NARROW
+    },
     Mutant {
         name: "a redrive ends at a page of stuck jobs",
         overrides: Some(|| Arc::new(RedriveUntilStuck)),

@@ -4,11 +4,36 @@
 use std::sync::Arc;
 
 use crate::{
+    careless::BeginsAnew,
     mutant::{CaughtBy::Case, Mutant, NARROW, patch},
-    overrides::{ClaimsFirst, LeavesNothing},
+    overrides::{ClaimsFirst, HidesWhatComesNext, LeavesNothing},
 };
 
 pub(super) const TOLD: &[Mutant] = &[
+    Mutant {
+        name: "a heartbeat moves the beginning of a lease",
+        overrides: Some(|| Arc::new(BeginsAnew)),
+        caught_by: &[Case(
+            "operator::the_time_of_the_claim_stays",
+            "R23: the time of the claim",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a recovery does not say what comes next while a job is scheduled",
+        overrides: Some(|| Arc::new(HidesWhatComesNext)),
+        caught_by: &[Case("recovery::recovery_says_what_comes_first", "a lease runs")],
+        ..NARROW
+    },
+    Mutant {
+        name: "push tokens are kept for ever",
+        patches: &[patch("forget", "  forget_calls(keys, now_ms, page),\n", "")],
+        caught_by: &[Case(
+            "stats::each_record_is_forgotten_without_the_others",
+            "records stay: PushToken",
+        )],
+        ..NARROW
+    },
     Mutant {
         name: "a delayed job is early",
         patches: &[patch(
@@ -95,8 +120,8 @@ pub(super) const TOLD: &[Mutant] = &[
             patch("recover", "'c' .. with_lost_lease(keys, job)", "'c'"),
         ],
         caught_by: &[
-            Case("recovery::each_lost_lease_is_told", "left: None"),
-            Case("recovery::a_crash_keeps_the_last_error", "right: Some(\"it failed"),
+            Case("last_error::each_lost_lease_is_told", "left: None"),
+            Case("last_error::a_crash_keeps_the_last_error", "right: Some(\"it failed"),
         ],
         ..NARROW
     },

@@ -27,7 +27,7 @@ pub(super) const RETURNED: &[Mutant] = &[
             "    settle_dropped(keys, step)\n    if job then redis.call('HDEL', keys.errors, job.id) end\n  else",
         )],
         caught_by: &[Case(
-            "recovery::a_last_error_stays_until_the_next",
+            "last_error::a_last_error_stays_until_the_next",
             "R11: the last error of a given back job",
         )],
         ..NARROW
@@ -40,7 +40,7 @@ pub(super) const RETURNED: &[Mutant] = &[
             "redis.call('ZREM', keys.later, id)\n  redis.call('HDEL', keys.errors, id)\nend",
         )],
         caught_by: &[Case(
-            "recovery::a_last_error_stays_until_the_next",
+            "last_error::a_last_error_stays_until_the_next",
             "R11: the last error of a due job",
         )],
         ..NARROW

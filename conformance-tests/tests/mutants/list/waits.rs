@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     mutant::{CaughtBy::Case, Mutant, NARROW},
-    waits::{Claiming, Deaf, LeftBehind, Restless, Unbounded},
+    waits::{Claiming, CountsFromItself, Deaf, LeftBehind, Restless, Unbounded},
 };
 
 pub(super) const WAITS: &[Mutant] = &[
@@ -47,6 +47,15 @@ pub(super) const WAITS: &[Mutant] = &[
         caught_by: &[Case(
             "waiting_without_claim::any_limit_is_kept",
             "a moment that can be stored",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a wait without a claim counts from its own beginning",
+        overrides: Some(|| Arc::new(CountsFromItself::default())),
+        caught_by: &[Case(
+            "waiting_without_claim::a_wait_counts_from_the_claim_before",
+            "the call waits for more than",
         )],
         ..NARROW
     },
