@@ -86,3 +86,22 @@ impl Keys {
         Session::parse(list.strip_prefix(self.prefix.part("w:").as_bytes())?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R9: the search for lists finds those of its own queue, whatever its name, and no
+    /// others.
+    #[test]
+    fn a_search_for_lists_matches_the_own_queue_only() {
+        for (name, pattern) in [
+            ("emails", "{emails}:w:*"),
+            ("[a]", r"{\[a\]}:w:*"),
+            ("a*?", r"{a\*\?}:w:*"),
+        ] {
+            let keys = Keys::new(QueueName::new(name).expect("a valid name"));
+            assert_eq!(keys.every_own_list(), pattern);
+        }
+    }
+}

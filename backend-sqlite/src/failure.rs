@@ -210,6 +210,9 @@ mod tests {
     fn errors_are_told_apart() {
         let cases = [
             (ffi::SQLITE_BUSY, RetryAdvice::Safe),
+            (ffi::SQLITE_LOCKED, RetryAdvice::Safe),
+            (ffi::SQLITE_PROTOCOL, RetryAdvice::Safe),
+            (ffi::SQLITE_NOMEM, RetryAdvice::Safe),
             (ffi::SQLITE_FULL, RetryAdvice::Safe),
             (ffi::SQLITE_IOERR_SHMSIZE, RetryAdvice::Safe),
             (ffi::SQLITE_IOERR_READ, RetryAdvice::Safe),
@@ -217,6 +220,8 @@ mod tests {
             (ffi::SQLITE_CANTOPEN, RetryAdvice::Never),
             (ffi::SQLITE_CORRUPT, RetryAdvice::Never),
             (ffi::SQLITE_NOTADB, RetryAdvice::Never),
+            (ffi::SQLITE_PERM, RetryAdvice::Never),
+            (ffi::SQLITE_AUTH, RetryAdvice::Never),
         ];
 
         for (code, advice) in cases {

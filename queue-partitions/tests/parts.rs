@@ -489,6 +489,27 @@ async fn the_others_go_on_while_a_node_is_down() {
     assert_eq!(&jobs[0].payload[..], b"back");
 }
 
+/// Pushes a job to each part, whose payload is the number of the part, and claims all.
+/// Returns the worker and its jobs.
+async fn one_lease_each(queue: &PartitionedQueue) -> (WorkerId, Vec<Delivery>) {
+    for (number, part) in queue.parts().iter().enumerate() {
+        part.push(&[NewJob::new(number.to_string())], None).await.unwrap();
+    }
+    let all = u32::try_from(queue.parts().len()).unwrap();
+    (WorkerId::new("worker").unwrap(), queue.claim(&ask(all)).await.unwrap())
+}
+
+/// Asserts that a heartbeat has kept the lease of part 0, and that it does not know of the
+/// others.
+fn only_the_first_is_kept(jobs: &[Delivery], extended: &[Extended]) {
+    assert_eq!(jobs.len(), extended.len());
+    for (job, extended) in jobs.iter().zip(extended) {
+        let is_kept = matches!(extended, Extended::Until(_));
+        assert!(is_kept || *extended == Extended::Unknown, "{extended:?}");
+        assert_eq!(is_kept, &job.payload[..] == b"0", "{extended:?}");
+    }
+}
+
 /// R10: while a node is down, a heartbeat keeps the leases on the other nodes, and its
 /// results for the leases on the dead node are `Unknown`. If no node answers, the heartbeat
 /// fails.
@@ -496,21 +517,12 @@ async fn the_others_go_on_while_a_node_is_down() {
 async fn a_heartbeat_keeps_the_leases_of_the_other_nodes() {
     let mut servers = [Server::start(), Server::start()];
     let queue = on(&servers, 2).await;
-    for (number, part) in queue.parts().iter().enumerate() {
-        part.push(&[NewJob::new(number.to_string())], None).await.unwrap();
-    }
-    let worker = WorkerId::new("worker").unwrap();
-    let jobs = queue.claim(&ask(2)).await.unwrap();
+    let (worker, jobs) = one_lease_each(&queue).await;
     let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
 
     servers[1].kill();
     let extended = queue.extend(&worker, &held, LEASE).await.unwrap();
-    for (job, extended) in jobs.iter().zip(&extended) {
-        let is_kept = matches!(extended, Extended::Until(_));
-        assert!(is_kept || *extended == Extended::Unknown, "{extended:?}");
-        assert_eq!(is_kept, &job.payload[..] == b"0", "{extended:?}");
-    }
-    assert_eq!(extended.len(), 2);
+    only_the_first_is_kept(&jobs, &extended);
 
     servers[0].kill();
     let error = queue.extend(&worker, &held, LEASE).await.unwrap_err();
@@ -523,11 +535,7 @@ async fn a_heartbeat_keeps_the_leases_of_the_other_nodes() {
 async fn a_heartbeat_does_not_wait_for_a_silent_node() {
     let servers = [Server::start(), Server::start()];
     let queue = on(&servers, 2).await;
-    for (number, part) in queue.parts().iter().enumerate() {
-        part.push(&[NewJob::new(number.to_string())], None).await.unwrap();
-    }
-    let worker = WorkerId::new("worker").unwrap();
-    let jobs = queue.claim(&ask(2)).await.unwrap();
+    let (worker, jobs) = one_lease_each(&queue).await;
     let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
     let short = Duration::from_millis(300);
 
@@ -538,11 +546,7 @@ async fn a_heartbeat_does_not_wait_for_a_silent_node() {
 
     // A call to a silent node fails after five seconds.
     assert!(took < Duration::from_secs(4), "R10: it took {took:?}");
-    for (job, extended) in jobs.iter().zip(extended.unwrap()) {
-        let is_kept = matches!(extended, Extended::Until(_));
-        assert!(is_kept || extended == Extended::Unknown, "{extended:?}");
-        assert_eq!(is_kept, &job.payload[..] == b"0", "{extended:?}");
-    }
+    only_the_first_is_kept(&jobs, &extended.unwrap());
 }
 
 /// R10: another handle keeps the leases on the other node when the node of part 0 fails

@@ -120,7 +120,8 @@ on_each_store! {
         let left = std::fs::read_to_string(store.file("left")).unwrap();
         let left = rustix::process::Pid::from_raw(left.trim().parse().unwrap()).unwrap();
         // It may have ended with the output of relq.
-        drop(rustix::process::kill_process(left, rustix::process::Signal::KILL));
+        let killed = rustix::process::kill_process(left, rustix::process::Signal::KILL);
+        assert!(matches!(killed, Ok(()) | Err(rustix::io::Errno::SRCH)), "{killed:?}");
     }
 }
 
