@@ -212,7 +212,10 @@ async fn changes_wait_and_reads_do_not() {
         ("batch", batches.batch(&batch).await.map(drop)),
         ("list_batches", batches.list_batches(None, one).await.map(drop)),
         ("wait_batch", batches.wait_batch(&batch, Duration::ZERO).await.map(drop)),
-        ("read_results", results.read_results(&[id.clone()]).await.map(drop)),
+        (
+            "read_results",
+            results.read_results(std::slice::from_ref(&id)).await.map(drop),
+        ),
         ("wait_result", results.wait_result(&id, Duration::ZERO).await.map(drop)),
         ("schedules", scheduler.schedules().await.map(drop)),
         ("job", inspector.job(&id).await.map(drop)),

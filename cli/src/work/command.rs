@@ -306,7 +306,9 @@ enum StartFailure {
 
 impl StartFailure {
     fn of(error: &io::Error) -> Self {
-        if error.get_ref().is_some_and(|cause| cause.is::<GuardEnded>()) {
+        if let Some(cause) = error.get_ref()
+            && cause.is::<GuardEnded>()
+        {
             return Self::GuardEnded;
         }
         match error.raw_os_error().map(Errno::from_raw_os_error) {
