@@ -91,7 +91,8 @@ impl Job {
     /// Adds to the job's last error that the lease of this attempt expired (R11).
     pub(crate) fn note_lost_lease(&mut self) {
         let this = format!("attempt {}: lease ended, no heartbeat", self.attempt);
-        let last = self.last_error.take().map(|last| last + "; ");
+        let last = self.last_error.take().filter(|last| !last.is_empty());
+        let last = last.map(|last| last + "; ");
         self.last_error = Some(last.unwrap_or_default() + &this);
     }
 
