@@ -41,7 +41,8 @@ fn in_memory(part: usize) -> Arc<dyn Queue> {
     Arc::new(MemoryStore::default().open(name, Environment::default()))
 }
 
-/// A clock that stands still, so that no part that is left out is asked again.
+/// A clock that stands still. A part that failed is left out for a time, which never ends on
+/// this clock.
 #[derive(Debug)]
 struct StoppedClock;
 

@@ -123,7 +123,7 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
 /// within a character.
 #[tokio::test]
 async fn a_long_id_set_again_is_cut_between_letters() {
-    // The longest id is one of them.
+    // The last of these ids is as long as an id may be.
     for before in (116..=121).chain([JobId::MAX_BYTES - 4]) {
         let server = Server::start();
         let queue = open(&server).await;

@@ -19,7 +19,7 @@ use super::{actor::Actor, checks::dead, times::HELD};
 /// The future of one call, which runs only when it is polled.
 pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
-/// What the arguments of the [`calls`] name: jobs, a batch and a tick.
+/// The jobs, the batch and the tick that the [`calls`] are made for.
 #[derive(Clone)]
 pub(crate) struct Known {
     held: Delivery,

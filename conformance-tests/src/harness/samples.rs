@@ -13,8 +13,8 @@ use super::{
     times::{BRIEF, HELD},
 };
 
-/// A job of each kind: with no option, with each, and with all that go together. Each has
-/// a payload of its own. No option has the value that a job without it has.
+/// Jobs with no option, with each option, and with all options that go together. Their
+/// payloads differ. No option is set to its default, so that a lost option is seen.
 pub(crate) fn samples() -> Vec<NewJob> {
     let new = |payload: &'static str| NewJob::new(payload);
     vec![

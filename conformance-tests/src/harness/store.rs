@@ -209,7 +209,7 @@ impl Store {
         self.rooms.fit(names)
     }
 
-    /// Whether the store is embedded, and not on Redis.
+    /// Whether the backend keeps its jobs in files, and not on a Redis server.
     pub(crate) fn is_embedded(&self) -> bool {
         matches!(&*self.site, StoreSite::Embedded { .. })
     }

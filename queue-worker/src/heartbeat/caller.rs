@@ -26,7 +26,7 @@ pub(super) struct Caller {
     another: OnceCell<Arc<dyn ReliableQueue>>,
     /// Whether a task opens the connection anew.
     is_reopening: AtomicBool,
-    /// When the connection was first opened.
+    /// When the worker began to open the connection.
     begun: Duration,
     worker: WorkerId,
     environment: Environment,
@@ -77,9 +77,9 @@ impl Caller {
         Answer { operation: Operation::Extend, beat, sent, result }
     }
 
-    /// The own connection, or that of the worker while the own one is not open. Only the
-    /// first heartbeats wait until it is open, for at most `limit` from the beginning: while
-    /// a node is silent, the heartbeats would queue up behind the opening.
+    /// The connection of the heartbeats if it is open, or else that of the worker. A heartbeat
+    /// waits for the opening only within `limit` of its beginning. Later it must not wait: an
+    /// opening takes long while a node is silent, and the leases on the others would expire.
     async fn opened_within(
         self: &Arc<Self>,
         limit: Duration,

@@ -177,7 +177,7 @@ case!(copies_of_an_entry_are_two_jobs: R3 R20 @ redis);
 /// dead letter if the backend finds its id already used. If a copy gets a new id, that
 /// id is valid, even if the old id is cut inside a character of several bytes.
 async fn copies_of_an_entry_are_two_jobs(store: &Store) {
-    // The longest id is one of them.
+    // The last of these ids is as long as an id may be.
     for before in (116..=121).chain([JobId::MAX_BYTES - 4]) {
         let long = format!("{}{}", "x".repeat(before), "\u{1f600}");
         let actor = store.actor("operator").await;
