@@ -41,3 +41,22 @@ pub const MAX_RESTORED_ERROR_BYTES: usize = 64 * 1024;
 /// The latest time that can be restored with a job (R34): the last millisecond of the year
 /// 9999.
 pub const MAX_TIMESTAMP: Timestamp = Timestamp::from_unix_ms(253_402_300_799_999);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_cut_between_two_characters() {
+        assert_eq!(kept_error("short"), "short");
+        for before in 0..4 {
+            let long = "x".repeat(before) + &"\u{1f600}".repeat(MAX_ERROR_BYTES);
+
+            let kept = kept_error(&long);
+
+            let cut_off = (MAX_ERROR_BYTES - before) % 4;
+            assert_eq!(kept.len(), MAX_ERROR_BYTES - cut_off);
+            assert!(long.starts_with(kept));
+        }
+    }
+}

@@ -123,6 +123,7 @@ async fn a_replica_may_take_longer_than_a_response() {
     let pushing = tokio::spawn(async move { queue.push_one("second".into()).await });
     let is_blocked = || master.ask(&["CLIENT", "LIST"]).contains("flags=b");
     eventually("the push waits", is_blocked).await;
+    // A response would be given up meanwhile.
     tokio::time::sleep(2 * RESPONSE).await;
     replica.thaw();
 
