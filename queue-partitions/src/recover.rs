@@ -136,7 +136,7 @@ impl ByPart {
         };
         let is_lost = error.effect() != Effect::No;
         self.may_have_happened |= is_lost;
-        if error.needs_help() || !is_temporary(&error) {
+        if !is_temporary(&error) {
             return Err(error);
         }
         self.results[part].more = false;

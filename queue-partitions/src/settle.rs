@@ -196,16 +196,21 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     }
 }
 
-/// If some parts answered, the leases of a part that is down or silent are unknown, so that
-/// the worker keeps the others. If no part answered, or if a person must help, the call
-/// fails.
+/// If some parts answered, the leases of the others are unknown, whatever their errors: the
+/// leases that were extended must not be lost with the result of the call. If no part
+/// answered, the call fails.
 fn unknown_in_part(answers: Vec<ExtendedInPart>) -> Vec<Answers<Extended>> {
     let is_any_up = answers.iter().any(|(_, extended)| matches!(extended, Some(Ok(_))));
     let of_part = |(positions, extended): ExtendedInPart| {
         let extended = match extended {
             Some(Ok(extended)) => extended,
-            Some(Err(error)) if !is_any_up || error.needs_help() => return Err(error),
-            Some(Err(_)) | None => vec![Extended::Unknown; positions.len()],
+            Some(Err(error)) if !is_any_up => return Err(error),
+            Some(Err(error)) => {
+                let error = error.full_message();
+                tracing::debug!(error, "the leases of one part are not extended");
+                vec![Extended::Unknown; positions.len()]
+            }
+            None => vec![Extended::Unknown; positions.len()],
         };
         Ok((positions, extended))
     };

@@ -529,6 +529,25 @@ async fn a_heartbeat_keeps_the_leases_of_the_other_nodes() {
     assert!(error.full_message().contains("extend"), "{}", error.full_message());
 }
 
+/// R10: a node that takes no writes, such as a replica that is not promoted yet, does not
+/// cost the worker its leases on the other nodes. The recovery of the others goes on, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_keeps_leases_beside_a_node_that_takes_no_writes() {
+    let servers = [Server::start(), Server::start()];
+    let queue = on(&servers, 2).await;
+    let (worker, jobs) = one_lease_each(&queue).await;
+    let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
+
+    servers[1].command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    let extended = queue.extend(&worker, &held, Duration::from_millis(1)).await;
+
+    only_the_first_is_kept(&jobs, &extended.unwrap());
+    assert_within("the recovery of the part that is up", async || {
+        queue.recover(many(10)).await.is_ok_and(|recovered| recovered.requeued == 1)
+    })
+    .await;
+}
+
 /// R10: a node that is silent, and whose connections stay open, does not hold up the
 /// heartbeat for the leases on the other nodes until they expire.
 #[tokio::test(flavor = "multi_thread")]

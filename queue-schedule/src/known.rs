@@ -29,7 +29,7 @@ struct Entry {
     /// The first tick that is not pushed. `None` if there is none, or if only the next
     /// read of the store can tell.
     next: Option<Timestamp>,
-    is_refusal_logged: bool,
+    is_failure_logged: bool,
     /// The last tick that was logged because it is in the future.
     ahead_logged: Option<Timestamp>,
 }
@@ -105,12 +105,12 @@ impl Known {
         }
     }
 
-    /// Logs that the store refuses the jobs of a schedule, once for each definition.
-    pub(crate) fn refused(&mut self, name: &ScheduleName, error: &Error) {
+    /// Logs that the ticks of a schedule fail, once for each definition.
+    pub(crate) fn failed(&mut self, name: &ScheduleName, what: &str, error: &Error) {
         let Some(entry) = self.schedules.get_mut(name) else { return };
-        if !std::mem::replace(&mut entry.is_refusal_logged, true) {
+        if !std::mem::replace(&mut entry.is_failure_logged, true) {
             let error = error.full_message();
-            tracing::error!(schedule = %name, error, "the job of a schedule is refused");
+            tracing::error!(schedule = %name, error, "{what}");
         }
     }
 }
@@ -120,7 +120,7 @@ impl Entry {
         let spec = ScheduleSpec::from_definition(&schedule.definition).map(Arc::new);
         let next =
             spec.as_ref().ok().and_then(|spec| spec.next_after(schedule.last_tick));
-        Self { schedule, spec, next, is_refusal_logged: false, ahead_logged: None }
+        Self { schedule, spec, next, is_failure_logged: false, ahead_logged: None }
     }
 
     /// Logs what is wrong with a schedule that was not known.

@@ -36,6 +36,9 @@ use crate::{
 /// look.
 const AFTER_CHANGE: Duration = Duration::from_millis(100);
 
+/// How long to wait before the schedules are read again after the tick of one failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
 #[derive(Debug)]
 pub(crate) struct Looks {
     pub(crate) queue: Arc<dyn ReliableQueue>,
@@ -71,9 +74,9 @@ impl Looks {
     /// Pushes the ticks that are due. Returns how long until the next look.
     ///
     /// # Errors
-    /// The store failed. A failure that may be of one schedule alone does not keep the
-    /// others from ticking: it is returned after their turns. A job that the store refuses
-    /// is logged instead. After an error the next look reads the schedules again.
+    /// The store failed. After an error the next look reads the schedules again. An error
+    /// that may be of one schedule alone is logged instead, once, as a job that the store
+    /// refuses: it must not delay the others, nor hide that the store fails later.
     pub(crate) async fn look(&mut self) -> Result<Duration, Error> {
         let queue = Arc::clone(&self.queue);
         let schedules = schedules_of(&*queue, Operation::ReadSchedules)?;
@@ -109,15 +112,19 @@ impl Looks {
         self.environment.random().fill(&mut random);
         let first = u32::from_le_bytes(random) as usize % due.len().max(1);
         due.rotate_left(first);
-        let mut failed = None;
         for one in due {
             match self.turn(queue, &one, now).await {
                 Ok(()) => {}
                 Err(error) if is_of_the_store(&error) => return Err(error),
-                Err(error) => failed = failed.or(Some(error)),
+                Err(error) => {
+                    let name = &one.schedule.name;
+                    self.progress.call_failed();
+                    self.known.failed(name, "a tick of a schedule failed", &error);
+                    self.read_in(name, AFTER_FAILURE);
+                }
             }
         }
-        failed.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Pushes the due ticks of one schedule, and sets when it has its next turn.
@@ -169,7 +176,7 @@ impl Looks {
             }
             Err(error) if is_refusal(&error) => {
                 self.progress.call_failed();
-                self.known.refused(name, &error);
+                self.known.failed(name, "the job of a schedule is refused", &error);
                 Ok(None)
             }
             Err(error) => Err(error),

@@ -136,6 +136,9 @@ impl Settling {
             }
         }
         if self.fresh.is_empty() {
+            // The leases of what the store did not take have ended. Nothing is known of its
+            // parts any more.
+            self.takes_none &= !self.failed.is_empty();
             return None;
         }
         let rest = self.fresh.split_off(self.fresh.fitting(max));
@@ -409,6 +412,27 @@ mod tests {
 
         let summary = observers.progress.summary();
         assert_eq!((summary.cancelled, summary.lost, summary.uncertain), (2, 0, 0));
+    }
+
+    /// When the leases of the jobs have ended whose settlements failed, a worker on a queue
+    /// of several parts claims as before.
+    #[tokio::test]
+    async fn nothing_is_known_of_the_parts_when_nothing_is_left_to_settle() {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let settling =
+            Settling::new(held, Observers::default(), Environment::default());
+        let mut settling = settling.of(Order::ByPart);
+        let job = job("of a part that is down");
+        settling.add(job.clone(), Disposition::Done);
+        let call = settling.next_settle_call(1).unwrap();
+        settling.answered(call, Err(unavailable()), Duration::MAX).unwrap();
+        assert!(settling.needs_probe());
+
+        job.end_lease(LeaseEnd::Lost);
+        settling.backoff.pause_over().await;
+
+        assert!(settling.next_settle_call(1).is_none());
+        assert!(!settling.needs_probe());
     }
 
     /// Large results are sent in several calls.

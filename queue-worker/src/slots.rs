@@ -288,6 +288,14 @@ impl<H: Handler> Slots<H> {
     }
 }
 
+impl<H> Drop for Slots<H> {
+    /// Handlers whose futures are dropped run no longer.
+    fn drop(&mut self) {
+        let progress = &self.program.settings.observers.progress;
+        self.jobs.iter().for_each(|_| progress.one_less_runs());
+    }
+}
+
 fn without_answer(error: JoinError) -> Ended {
     match error.try_into_panic() {
         Ok(panic) => {

@@ -92,6 +92,11 @@ async fn an_error_of_one_schedule_does_not_hold_up_the_others() {
 
     let expected = ticks(&poll, START, "2027-01-01T00:05:05Z");
     assert_eq!(world.pushed("poll").await, expected);
+    for job in world.jobs().await {
+        let tick = job.headers.get(relq_schedule::SCHEDULED_FOR_HEADER).unwrap();
+        let late = job.enqueued_at.unwrap().since(crate::world::at(tick));
+        assert!(late < seconds(1), "{tick} is {late:?} late");
+    }
     assert!(world.summary().failed_calls > 0);
 }
 

@@ -27,6 +27,10 @@ use crate::{Handler, attempt::Ended, backoff::Sleep, calls::slots};
 /// further ones ahead of time. The number of jobs alone would not bound its memory.
 const MOST_BYTES: usize = 4 << 20;
 
+/// How long a job may wait for a slot in a worker that claims no job ahead of time. It has
+/// lost its slot to another queue of the worker, and other workers may have a free one.
+const LONGEST_UNASKED: Duration = Duration::from_secs(5);
+
 /// How many jobs may wait for a slot, and for how long.
 pub(super) struct Prefetch {
     /// As many as were set; zero for a worker that claims no job ahead of time.
@@ -42,7 +46,9 @@ pub(super) struct Prefetch {
 impl Prefetch {
     pub(super) fn new(most: Option<NonZeroU32>, lease: Duration) -> Self {
         let most = most.map_or(0, slots);
-        Self { most, limit: most, longest_wait: lease / 2, timer: None }
+        let half = lease / 2;
+        let longest_wait = if most == 0 { half.min(LONGEST_UNASKED) } else { half };
+        Self { most, limit: most, longest_wait, timer: None }
     }
 
     /// Completes when a waiting job may have to be given back.
@@ -103,7 +109,7 @@ impl<H: Handler> ClaimLoop<H> {
         let since = now.saturating_sub(self.prefetch.longest_wait);
         while let Some(job) = self.slots.take_waiting_since(since) {
             let (id, lease) = (job.id(), job.lease());
-            tracing::debug!(%id, ?lease, "given back: it got no slot in half a lease");
+            tracing::debug!(%id, ?lease, "given back: it got no slot in time");
             self.prefetch.was_given_back();
             self.ended(job, Ended::CutOff);
         }
