@@ -343,7 +343,7 @@ async fn attributes_are_those_that_are_documented() {
 #[tokio::test]
 async fn failed_attempt_has_the_status_of_an_error() {
     let traced = Traced::new().await;
-    for name in ["failure", "panic", "time-out", "postponed"] {
+    for name in ["failure", "panic", "time-out", "postponed", "discarded"] {
         traced.send(NewJob::new(name)).await;
     }
     let postponed = Arc::new(AtomicBool::new(false));
@@ -356,6 +356,7 @@ async fn failed_attempt_has_the_status_of_an_error() {
                     b"failure" => Err(Failure::retry("no connection")),
                     b"panic" => panic!("oh no"),
                     b"time-out" => pending().await,
+                    b"discarded" => Err(Failure::discard("outdated")),
                     _ if postponed.swap(true, SeqCst) => Ok(()),
                     _ => Err(Failure::postpone(Duration::from_millis(1), "later")),
                 }
@@ -366,12 +367,12 @@ async fn failed_attempt_has_the_status_of_an_error() {
     let statuses: Vec<_> =
         traced.spans("process emails").into_iter().map(|span| span.status).collect();
     let count = |status: &Status| statuses.iter().filter(|is| *is == status).count();
-    assert_eq!(statuses.len(), 8, "{statuses:?}");
+    assert_eq!(statuses.len(), 9, "{statuses:?}");
     let timed_out = "the handler took longer than its limit of 100ms";
     for error in ["no connection", "the handler panicked: oh no", timed_out] {
         assert_eq!(count(&Status::error(error)), 1, "{error}: {statuses:?}");
     }
-    assert_eq!(count(&Status::Unset), 5, "{statuses:?}");
+    assert_eq!(count(&Status::Unset), 6, "{statuses:?}");
 }
 
 /// Without a layer that exports spans, jobs are pushed and run as usual.

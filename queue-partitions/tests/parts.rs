@@ -243,6 +243,30 @@ async fn parts_with_jobs_have_equal_shares() {
     }
 }
 
+/// So do claims without settlements, however few jobs each of them takes.
+#[tokio::test]
+async fn claims_alone_give_the_parts_equal_shares() {
+    for slots in [1, 8] {
+        let queue = in_memory(3);
+        for (part, own) in queue.parts().iter().enumerate() {
+            let jobs: Vec<_> =
+                (0..200).map(|_| NewJob::new(part.to_string())).collect();
+            own.push(&jobs, None).await.unwrap();
+        }
+        let mut served = BTreeMap::<_, u32>::new();
+
+        while served.values().sum::<u32>() < 240 {
+            for job in queue.claim(&ask(slots)).await.unwrap() {
+                *served.entry(job.payload.clone()).or_default() += 1;
+            }
+        }
+
+        let is_a_third = |jobs: &u32| (70..=90).contains(jobs);
+        assert!(served.values().all(is_a_third), "{slots} slots: {served:?}");
+        assert_eq!(served.len(), 3);
+    }
+}
+
 /// A queue has the calls of exactly the options that it announces.
 #[test]
 fn a_queue_has_the_calls_of_its_options() {

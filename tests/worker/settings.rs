@@ -40,6 +40,25 @@ async fn endless_durations_are_refused() {
     assert_eq!(interval, "the reaper's interval is longer than a hundred years");
 }
 
+#[tokio::test]
+async fn endless_time_to_give_up_is_refused() {
+    let error = refusal(|worker| worker.give_up_after(Duration::MAX)).await;
+    assert_eq!(error, "the time to give up is longer than a hundred years");
+}
+
+/// A time-out of zero would end every handler at once, and an interval of zero would never
+/// let the reaper rest.
+#[tokio::test]
+async fn durations_below_a_millisecond_are_refused() {
+    let short = Duration::from_micros(999);
+    let timeout = refusal(|worker| worker.timeout(short)).await;
+    let interval = refusal(|worker| worker.reap_every(short)).await;
+    let lease = refusal(|worker| worker.lease(short)).await;
+    assert_eq!(timeout, "the time-out is 999µs: give at least 1ms");
+    assert_eq!(interval, "the reaper's interval is 999µs: give at least 1ms");
+    assert_eq!(lease, "the lease is 999µs: give at least 1ms");
+}
+
 #[test]
 fn retry_policy_without_sense_is_refused() {
     let (short, long) = (Duration::from_secs(1), Duration::from_secs(60));

@@ -300,7 +300,9 @@ pub(crate) async fn service_of_a_router_is_ready_before_the_claim(fixture: Fixtu
         .rate_limit(1, HOUR)
         .service(HandlerService::new(succeed));
 
-    let limited = fixture.start(Router::new().raw(service(limited)));
+    // The state of a router must not hide the service.
+    let router = Router::<u8>::new().raw(service(limited)).with_state(7);
+    let limited = fixture.start(router);
     fixture.until(|stats| stats.finished == 1).await;
     let other = fixture.start(succeed);
     fixture.until(|stats| stats.finished == 5).await;

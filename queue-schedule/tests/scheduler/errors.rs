@@ -100,6 +100,26 @@ async fn an_error_of_one_schedule_does_not_hold_up_the_others() {
     assert!(world.summary().failed_calls > 0);
 }
 
+/// While no replica confirms ticks, all schedules that tick at one moment do so in one look.
+#[tokio::test]
+async fn a_tick_that_is_not_confirmed_does_not_delay_the_others() {
+    let mut world = World::starting(START);
+    let names = ["a", "b", "c"];
+    for name in names {
+        world.put(name, &every(seconds(60), Missed::Skip)).await;
+        world.queue.meddle(Meddling::Unconfirmed);
+    }
+    world.start_many(1).await;
+
+    world.advance(seconds(60)).await;
+
+    let jobs = world.jobs().await;
+    assert_eq!(jobs.len(), names.len());
+    for job in jobs {
+        assert_eq!(job.enqueued_at.unwrap(), crate::world::at("2027-01-01T00:01:00Z"));
+    }
+}
+
 /// By the store's clock the tick is due later than the scheduler thought.
 #[tokio::test]
 async fn a_tick_that_is_not_due_is_pushed_when_it_is() {

@@ -35,6 +35,8 @@ pub(crate) enum Meddling {
     Fail,
     /// The store does it, and its reply is lost.
     LoseReply,
+    /// The store does it, and too few replicas have it.
+    Unconfirmed,
     /// Another client stores this definition first.
     Change(Vec<u8>),
     /// Another client removes the schedule first.
@@ -136,6 +138,12 @@ impl ScheduleQueue for Meddled {
                 let at =
                     ErrorContext { backend: "memory", operation: Operation::PushTick };
                 return Err(Error::Interrupted { at, source: "lost".into() });
+            }
+            Some(Meddling::Unconfirmed) => {
+                self.inner.push_tick(tick, job).await?;
+                let at =
+                    ErrorContext { backend: "memory", operation: Operation::PushTick };
+                return Err(Error::NotReplicated { at, source: "0 of 1".into() });
             }
             Some(Meddling::Change(definition)) => {
                 self.inner.put_schedule(&tick.name, &definition).await?;
