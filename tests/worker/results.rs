@@ -2,18 +2,26 @@
 
 use std::{
     num::NonZeroU16,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use relq::{
     Bytes, Error, JobId, NewJob, ReliableQueueExt,
+    environment::Environment,
     operator::Selection,
     results::{JobResult, NoResult},
     worker::{
         EnqueueError, Failure, Job, JobContext, Producer, ProgressError, Router,
         SetResultError,
     },
+};
+use relq_conformance::{
+    async_trait,
+    overrides::{OverriddenQueue, Override, Right},
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -205,4 +213,40 @@ pub(crate) async fn backend_without_results_refuses_them(fixture: Fixture) {
     let handle =
         Producer::new(fixture.queue.clone()).job_handle::<Resize>(&id).map(drop);
     assert!(matches!(handle, Err(EnqueueError::Results(_))), "{handle:?}");
+}
+
+/// Answers the first waits as a store does whose longest wait is over.
+#[derive(Default)]
+struct Impatient(AtomicUsize);
+
+#[async_trait]
+impl Override for Impatient {
+    async fn wait_result(
+        &self,
+        right: &Right,
+        job: &JobId,
+        timeout: Duration,
+    ) -> Result<Option<JobResult>, Error> {
+        if self.0.fetch_add(1, Ordering::Relaxed) < 2 {
+            return Ok(Some(JobResult::Unfinished { progress: None }));
+        }
+        right.results().wait_result(job, timeout).await
+    }
+}
+
+/// A wait for a result has no end but that of the job, however long that takes.
+#[tokio::test]
+async fn wait_goes_on_until_the_job_has_ended() {
+    let fixture = Fixture::sqlite().await;
+    let right =
+        Right { queue: fixture.queue.clone(), environment: Environment::default() };
+    let queue = OverriddenQueue::new(right, Arc::new(Impatient::default()));
+    let id = push(&fixture, kept("job")).await;
+    let worker = fixture.start(async |_: JobContext| Ok::<_, Failure>(()));
+
+    let handle = queue.job_handle(&id).unwrap();
+    let result = tokio::time::timeout(LIMIT, handle.result()).await.expect("it ends");
+
+    assert_eq!(result.unwrap(), done(""));
+    worker.stop().await;
 }

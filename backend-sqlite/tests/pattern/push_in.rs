@@ -283,6 +283,53 @@ async fn a_temporary_table_with_the_name_of_a_table_is_refused() {
     assert!(message.contains("the temporary table Jobs hides"), "{message}");
 }
 
+/// R1: no temporary table takes what a push writes, whatever options its jobs have.
+#[tokio::test]
+async fn no_temporary_table_hides_a_table_of_a_push() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let folder = Folder::new();
+    let (queue, mut conn) = shop(&folder).await;
+    let leader = JobId::new("leader").unwrap();
+    queue.push_one(NewJob::new("leads").id(leader.clone())).await.unwrap();
+    let tables: Vec<String> = {
+        let sql = "SELECT name FROM main.sqlite_schema WHERE type = 'table'
+                   AND name NOT LIKE 'sqlite%'";
+        let mut all = conn.prepare(sql).unwrap();
+        let names = all.query_map((), |row| row.get(0)).unwrap();
+        names.collect::<Result<_, _>>().unwrap()
+    };
+    for (number, table) in tables.iter().enumerate() {
+        let sql =
+            format!("CREATE TEMP TABLE \"{table}\" AS SELECT * FROM main.\"{table}\"");
+        conn.execute_batch(&sql).unwrap();
+        let count = format!("SELECT count(*) FROM temp.\"{table}\"");
+        let rows = |conn: &Connection| -> i64 {
+            conn.query_row(&count, (), |row| row.get(0)).unwrap()
+        };
+        let before = rows(&conn);
+        let name = format!("push {number}");
+        let jobs = [
+            NewJob::new("kept").id(JobId::new(&*name).unwrap()).keep_result(HOUR),
+            NewJob::new("late").delay(HOUR).unique(UniqueKey::new(&*name).unwrap()),
+            NewJob::new("follows").after(leader.clone()),
+        ];
+
+        let transaction = begin(&mut conn);
+        let token = PushToken::new(&*name).unwrap();
+        match queue.push_in(&transaction, &jobs, Some(&token)) {
+            Ok(_) => transaction.commit().unwrap(),
+            Err(error) => {
+                let message = error.full_message();
+                assert!(message.contains(" hides"), "{table}: {message}");
+                drop(transaction);
+            }
+        }
+
+        assert_eq!(rows(&conn), before, "{table}");
+        conn.execute_batch(&format!("DROP TABLE temp.\"{table}\"")).unwrap();
+    }
+}
+
 /// SQLite itself can end a transaction. A push would then be committed without the
 /// application's rows.
 #[tokio::test]
