@@ -9,8 +9,8 @@ use std::{
 };
 
 use relq_core::{
-    Error, NewJob, Operator as _, Priority, PushToken, QueueName, ReliableQueue as _,
-    ReliableQueueExt as _, WorkerId,
+    Error, JobId, NewJob, Operator as _, Priority, PushToken, QueueName,
+    ReliableQueue as _, ReliableQueueExt as _, WorkerId,
     error::Effect,
     operator::{InspectQueue as _, JobState, PeekRequest, WorkerReport},
     outcome::{DuplicateOf, Pushed},
