@@ -1,0 +1,203 @@
+//! What the other parts do while one part answers calls with an error.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use relq_conformance::{
+    async_trait,
+    overrides::{OverriddenQueue, Override, Right},
+};
+use relq_core::{
+    ClaimRequest, Delivery, Error, NewJob, PushToken, Queue, QueueName, Receipt,
+    ReliableQueue as _, WorkerId,
+    environment::Environment,
+    error::{Effect, ErrorContext, Operation},
+    outcome::{Extended, Pushed, Recovered},
+};
+use relq_memory::MemoryStore;
+use relq_partitions::PartitionedQueue;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// The errors with which a part fails.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Unavailable,
+    ReadOnly,
+    Full,
+    Denied,
+}
+
+impl Kind {
+    fn at(self, operation: Operation) -> Error {
+        let at = ErrorContext { backend: "mine", operation };
+        let source = "the test says so".into();
+        match self {
+            Self::Unavailable => Error::Unavailable { at, source },
+            Self::ReadOnly => Error::ReadOnly { at, source },
+            Self::Full => Error::Full { at, source },
+            Self::Denied => Error::Denied { at, source },
+        }
+    }
+}
+
+/// A part that answers the calls of workers with an error, and does nothing.
+struct Failing(Kind);
+
+#[async_trait]
+impl Override for Failing {
+    async fn push(
+        &self,
+        _: &Right,
+        _: &[NewJob],
+        _: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        Err(self.0.at(Operation::Push))
+    }
+
+    async fn claim(&self, _: &Right, _: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        Err(self.0.at(Operation::Claim))
+    }
+
+    async fn extend(
+        &self,
+        _: &Right,
+        _: &WorkerId,
+        _: &[Receipt],
+        _: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        Err(self.0.at(Operation::Extend))
+    }
+
+    async fn recover(&self, _: &Right, _: NonZeroU32) -> Result<Recovered, Error> {
+        Err(self.0.at(Operation::Recover))
+    }
+}
+
+/// A part that stores the jobs of its first push, and whose reply is lost.
+#[derive(Default)]
+struct LosesFirstReply(AtomicBool);
+
+#[async_trait]
+impl Override for LosesFirstReply {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let pushed = right.push(jobs, token).await?;
+        if self.0.swap(true, Ordering::Relaxed) {
+            return Ok(pushed);
+        }
+        let at = ErrorContext { backend: "mine", operation: Operation::Push };
+        Err(Error::Interrupted { at, source: "the reply is lost".into() })
+    }
+}
+
+/// A queue of three parts in memory. The part 1 makes its calls through `overrides`.
+fn with_part(overrides: impl Override + 'static) -> (PartitionedQueue, Arc<dyn Queue>) {
+    let store = MemoryStore::default();
+    let part = |part: usize| -> Arc<dyn Queue> {
+        let name = QueueName::new(format!("emails:{part}")).unwrap();
+        Arc::new(store.open(name, Environment::default()))
+    };
+    let healthy = part(1);
+    let environment = Environment::default();
+    let right = Right { queue: Arc::clone(&healthy), environment: environment.clone() };
+    let changed = Arc::new(OverriddenQueue::new(right, Arc::new(overrides)));
+    let parts = vec![part(0), changed, part(2)];
+    (PartitionedQueue::new(parts, environment).unwrap(), healthy)
+}
+
+fn ask(max: u32) -> ClaimRequest {
+    let worker = WorkerId::new("worker").unwrap();
+    ClaimRequest::new(worker, LEASE).max(NonZeroU32::new(max).unwrap())
+}
+
+/// R4: a push whose reply was lost is not pushed again to another part: the producer
+/// learns that it may have taken effect.
+#[tokio::test]
+async fn a_push_without_a_reply_is_not_repeated_at_another_part() {
+    let (queue, _) = with_part(LosesFirstReply::default());
+
+    let mut lost = 0;
+    for _ in 0..3 {
+        if let Err(error) = queue.push(&["job".into()], None).await {
+            assert_eq!(error.effect(), Effect::Maybe, "{}", error.full_message());
+            lost += 1;
+        }
+    }
+
+    assert_eq!(lost, 1, "one of three pushes goes to each part");
+    let mut stored = 0;
+    for part in queue.parts() {
+        stored += part.stats().await.unwrap().ready;
+    }
+    assert_eq!(stored, 3);
+}
+
+/// R1, R11: a claim returns the jobs that it has leased in one part, whatever another part
+/// answers.
+#[tokio::test]
+async fn a_claim_keeps_its_jobs_when_another_part_refuses() {
+    for kind in [Kind::Unavailable, Kind::ReadOnly, Kind::Full, Kind::Denied] {
+        let (queue, _) = with_part(Failing(kind));
+        for part in [0, 2] {
+            queue.parts()[part]
+                .push(&["job".into(), "job".into()], None)
+                .await
+                .unwrap();
+        }
+
+        let mut got = 0;
+        for _ in 0..6 {
+            if let Ok(jobs) = queue.claim(&ask(3)).await {
+                got += jobs.len() as u64;
+            }
+            let mut leased = 0;
+            for part in [0, 2] {
+                leased += queue.parts()[part].stats().await.unwrap().leased;
+            }
+            assert_eq!(leased, got, "{kind:?}: all leased jobs were returned");
+        }
+        assert_eq!(got, 4, "{kind:?}: the jobs of the other parts are claimed");
+    }
+}
+
+/// R10, R9: while one part fails, pushes go to the others, a heartbeat keeps their leases,
+/// and their jobs are recovered.
+#[tokio::test]
+async fn the_other_parts_go_on_whatever_one_part_answers() {
+    for kind in [Kind::Unavailable, Kind::ReadOnly, Kind::Full] {
+        let (queue, healthy) = with_part(Failing(kind));
+        healthy.push(&["of the part that fails".into()], None).await.unwrap();
+        for _ in 0..9 {
+            let pushed = queue.push(&["job".into()], None).await;
+            assert!(pushed.is_ok(), "{kind:?}: {pushed:?}");
+        }
+        let jobs = queue.claim(&ask(9)).await.unwrap();
+        assert_eq!(jobs.len(), 9, "{kind:?}");
+        let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
+
+        let kept = queue.extend(&ask(1).worker, &held, LEASE).await;
+
+        let are_kept = |kept: &Vec<Extended>| {
+            kept.iter().all(|one| matches!(one, Extended::Until(_)))
+        };
+        assert!(kept.as_ref().is_ok_and(are_kept), "{kind:?}: {kept:?}");
+        let brief = Duration::from_millis(1);
+        queue.extend(&ask(1).worker, &held, brief).await.unwrap();
+        tokio::time::sleep(2 * brief).await;
+        let recovered = queue.recover(NonZeroU32::new(100).unwrap()).await;
+        let requeued = recovered.as_ref().map(|recovered| recovered.requeued);
+        assert_eq!(requeued.ok(), Some(9), "{kind:?}: {recovered:?}");
+    }
+}
