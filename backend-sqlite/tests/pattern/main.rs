@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod audited;
 mod crowd;
 mod files;
 mod fixture;
