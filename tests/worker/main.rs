@@ -252,7 +252,8 @@ mod events {
             panicking_observer_loses_no_job;
         metrics:
             metrics_are_those_that_are_documented,
-            jobs_of_a_dropped_worker_leave_the_gauge;
+            jobs_of_a_dropped_worker_leave_the_gauge,
+            kinds_can_be_left_out;
     }
 }
 

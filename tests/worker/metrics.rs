@@ -164,3 +164,51 @@ pub(crate) async fn jobs_of_a_dropped_worker_leave_the_gauge(fixture: Fixture) {
 async fn never_ends(_: JobContext) -> Result<(), Failure> {
     std::future::pending().await
 }
+
+/// The counters without a label for the job exist before their first event, so that an
+/// alert sees the first one.
+#[test]
+fn counters_begin_at_zero() {
+    LazyLock::force(&RECORDER);
+    let observer = MetricsObserver::new(&QueueName::new("unused").unwrap());
+
+    let page = RECORDER.render();
+    let is_its = |line: &&str| line.contains("queue=\"unused\"");
+    for name in [
+        "relq_jobs_claimed_total",
+        "relq_jobs_buried_total",
+        "relq_jobs_recovered_total",
+        "relq_leases_lost_total",
+        "relq_calls_failed_total",
+    ] {
+        let start = format!("{name}{{");
+        let lines = page.lines().filter(is_its).filter(|line| line.starts_with(&start));
+        let values: BTreeSet<_> =
+            lines.filter_map(|line| line.rsplit(' ').next()).collect();
+        assert_eq!(values, BTreeSet::from(["0"]), "{name} in\n{page}");
+    }
+    for operation in ["claim", "settle", "extend", "recover", "release_worker"] {
+        let label = format!("operation=\"{operation}\"");
+        let is_there = page.lines().filter(is_its).any(|line| line.contains(&label));
+        assert!(is_there, "{operation} in\n{page}");
+    }
+    drop(observer);
+}
+
+/// Without the label for the kind, no metric has it.
+pub(crate) async fn kinds_can_be_left_out(fixture: Fixture) {
+    LazyLock::force(&RECORDER);
+    fixture.push(NewJob::new("job").header(KIND_HEADER, "resize")).await;
+
+    let observer = MetricsObserver::new(&QueueName::new("kindless").unwrap());
+    let worker = fixture.worker().observe(observer.without_kinds());
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    worker.until(|summary| summary.done == 1).await;
+    worker.stop().await;
+
+    let page = RECORDER.render();
+    let its: Vec<_> =
+        page.lines().filter(|line| line.contains("queue=\"kindless\"")).collect();
+    assert!(its.iter().any(|line| line.contains("outcome=\"done\"")), "{its:?}");
+    assert!(its.iter().all(|line| !line.contains("kind=")), "{its:?}");
+}
