@@ -22,3 +22,12 @@ pub(crate) mod store;
 pub(crate) mod store_site;
 pub(crate) mod times;
 pub(crate) mod waiter;
+
+/// The environment variable that asks for all that the suite generates, where otherwise it
+/// runs a sample that is the same in each run.
+const THOROUGH: &str = "RELQ_THOROUGH";
+
+/// Whether this run is to be thorough: whether `RELQ_THOROUGH` is set.
+pub(crate) fn is_thorough() -> bool {
+    std::env::var_os(THOROUGH).is_some()
+}

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::{
     Check, Tally,
     actors::{Actors, HealthyActor, Survivors, VictimObserver},
-    faults::{FULL, InjectedFault, faults},
+    faults::{FULL, InjectedFault, faults, faults_at},
     judge::{Late, take_over},
     known::{known, settled},
     prepare::Scene,
@@ -30,6 +30,9 @@ const VICTIM: &str = "victim";
 /// setting the number of pages depends on the order of the fields, which is random. Then
 /// two runs of the same calls would send different numbers of commands.
 const ONE_PAGE: [&str; 4] = ["CONFIG", "SET", "hash-max-listpack-value", "65536"];
+
+/// The flag of a command that changes nothing.
+const READ_ONLY: &[u8] = b"readonly";
 
 /// How many more times, at most, the suite tries all steps if the faults have missed
 /// some command.
@@ -106,8 +109,8 @@ async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tall
     }
     tally.steps += first.len() as u64;
     for step in &first {
-        let is_blocking = step.command.starts_with('B');
-        for injected in faults(is_blocking) {
+        let only_reads = only_reads(actors, &step.command).await?;
+        for injected in faults_at(step, only_reads, scenario.name) {
             run += 1;
             let at = Some((step.step, &injected));
             let seen = one_run(actors, scenario, at, run, &mut tally).await?;
@@ -124,6 +127,12 @@ async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tall
     let each_time: Vec<_> = each_time.collect();
     inject_the_rest(actors, scenario, &first, &each_time, run, &mut tally).await?;
     Ok(tally)
+}
+
+/// Whether the server says that a command changes nothing, as it does of `EVAL_RO`.
+async fn only_reads(actors: &Actors, command: &str) -> io::Result<bool> {
+    let about = actors.proxy.tell(&["COMMAND", "INFO", command]).await?;
+    Ok(about.windows(READ_ONLY.len()).any(|words| words == READ_ONLY))
 }
 
 /// COVERAGE: injects faults until each command was hit with `before` and with `after`.

@@ -1,7 +1,10 @@
 //! The faults that can hit a step of the victim.
 
 use super::judge::Late;
-use crate::proxy::{Behind, Fault, When};
+use crate::{
+    harness::is_thorough,
+    proxy::{Behind, Fault, StepRecord, When},
+};
 
 /// A fault and its name, which a replay line shows.
 #[derive(Debug, Clone)]
@@ -46,6 +49,33 @@ pub(super) fn faults(is_blocking: bool) -> Vec<InjectedFault> {
         faults.push(live(Fault::TimeOut, "time out"));
     }
     faults
+}
+
+/// How many of the steps that only read are hit by one fault of those that need not hit all.
+const READS: usize = 3;
+
+/// The faults that hit a step of a scenario.
+///
+/// A command that only reads leaves the store as it was, whether it is carried out or not, and
+/// whenever it arrives. Half of all steps are such commands, and most of them are the same
+/// few. So both deaths hit each of them, and each other fault hits every third in turn, unless
+/// the run is thorough.
+pub(super) fn faults_at(
+    step: &StepRecord,
+    only_reads: bool,
+    scenario: &str,
+) -> Vec<InjectedFault> {
+    let is_blocking = step.command.starts_with('B');
+    let faults = faults(is_blocking);
+    if !only_reads || is_blocking || is_thorough() {
+        return faults;
+    }
+    let first = scenario.bytes().map(usize::from).sum::<usize>() + step.step as usize;
+    let is_in_turn = |number: usize| (first + number).is_multiple_of(READS);
+    let hits = |(number, fault): &(usize, InjectedFault)| {
+        fault.is_plain_death() || is_in_turn(*number)
+    };
+    faults.into_iter().enumerate().filter(hits).map(|(_, fault)| fault).collect()
 }
 
 fn meanwhile(command: &str) -> Fault {

@@ -81,6 +81,17 @@ impl Runner {
         self.reference.conclude()
     }
 
+    /// Reads the stats and the audit after an operation, and checks them.
+    pub(in crate::spec) async fn look_at_counts(&mut self) -> CheckResult {
+        self.reference.conclude()?;
+        let witness = self.actors.witness();
+        let read = tokio::try_join!(witness.stats(), witness.audit());
+        let (stats, audit) = read.map_err(|error| error.full_message())?;
+        self.reference.counted(&stats)?;
+        self.reference.audited(&audit, &stats)?;
+        self.reference.conclude()
+    }
+
     /// Reads the store by calls that run at once, because waiting for one after the other
     /// would take most of the time of a sequence. The replies of a record are in the order of
     /// these calls.
