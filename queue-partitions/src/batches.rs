@@ -35,9 +35,10 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     ) -> Found {
         let first = self.part_of.batch(batch);
         for part in FairTurn::beginning_at(first, self.parts.len()) {
-            let found = call(self.batches_of(part)?).await?;
-            if found.is_some() {
-                return Ok(found);
+            let found = call(self.batches_of(part)?).await;
+            self.notice(part, &found);
+            if !matches!(found, Ok(None)) {
+                return found;
             }
         }
         Ok(None)
@@ -49,7 +50,10 @@ impl<Q: ReliableQueue + ?Sized> BatchQueue for Partitioned<Q> {
     async fn create(&self, batch: &NewBatch) -> Result<Created, Error> {
         self.capabilities().check_new_batch(batch)?;
         self.begin_write(Operation::CreateBatch).await?;
-        self.batches_of(self.part_of.batch(&batch.id))?.create(batch).await
+        let part = self.part_of.batch(&batch.id);
+        let created = self.batches_of(part)?.create(batch).await;
+        self.notice(part, &created);
+        created
     }
 
     async fn add(
@@ -62,9 +66,10 @@ impl<Q: ReliableQueue + ?Sized> BatchQueue for Partitioned<Q> {
         self.begin_write(Operation::AddPieces).await?;
         let first = self.part_of.batch(batch);
         for part in FairTurn::beginning_at(first, self.parts.len()) {
-            let added = self.batches_of(part)?.add(batch, pieces, token).await?;
-            if added != Added::Unknown {
-                return Ok(added);
+            let added = self.batches_of(part)?.add(batch, pieces, token).await;
+            self.notice(part, &added);
+            if !matches!(added, Ok(Added::Unknown)) {
+                return added;
             }
         }
         Ok(Added::Unknown)
@@ -86,7 +91,9 @@ impl<Q: ReliableQueue + ?Sized> BatchQueue for Partitioned<Q> {
     ) -> Result<Vec<BatchStatus>, Error> {
         let mut all = Vec::new();
         for part in 0..self.parts.len() {
-            all.push(self.batches_of(part)?.list_batches(after, limit).await);
+            let listed = self.batches_of(part)?.list_batches(after, limit).await;
+            self.notice(part, &listed);
+            all.push(listed);
         }
         let mut all: Vec<_> = joined::of_reads(all)?.into_iter().flatten().collect();
         all.sort_by(|one, other| one.id.cmp(&other.id));

@@ -45,7 +45,9 @@ impl Operator for Partitioned<dyn Queue> {
             let mut own = PeekRequest::new(ask.state, limit);
             own.after = after;
             own.parts = ask.parts;
-            let found = self.parts[part].peek(&own).await?;
+            let found = self.parts[part].peek(&own).await;
+            self.notice(part, &found);
+            let found = found?;
             page.jobs.extend(found.jobs);
             if let Some(next) = found.next {
                 page.next = Some(cursor(part, Some(&next)));
@@ -86,9 +88,10 @@ impl Operator for Partitioned<dyn Queue> {
         self.begin_write(Operation::Cancel).await?;
         let first = self.part_of.text(job.as_str());
         for part in FairTurn::beginning_at(first, self.parts.len()) {
-            let cancelled = self.parts[part].cancel(job).await?;
-            if cancelled != Cancelled::NotFound {
-                return Ok(cancelled);
+            let cancelled = self.parts[part].cancel(job).await;
+            self.notice(part, &cancelled);
+            if !matches!(cancelled, Ok(Cancelled::NotFound)) {
+                return cancelled;
             }
         }
         Ok(Cancelled::NotFound)

@@ -5,7 +5,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -15,10 +15,12 @@ use relq_conformance::{
     overrides::{OverriddenQueue, Override, Right},
 };
 use relq_core::{
-    ClaimRequest, Delivery, Error, NewJob, PushToken, Queue, QueueName, Receipt,
-    ReliableQueue as _, WorkerId,
+    ClaimRequest, Delivery, Error, JobId, NewJob, Operator as _, PushToken, Queue,
+    QueueName, Receipt, ReliableQueue as _, WorkerId,
+    batch::{BatchId, BatchStatus},
     environment::Environment,
     error::{Effect, ErrorContext, Operation},
+    operator::{Cancelled, JobState, Page, PeekRequest},
     outcome::{Extended, Pushed, Recovered},
 };
 use relq_memory::MemoryStore;
@@ -99,6 +101,38 @@ impl Override for LosesFirstReply {
         }
         let at = ErrorContext { backend: "mine", operation: Operation::Push };
         Err(Error::Interrupted { at, source: "the reply is lost".into() })
+    }
+}
+
+/// A part that finds no batch and cancels no job, because its store is down. Counts the
+/// claims.
+struct FailsWithoutWorkers(Arc<AtomicU32>);
+
+#[async_trait]
+impl Override for FailsWithoutWorkers {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        right.claim(ask).await
+    }
+
+    async fn batch(
+        &self,
+        _: &Right,
+        _: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        Err(Kind::Unavailable.at(Operation::ReadBatch))
+    }
+
+    async fn cancel(&self, _: &Right, _: &JobId) -> Result<Cancelled, Error> {
+        Err(Kind::Unavailable.at(Operation::Cancel))
+    }
+
+    async fn peek(&self, _: &Right, _: &PeekRequest) -> Result<Page, Error> {
+        Err(Kind::Unavailable.at(Operation::Peek))
     }
 }
 
@@ -199,5 +233,46 @@ async fn the_other_parts_go_on_whatever_one_part_answers() {
         let recovered = queue.recover(NonZeroU32::new(100).unwrap()).await;
         let requeued = recovered.as_ref().map(|recovered| recovered.requeued);
         assert_eq!(requeued.ok(), Some(9), "{kind:?}: {recovered:?}");
+    }
+}
+
+/// The calls of producers and operators show, too, that a part is down: claims ask it last,
+/// because a silent node would cost each of them a time limit.
+#[tokio::test]
+async fn a_part_that_fails_without_workers_is_asked_last() {
+    let calls = ["batch", "cancel", "peek"];
+    for call in calls {
+        let claims = Arc::default();
+        let (queue, _) = with_part(FailsWithoutWorkers(Arc::clone(&claims)));
+        for _ in 0..4 {
+            let error = match call {
+                "batch" => {
+                    let id = BatchId::new("of-no-part").unwrap();
+                    queue.batch_queue().unwrap().batch(&id).await.err()
+                }
+                "cancel" => {
+                    let id = JobId::new("of-no-part").unwrap();
+                    queue.cancel(&id).await.err()
+                }
+                _ => {
+                    let dead = PeekRequest::new(JobState::Dead, NonZeroU32::MIN);
+                    queue.peek(&dead).await.err()
+                }
+            };
+            assert!(
+                matches!(error, Some(Error::Unavailable { .. })),
+                "{call}: {error:?}"
+            );
+        }
+        for of in [0, 2] {
+            let jobs = ["job".into(), "job".into(), "job".into()];
+            queue.parts()[of].push(&jobs, None).await.unwrap();
+        }
+
+        for _ in 0..6 {
+            assert_eq!(queue.claim(&ask(1)).await.unwrap().len(), 1, "{call}");
+        }
+
+        assert_eq!(claims.load(Ordering::Relaxed), 0, "{call}");
     }
 }

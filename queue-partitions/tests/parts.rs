@@ -567,7 +567,8 @@ async fn a_heartbeat_keeps_leases_beside_a_node_that_takes_no_writes() {
 
     only_the_first_is_kept(&jobs, &extended.unwrap());
     let recovered = async {
-        while queue.recover(NonZeroU32::MAX).await.unwrap().requeued == 0 {
+        while queue.recover(NonZeroU32::MAX).await.map_or(0, |page| page.requeued) == 0
+        {
             sleep(Duration::from_millis(10)).await;
         }
     };

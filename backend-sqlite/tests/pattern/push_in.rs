@@ -307,7 +307,7 @@ async fn no_temporary_table_hides_a_table_of_a_push() {
             conn.query_row(&count, (), |row| row.get(0)).unwrap()
         };
         let before = rows(&conn);
-        let name = format!("push {number}");
+        let name = format!("push-{number}");
         let jobs = [
             NewJob::new("kept").id(JobId::new(&*name).unwrap()).keep_result(HOUR),
             NewJob::new("late").delay(HOUR).unique(UniqueKey::new(&*name).unwrap()),

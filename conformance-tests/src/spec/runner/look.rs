@@ -13,7 +13,7 @@ use relq_core::{
 
 use super::super::{
     reference::{CheckResult, Reference},
-    runner::{Runner, Verbosity},
+    runner::{Looks, Runner},
 };
 
 /// What a store holds while no call is running.
@@ -68,7 +68,7 @@ impl Runner {
             self.reference.told(id, told.as_ref())?;
         }
         self.reference.conclude()?;
-        if self.verbosity == Verbosity::All {
+        if self.looks == Looks::Printed {
             self.reference.tell(&seen.stats);
         }
         self.reference.counted(&seen.stats)?;

@@ -48,20 +48,24 @@ pub(crate) struct Runner {
     /// jobs pushed later do not change which job they name. `None` to count back from
     /// the newest job.
     pub(super) fixed_jobs: Option<usize>,
-    pub(super) verbosity: Verbosity,
+    pub(super) looks: Looks,
 }
 
-/// Of how many operations one is followed by a look at all that the store holds, and the
-/// others by a look at its counts, unless the run is thorough or the operation had a fault.
-/// A full look after each operation takes some 40 % of the time of a sequence.
+/// How often a sampled run looks at all that the store holds: after one of this many
+/// operations. A look after each operation takes some 40 % of the time of a sequence.
 const LOOKS: usize = 3;
 
-/// How much a run prints.
+/// After which operations a run compares all that the store holds. After the others it
+/// compares the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verbosity {
-    Nothing,
-    /// The stats and the possible states of each job, after each operation.
+pub(crate) enum Looks {
+    /// After every third operation, and after those with a fault. After each if the run is
+    /// thorough.
+    Sampled,
+    /// After each operation.
     All,
+    /// After each operation, and prints the stats and the possible states of each job.
+    Printed,
 }
 
 /// The counts of a run.
@@ -77,11 +81,11 @@ pub(crate) async fn run_sequence(
     subject: Arc<dyn Subject>,
     queue: QueueName,
     sequence: &Sequence,
-    verbosity: Verbosity,
+    looks: Looks,
 ) -> Result<RunCounts, String> {
     let Sequence { steps, operations } = sequence;
     let actors = Actors::set(site, subject, queue, *steps).await?;
-    let mut runner = Runner::on(actors, *steps, verbosity);
+    let mut runner = Runner::on(actors, *steps, looks);
     let ran = runner.all(operations).await;
     let faults_fired = runner.actors.faults_fired;
     runner.actors.take_down();
@@ -89,7 +93,7 @@ pub(crate) async fn run_sequence(
 }
 
 impl Runner {
-    fn on(actors: Actors, steps: Steps, verbosity: Verbosity) -> Self {
+    fn on(actors: Actors, steps: Steps, looks: Looks) -> Self {
         let class = Class::of(actors.capabilities());
         Self {
             actors,
@@ -101,14 +105,14 @@ impl Runner {
             payloads: 0,
             is_recorded: false,
             fixed_jobs: None,
-            verbosity,
+            looks,
         }
     }
 
     /// A runner whose calls go to `queue`, which returns recorded replies.
     pub(super) fn of_recorded(name: QueueName, queue: &Arc<dyn Queue>) -> Self {
         let actors = Actors::of_recorded(name, queue);
-        let mut runner = Self::on(actors, Steps::Usual, Verbosity::Nothing);
+        let mut runner = Self::on(actors, Steps::Usual, Looks::Sampled);
         runner.runs = WORKERS.into();
         runner.run = WORKERS.len();
         runner.is_recorded = true;
@@ -131,7 +135,7 @@ impl Runner {
     async fn one(&mut self, operation: &Operation, left: usize) -> CheckResult {
         self.act(operation).await?;
         let is_in_turn = left.is_multiple_of(LOOKS) || operation.fault.is_some();
-        if is_in_turn || self.verbosity == Verbosity::All || is_thorough() {
+        if is_in_turn || self.looks != Looks::Sampled || is_thorough() {
             self.look().await
         } else {
             self.look_at_counts().await
