@@ -17,7 +17,6 @@ use relq_conformance::{
 use relq_core::{
     ClaimRequest, Delivery, Error, JobId, NewJob, Operator as _, PushToken, Queue,
     QueueName, Receipt, ReliableQueue as _, WorkerId,
-    batch::{BatchId, BatchStatus},
     environment::Environment,
     error::{Effect, ErrorContext, Operation},
     operator::{Cancelled, JobState, Page, PeekRequest},
@@ -104,8 +103,7 @@ impl Override for LosesFirstReply {
     }
 }
 
-/// A part that finds no batch and cancels no job, because its store is down. Counts the
-/// claims.
+/// A part that cancels and lists no job, because its store is down. Counts the claims.
 struct FailsWithoutWorkers(Arc<AtomicU32>);
 
 #[async_trait]
@@ -117,14 +115,6 @@ impl Override for FailsWithoutWorkers {
     ) -> Result<Vec<Delivery>, Error> {
         self.0.fetch_add(1, Ordering::Relaxed);
         right.claim(ask).await
-    }
-
-    async fn batch(
-        &self,
-        _: &Right,
-        _: &BatchId,
-    ) -> Result<Option<BatchStatus>, Error> {
-        Err(Kind::Unavailable.at(Operation::ReadBatch))
     }
 
     async fn cancel(&self, _: &Right, _: &JobId) -> Result<Cancelled, Error> {
@@ -236,20 +226,15 @@ async fn the_other_parts_go_on_whatever_one_part_answers() {
     }
 }
 
-/// The calls of producers and operators show, too, that a part is down: claims ask it last,
+/// The calls of operators show, too, that a part is down: claims ask it last,
 /// because a silent node would cost each of them a time limit.
 #[tokio::test]
 async fn a_part_that_fails_without_workers_is_asked_last() {
-    let calls = ["batch", "cancel", "peek"];
-    for call in calls {
+    for call in ["cancel", "peek"] {
         let claims = Arc::default();
         let (queue, _) = with_part(FailsWithoutWorkers(Arc::clone(&claims)));
         for _ in 0..4 {
             let error = match call {
-                "batch" => {
-                    let id = BatchId::new("of-no-part").unwrap();
-                    queue.batch_queue().unwrap().batch(&id).await.err()
-                }
                 "cancel" => {
                     let id = JobId::new("of-no-part").unwrap();
                     queue.cancel(&id).await.err()
