@@ -42,8 +42,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a job waits for a whole lease",
         promise: "starts_no_job_that_waited_too_long",
         file: "claim_loop/prefetch.rs",
-        old: "longest_wait: lease / 2,",
-        new: "longest_wait: lease,",
+        old: "let half = lease / 2;",
+        new: "let half = lease;",
     },
     Mutant {
         name: "the first job that waits has a timer, and no other",
