@@ -196,9 +196,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     }
 }
 
-/// If some parts answered, the leases of the others are unknown, whatever their errors: the
-/// leases that were extended must not be lost with the result of the call. If no part
-/// answered, the call fails.
+/// If some parts answered, the leases of the others are unknown, whatever their errors. An
+/// error of the whole call would lose the leases that were extended. If no part answered, the
+/// call fails.
 fn unknown_in_part(answers: Vec<ExtendedInPart>) -> Vec<Answers<Extended>> {
     let is_any_up = answers.iter().any(|(_, extended)| matches!(extended, Some(Ok(_))));
     let of_part = |(positions, extended): ExtendedInPart| {
@@ -206,8 +206,13 @@ fn unknown_in_part(answers: Vec<ExtendedInPart>) -> Vec<Answers<Extended>> {
             Some(Ok(extended)) => extended,
             Some(Err(error)) if !is_any_up => return Err(error),
             Some(Err(error)) => {
+                const WHAT: &str = "the leases of one part are not extended";
+                let needs_help = error.needs_help();
                 let error = error.full_message();
-                tracing::debug!(error, "the leases of one part are not extended");
+                match needs_help {
+                    true => tracing::warn!(error, "{WHAT}"),
+                    false => tracing::debug!(error, "{WHAT}"),
+                }
                 vec![Extended::Unknown; positions.len()]
             }
             None => vec![Extended::Unknown; positions.len()],

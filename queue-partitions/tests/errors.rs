@@ -168,7 +168,7 @@ async fn a_push_without_a_reply_is_not_repeated_at_another_part() {
     assert_eq!(stored, 3);
 }
 
-/// R1, R11: a claim returns the jobs that it has leased in one part, whatever another part
+/// R1, R11: a claim returns the jobs that one part has leased to it, whatever another part
 /// answers.
 #[tokio::test]
 async fn a_claim_keeps_its_jobs_when_another_part_refuses() {
@@ -226,8 +226,8 @@ async fn the_other_parts_go_on_whatever_one_part_answers() {
     }
 }
 
-/// The calls of operators show, too, that a part is down: claims ask it last,
-/// because a silent node would cost each of them a time limit.
+/// Failed calls of operators, too, show that a part is down. Claims then ask it last, because
+/// a silent node would cost each of them a time limit.
 #[tokio::test]
 async fn a_part_that_fails_without_workers_is_asked_last() {
     for call in ["cancel", "peek"] {

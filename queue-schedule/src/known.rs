@@ -105,7 +105,7 @@ impl Known {
         }
     }
 
-    /// Logs that the ticks of a schedule fail, once for each definition.
+    /// Logs that a tick of a schedule failed, once for each definition of the schedule.
     pub(crate) fn failed(&mut self, name: &ScheduleName, what: &str, error: &Error) {
         let Some(entry) = self.schedules.get_mut(name) else { return };
         if !std::mem::replace(&mut entry.is_failure_logged, true) {

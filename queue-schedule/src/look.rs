@@ -36,7 +36,7 @@ use crate::{
 /// look.
 const AFTER_CHANGE: Duration = Duration::from_millis(100);
 
-/// How long to wait before the schedules are read again after the tick of one failed.
+/// After how long the schedules are read again when a tick of one of them has failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

@@ -300,7 +300,7 @@ pub(crate) async fn service_of_a_router_is_ready_before_the_claim(fixture: Fixtu
         .rate_limit(1, HOUR)
         .service(HandlerService::new(succeed));
 
-    // The state of a router must not hide the service.
+    // A router with a state waits for its service, too.
     let router = Router::<u8>::new().raw(service(limited)).with_state(7);
     let limited = fixture.start(router);
     fixture.until(|stats| stats.finished == 1).await;

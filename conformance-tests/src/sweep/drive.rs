@@ -31,7 +31,7 @@ const VICTIM: &str = "victim";
 /// two runs of the same calls would send different numbers of commands.
 const ONE_PAGE: [&str; 4] = ["CONFIG", "SET", "hash-max-listpack-value", "65536"];
 
-/// The flag of a command that changes nothing.
+/// The flag by which a server says that a command changes nothing.
 const READ_ONLY: &[u8] = b"readonly";
 
 /// How many more times, at most, the suite tries all steps if the faults have missed

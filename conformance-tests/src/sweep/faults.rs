@@ -51,7 +51,7 @@ pub(super) fn faults(is_blocking: bool) -> Vec<InjectedFault> {
     faults
 }
 
-/// How many of the steps that only read are hit by one fault of those that need not hit all.
+/// Of the steps that only read, each fault but the deaths hits one in this many.
 const READS: usize = 3;
 
 /// The faults that hit a step of a scenario.

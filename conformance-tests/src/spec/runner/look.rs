@@ -71,9 +71,7 @@ impl Runner {
         if self.looks == Looks::Printed {
             self.reference.tell(&seen.stats);
         }
-        self.reference.counted(&seen.stats)?;
-        self.reference.audited(&seen.audit, &seen.stats)?;
-        self.reference.conclude()?;
+        self.check_counts(&seen.stats, &seen.audit)?;
         for (state, jobs) in &seen.listed {
             self.reference.peeked(*state, jobs)?;
         }
@@ -87,8 +85,12 @@ impl Runner {
         let witness = self.actors.witness();
         let read = tokio::try_join!(witness.stats(), witness.audit());
         let (stats, audit) = read.map_err(|error| error.full_message())?;
-        self.reference.counted(&stats)?;
-        self.reference.audited(&audit, &stats)?;
+        self.check_counts(&stats, &audit)
+    }
+
+    fn check_counts(&mut self, stats: &Stats, audit: &Audit) -> CheckResult {
+        self.reference.counted(stats)?;
+        self.reference.audited(audit, stats)?;
         self.reference.conclude()
     }
 

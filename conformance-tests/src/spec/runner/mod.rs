@@ -51,8 +51,8 @@ pub(crate) struct Runner {
     pub(super) looks: Looks,
 }
 
-/// How often a sampled run looks at all that the store holds: after one of this many
-/// operations. A look after each operation takes some 40 % of the time of a sequence.
+/// A sampled run compares all that the store holds after every third operation. To do so
+/// after each takes nearly half of the processor time of a sequence.
 const LOOKS: usize = 3;
 
 /// After which operations a run compares all that the store holds. After the others it
@@ -64,7 +64,8 @@ pub(crate) enum Looks {
     Sampled,
     /// After each operation.
     All,
-    /// After each operation, and prints the stats and the possible states of each job.
+    /// After each operation. The run also prints the stats and the possible states of each
+    /// job.
     Printed,
 }
 
@@ -130,8 +131,8 @@ impl Runner {
     }
 
     /// Makes the calls of an operation, and looks at the store. `left` is the number of the
-    /// operations that follow: counted from the end, because then a sequence that fails and
-    /// loses an operation fails still.
+    /// operations that follow. The turns of the looks are counted from the end, so that they
+    /// stay the same for the operations behind one that is left out of a failed sequence.
     async fn one(&mut self, operation: &Operation, left: usize) -> CheckResult {
         self.act(operation).await?;
         let is_in_turn = left.is_multiple_of(LOOKS) || operation.fault.is_some();
