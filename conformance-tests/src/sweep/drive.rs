@@ -108,9 +108,10 @@ async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tall
         ));
     }
     tally.steps += first.len() as u64;
-    for step in &first {
-        let only_reads = only_reads(actors, &step.command).await?;
-        for injected in faults_at(step, only_reads, scenario.name) {
+    for (at, step) in first.iter().enumerate() {
+        let is_sampled =
+            is_usual(&first, at) && only_reads(actors, &step.command).await?;
+        for injected in faults_at(step, is_sampled, scenario.name) {
             run += 1;
             let at = Some((step.step, &injected));
             let seen = one_run(actors, scenario, at, run, &mut tally).await?;
@@ -127,6 +128,13 @@ async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tall
     let each_time: Vec<_> = each_time.collect();
     inject_the_rest(actors, scenario, &first, &each_time, run, &mut tally).await?;
     Ok(tally)
+}
+
+/// Whether the step at this place is the first of several, which for most backends is the same
+/// in all scenarios, or repeats an earlier one of the scenario.
+fn is_usual(steps: &[StepRecord], at: usize) -> bool {
+    let is_first_of_several = at == 0 && steps.len() > 1;
+    is_first_of_several || is_among(&steps[..at], &steps[at])
 }
 
 /// Whether the server says that a command changes nothing, as it does of `EVAL_RO`.

@@ -51,27 +51,27 @@ pub(super) fn faults(is_blocking: bool) -> Vec<InjectedFault> {
     faults
 }
 
-/// Of the steps that only read, each fault but the deaths hits one in this many.
-const READS: usize = 3;
+/// Of the steps with a sample of the faults, each fault but the deaths hits one in this many.
+const SAMPLE: usize = 3;
 
 /// The faults that hit a step of a scenario.
 ///
 /// A command that only reads leaves the store as it was, whether it is carried out or not, and
-/// whenever it arrives. Half of all steps are such commands, and most of them are the same
-/// few. So both deaths hit each of them, and each other fault hits every third in turn, unless
-/// the run is thorough.
+/// whenever it arrives. Almost half of all steps are such commands with which a scenario begins,
+/// or which it repeats. These are sampled: both deaths hit each of them, and each other fault
+/// hits every third in turn, unless the run is thorough.
 pub(super) fn faults_at(
     step: &StepRecord,
-    only_reads: bool,
+    is_sampled: bool,
     scenario: &str,
 ) -> Vec<InjectedFault> {
     let is_blocking = step.command.starts_with('B');
     let faults = faults(is_blocking);
-    if !only_reads || is_blocking || is_thorough() {
+    if !is_sampled || is_blocking || is_thorough() {
         return faults;
     }
     let first = scenario.bytes().map(usize::from).sum::<usize>() + step.step as usize;
-    let is_in_turn = |number: usize| (first + number).is_multiple_of(READS);
+    let is_in_turn = |number: usize| (first + number).is_multiple_of(SAMPLE);
     let hits = |(number, fault): &(usize, InjectedFault)| {
         fault.is_plain_death() || is_in_turn(*number)
     };
@@ -80,4 +80,46 @@ pub(super) fn faults_at(
 
 fn meanwhile(command: &str) -> Fault {
     Fault::Meanwhile(command.split(' ').map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::proxy::Fate;
+
+    fn step(step: u32) -> StepRecord {
+        StepRecord {
+            actor: "victim".to_owned(),
+            connection: 1,
+            step,
+            command: "ZRANGE".to_owned(),
+            script: None,
+            contents: Vec::new(),
+            arguments: None,
+            fate: Fate::Passed,
+        }
+    }
+
+    /// Of three sampled steps in a row, both deaths hit each, and each other fault hits one.
+    #[test]
+    fn sampled_steps_share_the_faults() {
+        let mut hits = BTreeMap::new();
+        for number in 4..7 {
+            for fault in faults_at(&step(number), true, "look") {
+                *hits.entry(fault.name).or_insert(0) += 1;
+            }
+            assert_eq!(
+                faults_at(&step(number), false, "look").len(),
+                faults(false).len()
+            );
+        }
+
+        assert_eq!(hits.len(), faults(false).len(), "{hits:?}");
+        for (name, times) in hits {
+            let is_death = ["before", "after"].contains(&name);
+            assert_eq!(times, if is_death || is_thorough() { 3 } else { 1 }, "{name}");
+        }
+    }
 }

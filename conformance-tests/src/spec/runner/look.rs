@@ -13,7 +13,7 @@ use relq_core::{
 
 use super::super::{
     reference::{CheckResult, Reference},
-    runner::{Looks, Runner},
+    runner::{Runner, Verbosity},
 };
 
 /// What a store holds while no call is running.
@@ -68,29 +68,16 @@ impl Runner {
             self.reference.told(id, told.as_ref())?;
         }
         self.reference.conclude()?;
-        if self.looks == Looks::Printed {
+        if self.verbosity == Verbosity::All {
             self.reference.tell(&seen.stats);
         }
-        self.check_counts(&seen.stats, &seen.audit)?;
+        self.reference.counted(&seen.stats)?;
+        self.reference.audited(&seen.audit, &seen.stats)?;
+        self.reference.conclude()?;
         for (state, jobs) in &seen.listed {
             self.reference.peeked(*state, jobs)?;
         }
         seen.dead_are_told_alike()?;
-        self.reference.conclude()
-    }
-
-    /// Reads the stats and the audit after an operation, and checks them.
-    pub(in crate::spec) async fn look_at_counts(&mut self) -> CheckResult {
-        self.reference.conclude()?;
-        let witness = self.actors.witness();
-        let read = tokio::try_join!(witness.stats(), witness.audit());
-        let (stats, audit) = read.map_err(|error| error.full_message())?;
-        self.check_counts(&stats, &audit)
-    }
-
-    fn check_counts(&mut self, stats: &Stats, audit: &Audit) -> CheckResult {
-        self.reference.counted(stats)?;
-        self.reference.audited(audit, stats)?;
         self.reference.conclude()
     }
 

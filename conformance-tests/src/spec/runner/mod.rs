@@ -26,7 +26,7 @@ use super::{
     reference::{CheckResult, Reference, WINDOW},
     sequence::{Sequence, Steps},
 };
-use crate::{Subject, harness::is_thorough, spec::class::Class};
+use crate::{Subject, spec::class::Class};
 pub(super) use effect::CallEffect;
 
 /// The state of one running sequence.
@@ -48,25 +48,15 @@ pub(crate) struct Runner {
     /// jobs pushed later do not change which job they name. `None` to count back from
     /// the newest job.
     pub(super) fixed_jobs: Option<usize>,
-    pub(super) looks: Looks,
+    pub(super) verbosity: Verbosity,
 }
 
-/// A sampled run compares all that the store holds after every third operation. To do so
-/// after each takes nearly half of the processor time of a sequence.
-const LOOKS: usize = 3;
-
-/// After which operations a run compares all that the store holds. After the others it
-/// compares the counts.
+/// How much a run prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looks {
-    /// After every third operation, and after those with a fault. After each if the run is
-    /// thorough.
-    Sampled,
-    /// After each operation.
+pub(crate) enum Verbosity {
+    Nothing,
+    /// The stats and the possible states of each job, after each operation.
     All,
-    /// After each operation. The run also prints the stats and the possible states of each
-    /// job.
-    Printed,
 }
 
 /// The counts of a run.
@@ -82,11 +72,11 @@ pub(crate) async fn run_sequence(
     subject: Arc<dyn Subject>,
     queue: QueueName,
     sequence: &Sequence,
-    looks: Looks,
+    verbosity: Verbosity,
 ) -> Result<RunCounts, String> {
     let Sequence { steps, operations } = sequence;
     let actors = Actors::set(site, subject, queue, *steps).await?;
-    let mut runner = Runner::on(actors, *steps, looks);
+    let mut runner = Runner::on(actors, *steps, verbosity);
     let ran = runner.all(operations).await;
     let faults_fired = runner.actors.faults_fired;
     runner.actors.take_down();
@@ -94,7 +84,7 @@ pub(crate) async fn run_sequence(
 }
 
 impl Runner {
-    fn on(actors: Actors, steps: Steps, looks: Looks) -> Self {
+    fn on(actors: Actors, steps: Steps, verbosity: Verbosity) -> Self {
         let class = Class::of(actors.capabilities());
         Self {
             actors,
@@ -106,14 +96,14 @@ impl Runner {
             payloads: 0,
             is_recorded: false,
             fixed_jobs: None,
-            looks,
+            verbosity,
         }
     }
 
     /// A runner whose calls go to `queue`, which returns recorded replies.
     pub(super) fn of_recorded(name: QueueName, queue: &Arc<dyn Queue>) -> Self {
         let actors = Actors::of_recorded(name, queue);
-        let mut runner = Self::on(actors, Steps::Usual, Looks::Sampled);
+        let mut runner = Self::on(actors, Steps::Usual, Verbosity::Nothing);
         runner.runs = WORKERS.into();
         runner.run = WORKERS.len();
         runner.is_recorded = true;
@@ -122,25 +112,16 @@ impl Runner {
 
     async fn all(&mut self, sequence: &[Operation]) -> CheckResult {
         for (number, operation) in sequence.iter().enumerate() {
-            let left = sequence.len() - 1 - number;
             let at =
                 |wrong| format!("operation {}, `{operation}`: {wrong}", number + 1);
-            self.one(operation, left).await.map_err(at)?;
+            self.one(operation).await.map_err(at)?;
         }
         self.end().await.map_err(|wrong| format!("in the end: {wrong}"))
     }
 
-    /// Makes the calls of an operation, and looks at the store. `left` is the number of the
-    /// operations that follow. The turns of the looks are counted from the end, so that they
-    /// stay the same for the operations behind one that is left out of a failed sequence.
-    async fn one(&mut self, operation: &Operation, left: usize) -> CheckResult {
+    async fn one(&mut self, operation: &Operation) -> CheckResult {
         self.act(operation).await?;
-        let is_in_turn = left.is_multiple_of(LOOKS) || operation.fault.is_some();
-        if is_in_turn || self.looks != Looks::Sampled || is_thorough() {
-            self.look().await
-        } else {
-            self.look_at_counts().await
-        }
+        self.look().await
     }
 
     /// Makes the calls of an operation, and compares their results with the reference.
