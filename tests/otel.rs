@@ -317,7 +317,8 @@ fn documented(column: usize) -> BTreeSet<String> {
 #[tokio::test]
 async fn attributes_are_those_that_are_documented() {
     let traced = Traced::new().await;
-    traced.send(NewJob::new("anna").header("kind", "welcome")).await;
+    let id = relq::JobId::new("of-anna").unwrap();
+    traced.send(NewJob::new("anna").id(id).header("kind", "welcome")).await;
     traced.work(succeed).await;
 
     let (sent, attempt) =
@@ -327,16 +328,21 @@ async fn attributes_are_those_that_are_documented() {
         (&attempt.span_kind, names(attempt)),
         (&SpanKind::Consumer, documented(3))
     );
-    let has = |name: &str, value: &str| {
+    let has = |span: &SpanData, name: &str, value: &str| {
         let is_it =
             |attribute: &&opentelemetry::KeyValue| attribute.key.as_str() == name;
-        let found = attempt.attributes.iter().find(is_it).unwrap();
+        let found = span.attributes.iter().find(is_it).unwrap();
         assert_eq!(found.value.as_str(), value, "{name}");
     };
-    has("messaging.system", "relq");
-    has("messaging.destination.name", "emails");
-    has("messaging.operation.type", "process");
-    has("kind", "welcome");
+    for (span, operation) in [(sent, "send"), (attempt, "process")] {
+        has(span, "messaging.system", "relq");
+        has(span, "messaging.destination.name", "emails");
+        has(span, "messaging.operation.name", operation);
+        has(span, "messaging.operation.type", operation);
+    }
+    has(attempt, "messaging.message.id", "of-anna");
+    has(attempt, "id", "of-anna");
+    has(attempt, "kind", "welcome");
 }
 
 /// The status of a span tells a failure, a panic and a time-out, and no postponement.

@@ -1,5 +1,5 @@
-//! Tests a worker that handles SIGTERM and SIGINT. Signals go to the whole process, so
-//! this test needs a test program of its own.
+//! Tests a worker and a scheduler that handle SIGTERM and SIGINT. Signals go to the whole
+//! process, so this test needs a test program of its own, and takes one after the other.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,6 +7,7 @@ use std::{process::Command, time::Duration};
 
 use relq::{
     QueueName, ReliableQueueExt,
+    schedule::Scheduler,
     worker::{Failure, JobContext, Worker},
 };
 
@@ -17,9 +18,14 @@ fn send(signal: &str) {
     assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signals_end_a_worker_and_a_scheduler() {
+    first_signal_stops_in_good_order_and_the_second_hard().await;
+    each_signal_ends_a_scheduler().await;
+}
+
 /// R24: after the first signal the worker waits for its handler, and after the second
 /// signal it gives the handler's job back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_signal_stops_in_good_order_and_the_second_hard() {
     let name = QueueName::new("signals").unwrap();
     let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
@@ -43,4 +49,30 @@ async fn first_signal_stops_in_good_order_and_the_second_hard() {
     let summary = tokio::time::timeout(limit, running).await.unwrap().unwrap().unwrap();
     assert_eq!(summary.given_back, 1);
     assert_eq!(queue.stats().await.unwrap().ready, 1);
+}
+
+/// A signal that comes before the scheduler listens ends nothing, because the process has
+/// handled signals before. So it is sent until the scheduler has ended.
+async fn each_signal_ends_a_scheduler() {
+    let name = QueueName::new("signals").unwrap();
+    for signal in ["-TERM", "-INT"] {
+        let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
+        let scheduler = Scheduler::new(queue).handle_signals();
+        let mut running = tokio::spawn(scheduler.run());
+        let ended = async {
+            loop {
+                send(signal);
+                let again = tokio::time::sleep(Duration::from_millis(100));
+                tokio::select! {
+                    ended = &mut running => break ended,
+                    () = again => {}
+                }
+            }
+        };
+
+        let ended = tokio::time::timeout(Duration::from_secs(10), ended).await;
+
+        let ended = ended.unwrap_or_else(|_| panic!("{signal} ends the scheduler"));
+        assert!(ended.unwrap().is_ok(), "{signal}");
+    }
 }

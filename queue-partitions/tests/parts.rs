@@ -2,9 +2,18 @@
 //! when a part fails.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU32,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use relq_conformance::{assert_within, server::Server};
+use relq_conformance::{
+    assert_within, async_trait,
+    overrides::{OverriddenQueue, Override, Right},
+    server::Server,
+};
 use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator as _,
     PushToken, Queue, QueueName, ReliableQueue as _, ReliableQueueExt as _, Settlement,
@@ -12,7 +21,7 @@ use relq_core::{
     capabilities::Capability,
     environment::Environment,
     error::Effect,
-    operator::{Cancelled, JobState, PeekRequest, Selection},
+    operator::{Cancelled, JobParts, JobState, Page, PeekRequest, Selection},
     outcome::{Extended, Pushed, Settled},
     results::MAX_RESULT,
     unique::UniqueKey,
@@ -551,6 +560,40 @@ async fn a_heartbeat_keeps_the_leases_of_the_other_nodes() {
     servers[0].kill();
     let error = queue.extend(&worker, &held, LEASE).await.unwrap_err();
     assert!(error.full_message().contains("extend"), "{}", error.full_message());
+}
+
+/// The requests for pages that a part has got.
+#[derive(Default)]
+struct PagesOfPart(Arc<Mutex<Vec<PeekRequest>>>);
+
+#[async_trait]
+impl Override for PagesOfPart {
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        self.0.lock().unwrap().push(ask.clone());
+        right.peek(ask).await
+    }
+}
+
+/// Each part is asked for what the caller has asked for: without the payloads, for example.
+#[tokio::test]
+async fn a_part_is_asked_for_the_parts_of_jobs_that_are_needed() {
+    let asked = PagesOfPart::default();
+    let seen = Arc::clone(&asked.0);
+    let environment = Environment::default();
+    let name = QueueName::new("emails").unwrap();
+    let healthy = Arc::new(MemoryStore::default().open(name, environment.clone()));
+    let right = Right { queue: healthy, environment: environment.clone() };
+    let part: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, Arc::new(asked)));
+    let queue = PartitionedQueue::new(vec![part], environment).unwrap();
+    let page = NonZeroU32::new(7).unwrap();
+    for parts in [JobParts::Whole, JobParts::Outline] {
+        let mut ask = PeekRequest::new(JobState::Dead, page);
+        ask.parts = parts;
+
+        queue.peek(&ask).await.unwrap();
+
+        assert_eq!(seen.lock().unwrap().pop(), Some(ask));
+    }
 }
 
 /// R10: a node that takes no writes, such as a replica that is not promoted yet, does not

@@ -17,7 +17,7 @@ use relq_core::{Error, NewJob, Queue, QueueName, Stats, environment::Environment
 use relq_memory::MemoryStore;
 use relq_partitions::PartitionedQueue;
 use relq_redis::{mark_if_new, pattern::PatternConfig as _};
-use relq_worker::{CancellationToken, JobContext, Worker};
+use relq_worker::{CancellationToken, JobContext, Worker, WorkerError};
 use relq_zset::ZsetConfig;
 
 /// The number of jobs in each part.
@@ -223,6 +223,32 @@ impl Override for ReadLate {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+}
+
+/// A pause may have reached some parts only. A worker that ends when no work is left would
+/// wait for ever for a part that is paused.
+#[tokio::test(flavor = "multi_thread")]
+async fn until_empty_ends_when_any_part_is_paused() {
+    for paused in 0..3 {
+        let store = MemoryStore::default();
+        let open = |part: usize| -> Arc<dyn Queue> {
+            let name = QueueName::new(format!("emails:{part}")).unwrap();
+            Arc::new(store.open(name, Environment::default()))
+        };
+        let queue =
+            PartitionedQueue::new((0..3).map(open).collect(), Environment::default());
+        let queue = Arc::new(queue.unwrap());
+        queue.parts()[paused].push(&["job".into()], None).await.unwrap();
+        queue.parts()[paused].pause().await.unwrap();
+        let handler = async |_: JobContext| Ok::<_, Infallible>(());
+
+        let running =
+            Worker::new(queue.clone()).run_until_empty(queue, Duration::MAX, handler);
+        let ended = tokio::time::timeout(LIMIT, running).await;
+
+        let ended = ended.expect("the worker ends");
+        assert!(matches!(ended, Err(WorkerError::Paused)), "part {paused}: {ended:?}");
     }
 }
 

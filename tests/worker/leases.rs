@@ -244,6 +244,29 @@ pub(crate) async fn deaf_handler_is_dropped_after_the_grace_time(fixture: Fixtur
     worker.stop().await;
 }
 
+/// A handler may cancel its own token, for example because code that it calls does so at
+/// its end: it is not asked to stop by that.
+pub(crate) async fn own_token_ends_no_handler(fixture: Fixture) {
+    fixture.push("job").await;
+    let worker = fixture.worker().grace(Duration::ZERO);
+
+    let worker = Running::start(worker, async |job: JobContext| {
+        job.token().cancel();
+        // A handler that is asked to stop is dropped here, because it has no grace time.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        match job.cancellation() {
+            None if job.attempt() == 1 => Ok(()),
+            asked => {
+                Err(Failure::dead(format!("{asked:?}, attempt {}", job.attempt())))
+            }
+        }
+    });
+    worker.until(|all| all.done + all.retried + all.dead + all.given_back > 0).await;
+
+    let summary = worker.stop().await;
+    assert_eq!(summary.done, 1, "{summary:?}");
+}
+
 /// R7: if the machine was suspended for longer than the lease, the result of the
 /// handler is not applied.
 pub(crate) async fn settlement_after_a_suspend_changes_nothing(fixture: Fixture) {

@@ -192,8 +192,10 @@ mod without_results {
 mod on_sqlite_alone {
     on_a_backend! {
         sqlite: prefetch: several_queues_are_refused;
+        leases: own_token_ends_no_handler;
         state:
             ready_while_the_store_answers,
+            each_kind_of_call_tells_the_state,
             not_ready_while_it_stops,
             ended_however_it_ended;
     }
@@ -208,6 +210,7 @@ mod several_queues {
             store_that_settles_nothing_holds_up_no_other_queue,
             server_that_is_down_holds_up_no_other_queue,
             it_ends_when_all_queues_are_empty,
+            it_ends_when_any_queue_is_paused,
             hopeless_queue_ends_the_worker,
             observer_of_a_queue_hears_of_that_queue;
         blocked_runtime:

@@ -112,6 +112,12 @@ pub(crate) async fn waiting_payloads_are_bounded(fixture: Fixture) {
     permits.add_permits(JOBS);
 
     running.until(|summary| summary.done == JOBS as u64).await;
+
+    // The bytes of those jobs count no more.
+    fixture.push_many(5).await;
+    fixture.until(|stats| stats.leased == 5).await;
+    permits.add_permits(5);
+    running.until(|summary| summary.done == JOBS as u64 + 5).await;
     running.stop().await;
     // One job runs, four wait, one is not settled yet, and a claim that was sent before
     // brings as many as fit into one reply.

@@ -312,6 +312,25 @@ pub(crate) async fn it_ends_when_all_queues_are_empty(fixture: Fixture) {
     assert_eq!(ended.unwrap().done, 41);
 }
 
+/// A worker that ends when no work is left would wait for ever for a queue that is paused.
+pub(crate) async fn it_ends_when_any_queue_is_paused(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    let both = [fixture.queue.clone(), second];
+    for paused in &both {
+        paused.pause().await.unwrap();
+        let [first, second] = both.clone();
+        let queues = Queues::strict([served("first", first), served("second", second)]);
+        let all = both.clone().map(|queue| -> Arc<dyn relq::Operator> { queue });
+        let handler = async |_: JobContext| Ok::<_, Failure>(());
+
+        let worker = worker_on_several(queues);
+        let ended = worker.run_until_all_empty(all.into(), LONG, handler).await;
+
+        assert!(matches!(ended, Err(WorkerError::Paused)), "{ended:?}");
+        paused.resume().await.unwrap();
+    }
+}
+
 /// An error that ends the worker on one queue ends it on all. The handlers of the other
 /// queues may finish.
 pub(crate) async fn hopeless_queue_ends_the_worker(fixture: Fixture) {

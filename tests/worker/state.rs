@@ -1,8 +1,12 @@
 //! Tests of the state that a worker reports.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::SeqCst},
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 use relq::worker::{Failure, JobContext, Worker, WorkerError, WorkerState};
@@ -43,6 +47,44 @@ pub(crate) async fn ready_while_the_store_answers(fixture: Fixture) {
 
     worker.stop().await;
     assert_eq!(progress.state(), WorkerState::Ended);
+}
+
+/// A worker whose slots are all in use makes no claims. Then its recoveries tell whether the
+/// store answers, and in a worker that waits for jobs its claims do.
+pub(crate) async fn each_kind_of_call_tells_the_state(fixture: Fixture) {
+    for is_busy in [false, true] {
+        let is_down = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_down);
+        let fails = move |_, _| flag.load(SeqCst).then(|| Fault::Unavailable);
+        let store = Faulty::new(fixture.queue.clone());
+        let store =
+            if is_busy { store.on_recover(fails) } else { store.on_claim(fails) };
+        let gate = Arc::new(Notify::new());
+        let open = Arc::clone(&gate);
+        let mut worker = worker_on(Arc::new(store)).concurrency(NonZeroU32::MIN);
+        if is_busy {
+            fixture.push("job").await;
+        } else {
+            worker = worker.reap_every(Duration::from_secs(3600));
+        }
+        let worker = Running::start(worker, move |_: JobContext| {
+            let open = Arc::clone(&open);
+            async move {
+                open.notified().await;
+                Ok::<_, Failure>(())
+            }
+        });
+        worker.until_running(u64::from(is_busy)).await;
+        eventually(|| worker.progress.state().is_ready()).await;
+
+        is_down.store(true, SeqCst);
+        eventually(|| worker.progress.state() == WorkerState::Disconnected).await;
+        is_down.store(false, SeqCst);
+        eventually(|| worker.progress.state().is_ready()).await;
+
+        gate.notify_one();
+        worker.stop().await;
+    }
 }
 
 /// A worker that was asked to stop is not ready while its last handlers run.

@@ -284,6 +284,25 @@ async fn a_job_without_its_payload_is_found() {
     assert_eq!(queue.stats().await.unwrap().dead, 1);
 }
 
+/// B5, B8: a piece that cannot be delivered has failed. The claim that finds the last piece so
+/// completes its batch.
+#[tokio::test]
+async fn a_piece_without_its_payload_completes_its_batch() {
+    use relq_core::batch::{BatchId, BatchOutcome, BatchQueue as _, NewBatch};
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let id = BatchId::new("b").unwrap();
+    queue.create(&NewBatch::new(id.clone())).await.unwrap();
+    queue.add(&id, &["gone".into()], None).await.unwrap();
+    queue.seal(&id).await.unwrap();
+    raw(&folder.file()).execute_batch("DELETE FROM bodies").unwrap();
+
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+
+    let status = queue.batch(&id).await.unwrap().unwrap();
+    assert_eq!((status.failed, status.outcome()), (1, Some(BatchOutcome::Failed)));
+}
+
 /// The queue refuses to write after a newer relq has migrated its file, because
 /// statements for the older tables could damage the new ones.
 #[tokio::test]

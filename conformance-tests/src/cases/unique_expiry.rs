@@ -1,6 +1,6 @@
 //! Jobs that expire, and the unique keys that they held (R16, R17).
 
-use relq_core::{Disposition, operator::Selection, outcome::Pushed};
+use relq_core::{Disposition, NewJob, operator::Selection, outcome::Pushed};
 
 use crate::{
     cases::case,
@@ -180,6 +180,36 @@ async fn an_expired_redriven_job_frees_its_key(store: &Store) {
     is_free(&actor).await;
 
     delivers(&actor, ["second"]).await;
+}
+
+/// Buries a job with a unique key, lets `holder` take the key and expire, and redrives the
+/// job.
+async fn assert_redriven_beside(store: &Store, holder: NewJob) {
+    let actor = store.actor("worker").await;
+    let first = actor.store_one(bound("first")).await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("it broke")).await;
+    actor.store_one(holder.expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    let only = Selection::Only(vec![first]);
+    let redriven = actor.redrive(&only).await.expect("answered");
+
+    assert_eq!((redriven.moved, redriven.duplicates), (1, 0), "R16: the key is free");
+    is_held(&actor).await;
+    delivers(&actor, ["first"]).await;
+}
+
+case!(a_redrive_takes_the_key_of_an_expired_job: R16 R17 => Unique Expiry);
+/// A dead job is redriven although a ready job has its unique key, if that one has expired.
+async fn a_redrive_takes_the_key_of_an_expired_job(store: &Store) {
+    assert_redriven_beside(store, bound("holder")).await;
+}
+
+case!(a_redrive_takes_the_key_of_an_expired_delayed_job: R16 R17 => Unique Delay Expiry);
+/// The same holds if a scheduled job has the key.
+async fn a_redrive_takes_the_key_of_an_expired_delayed_job(store: &Store) {
+    assert_redriven_beside(store, bound("holder").delay(HELD)).await;
 }
 
 case!(a_job_redriven_after_its_expiry_keeps_its_key: R16 R17 => Unique Expiry);

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use relq_core::NewJob;
-use relq_schedule::{Every, Missed, ScheduleSpec, SchedulerError};
+use relq_core::{
+    Error, NewJob, Priority, ReliableQueue as _,
+    capabilities::{Capabilities, Capability, LeaseScope},
+    unique::UniqueKey,
+};
+use relq_schedule::{Every, Missed, ScheduleQueue as _, ScheduleSpec, SchedulerError};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -117,6 +121,43 @@ async fn a_tick_that_is_not_confirmed_does_not_delay_the_others() {
     assert_eq!(jobs.len(), names.len());
     for job in jobs {
         assert_eq!(job.enqueued_at.unwrap(), crate::world::at("2027-01-01T00:01:00Z"));
+    }
+}
+
+/// An option of the job that the backend lacks is refused when the schedule is stored, and not
+/// at its first tick.
+#[tokio::test]
+async fn an_option_that_the_backend_lacks_is_refused_at_once() {
+    let of_memory = World::starting(START).queue.capabilities().clone();
+    let lacking = |option: Capability| {
+        let others = of_memory.supported.iter().copied().filter(|it| *it != option);
+        Capabilities { supported: others.collect(), ..of_memory.clone() }
+    };
+    let one_priority = Capabilities {
+        priorities: Priority::NORMAL..=Priority::NORMAL,
+        ..of_memory.clone()
+    };
+    let leases_of_workers =
+        Capabilities { lease_scope: LeaseScope::Worker, ..of_memory.clone() };
+    let job = || NewJob::new("job");
+    let key = UniqueKey::new("key").unwrap();
+    let refused = [
+        (lacking(Capability::Expiry), job().expires_in(hours(1))),
+        (lacking(Capability::Unique), job().unique(key)),
+        (lacking(Capability::Results), job().keep_result(hours(1))),
+        (one_priority, job().priority(Priority::HIGHEST)),
+        (leases_of_workers, job().lease(hours(1))),
+    ];
+    for (capabilities, job) in refused {
+        let world = World::starting(START);
+        world.queue.capabilities.set(capabilities).unwrap();
+        let spec = ScheduleSpec::new(Every::new(hours(1)).unwrap(), job).unwrap();
+
+        let put = spec.put(&*world.queue, &name("hourly")).await;
+
+        assert!(matches!(put, Err(Error::Unsupported { .. })), "{put:?}: {spec:?}");
+        let stored = world.queue.schedules().await.unwrap();
+        assert!(stored.schedules.is_empty(), "{stored:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     fmt,
     num::NonZeroU32,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -51,6 +51,8 @@ pub(crate) enum Meddling {
 pub(crate) struct Meddled {
     pub(crate) inner: MemoryQueue,
     pub(crate) has_schedules: bool,
+    /// Those of a backend with fewer options, if a test sets them.
+    pub(crate) capabilities: OnceLock<Capabilities>,
     pub(crate) failing_reads: Mutex<u32>,
     /// What the store has among its schedules that is not one.
     pub(crate) unreadable: Mutex<Vec<String>>,
@@ -63,6 +65,7 @@ impl Meddled {
         Self {
             inner,
             has_schedules: true,
+            capabilities: OnceLock::new(),
             failing_reads: Mutex::default(),
             unreadable: Mutex::default(),
             reads: AtomicUsize::default(),
@@ -163,7 +166,7 @@ impl ScheduleQueue for Meddled {
 #[async_trait]
 impl ReliableQueue for Meddled {
     fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
+        self.capabilities.get().unwrap_or_else(|| self.inner.capabilities())
     }
 
     async fn push(

@@ -9,8 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future::join_all;
+use relq_conformance::assert_within;
 use relq_core::{
     JobId, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
+    environment::Environment,
     results::{JobResult, ResultQueue as _},
 };
 use relq_sqlite::{
@@ -102,6 +105,45 @@ async fn an_end_in_another_process_is_noticed() {
 
     assert_eq!([one.unwrap(), two.unwrap()], [done("42"), done("42")]);
     assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
+}
+
+/// Many waits are looked after in steps, each of which reads some of them. The wait for the job
+/// that ends is not in the first step.
+#[tokio::test]
+async fn each_step_of_waits_is_looked_after() {
+    // Without this look a call looks itself, every ten seconds.
+    assert_within(Duration::from_secs(5), async || {
+        let folder = Folder::new();
+        let one_by_one = Environment::default().with_max_jobs_per_step(many(1));
+        let queue = open(folder.config().environment(one_by_one)).await.unwrap();
+        let mut others = Vec::new();
+        for _ in 0..4 {
+            others.push(push(&queue, kept("before").delay(NEVER)).await);
+        }
+        let job = push(&queue, kept("a")).await;
+        for _ in 0..4 {
+            others.push(push(&queue, kept("behind").delay(NEVER)).await);
+        }
+        let others = join_all(others.iter().map(|job| queue.wait_result(job, NEVER)));
+        let waited = async {
+            assert_eq!(queue.wait_result(&job, NEVER).await.unwrap(), done("42"));
+            Instant::now()
+        };
+        let ended = async {
+            let _child = spawn("results::waits::child_finishes_one", &folder.file());
+            let is_done = || async { queue.stats().await.unwrap().finished == 1 };
+            eventually("the child finishes its job", is_done).await;
+            Instant::now()
+        };
+
+        tokio::select! {
+            others = others => panic!("nobody ends these jobs: {others:?}"),
+            (waited, ended) = async { tokio::join!(waited, ended) } => {
+                waited.saturating_duration_since(ended)
+            }
+        }
+    })
+    .await;
 }
 
 /// A call that began to wait and is not polled any more does not hold up other calls.

@@ -11,12 +11,15 @@ use relq_core::{
 };
 
 use crate::{
-    cases::batches::fixture::{batch, limit, pieces, telling},
-    cases::case,
+    cases::{
+        batches::fixture::{batch, limit, pieces, telling},
+        case,
+        times::now,
+    },
     harness::{
         checks::{drain, id, key, token},
         store::Store,
-        times::{HELD, WITHIN_WINDOW},
+        times::{BRIEF, HELD, WITHIN_WINDOW},
     },
 };
 
@@ -39,6 +42,29 @@ async fn a_batch_is_made_once(store: &Store) {
     assert_eq!((status.priority, status.limit), (new.priority, new.limit));
     assert_eq!((status.metadata, status.state), (new.metadata, BatchState::Open));
     assert_eq!((status.total, status.sealed_at), (0, None));
+}
+
+case!(a_batch_has_the_times_of_its_calls: B1 B5 => Batches);
+/// The status of a batch says when it was created, sealed and completed.
+async fn a_batch_has_the_times_of_its_calls(store: &Store) {
+    let actor = store.actor("maker").await;
+    store.stop_clock();
+    let created = now(store);
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    actor.fill(&made, ["piece"]).await;
+    store.advance(BRIEF).await;
+    let sealed = now(store);
+    actor.close(&made).await;
+    let piece = actor.take_one().await;
+    store.advance(BRIEF).await;
+    let completed = now(store);
+    actor.finish(&piece).await;
+
+    let status = actor.status(&made).await;
+
+    assert_eq!(status.created_at, created, "B1: the creation");
+    assert_eq!(status.sealed_at, Some(sealed), "B1: the seal");
+    assert_eq!(status.completed_at, Some(completed), "B5: the completion");
 }
 
 case!(senseless_batches_are_refused: R5 => Batches);

@@ -2,9 +2,11 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
+use bytes::Bytes;
 use relq_core::{
-    Error, NewJob,
+    Disposition, Error, NewJob,
     batch::{BatchId, NewBatch},
+    capabilities::Capability,
     operator::{JobState, PeekRequest},
 };
 
@@ -12,7 +14,7 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, expect_exactly, id, listed, numbered, settle_all},
+        checks::{dead, expect_exactly, id, listed, numbered, postpone, settle_all},
         store::Store,
         times::HELD,
     },
@@ -123,6 +125,44 @@ async fn equal_times_are_listed_over_pages(store: &Store) {
         let newest = listed(&actor.list_newest(state, 7).await);
         assert_eq!(seen.len(), 50, "R31: {} jobs as served", state.as_str());
         expect_exactly(newest, seen);
+    }
+}
+
+case!(jobs_scheduled_in_any_way_are_listed_over_pages: R31 => Inspect Delay);
+/// The pages show each job that is due at one moment once, in both orders, whatever made it
+/// wait: a push, a retry, a postponement or the end of its leader.
+async fn jobs_scheduled_in_any_way_are_listed_over_pages(store: &Store) {
+    const OF_EACH: usize = 7;
+    let actor = store.actor("operator").await;
+    store.stop_clock();
+    let payloads = |of: &str| -> Vec<Bytes> {
+        (0..OF_EACH).map(|it| Bytes::from(format!("{of} {it}"))).collect()
+    };
+    let mut expected: Vec<_> =
+        ["pushed", "retried", "postponed"].map(payloads).concat();
+    actor.store(payloads("retried")).await;
+    let after = Disposition::Retry { after: HELD, error: "no".to_owned() };
+    settle_all(&actor, &actor.take(100).await, &after).await;
+    actor.store(payloads("postponed")).await;
+    settle_all(&actor, &actor.take(100).await, &postpone(HELD)).await;
+    actor
+        .store(payloads("pushed").into_iter().map(|it| NewJob::new(it).delay(HELD)))
+        .await;
+    if actor.capabilities().supports(Capability::Followers) {
+        actor.store_one(NewJob::new("leader").id(id("leader"))).await;
+        let following = payloads("released").into_iter();
+        let following =
+            following.map(|it| NewJob::new(it).after(id("leader")).delay(HELD));
+        actor.store(following).await;
+        actor.finish(&actor.take_one().await).await;
+        expected.extend(payloads("released"));
+    }
+
+    for pages_of in [1, 3, 100] {
+        let served = listed(&actor.list(JobState::Scheduled, pages_of).await);
+        let newest = listed(&actor.list_newest(JobState::Scheduled, pages_of).await);
+        expect_exactly(served.clone(), expected.clone());
+        assert_eq!(newest, served.into_iter().rev().collect::<Vec<_>>(), "R31");
     }
 }
 

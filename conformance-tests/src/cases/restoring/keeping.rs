@@ -133,6 +133,22 @@ async fn the_key_of_a_restored_job_is_held(store: &Store) {
     actor.restore_all(&[keyed("third")]).await;
 }
 
+case!(a_restored_job_takes_the_key_of_an_expired_one: R34 R16 R17 => Restore Unique Expiry);
+/// A job is restored although another one has its unique key, if that one has expired.
+async fn a_restored_job_takes_the_key_of_an_expired_one(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("holder").unique(key("k")).expires_in(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+    let job = but(was_ready("job"), |it| it.unique = Some(key("k")));
+
+    let stored = actor.restore(&[job]).await;
+
+    assert_eq!(stored, [Pushed::Stored(id("job"))], "R34: the key is free");
+    let again = actor.offer(NewJob::new("new").unique(key("k"))).await;
+    assert_eq!(again, duplicate(&id("job"), DuplicateOf::UniqueKey), "R16");
+    delivers(&actor, ["job"]).await;
+}
+
 case!(the_key_of_a_dead_job_is_free: R34 R16 => Restore Unique);
 /// A dead job is restored although another job holds its unique key. A redrive binds the
 /// key, if it is free.
