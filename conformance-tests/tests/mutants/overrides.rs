@@ -260,7 +260,7 @@ impl Override for LookThenEnd {
         };
         let seen: Vec<_> = done.iter().map(is_leased).collect();
         if seen.contains(&true) {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let settled = right.settle(done).await?;
         let misreported =
