@@ -6,6 +6,7 @@
 use relq_core::{
     Error,
     error::Operation,
+    limits::with_lost_lease,
     operator::{JobView, Page, PageCursor, PeekRequest},
 };
 use relq_redis::bookkeeping::{PageSize, REPLY_BYTES};
@@ -54,12 +55,9 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
 
 /// Adds to the last error of a recovered job that the lease of its attempt expired (R11).
 /// The script that recovers a job only changes its mark. The claim that takes the job over
-/// stores this text, cut to its limit: see `with_lost_lease` in the library `moves`.
+/// stores this text.
 fn add_lost_lease(job: &mut JobView) {
-    let last = job.last_error.take().map(|last| last + "; ").unwrap_or_default();
-    let attempt = job.attempt;
-    job.last_error =
-        Some(format!("{last}attempt {attempt}: lease ended, no heartbeat"));
+    job.last_error = Some(with_lost_lease(job.last_error.as_deref(), job.attempt));
 }
 
 fn read_cursor(cursor: Option<&PageCursor>) -> usize {

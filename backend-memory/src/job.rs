@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use relq_core::{Delivery, JobId, NewJob, Receipt, WorkerId, environment::Timestamp};
+use relq_core::{
+    Delivery, JobId, NewJob, Receipt, WorkerId, environment::Timestamp,
+    limits::with_lost_lease,
+};
 
 /// A stored job.
 #[derive(Debug, Clone)]
@@ -90,10 +93,8 @@ impl Job {
 
     /// Adds to the job's last error that the lease of this attempt expired (R11).
     pub(crate) fn note_lost_lease(&mut self) {
-        let this = format!("attempt {}: lease ended, no heartbeat", self.attempt);
-        let last = self.last_error.take().filter(|last| !last.is_empty());
-        let last = last.map(|last| last + "; ");
-        self.last_error = Some(last.unwrap_or_default() + &this);
+        let text = with_lost_lease(self.last_error.as_deref(), self.attempt);
+        self.last_error = Some(text);
     }
 
     pub(crate) fn is_out_of_attempts(&self) -> bool {

@@ -1,8 +1,8 @@
 -- Recover jobs whose lease has expired, oldest first: they become ready with their old
 -- turn, or dead if that was their last attempt (R9, R11). A piece of a cancelled batch
 -- always becomes ready; it is dropped with the waiting pieces (B7). A note that the
--- lease expired is added to the last error, of which the last 8,192 characters are
--- kept.
+-- lease expired is added to the last error. Of more than 8,192 bytes the newest notes are
+-- kept (R11). They are cut as bytes: the text before them can have longer characters.
 --
 -- ?1 queue  ?2 now (ms)  ?3 how many at most
 -- Returns the new state of each.
@@ -13,8 +13,13 @@ SET state = iif(expired.returns, 'ready', 'dead'),
     reason = iif(expired.returns, NULL,
       'out of attempts: the lease expired on attempt ' || attempt || ' of '
       || max_attempts || ', so worker ' || worker || ' died or froze'),
-    last_error = substr(coalesce(last_error || '; ', '')
-      || 'attempt ' || attempt || ': lease ended, no heartbeat', -8192),
+    last_error = (
+      SELECT CAST(iif(length(whole) <= 8192, whole,
+          substr(kept, instr(kept, CAST('; attempt ' AS BLOB)) + length('; '))) AS TEXT)
+      FROM (SELECT whole, substr(whole, -8192) AS kept
+            FROM (SELECT CAST(coalesce(nullif(last_error, '') || '; ', '')
+                    || 'attempt ' || attempt || ': lease ended, no heartbeat'
+                    AS BLOB) AS whole))),
     at = NULL, token = NULL, worker = NULL
 FROM (SELECT held.job AS key,
              held.attempt < held.max_attempts

@@ -34,6 +34,25 @@ pub fn kept_error(error: &str) -> &str {
     &error[..error.floor_char_boundary(MAX_ERROR_BYTES)]
 }
 
+/// The longest last error of a job, in bytes, with the notes that leases have expired (R11).
+/// A restored one (R34) may be longer, until a note is added to it.
+pub const MAX_LAST_ERROR_BYTES: usize = 8192;
+
+/// Returns the last error of a job whose lease has expired: `last`, the last error that it
+/// has, with a note that says so of this attempt (R11). Of a text that is longer than
+/// [`MAX_LAST_ERROR_BYTES`], the newest notes are kept.
+pub fn with_lost_lease(last: Option<&str>, attempt: u32) -> String {
+    let note = format!("attempt {attempt}: lease ended, no heartbeat");
+    let Some(last) = last.filter(|last| !last.is_empty()) else { return note };
+    let text = format!("{last}; {note}");
+    if text.len() <= MAX_LAST_ERROR_BYTES {
+        return text;
+    }
+    let kept = &text[text.ceil_char_boundary(text.len() - MAX_LAST_ERROR_BYTES)..];
+    kept.split_once("; attempt ")
+        .map_or(note, |(_, newest)| format!("attempt {newest}"))
+}
+
 /// The longest last error, and the longest reason of a dead letter, that can be restored,
 /// in bytes (R34). Both are longer than [`MAX_ERROR_BYTES`] if relq has added to an error.
 pub const MAX_RESTORED_ERROR_BYTES: usize = 64 * 1024;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use relq_core::{
     Disposition, NewJob,
-    limits::{MAX_ERROR_BYTES, kept_error},
+    limits::{MAX_ERROR_BYTES, MAX_LAST_ERROR_BYTES, kept_error, with_lost_lease},
 };
 
 use crate::{
@@ -98,6 +98,36 @@ async fn each_lost_lease_is_told(store: &Store) {
     let told = |attempt| format!("attempt {attempt}: lease ended, no heartbeat");
     let expected = [told(1), told(2), told(3)].join("; ");
     assert_eq!(buried.last_error, Some(expected));
+}
+
+case!(the_newest_lost_leases_are_told: R11 R23);
+/// The last error of a job that loses lease after lease stays within its limit in bytes,
+/// and keeps as many of the newest notes as fit, recovered or not yet.
+async fn the_newest_lost_leases_are_told(store: &Store) {
+    const LOST: u16 = 220;
+    let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("job").max_attempts(attempts(LOST))).await;
+    let held = actor.take_one().await;
+    // In bytes the text is three times as long as in characters, and it is cut within one.
+    let error = "\u{20ac}".repeat(MAX_ERROR_BYTES);
+    let retry = Disposition::Retry { after: Duration::ZERO, error: error.clone() };
+    actor.say(&held, retry).await;
+    actor.recover_all().await;
+
+    let mut expected = kept_error(&error).to_owned();
+    for attempt in 2..=LOST {
+        actor.take_one_briefly().await;
+        store.outlast_brief_leases().await;
+        actor.recover_all().await;
+        expected = with_lost_lease(Some(&expected), attempt.into());
+        assert!(expected.len() <= MAX_LAST_ERROR_BYTES);
+        if attempt % 20 == 0 && attempt < LOST {
+            shows_error(&actor, "recovered", &expected).await;
+        }
+    }
+
+    let buried = actor.the_dead_one().await;
+    assert_eq!(buried.last_error, Some(expected), "R11: of many lost leases");
 }
 
 case!(a_long_error_is_cut: R11 R23);

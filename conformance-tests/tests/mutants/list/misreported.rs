@@ -114,6 +114,15 @@ pub(super) const TOLD: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "a last error that grows with each lost lease",
+        patches: &[patch("recover", "if #text <= MOST_ERROR_BYTES", "if true")],
+        caught_by: &[Case(
+            "last_error::the_newest_lost_leases_are_told",
+            "R11: the last error of a recovered job",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "a lost lease leaves no trace",
         patches: &[
             patch("recover", "  note_lost_lease(keys, job)\n", ""),
