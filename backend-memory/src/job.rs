@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use relq_core::{
-    Delivery, JobId, NewJob, Receipt, WorkerId, environment::Timestamp,
-    limits::with_lost_lease,
+    Delivery, JobId, NewJob, Receipt, WorkerId,
+    environment::Timestamp,
+    limits::{MAX_DURATION, with_lost_lease},
 };
 
 /// A stored job.
@@ -117,10 +118,10 @@ impl Job {
     }
 }
 
-/// The state of a job that becomes ready after `delay`.
+/// The state of a job that becomes ready after `delay`, which is reduced to [`MAX_DURATION`].
 pub(crate) fn wait_until(delay: Duration, now: Timestamp) -> StoredState {
     if delay.is_zero() {
         return StoredState::Ready;
     }
-    StoredState::Scheduled { due: now.plus(delay) }
+    StoredState::Scheduled { due: now.plus(delay.min(MAX_DURATION)) }
 }

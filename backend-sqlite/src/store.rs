@@ -5,11 +5,10 @@ use std::{cell::RefCell, ops::Range, time::Duration};
 
 use relq_core::{
     environment::{Randomness, Timestamp},
-    limits::DEDUPLICATION_WINDOW,
+    limits::{DEDUPLICATION_WINDOW, MAX_DURATION},
 };
 use rusqlite::Connection;
 
-use crate::followers::NEVER;
 use crate::steps::Steps;
 use crate::wake::Wakes;
 
@@ -60,10 +59,10 @@ impl Store<'_> {
         self.now.unix_ms()
     }
 
-    /// Returns the time `duration` after now, in milliseconds since the Unix epoch. An
-    /// endless duration ends before [`NEVER`], which is the due time of held followers.
+    /// Returns the time `duration` after now, in milliseconds since the Unix epoch. A
+    /// duration above [`MAX_DURATION`] is reduced to it.
     pub(crate) fn ms_after(&self, duration: Duration) -> i64 {
-        self.now_ms().saturating_add(ms(duration)).min(NEVER - 1)
+        self.now_ms().saturating_add(ms(duration.min(MAX_DURATION)))
     }
 
     /// Returns how long it is until the given time (ms since the Unix epoch). Zero if

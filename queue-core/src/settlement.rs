@@ -33,7 +33,9 @@ pub enum Disposition {
     },
     /// The job failed and is retried, or buried when this was its last attempt (R11).
     Retry {
-        /// How long until the job is ready again.
+        /// How long until the job is ready again. A delay above
+        /// [`MAX_DURATION`](crate::limits::MAX_DURATION) is reduced to it, if the backend
+        /// does not refuse it.
         after: Duration,
         /// Why the job failed; kept as its last error.
         error: String,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use relq_core::{
     Disposition, Error, NewJob, Priority,
     error::{Effect, Operation, RetryAdvice},
-    limits::MAX_DURATION,
+    limits::{MAX_DURATION, MAX_TIMESTAMP},
+    operator::{JobState, StateDetail},
     outcome::Settled,
 };
 
@@ -162,6 +163,10 @@ async fn an_endless_retry_loses_nothing(store: &Store) {
 
     let stats = actor.figures().await;
     assert_eq!((stats.ready, stats.leased + stats.scheduled), (0, 3));
+    for view in actor.list(JobState::Scheduled, 10).await {
+        let StateDetail::Scheduled { due } = view.detail else { panic!("{view:?}") };
+        assert!(due <= MAX_TIMESTAMP, "it cannot be restored elsewhere: {due:?}");
+    }
 }
 
 case!(too_many_settlements_are_refused: R5);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use relq_core::{
     Delivery, Disposition, NewJob, Settlement,
-    limits::MAX_DURATION,
-    operator::{Cancelled, JobState, JobView},
+    limits::{MAX_DURATION, MAX_TIMESTAMP},
+    operator::{Cancelled, JobState, JobView, StateDetail},
     outcome::Settled,
 };
 
@@ -346,4 +346,8 @@ async fn an_endless_postponement_loses_nothing(store: &Store) {
 
     let stats = actor.figures().await;
     assert_eq!((stats.ready, stats.leased + stats.scheduled), (0, 3));
+    for view in actor.list(JobState::Scheduled, 10).await {
+        let StateDetail::Scheduled { due } = view.detail else { panic!("{view:?}") };
+        assert!(due <= MAX_TIMESTAMP, "it cannot be restored elsewhere: {due:?}");
+    }
 }

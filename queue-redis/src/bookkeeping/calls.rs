@@ -4,8 +4,11 @@ use std::{num::NonZeroU32, time::Duration};
 
 use bytes::Bytes;
 use relq_core::{
-    Error, JobId, Stats, error::Operation, limits::DEDUPLICATION_WINDOW,
-    operator::Redriven, outcome::Recovered,
+    Error, JobId, Stats,
+    error::Operation,
+    limits::{DEDUPLICATION_WINDOW, MAX_DURATION},
+    operator::Redriven,
+    outcome::Recovered,
 };
 
 use super::{BookkeepingKeys, BookkeepingScripts, Step, Steps, step::slow_step_of};
@@ -110,9 +113,9 @@ impl Bookkeeping {
     ) -> Result<Step, Error> {
         let mut call = self.call(&self.scripts.fail);
         for failure in failures {
-            let after = failure
-                .after
-                .map_or(-1, |after| i64::try_from(millis(after)).unwrap_or(i64::MAX));
+            let after = failure.after.map_or(-1, |after| {
+                i64::try_from(millis(after.min(MAX_DURATION))).unwrap_or(i64::MAX)
+            });
             call.push_arg(&failure.lease);
             call.push_arg(after);
             call.push_arg(failure.why.to_string());
