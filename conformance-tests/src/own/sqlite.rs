@@ -47,6 +47,10 @@ pub const SQLITE: Embedded = Embedded {
         })
     },
     label: |sql| name_of(sql).unwrap_or(sql).to_owned(),
+    only_reads: |sql| {
+        let first = sql.lines().find(|line| !line.starts_with("--"));
+        first.is_some_and(|line| line.starts_with("SELECT"))
+    },
     refusals: &[
         Refusal {
             name: "full disk",

@@ -68,7 +68,8 @@ async fn carry_out(subject: Embedded, folder: &Path, order: Order) -> Infallible
     let spot = order.spot;
     let watch = count.watch(move |at, text| {
         if spot.is_none() && at.side == Side::Before {
-            say(&format!("step {}", (subject.label)(text)));
+            let kind = if (subject.only_reads)(text) { "look" } else { "step" };
+            say(&format!("{kind} {}", (subject.label)(text)));
         }
         if spot == Some(at) {
             stand_still();

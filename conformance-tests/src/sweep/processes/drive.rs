@@ -7,14 +7,14 @@ use tokio::{sync::Semaphore, task::JoinSet};
 
 use super::{
     Embedded, Side, child, frozen,
-    killed::{self, Ran},
+    killed::{self, Ran, Step},
     locked,
     order::Spot,
     refused,
     start::Start,
 };
 use crate::{
-    harness::runtime::block_on,
+    harness::{is_thorough, runtime::block_on},
     sweep::{Again, Atomicity, SCENARIOS, Scenario, StoreContents, Tally},
 };
 
@@ -97,24 +97,39 @@ async fn inject(subject: Embedded, index: usize, store: Store) -> Tally {
     if store == Store::New {
         start.forget();
     }
-    let Some(labels) = count(&start, &mut tally).await else { return tally };
-    tally.steps += labels.len() as u64;
-    kill_at_each(&start, &labels, &mut tally).await;
+    let Some(steps) = count(&start, &mut tally).await else { return tally };
+    tally.steps += steps.len() as u64;
+    kill_at_each(&start, &steps, &mut tally).await;
     if store == Store::Prepared {
         lock_out(&start, &mut tally).await;
     }
-    for (step, label) in labels.iter().enumerate() {
-        let spot = Spot { step, side: Side::Before };
-        for refusal in subject.refusals {
-            let ran = refused::run(&start, spot, *refusal).await;
-            note(&start, &mut tally, (spot, label, refusal.name), &ran);
-        }
-        if start.scenario.is_steady() && store == Store::Prepared {
-            let ran = frozen::run(&start, spot).await;
-            note(&start, &mut tally, (spot, label, "frozen"), &ran);
+    let can_freeze = start.scenario.is_steady() && store == Store::Prepared;
+    for (at, step) in steps.iter().enumerate() {
+        let spot = Spot { step: at, side: Side::Before };
+        let refusals = subject.refusals.iter().map(Some);
+        let faults = refusals.chain(can_freeze.then_some(None));
+        for (_, fault) in
+            faults.enumerate().filter(|(number, _)| hits(step, at + number))
+        {
+            let (name, ran) = match fault {
+                Some(refusal) => {
+                    (refusal.name, refused::run(&start, spot, *refusal).await)
+                }
+                None => ("frozen", frozen::run(&start, spot).await),
+            };
+            note(&start, &mut tally, (spot, &step.label, name), &ran);
         }
     }
     tally
+}
+
+/// Of the steps that only read, each failure and each freeze hits one in this many.
+const SAMPLE: usize = 3;
+
+/// Whether the failure or freeze whose turn it is hits the step. A step that only reads
+/// leaves the store as it was, so these are sampled, unless the run is thorough.
+fn hits(step: &Step, turn: usize) -> bool {
+    !step.only_reads || turn.is_multiple_of(SAMPLE) || is_thorough()
 }
 
 /// Runs the scenario while another process holds the lock of the store.
@@ -132,9 +147,9 @@ async fn lock_out(start: &Start, tally: &mut Tally) {
     }
 }
 
-/// Runs the scenario twice without a fault, and returns the labels of the victim's steps.
-/// Adds a failure to the tally if the second run has other steps. `None` if a run fails.
-async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
+/// Runs the scenario twice without a fault, and returns the victim's steps. Adds a failure
+/// to the tally if the second run has other steps. `None` if a run fails.
+async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<Step>> {
     let (first, second) =
         (killed::run(start, None).await, killed::run(start, None).await);
     let name = start.name();
@@ -154,14 +169,27 @@ async fn count(start: &Start, tally: &mut Tally) -> Option<Vec<String>> {
 /// Kills a child before and after each step. Checks that the calls take effect at one
 /// moment: if they have taken effect after a kill at one step, they must also have
 /// taken effect after a kill at each later step.
-async fn kill_at_each(start: &Start, labels: &[String], tally: &mut Tally) {
+///
+/// Between two steps a process changes nothing that others see. So a kill before a step
+/// counts as one after the step before it, too, unless the run is thorough.
+async fn kill_at_each(start: &Start, steps: &[Step], tally: &mut Tally) {
     let mut moments = Vec::new();
-    for (step, label) in labels.iter().enumerate() {
-        for side in [Side::Before, Side::After] {
-            let spot = Spot { step, side };
+    let each_side = is_thorough() || !start.scenario.is_steady();
+    for (at, step) in steps.iter().enumerate() {
+        let is_last = at + 1 == steps.len();
+        let sides: &[_] = match each_side || is_last {
+            true => &[Side::Before, Side::After],
+            false => &[Side::Before],
+        };
+        for side in sides {
+            let spot = Spot { step: at, side: *side };
             let ran = killed::run(start, Some(spot)).await;
-            let fault = if side == Side::Before { "before" } else { "after" };
-            note(start, tally, (spot, label, fault), &ran);
+            let fault = if *side == Side::Before { "before" } else { "after" };
+            note(start, tally, (spot, &step.label, fault), &ran);
+            if ran.fired && at > 0 && !each_side {
+                let before = steps[at - 1].label.clone();
+                tally.coverage.entry(before).or_default().insert("after");
+            }
             moments.extend(ran.found.ok());
         }
     }

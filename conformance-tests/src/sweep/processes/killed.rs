@@ -30,10 +30,23 @@ use crate::{
     },
 };
 
+/// A step of the child.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) label: String,
+    pub(super) only_reads: bool,
+}
+
+impl Step {
+    fn new(label: &str, only_reads: bool) -> Self {
+        Self { label: label.to_owned(), only_reads }
+    }
+}
+
 /// The result of one run of a scenario.
 pub(super) struct Ran {
-    /// The labels of the child's steps. Empty if the steps were not counted.
-    pub(super) steps: Vec<String>,
+    /// The child's steps. Empty if the steps were not counted.
+    pub(super) steps: Vec<Step>,
     pub(super) fired: bool,
     pub(super) found: Result<StoreContents, String>,
 }
@@ -41,7 +54,7 @@ pub(super) struct Ran {
 /// The output that a child sent to its parent.
 #[derive(Debug, Default)]
 struct ChildOutput {
-    steps: Vec<String>,
+    steps: Vec<Step>,
     ran: Vec<Bytes>,
     injected: bool,
     answer: Option<Result<(), String>>,
@@ -132,7 +145,8 @@ async fn listen(
     while let Some(line) = lines.next_line().await? {
         let Some(said) = line.strip_prefix(SAYS) else { continue };
         match said.split_once(' ').unwrap_or((said, "")) {
-            ("step", label) => output.steps.push(label.to_owned()),
+            ("look", label) => output.steps.push(Step::new(label, true)),
+            ("step", label) => output.steps.push(Step::new(label, false)),
             ("ran", payload) => output.ran.push(order::bytes(payload).into()),
             ("asleep", _) => drop(asleep.send_replace(true)),
             ("elapsed", ms) => go_on_to(clock, ms),

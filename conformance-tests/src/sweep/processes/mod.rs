@@ -4,7 +4,7 @@
 //! ```text
 //!  1  prepare a folder, by an actor that no fault hits; copy its files
 //!  2  a child process makes its calls on a copy; its steps are counted, no fault yet
-//!  3  for each step, before it and after it: a child works on a copy anew, stops
+//!  3  before each step, and after the last: a child works on a copy anew, stops
 //!     there and is killed (SIGKILL, or the system's equivalent)
 //!  4  for each step and each code that a store can fail with: an actor in this
 //!     process works on a copy, and that step fails
@@ -78,6 +78,9 @@ pub struct Embedded {
     pub open: Open,
     /// Returns the one-line name of a step for the tally, given the step's text.
     pub label: fn(&str) -> String,
+    /// Returns whether a step changes nothing in the store, given its text. Failures and
+    /// freezes hit every third of such steps, or each with `RELQ_THOROUGH=1`.
+    pub only_reads: fn(&str) -> bool,
     /// The errors with which the suite lets steps fail.
     pub refusals: &'static [Refusal],
     /// Returns whether the suite runs the scenario of that name on this backend.
