@@ -207,13 +207,13 @@ pub(crate) async fn pump(actors: &Actors, mut time_passes: watch::Receiver<bool>
     let start = Instant::now();
     // An error means that the other actors have made their calls.
     let _ = timeout(LIMIT, time_passes.wait_for(|it| *it)).await;
-    let mut seen = actors.proxy.steps().len();
+    let mut seen = actors.proxy.step_count();
     while start.elapsed() < LIMIT {
         let began = Instant::now();
         let quiet = timeout(UNANSWERED, actors.proxy.quiet(QUIET)).await;
         // If this task was woken late, the victim may have had no time to go on either.
         let is_idle = quiet.is_ok() || began.elapsed() < 2 * UNANSWERED;
-        let steps = actors.proxy.steps().len();
+        let steps = actors.proxy.step_count();
         if steps == seen && is_idle {
             actors.clock.advance_to_next();
         }

@@ -206,6 +206,11 @@ impl FaultProxy {
         self.shared.ledger.steps()
     }
 
+    /// How many steps all actors have taken so far.
+    pub fn step_count(&self) -> usize {
+        self.shared.ledger.step_count()
+    }
+
     /// The steps of one actor so far, without a copy of those of the others.
     pub fn steps_by(&self, actor: &str) -> Vec<StepRecord> {
         self.shared.ledger.steps_by(actor)

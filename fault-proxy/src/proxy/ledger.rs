@@ -83,6 +83,10 @@ impl Ledger {
         self.entries().steps.clone()
     }
 
+    pub(crate) fn step_count(&self) -> usize {
+        self.entries().steps.len()
+    }
+
     pub(crate) fn steps_by(&self, actor: &str) -> Vec<StepRecord> {
         let entries = self.entries();
         entries.steps.iter().filter(|step| step.actor == actor).cloned().collect()
