@@ -14,7 +14,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{restricted::Restricted, user::User, watch::Seen};
 use crate::{
     Case, Profile, Scope, Subject, cases,
-    harness::{parallel::in_parallel, run::caught, runtime::block_on},
+    harness::{parallel::in_parallel, run::caught, runtime::block_on_this_thread},
     judge_case,
     server::Server,
     sweep,
@@ -147,7 +147,7 @@ fn injected(subject: impl Subject, name: &str) -> Vec<String> {
     let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));
     let server = Server::start();
     let injected = sweep::one_act(server.address(), Arc::new(subject), scenario);
-    match block_on(Box::pin(injected)) {
+    match block_on_this_thread(Box::pin(injected)) {
         Ok(tally) => tally.failures,
         Err(error) => vec![format!("{name}: {error}")],
     }

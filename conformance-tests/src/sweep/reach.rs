@@ -9,7 +9,9 @@ use super::{
     drive::{actors, labels, one_run},
     scenarios::SCENARIOS,
 };
-use crate::{Subject, harness::runtime::block_on, proxy::Address, server::Server};
+use crate::{
+    Subject, harness::runtime::block_on_this_thread, proxy::Address, server::Server,
+};
 
 /// COVERAGE: checks that each script of the backend, and each command that a worker
 /// sends, is a step of some act, so that every fault hits it. [`Tests`](crate::Tests)
@@ -35,7 +37,7 @@ pub fn reach<S: Subject + Default>() {
 pub(crate) fn missed_by_all(subject: impl Subject) -> BTreeSet<String> {
     let (server, named) = (Server::start(), subject.scripts());
     let missed = missed(server.address(), Arc::new(subject), named);
-    block_on(Box::pin(missed)).expect("the proxy runs")
+    block_on_this_thread(Box::pin(missed)).expect("the proxy runs")
 }
 
 /// The scripts that only a queue with these options sends. A queue of several parts has

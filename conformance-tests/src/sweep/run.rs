@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Profile, Subject,
-    harness::{probe, runtime::block_on, store::Store},
+    harness::{probe, runtime::block_on_this_thread, store::Store},
     server::Server,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 /// When the backend breaks a promise, when a fault did not fire, when a step was not
 /// hit both before and after it ran (COVERAGE), or when no act has that name.
 pub fn run<S: Subject + Default>(name: &str) {
-    block_on(Box::pin(inject::<S>(named(name))));
+    block_on_this_thread(Box::pin(inject::<S>(named(name))));
 }
 
 /// Injects faults into the act of that name on this subject, and returns the failures,
@@ -33,7 +33,7 @@ pub fn run<S: Subject + Default>(name: &str) {
 pub fn failures(subject: impl Subject, name: &str) -> Vec<String> {
     let (server, scenario) = (Server::start(), named(name));
     let injected = one_act(server.socket().into(), Arc::new(subject), scenario);
-    let tally = block_on(Box::pin(injected)).expect("the proxy runs");
+    let tally = block_on_this_thread(Box::pin(injected)).expect("the proxy runs");
     assert!(
         tally.unsupported.is_empty(),
         "{name} needs an option that is not supported"
