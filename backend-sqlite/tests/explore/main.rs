@@ -101,6 +101,8 @@ impl Subject for Mutant {
     }
 }
 
+/// The search finds each mutant. The failure prints the order of the statements as decisions,
+/// and a replay of these decisions fails in the same way.
 #[test]
 fn each_mutant_is_found_in_its_scene() {
     for (mutant, scene, words) in MUTANTS {
@@ -111,22 +113,10 @@ fn each_mutant_is_found_in_its_scene() {
         let failure = explored.failure.unwrap_or_else(|| panic!("missed in {scene}"));
         assert!(failure.contains(words), "{scene}: {failure}");
         assert!(failure.contains("BEGIN IMMEDIATE"), "{scene}: {failure}");
+        let decisions = failure.rsplit('\'').nth(1).unwrap();
+        let again = explore::replay(&subject, scene, decisions).unwrap_err();
+        assert_eq!(again.lines().next(), failure.lines().next());
     }
-}
-
-/// A failure prints the order of the statements as decisions. A replay of these
-/// decisions fails in the same way.
-#[test]
-fn a_failure_is_replayed() {
-    let [(mutant, scene, _), ..] = MUTANTS;
-    let subject: Arc<dyn Subject> = Arc::new(mutant);
-    let explored = explore::explore(&subject, scene, 0).unwrap().unwrap();
-    let failure = explored.failure.unwrap();
-    let decisions = failure.rsplit('\'').nth(1).unwrap();
-
-    let again = explore::replay(&subject, scene, decisions).unwrap_err();
-
-    assert_eq!(again.lines().next(), failure.lines().next());
 }
 
 /// The search tries every order of the statements of two workers, an operator and a
