@@ -11,9 +11,11 @@ use subject::TimerBuckets;
 fn main() -> ExitCode {
     let readme = Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
     let server_faults = Tests::server_faults::<TimerBuckets>().named("server_faults");
-    // The backends of relq run every sweep in each run. Here a third is enough.
+    // The backends of relq run every sweep in each run. Here a third is enough, and the random
+    // sequences without those that combine options.
     let third = 3.try_into().expect("not zero");
-    let cases =
-        Tests::conformance_as::<TimerBuckets>(readme.user()).sampled("steps::", third);
+    let cases = Tests::conformance_as::<TimerBuckets>(readme.user())
+        .sampled("steps::", third)
+        .sampled("model::", third);
     cases.and(server_faults).run()
 }
