@@ -23,8 +23,9 @@ const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 /// The version of the format.
 pub(crate) const VERSION: u32 = 1;
 
-/// The states in the order in which they are read: a job that moves meanwhile appears in a
-/// later one, or a second time, but is not missing.
+/// The states in the order in which they are read: a job that moves on meanwhile appears in a
+/// later one, or a second time. A job that goes back, such as one that is claimed and tried
+/// again later, may be missing, so the queue must be paused.
 const STATES: [JobState; 4] =
     [JobState::Leased, JobState::Scheduled, JobState::Ready, JobState::Dead];
 
@@ -48,8 +49,8 @@ const STATES: [JobState; 4] =
                         may be missing or twice in the output."
 )]
 pub(crate) struct Args {
-    /// Also export a queue that is not paused: jobs that move meanwhile may be twice in the
-    /// output, and jobs that are pushed meanwhile may be missing
+    /// Also export a queue that is not paused: jobs that move or are pushed meanwhile may be
+    /// missing or twice in the output
     #[arg(long)]
     live: bool,
 }
@@ -86,7 +87,8 @@ impl Args {
 
     /// Fails if the queue changed meanwhile. A live queue is expected to.
     fn judge(&self, before: &Stats, after: &Stats) -> CommandResult {
-        if figures(before) == figures(after) {
+        let stayed_paused = before.paused && after.paused;
+        if figures(before) == figures(after) && (stayed_paused || self.live) {
             return Ok(());
         }
         let changed = "jobs were pushed, claimed or ended during the export, so jobs may be \

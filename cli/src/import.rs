@@ -125,7 +125,11 @@ impl Args {
         if was_paused {
             say("the queue stays paused, as it was before: `relq resume` starts it");
         } else {
-            queue.resume().await?;
+            queue.resume().await.map_err(|error| {
+                Failure::from(error).after(
+                    "all jobs are stored, but the queue stays paused: `relq resume` starts it",
+                )
+            })?;
         }
         self.format.show(&report)?;
         report.judge()

@@ -84,9 +84,10 @@ impl Target {
     }
 
     /// The environment variables for a worker's command, so that a relq call inside the
-    /// command uses this queue.
+    /// command uses `queue` of this store.
     pub(crate) fn environment(
         &self,
+        queue: &QueueName,
         credentials: Credentials,
     ) -> CommandResult<Environment> {
         let whole = store_url::from_anywhere(&self.url()?)?;
@@ -97,13 +98,13 @@ impl Target {
             Credentials::PassOn => (whole, None),
             Credentials::LeaveOut => {
                 let bare = store_url::without_password(&whole);
-                let is_missed = file.is_none() && store_url::has_password(&whole);
+                let is_missed = store_url::has_password(&whole);
                 (bare.clone(), is_missed.then_some(bare))
             }
         };
         Ok(Environment([
             (URL, Some(url.into())),
-            (QUEUE, Some(self.queue.as_str().into())),
+            (QUEUE, Some(queue.as_str().into())),
             (PASSWORD_FILE, file.map(Into::into)),
             (SENTINEL_PASSWORD_FILE, sentinel_file.map(Into::into)),
             (LEFT_OUT, left_out.map(Into::into)),

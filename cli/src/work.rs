@@ -301,9 +301,11 @@ impl Args {
         target: &Target,
         cannot_start: CannotStart,
     ) -> CommandResult<JobCommand> {
+        let credentials = self.credentials();
         Ok(JobCommand {
             program,
-            environment: target.environment(self.credentials())?,
+            environment: target
+                .environment(&self.served(target)[0].name, credentials)?,
             timeout: self.timeout,
             output_lines: self.output_lines(),
             cannot_start,

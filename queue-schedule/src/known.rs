@@ -182,6 +182,25 @@ mod tests {
             .with_unreadable(vec![format!("entry {number}")])
     }
 
+    /// A definition that could not be read, such as one whose time zone the machine lacked,
+    /// is tried again at the next read of the store.
+    #[test]
+    fn what_could_not_be_read_is_tried_again() {
+        let now = Timestamp::from_unix_ms(0);
+        let every = crate::Every::new(Duration::from_secs(10)).unwrap();
+        let definition = ScheduleSpec::new(every, "poll").unwrap().to_definition();
+        let name = ScheduleName::new("poll").unwrap();
+        let schedule = Schedule::new(name, definition, now);
+        let error = ScheduleSpec::from_definition(b"unreadable").unwrap_err();
+        let entry =
+            Entry { spec: Err(error), next: None, ..Entry::of(schedule.clone()) };
+
+        let entry = entry.updated(schedule, now);
+
+        assert!(entry.spec.is_ok());
+        assert_eq!(entry.next, Some(Timestamp::from_unix_ms(10_000)));
+    }
+
     /// A queue whose schedules change all the time costs a scheduler no more and more
     /// memory.
     #[test]

@@ -78,9 +78,16 @@ pub fn lacks_password(url: &str) -> bool {
     ServerUrl::parse(url).is_some_and(|server| !holds_password(&server.url))
 }
 
-/// Whether this is the URL of a server, and it has a password.
+/// Whether this is the URL of a server, and it has a password: that of the store or that of
+/// its sentinels.
 pub fn has_password(url: &str) -> bool {
-    ServerUrl::parse(url).is_some_and(|server| holds_password(&server.url))
+    ServerUrl::parse(url).is_some_and(|server| {
+        let mut options = server.url.query_pairs();
+        holds_password(&server.url)
+            || options.any(|(name, value)| {
+                name == SENTINEL_PASSWORD_OPTION && !value.is_empty()
+            })
+    })
 }
 
 fn holds_password(url: &Url) -> bool {

@@ -127,6 +127,7 @@ pub(crate) async fn find(
     redaction: &Redaction,
 ) -> Result<Found, PageError> {
     let mut states = &STATES[..];
+    let mut following = Vec::new();
     if let Some(index) = queue.inspect_queue() {
         match index.job(job).await? {
             JobLookup::Stored(record) => {
@@ -134,11 +135,13 @@ pub(crate) async fn find(
                 return Ok(Found::Stored(Box::new((redaction.apply(job), followers))));
             }
             JobLookup::Ended { was_done, .. } => return Ok(Found::Ended { was_done }),
-            JobLookup::MaybeReady { .. } => states = &STATES[..2],
+            JobLookup::MaybeReady { followers } => {
+                (states, following) = (&STATES[..2], followers);
+            }
             _ => return Ok(Found::Unknown),
         }
     }
-    let search = Search { queue, job, redaction };
+    let search = Search { queue, job, following, redaction };
     if let Some(seen) = seen
         && let (Some(found), _, _) = search.page(&seen).await?
     {
@@ -151,6 +154,8 @@ pub(crate) async fn find(
 struct Search<'a> {
     queue: &'a dyn Queue,
     job: &'a JobId,
+    /// The followers that the index knows, if it has one.
+    following: Vec<JobId>,
     redaction: &'a Redaction,
 }
 
@@ -194,7 +199,8 @@ impl Search<'_> {
         let is_it =
             |view: &&relq_core::operator::JobView| view.id.as_ref() == Some(self.job);
         let found = page.jobs.iter().find(is_it).map(|view| {
-            Found::Stored(Box::new((self.redaction.apply(view.clone()), Vec::new())))
+            let shown = self.redaction.apply(view.clone());
+            Found::Stored(Box::new((shown, self.following.clone())))
         });
         Ok((found, count, page.next))
     }

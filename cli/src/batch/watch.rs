@@ -102,16 +102,17 @@ impl Watch {
         let began = Instant::now();
         loop {
             let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
+            let is_over = left.is_some_and(|left| left.is_zero());
             let look = left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
             let status = match batches.wait_batch(id, look).await {
                 Ok(status) => known(id, status)?,
+                Err(error) if is_over => return Err(error.into()),
                 Err(error) => {
                     pause_after(error).await?;
                     continue;
                 }
             };
             self.draw(&status);
-            let is_over = left.is_some_and(|left| left.is_zero());
             if status.state.is_completed() || is_over {
                 self.bar.finish_and_clear();
                 return Ok(status);

@@ -287,6 +287,26 @@ mod tests {
         assert_eq!(job.expires_in, Some(EXPIRED));
     }
 
+    /// A job that is pushed anew keeps the time until it is due, and its options.
+    #[test]
+    fn a_job_that_is_pushed_keeps_what_is_left_of_its_delay_and_its_options() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let in_an_hour = now.as_millis() + 3_600_000;
+        let later = BARE.replace("ready", "scheduled").replace(
+            "\"priority\"",
+            &format!(
+                "\"due_ms\":{in_an_hour},\"lease_ms\":7000,\"keep_result_ms\":9000,\
+                 \"priority\""
+            ),
+        );
+        let pushed = job(&later).unwrap();
+        let hour = Duration::from_secs(3600);
+        assert!(pushed.delay <= hour && pushed.delay > hour / 2, "{:?}", pushed.delay);
+        assert_eq!(pushed.lease, Some(Duration::from_secs(7)));
+        assert_eq!(pushed.keep_result, Some(Duration::from_secs(9)));
+        assert_eq!((pushed.max_attempts.get(), pushed.priority), (3, Priority::NORMAL));
+    }
+
     #[test]
     fn a_dead_job_loses_an_expiry_that_has_passed() {
         let past = BARE.replace("\"priority\"", "\"expires_at_ms\":1000,\"priority\"");

@@ -68,13 +68,14 @@ fn local_time(at: civil::DateTime, zone: &TimeZone) -> Option<Timestamp> {
 
 /// The next moment at which the local clock shows this time.
 fn next(time: civil::Time, now: &Zoned) -> Option<Timestamp> {
-    let on = |date: civil::Date| local_time(date.to_datetime(time), now.time_zone());
-    let today = on(now.date())?;
-    if today > now.timestamp() {
-        Some(today)
-    } else {
-        on(now.date().tomorrow().ok()?)
-    }
+    let today = now.time_zone().to_ambiguous_zoned(now.date().to_datetime(time));
+    // When the clock goes back, it shows some times twice.
+    let shown = [today.clone().compatible().ok()?, today.later().ok()?];
+    let next = shown.iter().map(Zoned::timestamp).find(|at| *at > now.timestamp());
+    next.or_else(|| {
+        let tomorrow = now.date().tomorrow().ok()?;
+        local_time(tomorrow.to_datetime(time), now.time_zone())
+    })
 }
 
 #[cfg(test)]
@@ -102,6 +103,21 @@ mod tests {
             ("09:00:30", "2026-12-25T08:00:30Z"),
         ] {
             assert_eq!(read(text).as_deref(), Ok(at), "{text}");
+        }
+    }
+
+    /// On 2026-10-25 the clock in Berlin goes back from 3:00 to 2:00.
+    #[test]
+    fn a_time_that_the_clock_shows_twice_is_the_next_of_the_two() {
+        for (now, at) in [
+            ("2026-10-25T02:15:00+02:00", "2026-10-25T00:30:00Z"),
+            ("2026-10-25T02:45:00+02:00", "2026-10-25T01:30:00Z"),
+            ("2026-10-25T02:15:00+01:00", "2026-10-25T01:30:00Z"),
+            ("2026-10-25T02:45:00+01:00", "2026-10-26T01:30:00Z"),
+        ] {
+            let now: Zoned = format!("{now}[Europe/Berlin]").parse().unwrap();
+            let next = next("02:30".parse().unwrap(), &now).unwrap();
+            assert_eq!(next.to_string(), at, "{now}");
         }
     }
 

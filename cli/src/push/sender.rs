@@ -70,7 +70,7 @@ impl Sender {
     pub(crate) async fn send(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Unsent> {
         let has_tokens = self.queue.capabilities().supports(Capability::PushTokens);
         let token = has_tokens.then(|| PushToken::random(self.environment.random()));
-        self.until_answered(has_tokens, async || {
+        self.until_answered(has_tokens, PATIENCE, async || {
             self.queue.push(jobs, token.as_ref()).await
         })
         .await
@@ -96,16 +96,27 @@ impl Sender {
         &self,
         call: impl AsyncFnMut() -> Result<T, Error>,
     ) -> Result<T, Unsent> {
-        self.until_answered(true, call).await
+        self.repeat_for(PATIENCE, call).await
+    }
+
+    /// Makes a call that is safe to repeat, and repeats it until a reply arrives, but for
+    /// `patience` at most.
+    pub(crate) async fn repeat_for<T>(
+        &self,
+        patience: Duration,
+        call: impl AsyncFnMut() -> Result<T, Error>,
+    ) -> Result<T, Unsent> {
+        self.until_answered(true, patience.min(PATIENCE), call).await
     }
 
     async fn until_answered<T>(
         &self,
         may_be_repeated: bool,
+        patience: Duration,
         mut call: impl AsyncFnMut() -> Result<T, Error>,
     ) -> Result<T, Unsent> {
         let clock = self.environment.clock();
-        let give_up = clock.elapsed() + PATIENCE;
+        let give_up = clock.elapsed() + patience;
         let mut happened = Effect::No;
         let mut pause = FIRST_PAUSE;
         loop {

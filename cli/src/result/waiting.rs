@@ -47,8 +47,10 @@ impl<'a> Waiting<'a> {
                 .deadline
                 .map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let wait = left.map_or(LONGEST_CALL, |left| left.min(LONGEST_CALL));
-            let call =
-                self.sender.repeat(async || self.results.wait_result(id, wait).await);
+            let patience = left.unwrap_or(Duration::MAX);
+            let call = self.sender.repeat_for(patience, async || {
+                self.results.wait_result(id, wait).await
+            });
             let found = tokio::select! {
                 found = call => found.map_err(|unsent| unsent.error)?,
                 () = self.sender.interrupts().first() => return Err(stopped(id)),

@@ -327,6 +327,20 @@ impl StartFailure {
 mod tests {
     use super::*;
 
+    /// A shortage passes, so its jobs are postponed. A program that cannot be run at all stops
+    /// the worker. Everything else is the failure of one job.
+    #[test]
+    fn each_reason_why_a_command_does_not_start_is_told_apart() {
+        let of = |errno: Errno| StartFailure::of(&errno.into());
+        for errno in [Errno::AGAIN, Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
+            assert_eq!(of(errno), StartFailure::Shortage, "{errno}");
+        }
+        for errno in [Errno::NOENT, Errno::ACCESS, Errno::PERM, Errno::NOEXEC] {
+            assert_eq!(of(errno), StartFailure::Hopeless, "{errno}");
+        }
+        assert_eq!(of(Errno::TOOBIG), StartFailure::Other);
+    }
+
     /// The guard is the program that runs, which is the program of these tests here. It knows
     /// no test of the guard's name, and ends.
     #[tokio::test]

@@ -97,6 +97,18 @@ on_stores_with_batches! {
         assert_eq!(pushed, ["join:night", "join:night-2"]);
     }
 
+    /// B5: a wait for a batch of which a piece died fails, as `relq batch wait ID && next`
+    /// needs it.
+    fn a_wait_for_a_batch_that_failed_fails(store) {
+        let pieces = r#"{"pieces": ["a", {"payload": "b", "max_attempts": 1}]}"#;
+        let id = submit(store, "", pieces).remove(0);
+        store.relq("work --until-empty --exec grep a").fails(3);
+
+        let error = store.relq(&format!("batch wait {id}")).fails(1);
+
+        assert!(error.contains(&format!("the batch {id} ended as failed")), "{error}");
+    }
+
     /// B7: pieces that are not started are dropped, and a waiting client is notified.
     fn a_cancelled_batch_ends(store) {
         let id = submit(store, "", "0:a:b").remove(0);

@@ -61,7 +61,8 @@ on_each_store! {
         assert_eq!(ids(store, ""), ["full"]);
         assert_eq!(store.relq("show slow --json").json()["state"], json!("ready"));
         assert_eq!(store.relq("dead retry --error nothing").ok(), "0 ready again\n");
-        for line in ["dead retry full --error x", "dead purge --all --error x"] {
+        for line in ["dead retry full --error x", "dead purge --all --error x",
+            "dead purge --all --older-than 1h", "dead retry --all --newer-than 1h"] {
             let error = store.relq(line).fails(2);
             assert!(error.contains("give neither ids nor --all"), "{line}: {error}");
         }

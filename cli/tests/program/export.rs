@@ -361,6 +361,7 @@ on_each_store! {
             (&no_end, "its last line is missing"),
             (&short, "it has 2 jobs, and its last line says 3"),
             (&newer, "use the newer relq"),
+            (&format!("{whole}{whole}"), "line 5: it follows the last line"),
             (&whole[whole.find('\n').unwrap() + 1..], "its first line"),
             ("", "it is empty"),
         ] {

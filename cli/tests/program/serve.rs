@@ -115,6 +115,25 @@ on_each_store! {
     }
 }
 
+/// A request of which the rest never comes does not hold up the end for long.
+#[test]
+fn a_signal_ends_the_page_beside_half_a_request() {
+    let store = Store::sqlite();
+    store.create();
+    let (mut page, address) = serve(&store, "");
+    let mut half = TcpStream::connect(&address).unwrap();
+    write!(
+        half,
+        "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-length: 100\r\n\r\nhalf"
+    )
+    .unwrap();
+    assert_eq!(ask(&address, "GET / HTTP/1.1").0, 200);
+
+    page.signal(Signal::TERM);
+
+    assert_eq!(page.end().code, Some(0));
+}
+
 #[test]
 fn a_network_needs_a_secret() {
     let store = Store::sqlite();

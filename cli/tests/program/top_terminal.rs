@@ -41,6 +41,24 @@ on_each_store! {
     }
 }
 
+/// Neither the screen nor its title shows the password of the store.
+#[test]
+fn the_password_of_the_store_is_never_on_the_screen() {
+    let mut store = Store::redis_with(&["--requirepass", "s3cret"]);
+    let server = store.server().url();
+    store.url = format!("zset+{server}?pass=s3cret");
+    store.push("-q emails hello");
+    let mut top = store.top("");
+    top.wait_for("emails");
+    top.press_for("?", "freeze what is shown");
+    top.press("q");
+    top.press("q");
+    top.ends();
+    let written = String::from_utf8_lossy(&top.written()).into_owned();
+    assert!(written.contains("unix:"), "the store is named: {written}");
+    assert!(!written.contains("s3cret"), "{written}");
+}
+
 /// The screen says so, keeps the keys alive, and recovers by itself.
 #[test]
 fn an_outage_is_shown_and_ends_by_itself() {

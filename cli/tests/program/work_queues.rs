@@ -28,6 +28,14 @@ on_each_store! {
         assert_eq!(said, ["a letters", "b reports=2"]);
     }
 
+    /// Also if the worker serves one queue, and its environment names another.
+    fn a_command_gets_the_only_queue_that_is_served(store) {
+        store.push("-q letters a");
+        let line = ["work", "--serve", "letters", "--until-empty", "--exec", "sh", "-c",
+            "echo \"$(cat) $RELQ_QUEUE\""];
+        assert_eq!(store.relq_with(&line).env("RELQ_QUEUE", "other").ok(), "a letters\n");
+    }
+
     /// If a claim on the first queue takes too long, the worker also claims from the second
     /// one. This can happen on a machine that stands still, but not in each of three rounds.
     fn strict_order_serves_the_first_queue_first(store) {
@@ -72,6 +80,31 @@ on_each_store! {
         let ended = store.relq_with(&line).run();
         assert_eq!(ended.code, Some(3), "{}", ended.err);
         assert_eq!(store.count("works", "finished"), 1);
+    }
+
+    /// Jobs that are left in any of the queues are told, and dead jobs of one queue that are
+    /// purged during the run hide no death in another.
+    fn the_exit_code_tells_of_each_queue_by_itself(store) {
+        store.push("-q first job");
+        store.push("-q second --delay 1h job");
+        let line = "work --serve first --serve second --until-empty --exec true";
+        let error = store.relq(line).fails(4);
+        assert!(error.contains("1 job is left"), "{error}");
+
+        store.relq("purge -q second --yes").ok();
+        store.push("-q first --max-attempts 1 old");
+        store.relq("work -q first --until-empty --exec false").fails(3);
+        store.push("-q first trigger");
+        store.push("-q second --max-attempts 1 dies");
+        // While the first queue's job runs, its dead job is purged, and another worker
+        // buries the second queue's job.
+        let script = "cat >/dev/null; [ $RELQ_QUEUE = second ] && exit 0
+            $RELQ dead purge -q first --all >/dev/null
+            $RELQ work -q second --until-empty --exec false >/dev/null 2>&1; exit 0";
+        let line = ["work", "--serve", "first", "--serve", "second", "--strict",
+            "--concurrency", "1", "--until-empty", "--exec", "sh", "-c", script];
+        let error = store.relq_with(&line).env("RELQ", env!("CARGO_BIN_EXE_relq")).fails(3);
+        assert!(error.contains("1 job died"), "{error}");
     }
 
     /// R1, R9: no job of any queue is lost, at whatever moment the worker is killed.

@@ -85,9 +85,11 @@ async fn a_job_that_the_store_refuses_does_not_hold_up_other_schedules() {
 #[tokio::test]
 async fn an_error_of_one_schedule_does_not_hold_up_the_others() {
     let mut world = World::starting(START);
-    let damaged = NewJob::new("damaged");
-    let damaged = ScheduleSpec::new(Every::new(seconds(10)).unwrap(), damaged).unwrap();
-    world.put("a-damaged", &damaged).await;
+    for what in ["damaged", "unreadable"] {
+        let every = Every::new(seconds(10)).unwrap();
+        let spec = ScheduleSpec::new(every, NewJob::new(what)).unwrap();
+        world.put(&format!("a-{what}"), &spec).await;
+    }
     let poll = every(seconds(60), Missed::Skip);
     world.put("poll", &poll).await;
     world.start_many(1).await;

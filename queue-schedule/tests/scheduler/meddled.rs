@@ -130,6 +130,10 @@ impl ScheduleQueue for Meddled {
             let at = ErrorContext { backend: "memory", operation: Operation::PushTick };
             return Err(Error::Unusable { at, source: "the test wants it".into() });
         }
+        if &job.payload[..] == b"unreadable" {
+            let at = ErrorContext { backend: "memory", operation: Operation::PushTick };
+            return Err(Error::Unreadable { at, source: "the test wants it".into() });
+        }
         let meddling = self.pushes.lock().unwrap().pop_front();
         match meddling {
             None => {}

@@ -65,6 +65,19 @@ async fn a_tick_is_pushed_at_its_time() {
     }
 }
 
+/// The store is read again long before the next known tick.
+#[tokio::test]
+async fn a_new_schedule_beside_a_seldom_one_ticks_soon() {
+    let mut world = World::starting(START);
+    world.put("seldom", &every(hours(24), Missed::Last)).await;
+    world.start_many(1).await;
+    world.put("often", &every(seconds(10), Missed::All)).await;
+
+    world.advance(seconds(60)).await;
+
+    assert_eq!(world.pushed("often").await.len(), 6);
+}
+
 #[tokio::test]
 async fn a_job_has_the_options_of_its_schedule_and_the_headers_of_its_tick() {
     let mut world = World::starting(START);

@@ -91,3 +91,23 @@ impl Cookie<'_> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_ends_after_twelve_hours() {
+        let sessions = Sessions::default();
+        let session = sessions.begin(Actor("anna".to_owned()));
+        let cookie = format!("other=1; {NAME}={session}").parse().unwrap();
+        let headers = HeaderMap::from_iter([(COOKIE, cookie)]);
+        let end = |sessions: &Sessions| sessions.0.lock().unwrap()[&session].1;
+        assert!(sessions.actor(&headers).is_some());
+        assert!(end(&sessions) <= Instant::now() + Duration::from_secs(12 * 60 * 60));
+
+        sessions.0.lock().unwrap().get_mut(&session).unwrap().1 = Instant::now();
+
+        assert!(sessions.actor(&headers).is_none());
+    }
+}

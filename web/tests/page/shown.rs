@@ -3,7 +3,8 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use relq::{
-    NewJob, WorkerId, operator::WorkerReport, schedule::ScheduleName, unique::UniqueKey,
+    Disposition, NewJob, Settlement, WorkerId, operator::WorkerReport,
+    schedule::ScheduleName, unique::UniqueKey,
 };
 use relq_web::Redaction;
 
@@ -200,8 +201,21 @@ async fn what_the_rules_name_is_hidden_everywhere() {
     relq::ReliableQueueExt::bury(&*site.queue, &held.receipt, "secret-4")
         .await
         .unwrap();
+    let secret = r#"{"user":{"email":"secret-5"}}"#;
+    let kept = NewJob::new("plain").keep_result(Duration::from_secs(600));
+    site.push("done", kept).await;
+    let held = site.claim().await;
+    let done = Disposition::DoneWith { result: secret.into() };
+    site.queue.settle(&[Settlement::new(held.receipt, done)]).await.unwrap();
+    let schedules = site.queue.schedule_queue().unwrap();
+    let hourly = relq_schedule::Cron::new("0 * * * *").unwrap();
+    let spec = relq_schedule::ScheduleSpec::new(hourly, job()).unwrap();
+    let name = ScheduleName::new("hourly").unwrap();
+    schedules.put_schedule(&name, &spec.to_definition()).await.unwrap();
     site.push("ready", job()).await;
     for path in [
+        "/queue/emails/job?id=done",
+        "/queue/emails/schedules",
         "/queue/emails/jobs/ready",
         "/queue/emails/jobs/dead",
         "/queue/emails/job?id=ready",
