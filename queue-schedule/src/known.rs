@@ -190,7 +190,7 @@ mod tests {
         let every = crate::Every::new(Duration::from_secs(10)).unwrap();
         let definition = ScheduleSpec::new(every, "poll").unwrap().to_definition();
         let name = ScheduleName::new("poll").unwrap();
-        let schedule = Schedule::new(name, definition, now);
+        let schedule = Schedule::new(name, definition.into(), now);
         let error = ScheduleSpec::from_definition(b"unreadable").unwrap_err();
         let entry =
             Entry { spec: Err(error), next: None, ..Entry::of(schedule.clone()) };
