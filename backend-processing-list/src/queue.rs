@@ -146,6 +146,7 @@ impl ReliableQueue for ProcessingListQueue {
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         self.capabilities().check_batch(Operation::Settle, done.len())?;
+        self.capabilities().check_settlements(done)?;
         bookkeeping::settle(&self.store, done).await
     }
 

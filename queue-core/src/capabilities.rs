@@ -188,6 +188,7 @@ pub struct Capabilities {
 #[derive(Debug, Clone, Default)]
 pub struct ClaimBytes {
     taken: usize,
+    has_taken: bool,
     is_full: bool,
 }
 
@@ -197,7 +198,8 @@ impl ClaimBytes {
     /// refused.
     pub fn take(&mut self, bytes: usize) -> bool {
         let taken = self.taken.saturating_add(bytes);
-        self.is_full |= self.taken > 0 && taken > ClaimRequest::MAX_BYTES;
+        self.is_full |= self.has_taken && taken > ClaimRequest::MAX_BYTES;
+        self.has_taken = true;
         if !self.is_full {
             self.taken = taken;
         }
@@ -220,6 +222,20 @@ impl Capabilities {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R6: only the first job of a claim may be of any size, whatever it is.
+    #[test]
+    fn a_claim_takes_one_job_of_any_size_and_else_its_limit() {
+        let most = ClaimRequest::MAX_BYTES;
+        let taken = |sizes: &[usize]| {
+            let mut bytes = ClaimBytes::default();
+            sizes.iter().take_while(|size| bytes.take(**size)).count()
+        };
+        assert_eq!(taken(&[most + 1]), 1);
+        assert_eq!(taken(&[most + 1, 0]), 1);
+        assert_eq!(taken(&[0, most + 1]), 1);
+        assert_eq!(taken(&[0, most, 0, 1, 0]), 3);
+    }
 
     #[test]
     fn a_push_carries_what_its_limits_allow_and_at_least_one_job() {

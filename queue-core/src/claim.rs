@@ -190,6 +190,11 @@ impl Delivery {
         }
     }
 
+    /// Returns the total size of the payload and the headers, in bytes.
+    pub fn total_bytes(&self) -> usize {
+        self.payload.len() + self.headers.total_bytes()
+    }
+
     /// Sets how many times the job may be delivered before it is buried.
     #[must_use]
     pub fn max_attempts(mut self, max_attempts: NonZeroU16) -> Self {

@@ -156,9 +156,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         if excess.is_empty() {
             return;
         }
-        // The first of them goes back last, so that it is at the front in the end.
-        let settlements = excess.into_iter().rev();
-        let settlements: Vec<_> = settlements
+        // One call keeps the order of the jobs that it gives back.
+        let settlements: Vec<_> = excess
+            .into_iter()
             .map(|job| Settlement::new(job.receipt, Disposition::GiveBack))
             .collect();
         if let Err(error) = self.settle_by_part(&settlements).await {
@@ -176,7 +176,7 @@ impl Gathered {
     /// half of the allowed bytes, because a part cannot be asked for fewer bytes than a
     /// whole claim.
     fn slots_left(&self) -> Option<NonZeroU32> {
-        let bytes: usize = self.jobs.iter().map(bytes_of).sum();
+        let bytes: usize = self.jobs.iter().map(Delivery::total_bytes).sum();
         let taken = u32::try_from(self.jobs.len()).ok()?;
         let left = self.ask.max.get().checked_sub(taken)?;
         NonZeroU32::new(left).filter(|_| bytes < ClaimRequest::MAX_BYTES / 2)
@@ -186,7 +186,7 @@ impl Gathered {
     fn take_excess(&mut self) -> Vec<Delivery> {
         let mut bytes = 0_usize;
         let fitting = self.jobs.iter().take_while(|job| {
-            bytes = bytes.saturating_add(bytes_of(job));
+            bytes = bytes.saturating_add(job.total_bytes());
             bytes <= ClaimRequest::MAX_BYTES
         });
         let fitting = fitting.count().max(1).min(self.jobs.len());
@@ -212,8 +212,4 @@ impl Gathered {
             _ => Ok(self.jobs),
         }
     }
-}
-
-fn bytes_of(job: &Delivery) -> usize {
-    job.payload.len() + job.headers.total_bytes()
 }

@@ -202,11 +202,13 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     }
 
     /// Pushes to the part whose turn it is. If that part is down and has stored nothing,
-    /// pushes to the next one.
+    /// pushes to the next one. A part that is left out has its turn again when its time is
+    /// over, so that a client which only pushes finds out that it is back.
     async fn push_in_turn(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Error> {
         let order: Vec<_> = self.push_turn.order().collect();
-        let (up, down): (Vec<_>, Vec<_>) =
-            order.into_iter().partition(|part| self.health.is_up(*part));
+        let (up, down): (Vec<_>, Vec<_>) = order
+            .into_iter()
+            .partition(|part| self.health.left_out_for(*part).is_zero());
         let mut first_error = None;
         for part in up.into_iter().chain(down) {
             let pushed = self.parts[part].push(jobs, None).await;

@@ -17,7 +17,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use relq_core::{Error, error::Effect};
 
-use crate::health::{Health, is_temporary};
+use crate::health::Health;
 
 /// A function that must have succeeded before anything is written to any part.
 pub type BeforeFirstWrite =
@@ -69,7 +69,7 @@ impl WriteCheck {
             return Ok(());
         }
         let was_passed = self.was_passed.load(Ordering::Acquire);
-        if was_passed && !health.is_up(FIRST) {
+        if was_passed && !health.left_out_for(FIRST).is_zero() {
             return Ok(());
         }
         // Before it has succeeded once, the check stays due, so that no other task writes
@@ -85,7 +85,7 @@ impl WriteCheck {
             return Ok(());
         }
         drop(unfinished);
-        let is_outage = checked.as_ref().is_err_and(is_temporary);
+        let is_outage = health.is_outage(FIRST, &checked);
         if is_outage && was_passed { Ok(()) } else { checked }
     }
 

@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use relq_conformance::{
@@ -100,6 +100,25 @@ impl Override for LosesFirstReply {
         }
         let at = ErrorContext { backend: "mine", operation: Operation::Push };
         Err(Error::Interrupted { at, source: "the reply is lost".into() })
+    }
+}
+
+/// A part of which this many pushes fail.
+struct FailsPushes(AtomicU32);
+
+#[async_trait]
+impl Override for FailsPushes {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let less = |left: u32| left.checked_sub(1);
+        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+            return Err(Kind::Unavailable.at(Operation::Push));
+        }
+        right.push(jobs, token).await
     }
 }
 
@@ -259,5 +278,18 @@ async fn a_part_that_fails_without_workers_is_asked_last() {
         }
 
         assert_eq!(claims.load(Ordering::Relaxed), 0, "{call}");
+    }
+}
+
+/// A client that makes no other calls than pushes finds out that a part is back.
+#[tokio::test]
+async fn a_client_that_only_pushes_returns_to_a_part() {
+    let (queue, healthy) = with_part(FailsPushes(AtomicU32::new(6)));
+    let began = Instant::now();
+
+    while healthy.stats().await.unwrap().ready == 0 {
+        queue.push(&["job".into()], None).await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(20), "the part gets no job");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

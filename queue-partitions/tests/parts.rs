@@ -429,7 +429,8 @@ async fn a_claim_of_several_parts_keeps_to_its_bytes() {
     let queue = on(&servers, 3).await;
     for part in queue.parts() {
         part.push(&[vec![7; 300 << 10].into()], None).await.unwrap();
-        part.push(&[vec![7; 600 << 10].into()], None).await.unwrap();
+        let job = NewJob::new(vec![7; 570 << 10]).header("k", "x".repeat(30 << 10));
+        part.push(&[job], None).await.unwrap();
     }
     let mut bytes = Vec::new();
     loop {
@@ -437,12 +438,33 @@ async fn a_claim_of_several_parts_keeps_to_its_bytes() {
         if jobs.is_empty() {
             break;
         }
-        let total: usize = jobs.iter().map(|job| job.payload.len()).sum();
+        let total: usize = jobs.iter().map(Delivery::total_bytes).sum();
         assert!(total <= ClaimRequest::MAX_BYTES, "{total}");
         assert!(jobs.iter().all(|job| job.attempt() == 1));
         bytes.push(total);
     }
-    assert_eq!(bytes.iter().sum::<usize>(), 3 * (900 << 10));
+    assert_eq!(bytes.iter().sum::<usize>(), 3 * ((900 << 10) + "k".len()));
+}
+
+/// R24: the jobs beyond 1 MiB go back to their part, in their order.
+#[tokio::test]
+async fn the_jobs_that_a_claim_gives_back_keep_their_order() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 2).await;
+    let job = |kib: usize, number: u8| NewJob::new(vec![number; kib << 10]);
+    queue.parts()[0].push(&[job(400, 99)], None).await.unwrap();
+    let of_part_1: Vec<_> = (0..10).map(|number| job(100, number)).collect();
+    queue.parts()[1].push(&of_part_1, None).await.unwrap();
+
+    let mut served = Vec::new();
+    while served.len() < 11 {
+        let jobs = queue.claim(&ask(20)).await.unwrap();
+        assert!(!jobs.is_empty(), "{served:?}");
+        served.extend(jobs.iter().map(|job| job.payload[0]));
+    }
+
+    served.retain(|number| *number != 99);
+    assert!(served.is_sorted(), "{served:?}");
 }
 
 /// An operator sees and changes the jobs of all parts as those of one queue.
@@ -629,15 +651,16 @@ async fn a_heartbeat_does_not_wait_for_a_silent_node() {
     let queue = on(&servers, 2).await;
     let (worker, jobs) = one_lease_each(&queue).await;
     let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
-    let short = Duration::from_millis(300);
+    let short = Duration::from_secs(3);
 
     servers[1].command(&[b"CLIENT", b"PAUSE", b"60000", b"ALL"]);
     let began = Instant::now();
     let extended = queue.extend(&worker, &held, short).await;
     let took = began.elapsed();
 
-    // A call to a silent node fails after five seconds.
-    assert!(took < Duration::from_secs(4), "R10: it took {took:?}");
+    // A call to a silent node fails after five seconds. The answer must come while the
+    // leases last.
+    assert!(took < Duration::from_secs(2), "R10: it took {took:?}");
     only_the_first_is_kept(&jobs, &extended.unwrap());
 }
 
@@ -691,7 +714,10 @@ async fn a_claim_fails_if_every_node_is_down() {
     let queue = on(&servers, 2).await;
     servers.iter_mut().for_each(Server::kill);
 
-    let error = queue.claim(&ask(1).wait(Duration::from_secs(5))).await.unwrap_err();
-
-    assert!(matches!(error, Error::Unavailable { .. } | Error::Interrupted { .. }));
+    // Also when the parts are left out, because so many of their calls have failed.
+    for _ in 0..8 {
+        let claimed = queue.claim(&ask(1).wait(Duration::from_secs(5))).await;
+        let error = claimed.unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. } | Error::Interrupted { .. }));
+    }
 }

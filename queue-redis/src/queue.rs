@@ -11,7 +11,14 @@ mod schedules;
 mod settle;
 mod wait;
 
-use std::{borrow::Cow, fmt, num::NonZeroU32, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    fmt,
+    num::NonZeroU32,
+    pin::Pin,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use relq_core::{
@@ -108,17 +115,23 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
 
     /// Settles the jobs. The end of a job may require more work, such as completing a
     /// batch: that work is sent directly behind the settlements, in the same round
-    /// trip.
+    /// trip, and once more when all of them have been carried out by several calls.
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         P::capabilities().check_batch(Operation::Settle, done.len())?;
         P::capabilities().check_settlements(done)?;
-        let follow_up = async {
-            if done.iter().any(|one| P::has_follow_up(one.receipt.token())) {
+        let needs_work = done.iter().any(|one| P::has_follow_up(one.receipt.token()));
+        let follow_up = || async {
+            if needs_work {
                 self.pattern.follow_up(Operation::Settle).await;
             }
         };
-        let settling = bookkeeping::settle(self, done);
-        tokio::join!(biased; settling, follow_up).0
+        let calls = AtomicUsize::new(0);
+        let settling = bookkeeping::settle_counting(self, done, &calls);
+        let (settled, ()) = tokio::join!(biased; settling, follow_up());
+        if calls.into_inner() > 1 {
+            follow_up().await;
+        }
+        settled
     }
 
     /// Settles and claims. If the pattern claims by several calls, only the first one

@@ -131,27 +131,57 @@ async fn the_last_attempt_is_buried_in_a_long_ring() {
     assert_sound(&queue).await;
 }
 
+/// R9, R11: also if it is at the other end of the ring, which the reaper reaches last. A job
+/// that is claimed goes to the head.
+#[tokio::test]
+async fn the_last_attempt_is_buried_at_the_head_of_a_long_ring() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.push_one(NewJob::new("poison").max_attempts(NonZeroU16::MIN)).await.unwrap();
+    push_many(&queue, 2500).await;
+    abandon(&queue).await;
+    until(&queue, |stats| stats.overdue == 1).await;
+
+    let mut calls = 1;
+    while queue.recover(many(100)).await.unwrap().more {
+        calls += 1;
+        assert!(calls < 20, "recovery does not get on");
+    }
+
+    assert_eq!(queue.stats().await.unwrap().dead, 1);
+    assert_sound(&queue).await;
+}
+
 /// R16, R17, R24: when a worker is released, a unique key that its job holds past the
 /// job's expiry is freed at once, in a ring of any length.
 #[tokio::test]
 async fn a_release_frees_its_jobs_unique_key() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    let unique = |payload| NewJob::new(payload).unique(UniqueKey::new("k").unwrap());
-    // A machine that stands still must not let the job expire before it is claimed.
-    let expiry = Duration::from_secs(3);
-    queue.push_one(unique("first").expires_in(expiry)).await.unwrap();
-    let held = take_one(&queue).await;
-    push_many(&queue, 2500).await;
-    // This job becomes due after the other has expired.
-    queue.push_one(NewJob::new("later").delay(expiry)).await.unwrap();
-    until(&queue, |stats| stats.next_due_in == Some(Duration::ZERO)).await;
-    let refused = queue.push_one(unique("second")).await.unwrap();
-    assert_eq!(refused.job(), held.job(), "a job in process does not expire");
+    // The job at the tail of a long ring, and at its head.
+    for at_the_head in [false, true] {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        let unique =
+            |payload| NewJob::new(payload).unique(UniqueKey::new("k").unwrap());
+        // A machine that stands still must not let the job expire before it is claimed.
+        let expiry = Duration::from_secs(3);
+        queue.push_one(unique("first").expires_in(expiry)).await.unwrap();
+        if at_the_head {
+            push_many(&queue, 2500).await;
+        }
+        let held = take_one(&queue).await;
+        if !at_the_head {
+            push_many(&queue, 2500).await;
+        }
+        // This job becomes due after the other has expired.
+        queue.push_one(NewJob::new("later").delay(expiry)).await.unwrap();
+        until(&queue, |stats| stats.next_due_in == Some(Duration::ZERO)).await;
+        let refused = queue.push_one(unique("second")).await.unwrap();
+        assert_eq!(refused.job(), held.job(), "a job in process does not expire");
 
-    assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 1);
+        assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 1);
 
-    let stored = queue.push_one(unique("second")).await.unwrap();
-    assert!(matches!(stored, Pushed::Stored(_)), "{stored:?}");
-    assert_sound(&queue).await;
+        let stored = queue.push_one(unique("second")).await.unwrap();
+        assert!(matches!(stored, Pushed::Stored(_)), "{stored:?}");
+        assert_sound(&queue).await;
+    }
 }

@@ -173,6 +173,19 @@ async fn a_purge_removes_any_number_of_batches() {
     assert_eq!(keys(&server), ["{q}:marker"]);
 }
 
+/// R23: also a completion job that cannot be delivered.
+#[tokio::test]
+async fn a_purge_removes_what_was_not_delivered() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, 2).await;
+    say(&server, "HDEL {q}:batch:record:b1 completion_queue");
+
+    queue.purge().await.unwrap();
+
+    assert_eq!(keys(&server), ["{q}:marker"]);
+}
+
 /// B5: one call of recovery pushes a backlog of completion jobs to their queues,
 /// although a damaged one stays in the outbox.
 #[tokio::test]

@@ -8,6 +8,7 @@ use relq_core::{
     limits::{MAX_DURATION, MAX_TIMESTAMP},
     operator::{JobState, StateDetail},
     outcome::Settled,
+    results::MAX_RESULT,
 };
 
 use crate::{
@@ -179,6 +180,20 @@ async fn too_many_settlements_are_refused(store: &Store) {
     let many = vec![one; actor.limits().max_jobs_per_call.get() as usize + 1];
 
     assert_invalid(actor.settle(&many).await, Operation::Settle);
+
+    actor.finish(&held).await;
+}
+
+case!(a_result_for_nobody_that_is_too_large_is_refused: R5 R29);
+/// A result above the limit is refused by each backend, also by one that keeps no results.
+async fn a_result_for_nobody_that_is_too_large_is_refused(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    let done = Disposition::DoneWith { result: vec![7; MAX_RESULT + 1].into() };
+    let said = [relq_core::Settlement::new(held.receipt.clone(), done)];
+
+    assert_invalid(actor.settle(&said).await, Operation::Settle);
 
     actor.finish(&held).await;
 }

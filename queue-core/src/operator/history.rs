@@ -210,6 +210,15 @@ mod tests {
         assert_eq!((rates.pushed, rates.ended), (0.0, 10.0 / 60.0));
     }
 
+    /// A page that is open for days keeps the samples of a few minutes.
+    #[test]
+    fn old_samples_are_forgotten() {
+        let seconds = KEPT_FOR.as_secs();
+        let many: Vec<_> = (0..100).map(|at| (at * seconds / 3, [0, at, 0])).collect();
+
+        assert!(history(&many).recent.len() <= 5, "{}", history(&many).recent.len());
+    }
+
     #[test]
     fn a_rate_is_that_of_the_last_samples() {
         let history = history(&[(0, [0, 0, 0]), (50, [0, 500, 0]), (54, [8, 502, 0])]);

@@ -181,17 +181,17 @@ async fn claim_after<P: ClaimPattern>(
 /// fit into [`ClaimRequest::MAX_BYTES`] if none is larger than the largest so far.
 /// Returns `None` if none fits, or if the claim has `wanted` jobs.
 fn left_to_claim(deliveries: &[Delivery], wanted: NonZeroU32) -> Option<NonZeroU32> {
-    let largest = deliveries.iter().map(|it| it.payload.len()).max()?.max(1);
+    let largest = deliveries.iter().map(Delivery::total_bytes).max()?.max(1);
     let left = (wanted.get() as usize).checked_sub(deliveries.len())?;
     let fit = ClaimRequest::MAX_BYTES.checked_sub(bytes_of(deliveries))? / largest;
     u32::try_from(left.min(fit)).ok().and_then(NonZeroU32::new)
 }
 
 fn bytes_of(deliveries: &[Delivery]) -> usize {
-    deliveries.iter().map(|delivery| delivery.payload.len()).sum()
+    deliveries.iter().map(Delivery::total_bytes).sum()
 }
 
-/// Adds the jobs of a later step to a claim, while all payloads together fit into
+/// Adds the jobs of a later step to a claim, while all jobs together fit into
 /// [`ClaimRequest::MAX_BYTES`]. Returns the jobs that do not fit.
 fn add_within_bytes(
     deliveries: &mut Vec<Delivery>,
@@ -199,7 +199,7 @@ fn add_within_bytes(
 ) -> Vec<Delivery> {
     let mut bytes = bytes_of(deliveries);
     let exceeds = |delivery: &Delivery| {
-        bytes += delivery.payload.len();
+        bytes += delivery.total_bytes();
         bytes > ClaimRequest::MAX_BYTES
     };
     let fit = more.iter().position(exceeds).unwrap_or(more.len());

@@ -73,5 +73,6 @@ pub(crate) use restore::Restored;
 pub use scan::{ScanPages, Scanned};
 pub use schedules::push_tick;
 pub use scripts::{BookkeepingScripts, is_sent_by, library};
+pub(crate) use settle::settle_counting;
 pub use settle::{Ended, Finish, Settles, WITH_RESULTS, settle};
 pub use step::{Step, Steps};

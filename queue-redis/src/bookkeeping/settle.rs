@@ -1,7 +1,10 @@
 //! Settlements: one call of a script for each kind of disposition, all in one round
 //! trip. Large jobs take several calls of a kind, one after the other.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -136,6 +139,18 @@ pub async fn settle(
     on: &impl Settles,
     done: &[Settlement],
 ) -> Result<Vec<Settled>, Error> {
+    settle_counting(on, done, &AtomicUsize::new(0)).await
+}
+
+/// Does the same as [`settle`], and counts the calls that it makes.
+///
+/// # Errors
+/// In the same cases as [`settle`].
+pub(crate) async fn settle_counting(
+    on: &impl Settles,
+    done: &[Settlement],
+    calls_made: &AtomicUsize,
+) -> Result<Vec<Settled>, Error> {
     let kind = |settlement: &Settlement| {
         Kind::of(settlement, on.has_side_records(&settlement.receipt))
     };
@@ -143,7 +158,8 @@ pub async fn settle(
     let calls = Kind::ALL.into_iter().filter_map(|kind| {
         let is_of_kind = |at: &usize| kinds[*at] == kind;
         let positions: Vec<_> = (0..done.len()).filter(is_of_kind).collect();
-        (!positions.is_empty()).then(|| carry_out(on, kind, done, positions))
+        (!positions.is_empty())
+            .then(|| carry_out(on, kind, (done, positions), calls_made))
     });
     let mut answers = vec![Settled::Applied; done.len()];
     let results = join_all(calls).await;
@@ -161,8 +177,8 @@ pub async fn settle(
 async fn carry_out(
     on: &impl Settles,
     kind: Kind,
-    done: &[Settlement],
-    mut positions: Vec<usize>,
+    (done, mut positions): (&[Settlement], Vec<usize>),
+    calls_made: &AtomicUsize,
 ) -> Result<Vec<usize>, Error> {
     if kind == Kind::GiveBack {
         // Reverse the order, because the job that is put back last is claimed first.
@@ -177,6 +193,7 @@ async fn carry_out(
         Kind::Fail | Kind::GiveBack => on.steps().slow(),
     };
     while let Some(page) = steps.next_page(&positions, bytes_of) {
+        calls_made.fetch_add(1, Ordering::Relaxed);
         let step = carry_out_step(on, kind, page.iter().map(|at| &done[*at])).await;
         steps.add(page.len(), step)?;
     }

@@ -158,6 +158,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "Some(BatchOutcome::Done | BatchOutcome::Cancelled) => Ok(()),",
     },
     Mutant {
+        name: "a wait for a failed batch succeeds",
+        promise: "batch::sqlite::a_wait_for_a_batch_that_failed_fails: left: Some(0)",
+        file: "cli/src/batch/watch.rs",
+        old: "Some(BatchOutcome::Done) => Ok(()),",
+        new: "Some(BatchOutcome::Done | BatchOutcome::Failed) => Ok(()),",
+    },
+    Mutant {
         name: "lines of JSON are an array",
         promise: "formats::records_are_an_array_or_lines: expected value",
         file: "cli/src/format.rs",

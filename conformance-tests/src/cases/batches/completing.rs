@@ -175,6 +175,26 @@ async fn whatever_completes_tells_another_queue(store: &Store) {
     assert_eq!(completed(&drain(&there).await), 1);
 }
 
+case!(a_settlement_of_many_pieces_tells_another_queue: B5 => Batches);
+/// If one call ends so many pieces that it takes several steps, the completion job arrives
+/// in the other queue at once, too.
+async fn a_settlement_of_many_pieces_tells_another_queue(store: &Store) {
+    if store.fit(&["jobs", "others"]).len() < 2 {
+        return;
+    }
+    let (here, there) =
+        (store.actor_in_steps("w1").await, store.actor_on("w2", "others").await);
+    let others = QueueName::new("others").expect("a valid name");
+    let on_complete = OnComplete::new(NewJob::new(COMPLETE)).queue(others);
+    here.submit(&NewBatch::new(batch("many")).on_complete(on_complete), 30).await;
+    let held = here.take(30).await;
+    assert_eq!(held.len(), 30);
+
+    assert_applied(&settle_all(&here, &held, &Disposition::Done).await);
+
+    assert_eq!(completed(&drain(&there).await), 1);
+}
+
 case!(workers_at_once_complete_once: B5 => Batches);
 /// If several workers end the last pieces at the same time, the batch completes once.
 async fn workers_at_once_complete_once(store: &Store) {

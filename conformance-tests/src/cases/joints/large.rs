@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use relq_core::{
-    ClaimRequest, Disposition, NewJob,
+    ClaimRequest, Delivery, Disposition, NewJob,
     capabilities::Capability,
     operator::{JobState, Selection},
 };
@@ -117,6 +117,35 @@ async fn large_jobs_are_recovered_in_their_order(store: &Store) {
         assert_in_order(&actor, seen, &wanted);
         settle_all(&actor, &held, &Disposition::Done).await;
     }
+}
+
+case!(a_claim_of_several_steps_counts_headers: R6);
+/// The limit of 1 MiB holds for the headers of a claim that takes several steps, too.
+async fn a_claim_of_several_steps_counts_headers(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let most = ClaimRequest::MAX_BYTES;
+    let value = "x".repeat(most / PAGE / 3);
+    for number in 0..4 * PAGE {
+        let job = NewJob::new(number.to_string()).header("large", value.clone());
+        actor.store_one(job).await;
+    }
+
+    let mut taken = Vec::new();
+    while taken.len() < 4 * PAGE {
+        let claimed = actor.claim(&actor.ask(100)).await.expect("answered");
+        let bytes: usize = claimed.iter().map(Delivery::total_bytes).sum();
+        let jobs = claimed.len();
+        assert!(bytes <= most, "R6: one claim takes {jobs} jobs of {bytes} bytes");
+        assert_ne!(jobs, 0, "R1: {} jobs", taken.len());
+        taken.extend(claimed);
+    }
+
+    assert_in_order(
+        &actor,
+        numbers(payloads(&taken)),
+        &(0..4 * PAGE).collect::<Vec<_>>(),
+    );
+    assert!(taken.iter().all(|one| one.attempt() == 1), "R11: each is its first");
 }
 
 case!(a_claim_of_several_steps_is_bounded_by_bytes: R6);
