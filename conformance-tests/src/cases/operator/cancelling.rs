@@ -85,6 +85,31 @@ async fn a_leased_job_is_cancelled(store: &Store) {
     assert_eq!((stats.leased, stats.cancelled, stats.unfinished()), (0, 1, 0));
 }
 
+case!(a_job_is_cancelled_by_an_id_of_glob_characters: R23 => ClientIds);
+/// A cancel finds a job whose id has the characters of a pattern, in each state, and takes no
+/// job that the pattern matches.
+async fn a_job_is_cancelled_by_an_id_of_glob_characters(store: &Store) {
+    let actor = store.actor("o").await;
+    let names = ["a*c", "abc", "a[b]c", "a?c", "a\\c", "*"];
+    actor.store(names.map(|name| NewJob::new(name).id(id(name)))).await;
+
+    for (name, leased) in [("a[b]c", false), ("*", false), ("a*c", true), ("a?c", true)]
+    {
+        let state = if leased { JobState::Leased } else { JobState::Ready };
+        if leased && actor.figures().await.leased == 0 {
+            actor.take(4).await;
+        }
+        assert_eq!(
+            cancel(&actor, &id(name)).await,
+            Cancelled::Removed(state),
+            "{name}"
+        );
+    }
+
+    let left = actor.list(JobState::Leased, 10).await;
+    expect_exactly(left.iter().map(|one| &one.payload[..]), [&b"a\\c"[..], b"abc"]);
+}
+
 case!(a_cancelled_job_cannot_be_settled: R23 R7);
 /// Settling a cancelled job changes nothing.
 async fn a_cancelled_job_cannot_be_settled(store: &Store) {
