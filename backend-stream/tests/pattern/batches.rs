@@ -183,7 +183,7 @@ async fn a_purge_removes_what_was_not_delivered() {
 
     queue.purge().await.unwrap();
 
-    assert_eq!(keys(&server), ["{q}:marker"]);
+    assert_eq!(keys(&server), ["{q}:marker", "{there}:marker"]);
 }
 
 /// B5: one call of recovery pushes a backlog of completion jobs to their queues,
