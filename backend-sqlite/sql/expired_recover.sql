@@ -2,7 +2,8 @@
 -- turn, or dead if that was their last attempt (R9, R11). A piece of a cancelled batch
 -- always becomes ready; it is dropped with the waiting pieces (B7). A note that the
 -- lease expired is added to the last error. Of more than 8,192 bytes the newest notes are
--- kept (R11). They are cut as bytes: the text before them can have longer characters.
+-- kept (R11). BLOBs are cut, because their lengths are bytes. The result begins at a note,
+-- so that a character which is cut in half is dropped.
 --
 -- ?1 queue  ?2 now (ms)  ?3 how many at most
 -- Returns the new state of each.
@@ -15,7 +16,7 @@ SET state = iif(expired.returns, 'ready', 'dead'),
       || max_attempts || ', so worker ' || worker || ' died or froze'),
     last_error = (
       SELECT CAST(iif(length(whole) <= 8192, whole,
-          substr(kept, instr(kept, CAST('; attempt ' AS BLOB)) + length('; '))) AS TEXT)
+          substr(kept, instr(kept, CAST('; attempt ' AS BLOB)) + 2)) AS TEXT)
       FROM (SELECT whole, substr(whole, -8192) AS kept
             FROM (SELECT CAST(coalesce(nullif(last_error, '') || '; ', '')
                     || 'attempt ' || attempt || ': lease ended, no heartbeat'

@@ -36,8 +36,8 @@ const STATES: [JobState; 4] =
 /// is printed as a ready one: an import runs it again.
 ///
 /// The queue must be paused, so that no job moves: stop its workers, or let them finish
-/// their jobs, before the export. If jobs were pushed or ended meanwhile, the export says so
-/// and exits with 1.
+/// their jobs, before the export. If jobs were pushed or ended meanwhile, or the queue was
+/// resumed, the export says so and exits with 1.
 ///
 /// Not exported are batches (the pieces are, each with the name of its batch), schedules,
 /// the results and ids of jobs that have ended, push tokens, pauses and the totals of
@@ -87,8 +87,14 @@ impl Args {
 
     /// Fails if the queue changed meanwhile. A live queue is expected to.
     fn judge(&self, before: &Stats, after: &Stats) -> CommandResult {
-        let stayed_paused = before.paused && after.paused;
-        if figures(before) == figures(after) && (stayed_paused || self.live) {
+        if before.paused && !after.paused && !self.live {
+            return Err(Failure::Failed(
+                "the queue was resumed during the export, so jobs may be missing or twice in \
+                 the output: repeat it when no worker runs"
+                    .to_owned(),
+            ));
+        }
+        if figures(before) == figures(after) {
             return Ok(());
         }
         let changed = "jobs were pushed, claimed or ended during the export, so jobs may be \

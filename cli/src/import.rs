@@ -122,16 +122,17 @@ impl Args {
         let report = done.map_err(|failure| {
             failure.after("the queue stays paused: repeat the import with --resume")
         })?;
+        self.format.show(&report)?;
         if was_paused {
             say("the queue stays paused, as it was before: `relq resume` starts it");
         } else {
             queue.resume().await.map_err(|error| {
                 Failure::from(error).after(
-                    "all jobs are stored, but the queue stays paused: `relq resume` starts it",
+                    "the import is done, but the queue may still be paused: `relq resume` \
+                     starts it",
                 )
             })?;
         }
-        self.format.show(&report)?;
         report.judge()
     }
 

@@ -98,7 +98,9 @@ impl Target {
             Credentials::PassOn => (whole, None),
             Credentials::LeaveOut => {
                 let bare = store_url::without_password(&whole);
-                let is_missed = store_url::has_password(&whole);
+                let is_missed = file.is_none() && store_url::has_password(&whole)
+                    || sentinel_file.is_none()
+                        && store_url::has_sentinel_password(&whole);
                 (bare.clone(), is_missed.then_some(bare))
             }
         };

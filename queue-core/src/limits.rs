@@ -66,6 +66,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_newest_notes_fit_into_the_last_error() {
+        let note = "attempt 7: lease ended, no heartbeat";
+        assert_eq!(with_lost_lease(None, 7), note);
+        assert_eq!(with_lost_lease(Some(""), 7), note);
+        assert_eq!(with_lost_lease(Some("no"), 7), format!("no; {note}"));
+        let room = MAX_LAST_ERROR_BYTES - "; ".len() - note.len();
+        let fits = "x".repeat(room);
+        assert_eq!(with_lost_lease(Some(&fits), 7), format!("{fits}; {note}"));
+        assert_eq!(with_lost_lease(Some(&(fits + "x")), 7), note);
+        let older = "attempt 6: lease ended, no heartbeat";
+        let long = format!("{}; {older}", "\u{20ac}".repeat(room));
+        assert_eq!(with_lost_lease(Some(&long), 7), format!("{older}; {note}"));
+    }
+
+    #[test]
     fn an_error_is_cut_between_two_characters() {
         assert_eq!(kept_error("short"), "short");
         for before in 0..4 {

@@ -50,7 +50,8 @@ pub enum Disposition {
     /// The job was not run, because it cannot be run now. It is scheduled, and the
     /// delivery is not counted as an attempt (R26). Its last error does not change.
     Postpone {
-        /// How long until the job is ready again.
+        /// How long until the job is ready again. A longer delay is reduced as that of
+        /// [`Retry`](Self::Retry).
         after: Duration,
     },
     /// The job was not run. It goes back to the front of the queue, and the delivery is

@@ -68,6 +68,21 @@ impl Health {
         }
     }
 
+    /// Whether a push may go to the part: it is up, or the time for which it is left out is
+    /// over. Then this push alone finds out whether it is back, and for all others the part
+    /// is left out for longer.
+    pub(crate) fn takes_push(&self, part: usize) -> bool {
+        let now = self.environment.clock().elapsed();
+        let mut state = self.lock(part);
+        let State::Down { until, backoff } = *state else { return true };
+        if until > now {
+            return false;
+        }
+        let backoff = (backoff * 2).min(BACKOFF.1);
+        *state = State::Down { until: now.saturating_add(backoff), backoff };
+        true
+    }
+
     /// Notes the result of a call of the part. Returns whether the part may recover from
     /// its error without help, so that the other parts can go on without it.
     pub(crate) fn is_outage<T>(&self, part: usize, result: &Result<T, Error>) -> bool {

@@ -205,22 +205,41 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     /// pushes to the next one. A part that is left out has its turn again when its time is
     /// over, so that a client which only pushes finds out that it is back.
     async fn push_in_turn(&self, jobs: &[NewJob]) -> Result<Vec<Pushed>, Error> {
-        let order: Vec<_> = self.push_turn.order().collect();
-        let (up, down): (Vec<_>, Vec<_>) = order
-            .into_iter()
-            .partition(|part| self.health.left_out_for(*part).is_zero());
-        let mut first_error = None;
-        for part in up.into_iter().chain(down) {
-            let pushed = self.parts[part].push(jobs, None).await;
-            let is_outage = self.notice(part, &pushed);
-            match pushed {
-                Err(error) if is_outage && error.effect() == Effect::No => {
-                    first_error.get_or_insert(error);
-                }
-                other => return other,
+        let (mut first_error, mut left_out) = (None, Vec::new());
+        for part in self.push_turn.order() {
+            if !self.health.takes_push(part) {
+                left_out.push(part);
+                continue;
+            }
+            if let Some(answer) = self.push_to(part, jobs, &mut first_error).await {
+                return answer;
+            }
+        }
+        for part in left_out {
+            if let Some(answer) = self.push_to(part, jobs, &mut first_error).await {
+                return answer;
             }
         }
         Err(first_error.expect("the queue has a part, and each part has failed"))
+    }
+
+    /// Pushes to this part. `None` if it is down and has stored nothing: then `first_error`
+    /// has an error.
+    async fn push_to(
+        &self,
+        part: usize,
+        jobs: &[NewJob],
+        first_error: &mut Option<Error>,
+    ) -> Option<Result<Vec<Pushed>, Error>> {
+        let pushed = self.parts[part].push(jobs, None).await;
+        let is_outage = self.notice(part, &pushed);
+        match pushed {
+            Err(error) if is_outage && error.effect() == Effect::No => {
+                first_error.get_or_insert(error);
+                None
+            }
+            answer => Some(answer),
+        }
     }
 }
 

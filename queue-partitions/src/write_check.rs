@@ -69,7 +69,7 @@ impl WriteCheck {
             return Ok(());
         }
         let was_passed = self.was_passed.load(Ordering::Acquire);
-        if was_passed && !health.left_out_for(FIRST).is_zero() {
+        if was_passed && !health.is_up(FIRST) {
             return Ok(());
         }
         // Before it has succeeded once, the check stays due, so that no other task writes

@@ -426,31 +426,37 @@ async fn an_idle_claim_does_not_poll() {
 #[tokio::test]
 async fn a_claim_of_several_parts_keeps_to_its_bytes() {
     let servers = [Server::start()];
-    let queue = on(&servers, 3).await;
+    let queue = on(&servers, 3).await.starting_at(0);
+    // Less than half of the limit, so that the claim goes on to the next part, whose job
+    // exceeds the limit by its headers alone.
+    let large = NewJob::new(vec![7; 570 << 10]).header("k", "x".repeat(60 << 10));
     for part in queue.parts() {
-        part.push(&[vec![7; 300 << 10].into()], None).await.unwrap();
-        let job = NewJob::new(vec![7; 570 << 10]).header("k", "x".repeat(30 << 10));
-        part.push(&[job], None).await.unwrap();
+        part.push(&[vec![7; 450 << 10].into()], None).await.unwrap();
+        part.push(&[large.clone()], None).await.unwrap();
     }
     let mut bytes = Vec::new();
     loop {
-        let jobs = queue.claim(&ask(6)).await.unwrap();
-        if jobs.is_empty() {
+        let jobs = queue.claim(&ask(1)).await.unwrap();
+        let more = queue.claim(&ask(6)).await.unwrap();
+        if jobs.is_empty() && more.is_empty() {
             break;
         }
-        let total: usize = jobs.iter().map(Delivery::total_bytes).sum();
-        assert!(total <= ClaimRequest::MAX_BYTES, "{total}");
-        assert!(jobs.iter().all(|job| job.attempt() == 1));
-        bytes.push(total);
+        for jobs in [jobs, more] {
+            let total: usize = jobs.iter().map(Delivery::total_bytes).sum();
+            assert!(total <= ClaimRequest::MAX_BYTES, "{total}");
+            assert!(jobs.iter().all(|job| job.attempt() == 1));
+            bytes.push(total);
+        }
     }
-    assert_eq!(bytes.iter().sum::<usize>(), 3 * ((900 << 10) + "k".len()));
+    let all = 3 * ((450 << 10) + large.total_bytes());
+    assert_eq!(bytes.iter().sum::<usize>(), all);
 }
 
 /// R24: the jobs beyond 1 MiB go back to their part, in their order.
 #[tokio::test]
 async fn the_jobs_that_a_claim_gives_back_keep_their_order() {
     let servers = [Server::start()];
-    let queue = on(&servers, 2).await;
+    let queue = on(&servers, 2).await.starting_at(0);
     let job = |kib: usize, number: u8| NewJob::new(vec![number; kib << 10]);
     queue.parts()[0].push(&[job(400, 99)], None).await.unwrap();
     let of_part_1: Vec<_> = (0..10).map(|number| job(100, number)).collect();
@@ -658,9 +664,8 @@ async fn a_heartbeat_does_not_wait_for_a_silent_node() {
     let extended = queue.extend(&worker, &held, short).await;
     let took = began.elapsed();
 
-    // A call to a silent node fails after five seconds. The answer must come while the
-    // leases last.
-    assert!(took < Duration::from_secs(2), "R10: it took {took:?}");
+    // A call to a silent node fails after five seconds.
+    assert!(took < short, "R10: it took {took:?}, and the leases last {short:?}");
     only_the_first_is_kept(&jobs, &extended.unwrap());
 }
 

@@ -115,7 +115,7 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
 
     /// Settles the jobs. The end of a job may require more work, such as completing a
     /// batch: that work is sent directly behind the settlements, in the same round
-    /// trip, and once more when all of them have been carried out by several calls.
+    /// trip, and once more if large settlements took further round trips.
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
         P::capabilities().check_batch(Operation::Settle, done.len())?;
         P::capabilities().check_settlements(done)?;
@@ -125,13 +125,14 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
                 self.pattern.follow_up(Operation::Settle).await;
             }
         };
-        let calls = AtomicUsize::new(0);
-        let settling = bookkeeping::settle_counting(self, done, &calls);
+        let later_calls = AtomicUsize::new(0);
+        let settling = bookkeeping::settle_counting(self, done, &later_calls);
         let (settled, ()) = tokio::join!(biased; settling, follow_up());
-        if calls.into_inner() > 1 {
+        let settled = settled?;
+        if later_calls.into_inner() > 0 {
             follow_up().await;
         }
-        settled
+        Ok(settled)
     }
 
     /// Settles and claims. If the pattern claims by several calls, only the first one

@@ -61,8 +61,9 @@ fn complete(url: &str) -> CommandResult<String> {
     if env::var_os(LEFT_OUT).is_some_and(|left_out| left_out == url) {
         return Err(Failure::Failed(format!(
             "this is a command of `relq work`, and the password of its URL was left out \
-             of its environment: start the worker with {PASSWORD_FILE} set to the name \
-             of a file that holds the password, or with --pass-credentials"
+             of its environment: start the worker with {PASSWORD_FILE} (for sentinels \
+             RELQ_SENTINEL_PASSWORD_FILE) set to the name of a file that holds the password, \
+             or with --pass-credentials"
         )));
     }
     Ok(url.to_owned())

@@ -78,15 +78,17 @@ pub fn lacks_password(url: &str) -> bool {
     ServerUrl::parse(url).is_some_and(|server| !holds_password(&server.url))
 }
 
-/// Whether this is the URL of a server, and it has a password: that of the store or that of
-/// its sentinels.
+/// Whether this is the URL of a server, and it has a password.
 pub fn has_password(url: &str) -> bool {
+    ServerUrl::parse(url).is_some_and(|server| holds_password(&server.url))
+}
+
+/// Whether this is the URL of a server, and it has a password for the sentinels.
+pub fn has_sentinel_password(url: &str) -> bool {
     ServerUrl::parse(url).is_some_and(|server| {
         let mut options = server.url.query_pairs();
-        holds_password(&server.url)
-            || options.any(|(name, value)| {
-                name == SENTINEL_PASSWORD_OPTION && !value.is_empty()
-            })
+        options
+            .any(|(name, value)| name == SENTINEL_PASSWORD_OPTION && !value.is_empty())
     })
 }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How long one call waits at most. A call that fails is repeated for half a minute from
-/// its start, so it must be shorter than that.
+/// its start, or until the wait is over, so it must be shorter than that.
 const LONGEST_CALL: Duration = Duration::from_secs(10);
 
 /// A wait for jobs, all until the same time.
@@ -36,6 +36,12 @@ impl<'a> Waiting<'a> {
         Self { results, sender, deadline }
     }
 
+    /// How long the wait lasts from now on; `None` without a limit.
+    fn left(&self) -> Option<Duration> {
+        let now = Instant::now();
+        self.deadline.map(|deadline| deadline.saturating_duration_since(now))
+    }
+
     /// Waits until the job has ended or the time is over, and returns what became of it so
     /// far. Fails at a signal to stop.
     pub(crate) async fn until_ended(
@@ -43,14 +49,13 @@ impl<'a> Waiting<'a> {
         id: &JobId,
     ) -> CommandResult<Option<JobResult>> {
         loop {
-            let left = self
-                .deadline
-                .map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let wait = left.map_or(LONGEST_CALL, |left| left.min(LONGEST_CALL));
-            let patience = left.unwrap_or(Duration::MAX);
-            let call = self.sender.repeat_for(patience, async || {
-                self.results.wait_result(id, wait).await
-            });
+            let left = self.left();
+            let call =
+                self.sender.repeat_for(left.unwrap_or(Duration::MAX), async || {
+                    let wait =
+                        self.left().map_or(LONGEST_CALL, |left| left.min(LONGEST_CALL));
+                    self.results.wait_result(id, wait).await
+                });
             let found = tokio::select! {
                 found = call => found.map_err(|unsent| unsent.error)?,
                 () = self.sender.interrupts().first() => return Err(stopped(id)),

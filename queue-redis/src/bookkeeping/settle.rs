@@ -142,14 +142,15 @@ pub async fn settle(
     settle_counting(on, done, &AtomicUsize::new(0)).await
 }
 
-/// Does the same as [`settle`], and counts the calls that it makes.
+/// Does the same as [`settle`], and counts the calls that it makes after the first of each
+/// kind, which all share one round trip.
 ///
 /// # Errors
 /// In the same cases as [`settle`].
 pub(crate) async fn settle_counting(
     on: &impl Settles,
     done: &[Settlement],
-    calls_made: &AtomicUsize,
+    later_calls: &AtomicUsize,
 ) -> Result<Vec<Settled>, Error> {
     let kind = |settlement: &Settlement| {
         Kind::of(settlement, on.has_side_records(&settlement.receipt))
@@ -159,7 +160,7 @@ pub(crate) async fn settle_counting(
         let is_of_kind = |at: &usize| kinds[*at] == kind;
         let positions: Vec<_> = (0..done.len()).filter(is_of_kind).collect();
         (!positions.is_empty())
-            .then(|| carry_out(on, kind, (done, positions), calls_made))
+            .then(|| carry_out(on, kind, (done, positions), later_calls))
     });
     let mut answers = vec![Settled::Applied; done.len()];
     let results = join_all(calls).await;
@@ -178,7 +179,7 @@ async fn carry_out(
     on: &impl Settles,
     kind: Kind,
     (done, mut positions): (&[Settlement], Vec<usize>),
-    calls_made: &AtomicUsize,
+    later_calls: &AtomicUsize,
 ) -> Result<Vec<usize>, Error> {
     if kind == Kind::GiveBack {
         // Reverse the order, because the job that is put back last is claimed first.
@@ -192,8 +193,11 @@ async fn carry_out(
         Kind::Finish(_) | Kind::FinishWithResult => on.steps(),
         Kind::Fail | Kind::GiveBack => on.steps().slow(),
     };
+    let mut is_first = true;
     while let Some(page) = steps.next_page(&positions, bytes_of) {
-        calls_made.fetch_add(1, Ordering::Relaxed);
+        if !std::mem::replace(&mut is_first, false) {
+            later_calls.fetch_add(1, Ordering::Relaxed);
+        }
         let step = carry_out_step(on, kind, page.iter().map(|at| &done[*at])).await;
         steps.add(page.len(), step)?;
     }

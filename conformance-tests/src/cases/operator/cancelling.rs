@@ -86,8 +86,8 @@ async fn a_leased_job_is_cancelled(store: &Store) {
 }
 
 case!(a_job_is_cancelled_by_an_id_of_glob_characters: R23 => ClientIds);
-/// A cancel finds a job whose id has the characters of a pattern, in each state, and takes no
-/// job that the pattern matches.
+/// A cancel finds a ready or leased job whose id has the characters of a pattern, and takes
+/// no job that the pattern matches.
 async fn a_job_is_cancelled_by_an_id_of_glob_characters(store: &Store) {
     let actor = store.actor("o").await;
     let names = ["a*c", "abc", "a[b]c", "a?c", "a\\c", "*"];

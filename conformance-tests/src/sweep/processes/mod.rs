@@ -4,8 +4,9 @@
 //! ```text
 //!  1  prepare a folder, by an actor that no fault hits; copy its files
 //!  2  a child process makes its calls on a copy; its steps are counted, no fault yet
-//!  3  before each step, and after the last: a child works on a copy anew, stops
-//!     there and is killed (SIGKILL, or the system's equivalent)
+//!  3  before each step, and after the last (after each one in a scenario whose steps
+//!     vary): a child works on a copy anew, stops there and is killed (SIGKILL, or the
+//!     system's equivalent)
 //!  4  for each step and each code that a store can fail with: an actor in this
 //!     process works on a copy, and that step fails
 //!  5  for each step: an actor freezes there, survivors take over, it continues
