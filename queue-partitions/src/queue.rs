@@ -211,12 +211,12 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
                 left_out.push(part);
                 continue;
             }
-            if let Some(answer) = self.push_to(part, jobs, &mut first_error).await {
+            if let Some(answer) = self.try_push(part, jobs, &mut first_error).await {
                 return answer;
             }
         }
         for part in left_out {
-            if let Some(answer) = self.push_to(part, jobs, &mut first_error).await {
+            if let Some(answer) = self.try_push(part, jobs, &mut first_error).await {
                 return answer;
             }
         }
@@ -225,7 +225,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
 
     /// Pushes to this part. `None` if it is down and has stored nothing: then `first_error`
     /// has an error.
-    async fn push_to(
+    async fn try_push(
         &self,
         part: usize,
         jobs: &[NewJob],
