@@ -187,7 +187,10 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("bad_input::a_senseless_lease_of_a_job_is_refused", REFUSED),
     ("bad_input::a_senseless_lease_is_refused", REFUSED),
     ("bad_input::an_endless_wait_is_refused", REFUSED),
-    ("bad_input::a_result_for_nobody_that_is_too_large_is_refused", REFUSED),
+    (
+        "bad_input::a_result_for_nobody_that_is_too_large_is_refused",
+        "judges what is refused before a script runs",
+    ),
     ("idempotence::a_token_of_no_jobs_is_taken", EMPTY),
     ("bad_input::empty_calls_are_fine", EMPTY),
     ("isolation::plain_pushes_show", READ),
@@ -200,9 +203,18 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("joints::pages_of_long_errors_end_early", READ),
     ("dead_letters::a_redriven_job_has_no_last_error", SEVERAL),
     ("joints::a_claim_of_several_steps_is_bounded_by_bytes", SEVERAL),
-    ("joints::a_claim_of_several_steps_counts_headers", SEVERAL),
-    ("restoring::a_restored_job_takes_the_key_of_an_expired_one", SEVERAL),
-    ("unique_expiry::a_redrive_takes_the_key_of_an_expired_delayed_job", SEVERAL),
+    (
+        "joints::a_claim_of_several_steps_counts_headers",
+        "judges what the client adds up over several calls",
+    ),
+    (
+        "restoring::a_restored_job_takes_the_key_of_an_expired_one",
+        "has caught no change so far, and no mutant is of it yet",
+    ),
+    (
+        "unique_expiry::a_redrive_takes_the_key_of_an_expired_delayed_job",
+        "has caught no change so far, and no mutant is of it yet",
+    ),
     (
         "last_error::the_newest_lost_leases_are_told",
         "judges a limit, and no change is of a number; the mutant `a last error that grows with each lost lease` fails it",
