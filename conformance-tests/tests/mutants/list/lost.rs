@@ -96,7 +96,7 @@ pub(super) const LOST: &[Mutant] = &[
         patches: &[patch(
             "fail",
             "  local job = entry and read_entry(entry)\n",
-            "  local job = entry and read_entry(entry)\n  if entry then drop_leased(keys, lease) end\n  if delay_ms > 9e15 then redis.call('ZADD', keys.later, 'nan', lease) end\n",
+            "  local job = entry and read_entry(entry)\n  if entry then drop_leased(keys, lease) end\n  if delay_ms > 3e12 then redis.call('ZADD', keys.later, 'nan', lease) end\n",
         )],
         caught_by: &[Case(
             "bad_input::an_endless_retry_loses_nothing",
