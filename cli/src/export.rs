@@ -179,3 +179,37 @@ fn line<T: Serialize>(out: &mut Output, value: &T) -> CommandResult {
     out.json(value)?;
     out.text("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A paused queue that did not change is exported as a whole. Any other is not, unless it
+    /// was to be exported live.
+    #[test]
+    fn a_queue_that_changed_is_no_whole_export() {
+        let stats = |paused, [ready, leased, scheduled]: [u64; 3]| {
+            let mut stats = Stats::new();
+            (stats.paused, stats.ready, stats.leased, stats.scheduled) =
+                (paused, ready, leased, scheduled);
+            stats
+        };
+        let before = stats(true, [3, 1, 1]);
+        let fails = |after: Stats| {
+            assert!(Args { live: true }.judge(&before, &after).is_ok());
+            match (Args { live: false }).judge(&before, &after) {
+                Ok(()) => None,
+                Err(Failure::Failed(message)) => Some(message),
+                Err(other) => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(fails(before), None);
+        assert_eq!(fails(stats(true, [4, 1, 0])), None, "a scheduled job was due");
+        let resumed = fails(stats(false, [3, 1, 1])).unwrap();
+        assert!(resumed.contains("was resumed"), "{resumed}");
+        for after in [[4, 1, 1], [2, 1, 1], [2, 2, 1]] {
+            let changed = fails(stats(true, after)).unwrap();
+            assert!(changed.contains("missing or twice"), "{changed}");
+        }
+    }
+}

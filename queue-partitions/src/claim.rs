@@ -156,7 +156,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         if excess.is_empty() {
             return;
         }
-        // One call keeps the order of the jobs that it gives back.
+        // All in one call of each part, which keeps their order.
         let settlements: Vec<_> = excess
             .into_iter()
             .map(|job| Settlement::new(job.receipt, Disposition::GiveBack))

@@ -103,7 +103,7 @@ impl Override for LosesFirstReply {
     }
 }
 
-/// A part of which this many pushes fail.
+/// A part whose first pushes fail: as many as this number.
 struct FailsPushes(AtomicU32);
 
 #[async_trait]

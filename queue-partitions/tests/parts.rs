@@ -590,7 +590,7 @@ async fn a_heartbeat_keeps_the_leases_of_the_other_nodes() {
     assert!(error.full_message().contains("extend"), "{}", error.full_message());
 }
 
-/// The requests for pages that a part has got.
+/// The requests for pages that a part has received.
 #[derive(Default)]
 struct PagesOfPart(Arc<Mutex<Vec<PeekRequest>>>);
 

@@ -205,6 +205,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_passwords_of_the_store_and_of_its_sentinels_are_told_apart() {
+        for (options, of_store, of_sentinels) in [
+            ("a,b/main", false, false),
+            ("a,b/main?sentinel_password=", false, false),
+            (":pass@a,b/main", true, false),
+            ("a,b/main?sentinel_password=x", false, true),
+            (":pass@a,b/main?sentinel_password=x", true, true),
+        ] {
+            let url = format!("zset+redis-sentinel://{options}");
+            let found = (has_password(&url), has_sentinel_password(&url));
+            assert_eq!(found, (of_store, of_sentinels), "{url}");
+        }
+        assert!(!has_sentinel_password("sqlite:jobs.db?sentinel_password=x"));
+    }
+
+    #[test]
     fn a_password_is_taken_out_and_put_in_where_its_transport_has_it() {
         for (bare, full) in [
             ("redis://host/0", "redis://:p%40ss@host/0"),

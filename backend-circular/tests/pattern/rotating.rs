@@ -156,7 +156,7 @@ async fn the_last_attempt_is_buried_at_the_head_of_a_long_ring() {
 /// job's expiry is freed at once, in a ring of any length.
 #[tokio::test]
 async fn a_release_frees_its_jobs_unique_key() {
-    // The job at the tail of a long ring, and at its head.
+    // Once the job is at the tail of a long ring, and once at its head.
     for at_the_head in [false, true] {
         let server = Server::start();
         let queue = open(&server, "q").await;

@@ -300,6 +300,24 @@ fn submission_under_way(store: &Store) -> Running {
     submitting
 }
 
+/// The store is down from then on, so that no reply ends the wait.
+#[test]
+fn a_wait_for_a_batch_ends_in_time_while_the_store_is_down() {
+    let mut store = Store::stream();
+    let id = submit(&store, "", "0:a").remove(0);
+    let mut waiting = store.relq(&format!("batch wait {id} --timeout 2s")).start();
+    wait_until("it waits", || {
+        let clients = store.server().command(&[b"INFO", b"clients"]);
+        String::from_utf8_lossy(&clients).contains("blocked_clients:1")
+    });
+
+    store.server().kill();
+
+    let ended = waiting.end_by_itself();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("relq: "), "{}", ended.err);
+}
+
 /// A second signal does not wait for the reply of a call.
 #[test]
 fn a_second_signal_ends_a_submission_without_a_reply() {

@@ -1,11 +1,13 @@
 //! `relq push --keep-result`, `relq push --wait` and `relq result`: the output of a command
 //! reaches the producer of its job (R29).
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::{
     on_each_store,
-    relq::{Ended, Running, Store},
+    relq::{Ended, Running, Store, wait_until},
 };
 
 /// Starts a worker that runs `script` on each job.
@@ -152,4 +154,25 @@ fn a_backend_without_results_says_so() {
     assert!(error.contains("circular keeps no results"), "{error}");
     let error = store.relq("result some-id").fails(2);
     assert!(error.contains("circular keeps no results"), "{error}");
+}
+
+/// The store is down from then on. A call is repeated for half a minute, but not longer than
+/// the wait lasts.
+#[test]
+fn a_wait_for_a_result_ends_in_time_while_the_store_is_down() {
+    let mut store = Store::redis();
+    let id = push_kept(&store, "payload");
+    let mut waiting = store.relq(&format!("result --wait=2s {id}")).start();
+    wait_until("it waits", || {
+        let clients = store.server().command(&[b"INFO", b"clients"]);
+        String::from_utf8_lossy(&clients).contains("blocked_clients:1")
+    });
+
+    let down = Instant::now();
+    store.server().kill();
+
+    let ended = waiting.end_by_itself();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let took = down.elapsed();
+    assert!(took < Duration::from_secs(15), "{took:?} after the outage: {}", ended.err);
 }

@@ -108,7 +108,8 @@ async fn the_newest_lost_leases_are_told(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(NewJob::new("job").max_attempts(attempts(LOST))).await;
     let held = actor.take_one().await;
-    // In bytes the text is three times as long as in characters, and it is cut within one.
+    // Each character has three bytes, so a limit in characters would keep more, and the
+    // limit in bytes is within a character.
     let error = "\u{20ac}".repeat(MAX_ERROR_BYTES);
     let retry = Disposition::Retry { after: Duration::ZERO, error: error.clone() };
     actor.say(&held, retry).await;

@@ -142,8 +142,8 @@ pub async fn settle(
     settle_counting(on, done, &AtomicUsize::new(0)).await
 }
 
-/// Does the same as [`settle`], and counts the calls that it makes after the first of each
-/// kind, which all share one round trip.
+/// Does the same as [`settle`]. The first calls of all kinds share one round trip; the
+/// number of further calls is added to `later_calls`.
 ///
 /// # Errors
 /// In the same cases as [`settle`].

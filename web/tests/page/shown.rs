@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use relq::{
-    Disposition, NewJob, Settlement, WorkerId, operator::WorkerReport,
+    Disposition, JobId, NewJob, Settlement, WorkerId, operator::WorkerReport,
     schedule::ScheduleName, unique::UniqueKey,
 };
 use relq_web::Redaction;
@@ -147,6 +147,18 @@ on_each_store! {
         }
         let link = html::link(&page, "1 job").unwrap();
         assert!(site.page(&link).await.contains(">held</a>"));
+    }
+
+    /// Also those of a ready job, which has no index on some backends.
+    async fn a_job_shows_its_followers(site) {
+        site.push("leader", NewJob::new("x")).await;
+        let follower = NewJob::new("y").after(JobId::new("leader").unwrap());
+        site.push("follower", follower).await;
+
+        let page = site.page("/queue/emails/job?id=leader").await;
+
+        assert!(page.contains("Followers"), "{page}");
+        assert!(html::link(&page, "follower").is_some(), "{page}");
     }
 
     async fn schedules_show_their_ticks(site) {
