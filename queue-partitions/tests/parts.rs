@@ -432,7 +432,7 @@ async fn a_claim_of_several_parts_keeps_to_its_bytes() {
     let large = NewJob::new(vec![7; 570 << 10]).header("k", "x".repeat(60 << 10));
     for part in queue.parts() {
         part.push(&[vec![7; 450 << 10].into()], None).await.unwrap();
-        part.push(&[large.clone()], None).await.unwrap();
+        part.push(std::slice::from_ref(&large), None).await.unwrap();
     }
     let mut bytes = Vec::new();
     loop {
