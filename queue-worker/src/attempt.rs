@@ -1,11 +1,11 @@
 //! Runs the handler on one job, within the time limit and the grace time.
 
-use std::{future::pending, sync::Arc};
+use std::future::pending;
 
 use relq_core::{environment::Environment, limits::MAX_DURATION};
 
 use crate::{
-    Cancellation, Failure, Handler, JobContext, readiness::Unstarted,
+    Cancellation, Failure, JobContext, handler::AnyHandler, readiness::Unstarted,
     settings::Settings,
 };
 
@@ -21,12 +21,12 @@ pub(crate) enum Ended {
 
 /// The handler and the limits that all attempts on one queue share. The queues of a
 /// worker share the handler.
-pub(crate) struct Program<H> {
-    pub(crate) handler: Arc<H>,
+pub(crate) struct Program {
+    pub(crate) handler: AnyHandler,
     pub(crate) settings: Settings,
 }
 
-impl<H: Handler> Program<H> {
+impl Program {
     /// Runs the handler until it ends. Drops its future earlier if its time limit
     /// passes, or if the grace time passes after it was asked to stop.
     pub(crate) async fn attempt(&self, job: JobContext, unstarted: Unstarted) -> Ended {
@@ -52,7 +52,7 @@ impl<H: Handler> Program<H> {
                 answer => return Ended::Answered(answer.map(|_is_done| ())),
             }
         }
-        let answer = self.handler.handle(job.clone());
+        let answer = self.handler.handle_boxed(job.clone());
         drop(unstarted);
         Ended::Answered(answer.await)
     }
@@ -91,7 +91,7 @@ impl<H: Handler> Program<H> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{sync::Arc, time::Duration};
 
     use relq_core::{Delivery, JobId, Receipt};
 

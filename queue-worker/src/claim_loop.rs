@@ -49,7 +49,7 @@ use relq_core::{
 };
 
 use crate::{
-    Handler, JobContext, WorkerError,
+    JobContext, WorkerError,
     attempt::Ended,
     backoff::{Backoff, Sleep},
     calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
@@ -66,8 +66,8 @@ use crate::{
 /// half of the slots.
 const SHARED_FROM: usize = 16;
 
-pub(crate) struct ClaimLoop<H> {
-    pub(crate) slots: Slots<H>,
+pub(crate) struct ClaimLoop {
+    pub(crate) slots: Slots,
     pub(crate) calls: Calls,
     pub(crate) settling: Settling,
     pub(crate) settings: Settings,
@@ -95,8 +95,8 @@ enum ClaimPhase {
 }
 
 /// The arguments for a new claim loop. The loop creates the rest of its state itself.
-pub(crate) struct ClaimLoopParts<H> {
-    pub(crate) slots: Slots<H>,
+pub(crate) struct ClaimLoopParts {
+    pub(crate) slots: Slots,
     pub(crate) calls: Calls,
     pub(crate) settings: Settings,
     pub(crate) worker: WorkerId,
@@ -105,8 +105,8 @@ pub(crate) struct ClaimLoopParts<H> {
     pub(crate) held: Arc<Held>,
 }
 
-impl<H: Handler> ClaimLoop<H> {
-    pub(crate) fn new(parts: ClaimLoopParts<H>) -> Self {
+impl ClaimLoop {
+    pub(crate) fn new(parts: ClaimLoopParts) -> Self {
         let ClaimLoopParts { slots, calls, settings, worker, queue, held } = parts;
         let environment = settings.environment.clone();
         let claimed_from = ClaimedFrom { queue: calls.queue(), name: queue };

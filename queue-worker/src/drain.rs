@@ -13,7 +13,7 @@ use relq_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Handler, JobContext, backoff::Backoff, claim_loop::ClaimLoop, observer::JobOutcome,
+    JobContext, backoff::Backoff, claim_loop::ClaimLoop, observer::JobOutcome,
     observers::Observers, shutdown::Shutdown,
 };
 
@@ -56,7 +56,7 @@ enum Patience {
 }
 
 impl Drain<'_> {
-    pub(crate) async fn run<H: Handler>(&mut self, claim_loop: &mut ClaimLoop<H>) {
+    pub(crate) async fn run(&mut self, claim_loop: &mut ClaimLoop) {
         let (grace, lease) = (claim_loop.settings.grace, claim_loop.settings.lease);
         claim_loop.stop_claiming();
         self.release.observers.progress.stopping();
@@ -85,9 +85,9 @@ impl Drain<'_> {
 
     /// Settles the results of handlers that end, and reads replies, until none is left
     /// or `limit` has passed.
-    async fn drain<H: Handler>(
+    async fn drain(
         &mut self,
-        claim_loop: &mut ClaimLoop<H>,
+        claim_loop: &mut ClaimLoop,
         limit: Duration,
         patience: Patience,
     ) {

@@ -1,6 +1,6 @@
 //! The trait for the application's code that a worker runs on each job.
 
-use std::{future::Future, task::Context, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, task::Context, time::Duration};
 
 use crate::{Failure, JobContext, RetryPolicy};
 
@@ -64,5 +64,52 @@ where
 {
     async fn handle(&self, job: JobContext) -> Result<(), Failure> {
         self(job).await.map_err(Into::into)
+    }
+}
+
+/// A handler of any type. The code of the worker is compiled once, and not again for each
+/// handler of the application.
+pub(crate) type AnyHandler = Arc<dyn DynHandler>;
+
+/// The methods of a [`Handler`], with a future that has one type for all handlers.
+pub(crate) trait DynHandler: Send + Sync {
+    fn handle_boxed(
+        &self,
+        job: JobContext,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + '_>>;
+
+    fn ready_for(
+        &self,
+        jobs: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, Failure>;
+
+    fn timeout(&self, job: &JobContext) -> Option<Duration>;
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy>;
+}
+
+impl<H: Handler> DynHandler for H {
+    fn handle_boxed(
+        &self,
+        job: JobContext,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + '_>> {
+        Box::pin(self.handle(job))
+    }
+
+    fn ready_for(
+        &self,
+        jobs: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, Failure> {
+        Handler::ready_for(self, jobs, context)
+    }
+
+    fn timeout(&self, job: &JobContext) -> Option<Duration> {
+        Handler::timeout(self, job)
+    }
+
+    fn retry_policy(&self, job: &JobContext) -> Option<RetryPolicy> {
+        Handler::retry_policy(self, job)
     }
 }

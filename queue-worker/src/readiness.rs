@@ -21,7 +21,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{Failure, Handler, WorkerError, calls::slots, panics};
+use crate::{Failure, WorkerError, calls::slots, handler::DynHandler, panics};
 
 /// The readiness of a worker's handler, as the claim loop of one queue uses it.
 pub(crate) struct Readiness {
@@ -74,9 +74,9 @@ impl Readiness {
 
     /// Makes `handler` ready, and returns how many of `wanted` jobs may be claimed, or
     /// `None` if none may be. These jobs count as asked for at once.
-    pub(crate) fn reserve<H: Handler>(
+    pub(crate) fn reserve(
         &mut self,
-        handler: &H,
+        handler: &dyn DynHandler,
         wanted: NonZeroU32,
     ) -> Option<NonZeroU32> {
         // The lock keeps another queue from reserving the same readiness.
@@ -112,9 +112,9 @@ impl Readiness {
         Self { shared, waker, changed, asked: 0 }
     }
 
-    fn room<H: Handler>(
+    fn room(
         &self,
-        handler: &H,
+        handler: &dyn DynHandler,
         wanted: NonZeroU32,
         asked: usize,
     ) -> Option<NonZeroU32> {
@@ -203,7 +203,7 @@ mod tests {
     use futures_lite::future::poll_once;
 
     use super::*;
-    use crate::JobContext;
+    use crate::{Handler, JobContext};
 
     const FIVE: NonZeroU32 = NonZeroU32::new(5).expect("not zero");
 

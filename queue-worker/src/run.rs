@@ -10,11 +10,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Handler, WorkerError,
+    WorkerError,
     attempt::Program,
     calls::Calls,
     claim_loop::{ClaimLoop, ClaimLoopParts},
     drain::{Drain, WorkerRelease},
+    handler::AnyHandler,
     heartbeat::{Beats, Heartbeat},
     held::Held,
     lease_clock::LeaseClock,
@@ -38,8 +39,8 @@ pub(crate) struct Run {
 }
 
 /// What a run needs of the parts that all queues of a worker share.
-pub(crate) struct Shared<H> {
-    pub(crate) handler: Arc<H>,
+pub(crate) struct Shared {
+    pub(crate) handler: AnyHandler,
     pub(crate) readiness: Readiness,
     pub(crate) held: Arc<Held>,
     pub(crate) heartbeat: Heartbeat,
@@ -48,24 +49,21 @@ pub(crate) struct Shared<H> {
 
 impl Run {
     /// Runs the only queue of a worker.
-    pub(crate) async fn until_asked<H: Handler>(
+    pub(crate) async fn until_asked(
         self,
-        handler: H,
+        handler: AnyHandler,
         requests: Requests,
     ) -> Result<(), WorkerError> {
         let shutdown = Shutdown::listen(requests)?;
         let held = Arc::new(self.held());
         let started = Heartbeat::start(vec![self.beats(&held)]).await;
         let heartbeat = started.map_err(WorkerError::Heartbeat)?.remove(0);
-        let (handler, readiness) = (Arc::new(handler), Readiness::default());
+        let readiness = Readiness::default();
         self.serve(Shared { handler, readiness, held, heartbeat, shutdown }).await
     }
 
     /// Serves the queue until a request, or an error that a retry cannot help.
-    pub(crate) async fn serve<H: Handler>(
-        mut self,
-        shared: Shared<H>,
-    ) -> Result<(), WorkerError> {
+    pub(crate) async fn serve(mut self, shared: Shared) -> Result<(), WorkerError> {
         let Shared { handler, readiness, held, mut heartbeat, mut shutdown } = shared;
         self.settings.observers = self.settings.observers.of_new_queue();
         let mut reaping = self.reaping();
@@ -93,10 +91,10 @@ impl Run {
     /// Shuts the worker down. If the heartbeat thread has died, the worker stops hard:
     /// no heartbeat would extend the leases of running handlers, and the handlers would
     /// not learn that their leases are lost (R6).
-    async fn drained<H: Handler>(
+    async fn drained(
         &self,
         shutdown: &mut Shutdown,
-        claim_loop: &mut ClaimLoop<H>,
+        claim_loop: &mut ClaimLoop,
         heartbeat: &mut Heartbeat,
     ) {
         let heartbeat_died = CancellationToken::new();
@@ -136,11 +134,11 @@ impl Run {
         reaping
     }
 
-    fn claim_loop<H: Handler>(
+    fn claim_loop(
         &self,
-        (handler, readiness): (Arc<H>, Readiness),
+        (handler, readiness): (AnyHandler, Readiness),
         held: Arc<Held>,
-    ) -> ClaimLoop<H> {
+    ) -> ClaimLoop {
         let program = Program { handler, settings: self.settings.clone() };
         let (queue, pool) = self.place.clone().unzip();
         ClaimLoop::new(ClaimLoopParts {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use relq_core::{ReliableQueue, WorkerId};
 
 use crate::{
-    Handler, Queues, WorkerError, WorkerQueue,
+    Queues, WorkerError, WorkerQueue,
+    handler::AnyHandler,
     lease_clock::LeaseClock,
     run::Run,
     settings::Settings,
@@ -37,10 +38,10 @@ impl Serves {
         }
     }
 
-    pub(crate) async fn run<H: Handler>(
+    pub(crate) async fn run(
         self,
         common: Common,
-        handler: H,
+        handler: AnyHandler,
         requests: Requests,
     ) -> Result<(), WorkerError> {
         match self {

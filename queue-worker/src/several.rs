@@ -23,7 +23,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Handler, WorkerError,
+    WorkerError,
+    handler::AnyHandler,
     heartbeat::Heartbeat,
     readiness::Readiness,
     run::{Run, Shared},
@@ -34,9 +35,9 @@ use crate::{
 ///
 /// # Errors
 /// The first error with which a queue ends.
-pub(crate) async fn serve_all<H: Handler>(
+pub(crate) async fn serve_all(
     runs: Vec<Run>,
-    handler: H,
+    handler: AnyHandler,
     requests: Requests,
 ) -> Result<(), WorkerError> {
     let mut shutdown = Shutdown::listen(requests)?;
@@ -46,12 +47,12 @@ pub(crate) async fn serve_all<H: Handler>(
     first_error(serving, &failed).await
 }
 
-async fn start_all<H: Handler>(
+async fn start_all(
     runs: Vec<Run>,
-    handler: H,
+    handler: AnyHandler,
     shutdown: Shutdown,
 ) -> Result<JoinSet<Result<(), WorkerError>>, WorkerError> {
-    let (handler, readiness) = (Arc::new(handler), Readiness::default());
+    let readiness = Readiness::default();
     let helds: Vec<_> = runs.iter().map(|run| Arc::new(run.held())).collect();
     let beats = runs
         .iter()

@@ -15,7 +15,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument, Span};
 
 use crate::{
-    Cancellation, Failure, Handler, JobContext, RetryPolicy,
+    Cancellation, Failure, JobContext, RetryPolicy,
     attempt::{Ended, Program},
     calls::slots,
     panics,
@@ -26,11 +26,11 @@ use crate::{
 
 /// The running handlers, each on a task, and the number of free slots. Dropping this
 /// value drops the handlers' futures.
-pub(crate) struct Slots<H> {
+pub(crate) struct Slots {
     capacity: usize,
     /// The most jobs that run or wait for a slot.
     most_held: usize,
-    program: Arc<Program<H>>,
+    program: Arc<Program>,
     tasks: JoinSet<Ended>,
     jobs: HashMap<Id, RunningJob>,
     readiness: Readiness,
@@ -56,9 +56,9 @@ struct RunningJob {
     span: Span,
 }
 
-impl<H: Handler> Slots<H> {
+impl Slots {
     pub(crate) fn new(
-        program: Program<H>,
+        program: Program,
         pool: Option<PoolMember>,
         readiness: Readiness,
     ) -> Self {
@@ -168,7 +168,7 @@ impl<H: Handler> Slots<H> {
     }
 
     /// Removes and returns the jobs that wait for a slot.
-    pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = JobContext> + use<H> {
+    pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = JobContext> + use<> {
         self.waiting_bytes = 0;
         std::mem::take(&mut self.waiting).into_iter().map(|waiting| waiting.job)
     }
@@ -288,7 +288,7 @@ impl<H: Handler> Slots<H> {
     }
 }
 
-impl<H> Drop for Slots<H> {
+impl Drop for Slots {
     /// Handlers whose futures are dropped run no longer.
     fn drop(&mut self) {
         let progress = &self.program.settings.observers.progress;
@@ -315,7 +315,7 @@ mod tests {
     use relq_core::{Delivery, JobId, Receipt};
 
     use super::*;
-    use crate::settings::Settings;
+    use crate::{Handler, settings::Settings};
 
     fn job() -> JobContext {
         let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");

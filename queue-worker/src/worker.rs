@@ -12,6 +12,7 @@ use tracing::Instrument;
 use crate::{
     AlreadyDone, Handler, Progress, Queues, RetryPolicy, Summary, WorkerError,
     already_done::Check,
+    handler::AnyHandler,
     lease_clock::LeaseClock,
     observer::Observer,
     serves::{Common, Serves},
@@ -277,6 +278,10 @@ impl Worker {
     /// - [`WorkerError::Died`] when the backend panics in the background, or the runtime
     ///   is shut down.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Summary, WorkerError> {
+        self.run_any(Arc::new(handler)).await
+    }
+
+    async fn run_any(self, handler: AnyHandler) -> Result<Summary, WorkerError> {
         let Self { serves, id, mut settings, requests } = self;
         settings.check()?;
         if let Serves::Several(queues) = &serves {
@@ -336,7 +341,7 @@ impl Worker {
         max_wait: Duration,
         handler: H,
     ) -> Result<Summary, WorkerError> {
-        self.run_until_all_empty(vec![queue], max_wait, handler).await
+        self.run_any_until_empty(vec![queue], max_wait, Arc::new(handler)).await
     }
 
     /// Runs `handler` until all `queues` are empty at the same time or, as
@@ -355,6 +360,15 @@ impl Worker {
         max_wait: Duration,
         handler: H,
     ) -> Result<Summary, WorkerError> {
+        self.run_any_until_empty(queues, max_wait, Arc::new(handler)).await
+    }
+
+    async fn run_any_until_empty(
+        self,
+        queues: Vec<Arc<dyn Operator>>,
+        max_wait: Duration,
+        handler: AnyHandler,
+    ) -> Result<Summary, WorkerError> {
         let settings = self.settings.clone();
         let (tell, mut told) = oneshot::channel();
         let watch = async move {
@@ -362,7 +376,7 @@ impl Worker {
             // Ignore a failed send: the worker has ended by itself already.
             let _ = tell.send(ended);
         };
-        let summary = Box::pin(self.stop_on(watch).run(handler)).await?;
+        let summary = Box::pin(self.stop_on(watch).run_any(handler)).await?;
         // There is no result if another request stopped the worker before the queue was
         // empty.
         told.try_recv().unwrap_or(Ok(())).map(|()| summary)

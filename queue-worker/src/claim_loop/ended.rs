@@ -6,13 +6,13 @@ use relq_core::Disposition;
 
 use super::ClaimLoop;
 use crate::{
-    Handler, JobContext,
+    JobContext,
     attempt::Ended,
     calls::slots,
     failure::{Failure, Then},
 };
 
-impl<H: Handler> ClaimLoop<H> {
+impl ClaimLoop {
     /// Handles an attempt that has ended, and all others that have ended by now, so
     /// that one call settles them all.
     pub(super) fn all_ended(&mut self, job: JobContext, ended: Ended) {

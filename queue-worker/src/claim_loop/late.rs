@@ -7,11 +7,11 @@ use relq_core::Disposition;
 
 use super::{ClaimLoop, ClaimPhase};
 use crate::{
-    Handler, JobContext,
+    JobContext,
     claim_size::{Late, Sent},
 };
 
-impl<H: Handler> ClaimLoop<H> {
+impl ClaimLoop {
     /// Handles jobs that must not start because their leases may have expired (R6):
     /// gives them back or retries them.
     pub(super) fn not_started(

@@ -9,9 +9,8 @@ use std::{
 use futures_lite::future::or;
 
 use super::ClaimLoop;
-use crate::Handler;
 
-impl<H: Handler> ClaimLoop<H> {
+impl ClaimLoop {
     /// How long a claim waits for a job. While it waits, its slots are not free.
     pub(super) fn claim_wait(&self) -> Duration {
         if self.slots.are_pooled() { Duration::ZERO } else { self.claim_size.wait() }
@@ -36,7 +35,7 @@ impl<H: Handler> ClaimLoop<H> {
     /// Completes when the pool has granted the queue a slot, or when it may be time to
     /// give up slots because a call is overdue. Never completes for a worker on one
     /// queue.
-    pub(super) fn slot_news(&self) -> impl Future<Output = ()> + use<H> {
+    pub(super) fn slot_news(&self) -> impl Future<Output = ()> + use<> {
         let pool = self.slots.pool().cloned();
         let overdue = pool.as_ref().and_then(|_| self.calls.next_overdue());
         let clock = self.settings.environment.clock();

@@ -21,7 +21,7 @@
 use std::{future::pending, num::NonZeroU32, time::Duration};
 
 use super::{ClaimLoop, ClaimPhase};
-use crate::{Handler, attempt::Ended, backoff::Sleep, calls::slots};
+use crate::{attempt::Ended, backoff::Sleep, calls::slots};
 
 /// The payloads of the waiting jobs have at most this many bytes before the worker claims
 /// further ones ahead of time. The number of jobs alone would not bound its memory.
@@ -72,7 +72,7 @@ impl Prefetch {
     }
 }
 
-impl<H: Handler> ClaimLoop<H> {
+impl ClaimLoop {
     /// How many jobs may be held beyond the number of slots.
     pub(super) fn ahead(&self) -> usize {
         let is_full = self.slots.waiting_bytes() >= MOST_BYTES;

@@ -3,12 +3,9 @@
 use std::num::NonZeroU32;
 
 use super::{ClaimLoop, ClaimPhase};
-use crate::{
-    Handler,
-    slot_pool::{Demand, HELD_PER_SLOT},
-};
+use crate::slot_pool::{Demand, HELD_PER_SLOT};
 
-impl<H: Handler> ClaimLoop<H> {
+impl ClaimLoop {
     /// How many jobs may be claimed now. Each claimed job has a free slot before the
     /// claim, so that no lease runs while its job waits for a slot, unless the worker was
     /// asked to [prefetch](super::prefetch).
