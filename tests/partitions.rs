@@ -273,6 +273,28 @@ async fn batches_are_in_their_parts() {
     }
 }
 
+/// R21: a part that cannot say whether it has a batch does not read as "there is no such
+/// batch", although the other parts have none.
+#[tokio::test]
+async fn a_part_that_fails_is_no_missing_batch() {
+    let server = Server::start();
+    let queue =
+        relq::connect(&url(&server, "stream", "partitions=2"), &named("q")).await;
+    let queue = queue.unwrap();
+    let batches = queue.batch_queue().unwrap();
+    for number in 0..4 {
+        let id = BatchId::new(format!("batch-{number}")).unwrap();
+        batches.create(&NewBatch::new(id.clone())).await.unwrap();
+        let part = if fnv1a(id.as_str()).is_multiple_of(2) { "q" } else { "q:1" };
+        let record = format!("{{{part}}}:batch:record:{id}");
+        assert_eq!(server.command(&[b"DEL", record.as_bytes()]), b":1\r\n", "{record}");
+        server.command(&[b"SET", record.as_bytes(), b"no record"]);
+
+        batches.batch(&id).await.unwrap_err();
+        batches.wait_batch(&id, Duration::from_secs(5)).await.unwrap_err();
+    }
+}
+
 /// A batch keeps working under its id when the number of parts has changed, also when the id
 /// belongs to another part now.
 #[tokio::test]

@@ -60,6 +60,7 @@
 //! jobs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod abort_on_drop;
 mod already_done;
 mod attempt;
 mod attempt_record;

@@ -6,11 +6,12 @@ use std::{
 };
 
 use relq_core::{Operator, ReliableQueue, WorkerId, environment::Environment};
-use tokio::{sync::oneshot, task::AbortHandle};
+use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use crate::{
     AlreadyDone, Handler, Progress, Queues, RetryPolicy, Summary, WorkerError,
+    abort_on_drop::AbortOnDrop,
     already_done::Check,
     handler::AnyHandler,
     lease_clock::LeaseClock,
@@ -380,17 +381,6 @@ impl Worker {
         // There is no result if another request stopped the worker before the queue was
         // empty.
         told.try_recv().unwrap_or(Ok(())).map(|()| summary)
-    }
-}
-
-/// Aborts the worker's task when the future of [`Worker::run`] is dropped. tokio-util
-/// has such a type in its feature `rt`, but that feature compiles more code than all
-/// else that relq uses of tokio-util.
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

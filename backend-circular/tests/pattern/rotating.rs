@@ -185,3 +185,56 @@ async fn a_release_frees_its_jobs_unique_key() {
         assert_sound(&queue).await;
     }
 }
+
+/// R1, R9, R11: a lease that expires behind the reaper, while it looks through a long ring, is
+/// found when the reaper looks at that place again.
+#[tokio::test]
+async fn a_lease_that_expires_behind_the_reaper_is_found() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let last_attempt = |payload| NewJob::new(payload).max_attempts(NonZeroU16::MIN);
+    let claim = async |lease| {
+        let asking = ClaimRequest::new(WorkerId::new("gone").unwrap(), lease);
+        queue.claim_one(&asking).await.unwrap().unwrap().payload
+    };
+    queue.push_one(last_attempt("behind")).await.unwrap();
+    queue.push_one(last_attempt("at the head")).await.unwrap();
+    push_many(&queue, 1500).await;
+    assert_eq!(claim(Duration::from_secs(3)).await, "behind");
+    push_many(&queue, 1500).await;
+    assert_eq!(claim(BRIEF).await, "at the head");
+    until(&queue, |stats| stats.overdue == 1).await;
+
+    // Two calls pass the first job. Its lease expires before the third.
+    assert!(queue.recover(many(100)).await.unwrap().more);
+    assert!(queue.recover(many(100)).await.unwrap().more);
+    until(&queue, |stats| stats.overdue == 2).await;
+    for _ in 0..10 {
+        queue.recover(many(100)).await.unwrap();
+    }
+
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.dead, stats.leased, stats.ready), (2, 0, 3000));
+    assert_sound(&queue).await;
+}
+
+/// R1, R11: a release looks through the ring for its own jobs. It leaves the expired leases of
+/// other workers to the reaper.
+#[tokio::test]
+async fn a_release_leaves_the_expired_leases_of_others() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.push_one(NewJob::new("poison").max_attempts(NonZeroU16::MIN)).await.unwrap();
+    abandon(&queue).await;
+    let unique = NewJob::new("unique").unique(UniqueKey::new("k").unwrap());
+    queue.push_one(unique).await.unwrap();
+    assert_eq!(take_one(&queue).await.payload, "unique");
+    until(&queue, |stats| stats.overdue == 1).await;
+
+    assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 1);
+    queue.recover(many(100)).await.unwrap();
+
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.dead, stats.leased, stats.ready), (1, 0, 1));
+    assert_sound(&queue).await;
+}

@@ -2,7 +2,7 @@
 //! keys.
 
 use relq_conformance::server::Server;
-use relq_core::*;
+use relq_core::{unique::UniqueKey, *};
 use relq_keyspace::KeyspaceQueue;
 
 use crate::fixture::{
@@ -118,4 +118,83 @@ async fn a_large_queue_is_purged_whole() {
     assert_eq!(queue.purge().await.unwrap(), 15_000);
 
     assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
+}
+
+/// R23: foreign keys do not count as ready jobs, however many there are.
+#[tokio::test]
+async fn ten_thousands_of_foreign_keys_are_no_ready_jobs() {
+    let server = Server::start();
+    let set = "for i = 1, ARGV[1] do redis.call('SET', 'session:' .. i, 'theirs') end";
+    server.command(&["EVAL", set, "0", "20000"].map(str::as_bytes));
+    let queue = open_among_foreign_keys(&server).await;
+    queue.push(&vec![NewJob::new("x"); 3], None).await.unwrap();
+
+    assert_eq!(queue.stats().await.unwrap().ready, 3);
+}
+
+/// Foreign keys are found although the first page of the database, of a thousand keys, may
+/// have none. The one key among thousands of jobs is on one of ten pages.
+#[tokio::test]
+async fn a_foreign_key_behind_the_first_page_is_refused() {
+    let server = Server::start();
+    let set = "for i = 1, ARGV[1] do redis.call('SET', 'item_' .. i, 'job') end";
+    server.command(&["EVAL", set, "0", "5000"].map(str::as_bytes));
+    // Its place in the database is random: at least one of these is not on the first page.
+    for name in 0..5 {
+        let key = format!("session:{name}");
+        say(&server, &format!("SET {key} theirs"));
+
+        let message = refusal(try_open(&server, "q").await);
+
+        assert!(message.contains(&key), "{message}");
+        say(&server, &format!("DEL {key}"));
+    }
+}
+
+/// R9, R20: jobs that another client has renamed get a lease, wherever they are among
+/// thousands of keys.
+#[tokio::test]
+async fn stray_processing_keys_on_every_page_are_given_leases() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    queue.resume().await.unwrap();
+    let set = "for i = 1, ARGV[1] do redis.call('SET', 'item_' .. i, 'job') end";
+    server.command(&["EVAL", set, "0", "5000"].map(str::as_bytes));
+    for id in 1..=20 {
+        say(&server, &format!("RENAME item_{id} processing_{id}"));
+    }
+
+    for _ in 0..20 {
+        queue.recover(many(10)).await.unwrap();
+    }
+
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.leased, stats.ready), (20, 4980));
+    assert_sound(&queue).await;
+}
+
+/// R16: the unique keys, ids and errors of jobs that another client has deleted are freed,
+/// also those that are not on the first page.
+#[tokio::test]
+async fn the_records_of_hundreds_of_deleted_jobs_are_freed() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let jobs: Vec<_> = (0..600)
+        .map(|n| {
+            let key = UniqueKey::new(format!("key-{n}")).unwrap();
+            NewJob::new("x").unique(key).id(JobId::new(format!("job-{n}")).unwrap())
+        })
+        .collect();
+    queue.push(&jobs, None).await.unwrap();
+    for n in 0..600 {
+        say(&server, &format!("DEL item_job-{n}"));
+    }
+
+    for _ in 0..30 {
+        queue.recover(many(10)).await.unwrap();
+    }
+
+    let bound = say(&server, "HLEN {q}:unique");
+    assert_eq!(bound, ":0\r\n");
+    assert_sound(&queue).await;
 }

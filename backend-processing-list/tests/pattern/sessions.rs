@@ -1,5 +1,7 @@
 //! Workers that die, freeze, return after a freeze, or share a name.
 
+use std::time::Duration;
+
 use relq_conformance::server::Server;
 use relq_core::{
     outcome::{Extended, Settled},
@@ -154,4 +156,29 @@ async fn a_job_that_kills_every_worker_is_buried() {
         assert_eq!(queue.stats().await.unwrap().dead, 1);
         assert_sound(&queue).await;
     }
+}
+
+/// The sessions of workers that have ended do not pile up: recovery forgets each when its
+/// list was watched for a minute.
+#[tokio::test]
+async fn ended_sessions_are_forgotten() {
+    let server = PatchedServer::mutated(&[]);
+    let queue = server.open(Mode::PerWorker).await;
+    for number in 0..20 {
+        queue.push_one("job".into()).await.unwrap();
+        let held = take(&queue, &ask_briefly(&format!("w-{number}"))).await;
+        assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
+    }
+    let known = || {
+        say(&server, &[b"ZCARD", b"{q}:workers"]).concat()
+            + &say(&server, &[b"ZCARD", b"{q}:retired"]).concat()
+    };
+
+    server.pass(BRIEF).await;
+    queue.recover(many(100)).await.unwrap();
+    assert_eq!(known(), ":0:20", "their lists are watched");
+
+    server.pass(Duration::from_secs(61)).await;
+    queue.recover(many(100)).await.unwrap();
+    assert_eq!(known(), ":0:0");
 }

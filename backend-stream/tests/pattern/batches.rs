@@ -102,6 +102,54 @@ async fn a_completed_batch_is_its_record() {
     assert_eq!(of_batches(), [""; 0]);
 }
 
+/// B5, B6: a completion job that another queue refuses keeps its batch past the retention. It
+/// is pushed when that queue takes it.
+#[tokio::test]
+async fn a_refused_completion_outlasts_the_retention() {
+    let server = Server::start();
+    let (queue, there) = (open(&server, "q").await, open(&server, "there").await);
+    say(&server, "SET there foreign");
+    submit(&queue, tell("b", "there").retention(NewBatch::MIN_RETENTION), 0).await;
+    let clock = || {
+        let time = say(&server, "TIME");
+        time.lines().nth(2).unwrap().parse::<u64>().unwrap()
+    };
+    let over = clock() + NewBatch::MIN_RETENTION.as_secs() + 1;
+    while clock() < over {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    queue.recover(many(10)).await.unwrap();
+    assert_eq!(in_outbox(&server), 1);
+
+    say(&server, "DEL there");
+    let start = std::time::Instant::now();
+    while there.stats().await.unwrap().ready == 0 {
+        queue.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "the completion job is lost");
+    }
+
+    assert_eq!(take_one(&there).await.payload, "b");
+    assert_sound(&there).await;
+}
+
+/// A call that waits for a batch does not ask again and again because another batch has
+/// completed before.
+#[tokio::test]
+async fn a_wait_after_another_completion_is_quiet() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(BatchId::new("before").unwrap()), 0).await;
+    assert_eq!(queue.create(&NewBatch::new(id())).await.unwrap(), Created::Stored);
+    say(&server, "CONFIG RESETSTAT");
+
+    let wait = Duration::from_secs(3);
+    let status = queue.wait_batch(&id(), wait).await.unwrap().unwrap();
+
+    assert_eq!(status.outcome(), None);
+    let asked = calls(&server, "xread");
+    assert!((1..=6).contains(&asked), "{asked} commands in {wait:?}");
+}
+
 /// B5, B8: if another client deletes pieces, they become dead letters, and their batch
 /// still completes.
 #[tokio::test]

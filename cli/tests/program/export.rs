@@ -391,6 +391,28 @@ on_each_store! {
         assert!(empty.contains("standard input cannot be used: it is empty"), "{empty}");
     }
 
+    /// A job that becomes due during the export is in the output, as a scheduled or as a ready
+    /// one.
+    fn a_job_that_becomes_due_meanwhile_is_exported(store) {
+        // More than a pipe holds, so the export waits for its reader.
+        let many = format!("{}\n", "x".repeat(1000)).repeat(300);
+        store.relq("push --file -").input(many).ok();
+        store.push("--id due --delay 2s job");
+        store.relq("pause").ok();
+        let script = "\"$0\" export | {
+            for _ in $(seq 300); do
+                \"$0\" recover >/dev/null
+                \"$0\" show due --json | grep -q '\"state\": *\"ready\"' && break
+                sleep 0.1
+            done; cat; }";
+
+        let out = store.shell(script).env("RELQ_URL", &store.url).ok();
+
+        assert!(out.contains("\"id\":\"due\""), "the job is missing");
+        assert_eq!(store.relq("show due --json").json()["state"], json!("ready"));
+        assert!(out.lines().last().unwrap().contains("\"exported\":301"), "it is whole");
+    }
+
     /// Jobs without an id get the same ids in a second import.
     fn jobs_without_ids_are_imported_once(store) {
         let bare = r#"{"id":null,"state":"ready","payload":"x","max_attempts":3,"priority":5}"#;

@@ -124,6 +124,18 @@ on_each_store! {
         assert_eq!(lines.lines().count(), 3 * 9000);
     }
 
+    /// The result of a job is whole, however slowly the output of relq is read.
+    fn the_result_is_whole_when_the_output_of_relq_is_read_slowly(store) {
+        let id = push_kept(store, "payload");
+        // What the command has written fits into two pipes, so it ends at once. Most of it
+        // is still to be forwarded then, which takes seconds.
+        let script = "\"$0\" work --until-empty -- seq 1 20000 | {
+            for _ in $(seq 15); do sleep 0.3; head -c 4096; done; cat; }";
+        let ended = store.shell(script).env("RELQ_URL", &store.url).run();
+        assert_eq!(ended.out.len(), 108_894, "{}", ended.err);
+        assert_eq!(store.relq(&format!("result --raw {id}")).ok().len(), 108_894);
+    }
+
     /// The work is done, and a second attempt would repeat it.
     fn an_output_that_is_too_long_buries_the_job(store) {
         let ids = store.push("--keep-result 1h job");

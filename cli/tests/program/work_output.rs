@@ -1,6 +1,11 @@
 //! `relq work`: the output of commands that run at the same time.
 
-use crate::{on_each_store, relq::Store};
+use rustix::process::Signal;
+
+use crate::{
+    on_each_store,
+    relq::{Store, wait_until},
+};
 
 /// A command that writes half a line to both outputs, pauses, and writes the other
 /// half.
@@ -120,8 +125,24 @@ on_each_store! {
         let left = std::fs::read_to_string(store.file("left")).unwrap();
         let left = rustix::process::Pid::from_raw(left.trim().parse().unwrap()).unwrap();
         // It may have ended with the output of relq.
-        let killed = rustix::process::kill_process(left, rustix::process::Signal::KILL);
+        let killed = rustix::process::kill_process(left, Signal::KILL);
         assert!(matches!(killed, Ok(()) | Err(rustix::io::Errno::SRCH)), "{killed:?}");
+    }
+
+    /// A process that a command left behind may write when the job has ended long ago: its
+    /// output stays open.
+    fn a_process_left_behind_may_write_later(store) {
+        store.push("job");
+        let script = "(until [ -e go ]; do sleep 0.05; done; echo late; echo later; \
+                      touch written) & echo words";
+        let mut working = store.relq_with(&["work", "--exec", "sh", "-c", script]).start();
+        wait_until("the job is done", || store.count("default", "finished") == 1);
+
+        std::fs::write(store.file("go"), "").unwrap();
+
+        wait_until("it has written", || store.file("written").exists());
+        working.signal(Signal::TERM);
+        assert!(working.end().out.starts_with(b"words\n"));
     }
 }
 
