@@ -217,24 +217,3 @@ async fn a_lease_that_expires_behind_the_reaper_is_found() {
     assert_eq!((stats.dead, stats.leased, stats.ready), (2, 0, 3000));
     assert_sound(&queue).await;
 }
-
-/// R1, R11: a release looks through the ring for its own jobs. It leaves the expired leases of
-/// other workers to the reaper.
-#[tokio::test]
-async fn a_release_leaves_the_expired_leases_of_others() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    queue.push_one(NewJob::new("poison").max_attempts(NonZeroU16::MIN)).await.unwrap();
-    abandon(&queue).await;
-    let unique = NewJob::new("unique").unique(UniqueKey::new("k").unwrap());
-    queue.push_one(unique).await.unwrap();
-    assert_eq!(take_one(&queue).await.payload, "unique");
-    until(&queue, |stats| stats.overdue == 1).await;
-
-    assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 1);
-    queue.recover(many(100)).await.unwrap();
-
-    let stats = queue.stats().await.unwrap();
-    assert_eq!((stats.dead, stats.leased, stats.ready), (1, 0, 1));
-    assert_sound(&queue).await;
-}
