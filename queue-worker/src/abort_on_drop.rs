@@ -1,4 +1,4 @@
-//! A task that ends with the future that waits for it.
+//! A guard that aborts a task when it is dropped.
 
 use tokio::task::AbortHandle;
 

@@ -67,16 +67,17 @@ where
     }
 }
 
-/// A handler of any type. The code of the worker is compiled once, and not again for each
-/// handler of the application.
+/// A handler of any type, so that the worker's code is compiled once, and not for the type of
+/// each handler.
 pub(crate) type AnyHandler = Arc<dyn DynHandler>;
 
-/// The methods of a [`Handler`], with a future that has one type for all handlers.
+/// A call of a handler, which returns the handler's result.
+pub(crate) type Attempt<'a> =
+    Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
+
+/// A [`Handler`] that can be a trait object: its future is boxed.
 pub(crate) trait DynHandler: Send + Sync {
-    fn handle_boxed(
-        &self,
-        job: JobContext,
-    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + '_>>;
+    fn handle_boxed(&self, job: JobContext) -> Attempt<'_>;
 
     fn ready_for(
         &self,
@@ -90,10 +91,7 @@ pub(crate) trait DynHandler: Send + Sync {
 }
 
 impl<H: Handler> DynHandler for H {
-    fn handle_boxed(
-        &self,
-        job: JobContext,
-    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + '_>> {
+    fn handle_boxed(&self, job: JobContext) -> Attempt<'_> {
         Box::pin(self.handle(job))
     }
 

@@ -158,8 +158,7 @@ async fn a_job_that_kills_every_worker_is_buried() {
     }
 }
 
-/// The sessions of workers that have ended do not pile up: recovery forgets each when its
-/// list was watched for a minute.
+/// Recovery watches the list of an ended session for a minute, and then forgets the session.
 #[tokio::test]
 async fn ended_sessions_are_forgotten() {
     let server = PatchedServer::mutated(&[]);

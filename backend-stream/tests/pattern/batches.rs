@@ -132,8 +132,8 @@ async fn a_refused_completion_outlasts_the_retention() {
     assert_sound(&there).await;
 }
 
-/// A call that waits for a batch does not ask again and again because another batch has
-/// completed before.
+/// A call that waits for a batch sends few commands, although another batch has completed
+/// before.
 #[tokio::test]
 async fn a_wait_after_another_completion_is_quiet() {
     let server = Server::start();

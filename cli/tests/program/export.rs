@@ -391,8 +391,8 @@ on_each_store! {
         assert!(empty.contains("standard input cannot be used: it is empty"), "{empty}");
     }
 
-    /// A job that becomes due during the export is in the output, as a scheduled or as a ready
-    /// one.
+    /// A job that becomes due during the export is in the output, whether as a scheduled job or
+    /// as a ready one.
     fn a_job_that_becomes_due_meanwhile_is_exported(store) {
         // More than a pipe holds, so the export waits for its reader.
         let many = format!("{}\n", "x".repeat(1000)).repeat(300);

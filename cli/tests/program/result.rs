@@ -127,8 +127,8 @@ on_each_store! {
     /// The result of a job is whole, however slowly the output of relq is read.
     fn the_result_is_whole_when_the_output_of_relq_is_read_slowly(store) {
         let id = push_kept(store, "payload");
-        // What the command has written fits into two pipes, so it ends at once. Most of it
-        // is still to be forwarded then, which takes seconds.
+        // The output of the command fits into two pipes, so the command ends at once. relq
+        // then still has to forward most of it, which takes seconds.
         let script = "\"$0\" work --until-empty -- seq 1 20000 | {
             for _ in $(seq 15); do sleep 0.3; head -c 4096; done; cat; }";
         let ended = store.shell(script).env("RELQ_URL", &store.url).run();

@@ -129,8 +129,8 @@ on_each_store! {
         assert!(matches!(killed, Ok(()) | Err(rustix::io::Errno::SRCH)), "{killed:?}");
     }
 
-    /// A process that a command left behind may write when the job has ended long ago: its
-    /// output stays open.
+    /// A process that a command left behind can write long after the job has ended, because
+    /// its output stays open.
     fn a_process_left_behind_may_write_later(store) {
         store.push("job");
         let script = "(until [ -e go ]; do sleep 0.05; done; echo late; echo later; \

@@ -1,15 +1,10 @@
 //! The handlers of a router, with their types erased.
 
-use std::{
-    future::Future, marker::PhantomData, pin::Pin, sync::Arc, task::Context,
-    time::Duration,
+use std::{marker::PhantomData, sync::Arc, task::Context, time::Duration};
+
+use crate::{
+    Failure, Handler, Job, JobContext, JobHandler, RetryPolicy, handler::Attempt,
 };
-
-use crate::{Failure, Handler, Job, JobContext, JobHandler, RetryPolicy};
-
-/// The result of a handler, when it has run.
-pub(super) type Attempt<'a> =
-    Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
 
 /// The payload of a job does not fit the type of its kind. The text says why.
 pub(super) struct Undecodable(pub(super) String);
