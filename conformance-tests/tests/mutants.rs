@@ -1,6 +1,9 @@
 //! Tests that the suite catches bugs: each mutant is a small broken backend, and names
 //! the checks that must catch it.
 //!
+//! On each day a third of the mutants run through their cases, searches and random sequences,
+//! and all of them with `RELQ_THOROUGH=1`.
+//!
 //! A mutant does not count as caught if only checks that it does not name fail, or if a
 //! check that it names fails with another message. The healthy backend must pass each
 //! check, too. A run with `MUTANTS=check` shows this in the same fixture. In each run, the
@@ -49,5 +52,7 @@ mod stream;
 mod table;
 #[path = "mutants/traps.rs"]
 mod traps;
+#[path = "mutants/turn.rs"]
+mod turn;
 #[path = "mutants/waits.rs"]
 mod waits;

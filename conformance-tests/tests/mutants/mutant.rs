@@ -62,6 +62,14 @@ pub(crate) enum CaughtBy {
     Orders(&'static str, &'static str),
 }
 
+impl CaughtBy {
+    /// Whether the check runs on each day, and not only when it is the mutant's turn. All
+    /// sweeps together show which check of them is needed.
+    pub(crate) fn is_of_each_day(&self) -> bool {
+        matches!(self, Self::Act(..) | Self::Pairs(_))
+    }
+}
+
 /// The zset backend without any change.
 pub(crate) const HEALTHY: Mutant = Mutant {
     name: "none",

@@ -22,6 +22,7 @@ use crate::{
     mutant::{CaughtBy, HEALTHY, Mutant},
     races::RACES,
     traps::TRAPS,
+    turn::{is_in_turn, is_whole},
 };
 
 /// How many checks run in parallel. Most of the time each waits for its server.
@@ -138,14 +139,6 @@ impl Judged {
     }
 }
 
-/// Whether this is a whole run, for which `MUTANTS=check` or `MUTANTS=write` asks. It takes
-/// minutes more. Most mutants then go through all checks, and not only through those that
-/// they name. The healthy backend goes through each check that a mutant names, and else only
-/// through the searches, because the conformance tests of zset run the other checks on it.
-fn is_whole() -> bool {
-    std::env::var_os("MUTANTS").is_some()
-}
-
 /// Returns all checks to run.
 fn tasks() -> Vec<Task> {
     let everybody = || [None].into_iter().chain((0..MUTANTS.len()).map(Some));
@@ -214,10 +207,11 @@ fn names(who: Who, act: &str) -> bool {
 }
 
 /// Whether this backend is compared with the reference model in random sequences: each
-/// mutant that names the model, and in a whole run the healthy backend.
+/// mutant that names the model and whose turn it is, and in a whole run the healthy backend.
 fn names_the_model(who: Who) -> bool {
     let names = |by: &CaughtBy| matches!(by, CaughtBy::Model(_));
-    who.map_or_else(is_whole, |at| MUTANTS[at].caught_by.iter().any(names))
+    let is_caught = |at: usize| MUTANTS[at].caught_by.iter().any(names);
+    who.map_or_else(is_whole, |at| is_in_turn(at) && is_caught(at))
 }
 
 /// Whether this backend is compared with the reference model in sequences that combine
@@ -229,10 +223,11 @@ fn names_the_pairs(who: Who) -> bool {
 }
 
 /// Returns the scenes in which every order of the commands is tried on this backend:
-/// those that a mutant names, and all of them on the healthy backend.
+/// those that a mutant names if it is its turn, and all of these on the healthy backend.
 fn scenes(who: Who) -> BTreeSet<&'static str> {
     let mutants = MUTANTS.iter().enumerate();
-    let concerned = mutants.filter(|(at, _)| who.is_none_or(|who| who == *at));
+    let is_concerned = |at| who.is_none_or(|who| who == at) && is_in_turn(at);
+    let concerned = mutants.filter(|(at, _)| is_concerned(*at));
     let checks = concerned.flat_map(|(_, mutant)| mutant.caught_by);
     checks
         .filter_map(|by| match by {
@@ -242,8 +237,8 @@ fn scenes(who: Who) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Whether the test case runs on this backend. A mutant runs the cases that it names. In a
-/// whole run, the healthy backend and most mutants run every case that any mutant names;
+/// Whether the test case runs on this backend. A mutant whose turn it is runs the cases that
+/// it names. In a whole run, the healthy backend and most mutants run every case that any mutant names;
 /// narrow mutants and overrides do not.
 fn meets(who: Who, case: &str) -> bool {
     let names =
@@ -251,7 +246,7 @@ fn meets(who: Who, case: &str) -> bool {
     who.map_or_else(is_whole, |at| {
         let is_broad = !MUTANTS[at].is_narrow && MUTANTS[at].overrides.is_none();
         is_whole() && is_broad && !MUTANTS[at].is_for_the_model_alone()
-            || MUTANTS[at].caught_by.iter().any(names)
+            || is_in_turn(at) && MUTANTS[at].caught_by.iter().any(names)
     })
 }
 
@@ -279,6 +274,7 @@ fn each_mutant_is_caught_by_the_checks_that_it_names() {
         .iter()
         .enumerate()
         .flat_map(|(at, mutant)| mutant.caught_by.iter().map(move |by| (at, by)))
+        .filter(|(at, by)| by.is_of_each_day() || is_in_turn(*at))
         .filter(|(at, by)| !JUDGED.catches(by, Some(*at)))
         .map(|(at, by)| {
             format!("{} by {by}: {}", MUTANTS[at].name, JUDGED.said(by, Some(at)))
