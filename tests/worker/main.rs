@@ -13,6 +13,7 @@ mod kinds;
 mod late_answers;
 mod leases;
 mod metrics;
+mod metrics_values;
 mod observer;
 mod outcomes;
 mod prefetch;
@@ -257,6 +258,9 @@ mod events {
             metrics_are_those_that_are_documented,
             jobs_of_a_dropped_worker_leave_the_gauge,
             kinds_can_be_left_out;
+        metrics_values:
+            durations_are_in_their_histograms,
+            each_end_is_counted_as_what_it_was;
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The recorder of the process, which all tests share. Each uses a queue's name of its own.
-static RECORDER: LazyLock<PrometheusHandle> = LazyLock::new(|| {
+pub(crate) static RECORDER: LazyLock<PrometheusHandle> = LazyLock::new(|| {
     let builder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Prefix("relq_".into()), &DURATION_BUCKETS);
     builder.unwrap().install_recorder().unwrap()

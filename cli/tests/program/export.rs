@@ -23,13 +23,13 @@ fn import(store: &Store, line: &str, lines: &str) -> Relq {
 }
 
 /// An export that has these jobs.
-fn file_of(jobs: &[String]) -> String {
+pub(crate) fn file_of(jobs: &[String]) -> String {
     let head = json!({"relq": 1, "queue": "q", "backend": "zset"});
     let end = json!({"exported": jobs.len()});
     format!("{head}\n{}\n{end}\n", jobs.join("\n"))
 }
 
-fn job(id: &str, more: &str) -> String {
+pub(crate) fn job(id: &str, more: &str) -> String {
     format!(
         r#"{{"id":"{id}","state":"ready","payload":"p","max_attempts":3,"priority":5{more}}}"#
     )

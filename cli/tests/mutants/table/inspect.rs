@@ -88,6 +88,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "if jobs > 0 && !self.resume && self.drop_batches {",
     },
     Mutant {
+        name: "a signal does not stop an import",
+        promise: "import_stopped::sqlite::a_signal_stops_an_import_between_two_calls: left: Some(0)",
+        file: "cli/src/import/storing.rs",
+        old: "if self.sender.interrupts().any() && !(",
+        new: "if self.sender.interrupts().any() && self.restored.len() > JOBS && !(",
+    },
+    Mutant {
         name: "an import leaves the ids to the store",
         promise: "export::jobs_move_between_sqlite_and_redis_and_back: left: ",
         file: "cli/src/import/job_line.rs",
