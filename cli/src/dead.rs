@@ -42,7 +42,13 @@ enum Action {
     /// The jobs are given by their ids, by --all, or by filters, as `relq dead list` has
     /// them. With a filter all dead jobs are read first, and then those that fit are made
     /// ready: a job that dies meanwhile is not one of them.
-    #[command(visible_alias = "retry")]
+    ///
+    /// A job stays dead while another job holds its unique key.
+    #[command(
+        visible_alias = "retry",
+        after_help = "Exit codes: 0 done; 1 the queue cannot be used, or an id names no dead \
+                      job, or a job that stays dead."
+    )]
     Redrive(DeadArgs),
     /// Remove dead jobs for good, and cancel the jobs that follow them
     ///
@@ -114,7 +120,12 @@ impl DeadArgs {
         let queue = target.open_existing().await?;
         let done = queue.redrive(&self.which(&*queue).await?).await?;
         self.format.show(&RedriveReport::new(done))?;
-        self.complain_of_missing(done.moved + done.duplicates)
+        self.complain_of_missing(done.moved + done.duplicates)?;
+        if self.ids.is_empty() || done.duplicates == 0 {
+            return Ok(());
+        }
+        let message = format!("{} of these jobs are still dead", done.duplicates);
+        Err(Failure::Failed(message))
     }
 
     async fn purge(self, target: &Target) -> CommandResult {

@@ -122,7 +122,8 @@ impl Args {
         let report = done.map_err(|failure| {
             failure.after("the queue stays paused: repeat the import with --resume")
         })?;
-        self.format.show(&report)?;
+        // The queue is resumed also if the report cannot be printed.
+        let shown = self.format.show(&report);
         if was_paused {
             say("the queue stays paused, as it was before: `relq resume` starts it");
         } else {
@@ -133,6 +134,7 @@ impl Args {
                 )
             })?;
         }
+        shown.map_err(|failure| failure.after("the import is done"))?;
         report.judge()
     }
 

@@ -54,8 +54,9 @@ local function read_entry(entry)
 end
 
 -- How many bytes of an entry `read_entry` needs at most: the fixed part, an id, three
--- times and a unique key. Entries of held jobs are longer, and are read as a whole. Lua reads each byte of a text that it creates, so a script
--- that needs no payload copies only these.
+-- times and a unique key. Lua reads each byte of a text that it creates, so a script that
+-- needs no payload copies only these. Entries of held jobs are longer, and are read as a
+-- whole.
 local LONGEST_HEAD = 548
 
 -- Returns the first 8 bytes of an entry, with its count of deliveries replaced. The

@@ -26,7 +26,7 @@ pub const KIND_HEADER: &str = "kind";
 /// use std::time::Duration;
 /// use relq_worker::{Failure, JobContext};
 ///
-/// /// Works page by page, and stops early when asked to.
+/// /// Works page by page, and stops early when the lease is lost or the job cancelled.
 /// async fn export(job: JobContext) -> Result<(), Failure> {
 ///     let pages: u32 = std::str::from_utf8(job.payload())?.parse()?;
 ///     for page in 1..=pages {
@@ -76,9 +76,10 @@ pub enum Cancellation {
     LeaseLost,
     /// An operator cancelled the job.
     Cancelled,
-    /// The handler took longer than the worker's time-out.
+    /// The handler took longer than the worker's time-out. Its future is dropped.
     TimedOut,
-    /// The worker shuts down, and the grace time has passed.
+    /// The worker shuts down, and the grace time has passed. The handler's future is
+    /// dropped.
     ShutDown,
 }
 
@@ -235,8 +236,12 @@ impl JobContext {
         self.0.delivery.lease
     }
 
-    /// Completes when the handler should stop. The result that it returns afterwards
-    /// still counts, unless the lease is lost or the job cancelled.
+    /// Completes when the lease is lost, or may be, or when the job is cancelled. The
+    /// handler then has the worker's grace time to end, and its result does not count.
+    ///
+    /// On a time-out, and at the end of the grace time of a shutdown, the worker drops the
+    /// handler's future at once. Only code outside of the future, such as a task with a
+    /// [`token`](Self::token), is then asked to stop.
     pub async fn cancelled(&self) {
         self.0.token.cancelled().await;
     }

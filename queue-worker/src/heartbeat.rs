@@ -209,8 +209,11 @@ impl Beats {
     async fn run(mut self) -> Error {
         self.open();
         loop {
+            // The time is read first: a suspend that it contains is then noticed, and so
+            // ends no lease before the store was asked.
+            let now = self.now();
             self.notice_suspend();
-            self.expire();
+            self.expire(now);
             self.held.due(self.now()).into_iter().for_each(|beat| self.send(beat));
             self.reports.send_if_due(self.now());
             let next_event = self.sleep_until(self.next_event());
@@ -246,8 +249,7 @@ impl Beats {
         }
     }
 
-    fn expire(&self) {
-        let now = self.now();
+    fn expire(&self, now: Duration) {
         if now < self.confirmed_by {
             return;
         }

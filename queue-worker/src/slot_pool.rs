@@ -25,6 +25,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use relq_core::limits::MAX_JOBS_PER_CALL;
 use tokio::sync::Notify;
 
 /// How many jobs a worker holds at most for each slot: one that runs, and one that has
@@ -202,7 +203,9 @@ impl Member {
     /// A queue that has not reported yet may have jobs. So a later queue does not get
     /// its slots only because it reports first.
     fn new(weight: u32, capacity: usize) -> Self {
-        let all = Demand { wanted: capacity, is_served: true, ..Demand::default() };
+        let of_one_call = MAX_JOBS_PER_CALL.get() as usize;
+        let wanted = capacity.min(of_one_call);
+        let all = Demand { wanted, is_served: true, ..Demand::default() };
         Self {
             demand: all,
             granted: 0,
@@ -348,5 +351,17 @@ mod tests {
         let granted = members[0].report(Demand { unsettled: 17, ..LOADED });
 
         assert_eq!(granted, 3, "17 of 20 jobs wait for their settlement");
+    }
+
+    /// A queue gets no more slots at once than one claim can use. So a pool of any size is
+    /// distributed in a moment.
+    #[test]
+    fn a_queue_gets_the_slots_of_one_claim_at_once() {
+        let capacity = u32::MAX as usize;
+        let members = SlotPool::members(capacity, Turns::ByWeight, [1, 1].into_iter());
+
+        members[0].report(LOADED);
+
+        assert_eq!((granted(&members[0]), granted(&members[1])), (100, 1000));
     }
 }

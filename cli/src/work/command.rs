@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     cannot_start::CannotStart,
-    forward::{Format, Forwarding, KeepsOutput, Stream},
+    forward::{Format, Forwarding, KeepsOutput, Printed, Stream},
     group::Group,
     guards::{GuardEnded, Guards},
     payload::payload_file,
@@ -96,11 +96,18 @@ impl JobCommand {
             }
             End::TimedOut(_) | End::Stopped(_) => group.terminate(&mut child).await,
         }
-        let (last_words, result) = output.complete().await;
-        match end.failure() {
-            None => set_result(&job, result.as_deref()),
-            Some(what) if last_words.is_empty() => Err(Failure::retry(what)),
-            Some(what) => Err(Failure::retry(format!("{what}: {last_words}"))),
+        let Completed { printed, last_words, result } = output.complete().await;
+        match (end.failure(), result) {
+            // The result is the output as a whole, wherever else it was to be printed.
+            (None, Some(result)) => set_result(&job, &result),
+            // The command may end before the pipe to it is closed, so that it does not
+            // notice that nobody gets what it has written.
+            (None, None) if printed == Printed::InPart => {
+                Err(Failure::retry("the output of the command could not be printed"))
+            }
+            (None, None) => Ok(()),
+            (Some(what), _) if last_words.is_empty() => Err(Failure::retry(what)),
+            (Some(what), _) => Err(Failure::retry(format!("{what}: {last_words}"))),
         }
     }
 
@@ -227,8 +234,7 @@ impl JobCommand {
 
 /// Sets the output of a command that succeeded as the result of its job. An output that is
 /// too long buries the job: another attempt would repeat the work, and then fail too.
-fn set_result(job: &JobContext, result: Option<&ResultBytes>) -> Result<(), Failure> {
-    let Some(result) = result else { return Ok(()) };
+fn set_result(job: &JobContext, result: &ResultBytes) -> Result<(), Failure> {
     match result.take() {
         Ok(result) => Ok(job.set_result(result)?),
         Err(TooLong) => Err(Failure::dead(format!(
@@ -280,14 +286,26 @@ struct Output {
     result: Option<Arc<ResultBytes>>,
 }
 
+/// What is known of the output when it is forwarded.
+struct Completed {
+    printed: Printed,
+    /// The last part of the standard error.
+    last_words: String,
+    /// The standard output. `None` if the job keeps no result.
+    result: Option<Arc<ResultBytes>>,
+}
+
 impl Output {
-    /// Waits until the whole output of a command that has ended is forwarded. Returns
-    /// the last part of its standard error, and its result.
-    async fn complete(self) -> (String, Option<Arc<ResultBytes>>) {
-        for forwarding in [self.stdout, self.stderr].into_iter().flatten() {
-            forwarding.complete().await;
+    /// Waits until the whole output of a command that has ended is forwarded.
+    async fn complete(self) -> Completed {
+        let mut printed = Printed::All;
+        if let Some(stdout) = self.stdout {
+            printed = stdout.complete().await;
         }
-        (self.tail.text(), self.result)
+        if let Some(stderr) = self.stderr {
+            stderr.complete().await;
+        }
+        Completed { printed, last_words: self.tail.text(), result: self.result }
     }
 }
 

@@ -58,7 +58,15 @@ pub(super) trait KeepsOutput: Send + Sync {
 #[derive(Debug)]
 pub(super) struct Forwarding {
     command_ended: oneshot::Sender<()>,
-    complete: oneshot::Receiver<()>,
+    complete: oneshot::Receiver<Printed>,
+}
+
+/// Whether relq has written all output that a command wrote to its standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Printed {
+    All,
+    /// The reader of relq's output is gone, or its disk is full.
+    InPart,
 }
 
 impl Forwarding {
@@ -71,18 +79,19 @@ impl Forwarding {
     ) -> Self {
         let (command_ended, ended) = oneshot::channel();
         let (complete_until_now, complete) = oneshot::channel();
-        let forwarder = Forwarder { from, to, format, copy, chunk: vec![0; CHUNK] };
+        let (chunk, printed) = (vec![0; CHUNK], Printed::All);
+        let forwarder = Forwarder { from, to, format, copy, chunk, printed };
         tokio::spawn(forwarder.run(ended, complete_until_now));
         Self { command_ended, complete }
     }
 
     /// Called when the command has ended: waits until its output is forwarded. The task
     /// continues for processes that the command left running.
-    pub(super) async fn complete(self) {
-        // Ignore both results. `send` fails if the output is closed already. The wait
-        // ends with an error when the task drops its end of the channel, as it should.
+    pub(super) async fn complete(self) -> Printed {
+        // Ignore this result: `send` fails if the output is closed already.
         let _ = self.command_ended.send(());
-        let _ = self.complete.await;
+        // The task ends without an answer only if it panics.
+        self.complete.await.unwrap_or(Printed::InPart)
     }
 }
 
@@ -99,23 +108,26 @@ struct Forwarder<R> {
     format: Format,
     copy: Option<Arc<dyn KeepsOutput>>,
     chunk: Vec<u8>,
+    /// Of what was forwarded until now.
+    printed: Printed,
 }
 
 impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
-    /// Forwards output until the command's pipe is closed. Dropping `complete` wakes
-    /// the job that waits for the output. This happens when the pipe is closed, or some
-    /// time after the command ended.
+    /// Forwards output until the command's pipe is closed. The answer through `complete`
+    /// wakes the job that waits for the output. This happens when the pipe is closed, or
+    /// some time after the command ended.
     async fn run(
         mut self,
         command_ended: oneshot::Receiver<()>,
-        complete: oneshot::Sender<()>,
+        complete: oneshot::Sender<Printed>,
     ) {
         let mut source = self.forward_until(command_ended).await;
         if source == Source::Open {
             source = self.forward_until_silent().await;
         }
         self.finish().await;
-        drop(complete);
+        // Ignore the result: a job that was cut off does not wait.
+        let _ = complete.send(self.printed);
         if source == Source::Open {
             self.forward_until(pending::<()>()).await;
             self.finish().await;
@@ -187,7 +199,7 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
             Format::Unchanged => output.to_vec(),
             Format::Lines(lines) => lines.add(output),
         };
-        let written = write(self.to, bytes).await;
+        let written = self.write(bytes).await;
         // The result of a job is its whole output, also when relq's own output is closed
         // in the middle. So a command that has this second reader goes on.
         if self.copy.is_some() { Source::Open } else { written }
@@ -197,8 +209,16 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
     async fn finish(&mut self) {
         if let Format::Lines(lines) = &mut self.format {
             let last = lines.finish();
-            write(self.to, last).await;
+            self.write(last).await;
         }
+    }
+
+    async fn write(&mut self, bytes: Vec<u8>) -> Source {
+        let written = write(self.to, bytes).await;
+        if written == Source::Closed {
+            self.printed = Printed::InPart;
+        }
+        written
     }
 }
 

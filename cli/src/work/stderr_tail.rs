@@ -7,8 +7,8 @@ use std::{
 
 use super::forward::KeepsOutput;
 
-/// How many of the last bytes of a command's standard error are kept. With the text
-/// that relq adds, they fit into a job's last error.
+/// How many of the last bytes of a command's standard error are kept, as they were
+/// written and as text. With the text that relq adds, they fit into a job's last error.
 const KEPT: usize = 3 << 10;
 
 /// The last bytes that a command wrote to its standard error.
@@ -16,10 +16,13 @@ const KEPT: usize = 3 << 10;
 pub(super) struct StderrTail(Mutex<VecDeque<u8>>);
 
 impl StderrTail {
-    /// The kept bytes as text.
+    /// The kept bytes as text. A byte that is not UTF-8 becomes a character of three bytes,
+    /// so the text of such bytes begins later.
     pub(super) fn text(&self) -> String {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(kept.make_contiguous()).trim().to_owned()
+        let text = String::from_utf8_lossy(kept.make_contiguous());
+        let start = text.ceil_char_boundary(text.len().saturating_sub(KEPT));
+        text[start..].trim().to_owned()
     }
 }
 
@@ -45,5 +48,17 @@ mod tests {
         let text = tail.text();
         assert_eq!(text.len(), KEPT);
         assert!(text.ends_with("abc"));
+    }
+
+    /// The worker keeps the beginning of an error that is too long, so a longer text would
+    /// lose its end.
+    #[test]
+    fn bytes_that_are_not_text_leave_the_end() {
+        let tail = StderrTail::default();
+        tail.keep(&[0xe9; KEPT]);
+        tail.keep(b"the reason\n");
+        let text = tail.text();
+        assert!(text.len() <= KEPT, "{}", text.len());
+        assert!(text.ends_with("\u{fffd}the reason"), "{text}");
     }
 }

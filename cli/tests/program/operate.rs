@@ -135,7 +135,7 @@ on_each_store! {
     fn a_payload_is_shown_without_steering_the_terminal(store) {
         store.relq("push --file - --null").input(b"a\x1b[2J\nb").ok();
         let text = store.relq("peek").ok();
-        assert!(text.contains("a\\u{1b}[2J\\nb"), "{text}");
+        assert!(text.contains("a\\u{1b}[2J\\nb"), "{text:?}");
     }
 
     fn dead_jobs_are_redriven(store) {
@@ -158,11 +158,12 @@ on_each_store! {
     fn a_redrive_says_which_jobs_stay_dead(store) {
         let id = bury(store, "a --unique key");
         store.push("b --unique key");
-        let out = store.relq_with(&["dead", "redrive", &id]).ok();
-        assert_eq!(
-            out,
-            "0 ready again\n1 still dead, because another job holds their unique key\n",
-        );
+        let words = "0 ready again\n1 still dead, because another job holds their unique key\n";
+        let ended = store.relq_with(&["dead", "redrive", &id]).run();
+        assert_eq!(String::from_utf8(ended.out).unwrap(), words);
+        assert_eq!(ended.err, "relq: 1 of these jobs are still dead\n");
+        assert_eq!(ended.code, Some(1));
+        assert_eq!(store.relq("dead redrive --all").ok(), words);
         assert_eq!(store.count("default", "dead"), 1);
     }
 

@@ -387,9 +387,13 @@ pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     eventually(what, || is_true().then_some(()));
 }
 
-/// Whether a process with this id is running.
+/// Whether a process with this id is running. One that has ended may have its id for a
+/// while, until its parent has read how it ended.
 pub(crate) fn is_alive(pid: i32) -> bool {
-    rustix::process::test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
+    let has_ended = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .is_ok_and(|status| status.contains("State:\tZ"));
+    !has_ended
+        && rustix::process::test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
 }
 
 /// The ids of the processes that the process `parent` has started.

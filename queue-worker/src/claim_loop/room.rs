@@ -38,7 +38,8 @@ impl ClaimLoop {
             || self.calls.is_any_overdue()
     }
 
-    /// How many jobs the queue would claim if there were enough free slots.
+    /// How many jobs the queue would claim in its next call if there were enough free
+    /// slots.
     fn wanted(&self) -> usize {
         let most = self.slots.capacity().saturating_add(self.ahead());
         let most = most.min(self.claim_size.limit());
@@ -47,7 +48,8 @@ impl ClaimLoop {
         } else {
             most.saturating_sub(self.slots.held() + self.calls.asked())
         };
-        free.min(self.room_beside_unsettled())
+        let of_one_call = self.calls.max_jobs_per_call().get() as usize;
+        free.min(self.room_beside_unsettled()).min(of_one_call)
     }
 
     /// How many jobs will show whether the store takes settlements: those that the worker

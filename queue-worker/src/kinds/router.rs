@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, task::Context, time::Duration};
 use crate::{
     DEFAULT_PAUSED_DELAY, Failure, Handler, Job, JobContext, JobHandler, KIND_HEADER,
     PausedKinds, RetryPolicy,
+    handler::Attempt,
     kinds::{
         name::assert_valid,
         route::{KindRoute, RawRoute, Route, StatefulRoute, Undecodable},
@@ -232,18 +233,28 @@ fn postponed_or_retried(delay: Option<Duration>, reason: String) -> Failure {
     }
 }
 
-impl Handler for Router {
-    async fn handle(&self, job: JobContext) -> Result<(), Failure> {
+impl Router {
+    /// Gives the job to the handler of its kind.
+    fn begin(&self, job: JobContext) -> Result<Attempt<'_>, Failure> {
         if let Some(failure) = self.paused(&job) {
             return Err(failure);
         }
         let Some(route) = self.route(&job) else {
             return Err(self.without_handler(&job));
         };
-        match route.handle(job, &()) {
-            Ok(attempt) => attempt.await,
-            Err(undecodable) => Err(self.undecodable(undecodable)),
-        }
+        route.handle(job, &()).map_err(|undecodable| self.undecodable(undecodable))
+    }
+}
+
+impl Handler for Router {
+    fn handle(
+        &self,
+        job: JobContext,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        // The handler gets the job in this call, and not at the first poll: a service then
+        // takes the clone that is ready for this job before the worker counts it as used.
+        let attempt = self.begin(job);
+        async move { attempt?.await }
     }
 
     /// A claim may return a job of any kind, so the handler of jobs without a kind must
@@ -288,6 +299,8 @@ impl<S> fmt::Debug for Router<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
     use relq_core::{Delivery, JobId, Receipt};
     use serde::{Deserialize, Serialize};
 
@@ -324,6 +337,32 @@ mod tests {
         fn retry_policy(&self, _job: &JobContext) -> Option<RetryPolicy> {
             RetryPolicy::exponential(2 * SECOND, 2 * SECOND).ok()
         }
+    }
+
+    /// Counts the jobs that it gets.
+    #[derive(Default, Clone)]
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Handler for Counting {
+        fn handle(
+            &self,
+            _job: JobContext,
+        ) -> impl Future<Output = Result<(), Failure>> + Send {
+            self.0.fetch_add(1, SeqCst);
+            async { Ok(()) }
+        }
+    }
+
+    /// A service takes the clone that is ready for a job in the call. The worker counts the
+    /// clone as used when the call returns, so it must be taken by then.
+    #[test]
+    fn a_handler_gets_its_job_in_the_call() {
+        let got = Counting::default();
+        let router = Router::new().raw(got.clone());
+
+        let _unpolled = router.handle(job(None));
+
+        assert_eq!(got.0.load(SeqCst), 1);
     }
 
     fn job(kind: Option<&str>) -> JobContext {

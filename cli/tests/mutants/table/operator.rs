@@ -6,9 +6,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a reader that goes away hides a failure",
         promise: "operate::sqlite::a_reader_that_goes_away_hides_no_failure: dead redrive unknown",
-        file: "terminal/src/output.rs",
-        old: "unless_closed(self.print(answer))",
-        new: "self.print(answer)",
+        file: "cli/src/format.rs",
+        old: "unless_closed(self.print(value))",
+        new: "self.print(value)",
     },
     Mutant {
         name: "the age of the oldest ready job is the time until the next is due",
@@ -40,10 +40,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a job whose key is taken counts as missing",
-        promise: "operate::sqlite::a_redrive_says_which_jobs_stay_dead: left: Some(1)",
+        promise: "operate::sqlite::a_redrive_says_which_jobs_stay_dead: name no dead job",
         file: "cli/src/dead.rs",
-        old: "self.complain_of_missing(done.moved + done.duplicates)",
-        new: "self.complain_of_missing(done.moved)",
+        old: "self.complain_of_missing(done.moved + done.duplicates)?;",
+        new: "self.complain_of_missing(done.moved)?;",
     },
     Mutant {
         name: "ids of no dead job are passed over",

@@ -89,7 +89,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the unique key is dropped",
-        promise: "push::sqlite::a_unique_key_is_held_by_one_job: left: Bool(true)",
+        promise: "push::sqlite::a_unique_key_is_held_by_one_job: \"duplicates\": Number(0)",
         file: "cli/src/push.rs",
         old: "            Some(key) => job.unique(key),\n            None => job,",
         new: "            Some(_) | None => job,",
@@ -138,14 +138,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a push is not repeated",
-        promise: "push_errors::a_push_outlives_its_server_and_stores_each_line_once: left: Some(1)",
+        promise: "push_errors::a_push_outlives_its_server_and_stores_each_line_once: Broken pipe",
         file: "cli/src/push/sender.rs",
         old: "let is_over = clock.elapsed() >= give_up || self.interrupts.any();",
         new: "let is_over = clock.elapsed() < give_up || self.interrupts.any();",
     },
     Mutant {
         name: "a second signal does not end a push without a reply",
-        promise: "push_errors::a_second_signal_ends_a_push_without_a_reply: the program ends",
+        promise: "push_errors::a_second_signal_ends_a_push_without_a_reply: the first 3 lines are stored",
         file: "cli/src/push.rs",
         old: "() = sender.interrupts().second() => {",
         new: "() = std::future::pending() => {",
@@ -159,7 +159,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the pieces beyond the first call are dropped",
-        promise: "batch::sqlite::a_batch_of_several_calls_has_all_its_pieces: left: Number(",
+        promise: "batch::sqlite::a_batch_of_several_calls_has_all_its_pieces: Number(1000)",
         file: "cli/src/batch/submit.rs",
         old: "            rest = after;\n",
         new: "            rest = &after[after.len()..];\n",
@@ -187,7 +187,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a batch whose id is taken gets the pieces",
-        promise: "batch::sqlite::a_batch_is_submitted_once: left: Some(0)",
+        promise: "batch::sqlite::a_batch_is_submitted_once: sealed",
         file: "cli/src/batch/submit.rs",
         old: "    if batches.batch(id).await?.is_some() {\n        return Err(is_taken());\n    }\n    let mut calls = 0;\n",
         new: "    let mut calls = 1;\n",
