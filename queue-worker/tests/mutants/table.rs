@@ -21,8 +21,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "claims regardless of unsettled jobs",
         promise: "holds_few_unsettled_jobs",
         file: "claim_loop/room.rs",
-        old: "        free.min(self.room_beside_unsettled())\n",
-        new: "        free.min(usize::MAX.max(self.room_beside_unsettled()))\n",
+        old: "free.min(self.room_beside_unsettled()).min(of_one_call)",
+        new: "free.min(usize::MAX.max(self.room_beside_unsettled())).min(of_one_call)",
     },
     Mutant {
         name: "a waiting job has no place",
@@ -518,8 +518,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a queue that reports first takes the slots of the first queue",
         promise: "unit slot_pool::tests::a_queue_that_has_not_reported_keeps_its_turn: before the first has reported",
         file: "slot_pool.rs",
-        old: "Demand { wanted: capacity, is_served: true, ..Demand::default() }",
-        new: "Demand { wanted: capacity.min(0), is_served: true, ..Demand::default() }",
+        old: "let wanted = capacity.min(of_one_call);",
+        new: "let wanted = capacity.min(of_one_call).min(0);",
     },
     Mutant {
         name: "the result of a handler is dropped",

@@ -18,11 +18,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "Self::Exited(Ok(status)) if status.code().is_some() => None,",
     },
     Mutant {
+        name: "a job whose output is lost is done",
+        promise: "push_unprinted::sqlite::a_job_whose_output_is_lost_is_tried_again: left: Some(0)",
+        file: "cli/src/work/command.rs",
+        old: "(None, None) if printed == Printed::InPart => {",
+        new: "(None, None) if printed == Printed::InPart && job.keeps_result() => {",
+    },
+    Mutant {
         name: "the last words of a command are dropped",
         promise: "work::sqlite::a_failed_command_leaves_its_last_words: exit status: 7",
         file: "cli/src/work/command.rs",
-        old: "Some(what) if last_words.is_empty() => Err(Failure::retry(what)),",
-        new: "Some(what) if !last_words.is_empty() => Err(Failure::retry(what)),",
+        old: "(Some(what), _) if last_words.is_empty() => Err(Failure::retry(what)),",
+        new: "(Some(what), _) if !last_words.is_empty() => Err(Failure::retry(what)),",
     },
     Mutant {
         name: "the beginning of the standard error is kept, not its end",
