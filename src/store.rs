@@ -62,7 +62,8 @@ pub struct StoreQueues {
 }
 
 /// Returns one page of the queues of the store at `url`. Nothing is written, and a file
-/// that does not exist is not created.
+/// that does not exist is not created. A file of an older relq is migrated, as when a queue
+/// is opened.
 ///
 /// * In a file, a queue is listed from the first call that opened it, in the order of the
 ///   names.

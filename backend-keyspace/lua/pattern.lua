@@ -67,6 +67,12 @@ local function renamed(keys, job, entry, id)
     redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, job.expires_at))
   end
   if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end
+  -- Without an attempt the job has no error, and one under its id is that of another job.
+  local note = job.attempt > 0 and redis.call('HGET', keys.errors, job.id)
+  if note then
+    redis.call('HSET', keys.errors, id, note)
+    redis.call('HDEL', keys.errors, job.id)
+  end
   return with_id(entry, job, id)
 end
 

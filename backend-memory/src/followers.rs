@@ -51,7 +51,8 @@ impl State {
                 match self.leader(leader, now) {
                     Leader::Ended(ended) if ended.was_done => {}
                     Leader::Ended(_) => return Err(refused(CannotFollow::NotDone)),
-                    Leader::Unknown if !is_earlier => {
+                    // An earlier job of the call that is a duplicate is not stored.
+                    Leader::Unknown if !is_earlier || self.knows(leader, now) => {
                         return Err(refused(CannotFollow::Unknown));
                     }
                     Leader::Live | Leader::Unknown => {

@@ -174,6 +174,8 @@ enum Leader {
     Ended {
         was_done: bool,
     },
+    /// It is stored without a remembered id, so nobody would tell its followers of its end.
+    Nameless,
     Unknown,
 }
 
@@ -201,7 +203,7 @@ impl<'a> Leaders<'a> {
             },
             Leader::Ended { was_done: true } => Ok(false),
             Leader::Ended { was_done: false } => refused(CannotFollow::NotDone),
-            Leader::Unknown => refused(CannotFollow::Unknown),
+            Leader::Nameless | Leader::Unknown => refused(CannotFollow::Unknown),
         }
     }
 }
@@ -211,6 +213,7 @@ fn find(store: &Store<'_>, leader: &JobId) -> Result<Leader, Failure> {
     Ok(match (row.keeps_id, row.was_done) {
         (Some(true), _) => Leader::Live(row.followers),
         (_, Some(was_done)) => Leader::Ended { was_done },
-        _ => Leader::Unknown,
+        (Some(false), None) => Leader::Nameless,
+        (None, None) => Leader::Unknown,
     })
 }

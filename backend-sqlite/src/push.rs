@@ -23,7 +23,8 @@ use crate::statements::{EXPIRED, Holder, JobRow};
 use crate::store::{Store, WINDOW, ms};
 
 /// The limit on old records that one call removes: at most this many expired ids, this
-/// many push calls, this many cancelled leases and this many results.
+/// many push calls, this many cancelled leases and this many results. A push of more jobs
+/// removes as many as it has jobs.
 pub(crate) const SWEPT_AT_ONCE: u32 = 100;
 
 /// How many digits of a generated token are random. A digit has five bits, so twelve
@@ -133,7 +134,9 @@ impl Push {
         let mut candidates = self.candidates(token);
         followers::check_leaders(store, &mut candidates)?;
         if self.remembers() {
-            store.sweep(SWEPT_AT_ONCE)?;
+            // At least as many as it adds, so that the records cannot grow for ever.
+            let added = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
+            store.sweep(SWEPT_AT_ONCE.max(added))?;
         }
         let turns = self.turns(store)?;
         store.wake_claims();

@@ -27,8 +27,7 @@ impl Call for Recover {
 
     fn look(&self, store: &Store<'_>) -> Result<Option<Recovered>, Failure> {
         let nothing_done = hint(store, Recovered::default())?;
-        let is_idle = !nothing_done.more && !store.has_outdated()?;
-        Ok(is_idle.then_some(nothing_done))
+        Ok((!nothing_done.more).then_some(nothing_done))
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Recovered, Failure> {
@@ -56,14 +55,14 @@ impl Call for Recover {
     }
 }
 
-/// Completes the result of a recovery: whether more jobs can be recovered now, and how
-/// long until the next lease expires or the next scheduled job is due.
+/// Completes the result of a recovery: whether there is more to do now, and how long until the next lease expires or the next scheduled job is due.
 fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     let (lease, delay) = store.next_ends()?;
     let next = [lease, delay].into_iter().flatten().min();
     let more = next.is_some_and(|at| at <= store.now_ms())
         || store.needs_maintenance()?
-        || store.has_orphans()?;
+        || store.has_orphans()?
+        || store.has_outdated()?;
     Ok(Recovered { more, next_in: next.map(|at| store.until(at)), ..done })
 }
 

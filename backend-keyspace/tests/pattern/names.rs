@@ -1,5 +1,7 @@
 //! Tests of keys that clients other than relq set or rename.
 
+use std::time::{Duration, Instant};
+
 use relq_conformance::server::Server;
 use relq_core::{
     operator::{Cancelled, JobState, JobView, PeekRequest, StateDetail},
@@ -117,6 +119,34 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     assert_eq!(found, [("5", &b"new"[..]), ("5~2", b"old")]);
     assert_eq!(queue.ack(&old.receipt).await.unwrap(), Settled::LeaseLost);
     assert_sound(&queue).await;
+}
+
+/// R11: the error of a job that gets another name is not that of the job with its old name.
+#[tokio::test]
+async fn a_renamed_job_takes_its_last_error_with_it() {
+    for delay in [Duration::ZERO, Duration::from_millis(1)] {
+        let server = Server::start();
+        let queue = open(&server).await;
+        say(&server, "SET item_7 old");
+        let taken = take_all(&queue).await;
+        say(&server, "SET item_7 new");
+
+        queue.retry(&taken[0].receipt, delay, "boom").await.unwrap();
+        let (start, mut jobs) = (Instant::now(), Vec::new());
+        while jobs.len() < 2 {
+            queue.recover(many(100)).await.unwrap();
+            let ask = PeekRequest::new(JobState::Ready, many(100));
+            jobs = queue.peek(&ask).await.unwrap().jobs;
+            assert!(start.elapsed() < LEASE, "the job does not become ready");
+        }
+
+        let of = |payload: &str| {
+            let found = jobs.iter().find(|job| job.payload == payload).unwrap();
+            found.last_error.clone()
+        };
+        assert_eq!(of("old").as_deref(), Some("boom"), "{delay:?}");
+        assert_eq!(of("new"), None, "{delay:?}");
+    }
 }
 
 /// R3: when two jobs have the same long id, the new id of the second one is never cut

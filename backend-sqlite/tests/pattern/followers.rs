@@ -363,3 +363,20 @@ async fn a_follower_is_pushed_in_a_transaction() {
     assert_eq!(leaders(&queue).await, ["lead"]);
     assert_eq!(problems(&queue).await, [""; 0]);
 }
+
+/// The id of a job without one of its own is not remembered, so nobody tells its end to a
+/// follower. A job with that id in the same call is a duplicate, and changes nothing.
+#[tokio::test]
+async fn a_job_without_a_remembered_id_has_no_followers() {
+    let folder = Folder::new();
+    let queue = with_page(&folder, 100).await;
+    let pushed = queue.push_one(NewJob::new("no id")).await.unwrap();
+    let Pushed::Stored(made) = pushed else { panic!("{pushed:?}") };
+    let both = [NewJob::new("again").id(made.clone()), NewJob::new("f").after(made)];
+
+    let refused = queue.push(&both, None).await.unwrap_err();
+
+    assert_eq!(refused.effect(), Effect::No, "{refused:?}");
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.scheduled), (1, 0));
+}

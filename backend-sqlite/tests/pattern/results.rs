@@ -14,7 +14,7 @@ use relq_core::{
 };
 use relq_sqlite::SqliteQueue;
 
-use crate::fixture::{Folder, LONG, ask, eventually, many, raw};
+use crate::fixture::{Folder, LONG, ask, eventually, many, open, raw};
 
 fn kept(payload: &str) -> NewJob {
     NewJob::new(payload.to_owned()).keep_result(LONG)
@@ -355,4 +355,22 @@ async fn a_job_without_its_record_is_found() {
     let problems = queue.audit().await.unwrap().problems;
 
     assert_eq!(problems, ["job mine keeps its result, and has no row for it"]);
+}
+
+/// R29: what is outdated is removed by `recover`, however much there is.
+#[tokio::test]
+async fn recoveries_remove_all_outdated_results() {
+    let folder = Folder::new();
+    let queue = open(folder.config()).await.unwrap();
+    let moment = Duration::from_millis(1);
+    let jobs = vec![NewJob::new("x").keep_result(moment); 250];
+    for pushed in queue.push(&jobs, None).await.unwrap() {
+        let Pushed::Stored(id) = pushed else { panic!("{pushed:?}") };
+        queue.cancel(&id).await.unwrap();
+    }
+    tokio::time::sleep(5 * moment).await;
+
+    while queue.recover(many(100)).await.unwrap().more {}
+
+    assert_eq!(rows(&folder), 0);
 }

@@ -23,7 +23,8 @@ check_leaders(keys)
 local FEW, has_lost = 10, false
 local some = redis.call('ZRANDMEMBER', batch_key(keys, 'running'), FEW)
 local id = redis.call('SRANDMEMBER', batch_key(keys, 'cancelling'))
-for _, one in ipairs({id or nil, unpack(some)}) do check_batch(keys, one) end
+for _, one in ipairs(some) do check_batch(keys, one) end
+if id then check_batch(keys, id) end
 if id then cancel_page(keys, id, step) end
 
 for _, running in ipairs(some) do

@@ -149,3 +149,30 @@ async fn a_claim_that_is_refused_keeps_no_job_from_being_settled() {
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap().unwrap().payload, "b");
     assert_sound(&queue).await;
 }
+
+/// R13: jobs that are recovered together keep the order of their claims, whichever lease
+/// ended first.
+#[tokio::test]
+async fn recovered_jobs_keep_their_order_whatever_their_leases() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let short = Duration::from_millis(20);
+    queue.push_one(NewJob::new("first").lease(2 * short)).await.unwrap();
+    for payload in ["second", "third"] {
+        queue.push_one(NewJob::new(payload)).await.unwrap();
+    }
+    let ask_short = ClaimRequest::new(WorkerId::new("w-1.2:3_4").unwrap(), short);
+    let claimed = queue.claim(&ask_short.max(many(2))).await.unwrap();
+    assert_eq!(claimed.len(), 2);
+    let start = std::time::Instant::now();
+    while queue.stats().await.unwrap().overdue < 2 {
+        assert!(start.elapsed() < LONG, "the leases do not end");
+    }
+
+    let recovered = queue.recover(many(100)).await.unwrap();
+
+    assert_eq!((recovered.requeued, recovered.more), (2, false));
+    let again = queue.claim(&ask("w").max(many(3))).await.unwrap();
+    let payloads: Vec<_> = again.iter().map(|job| job.payload.clone()).collect();
+    assert_eq!(payloads, ["first", "second", "third"]);
+}

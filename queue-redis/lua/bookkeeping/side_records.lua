@@ -223,8 +223,10 @@ end
 -- steps until the year 2039, half as many after that. Members beyond that number share
 -- the last step.
 local function score_behind(set, time_ms, last)
-  last = last or tonumber(redis.call('ZRANGE', set, '(' .. time_ms + 1, time_ms, 'BYSCORE',
-    'REV', 'LIMIT', 0, 1, 'WITHSCORES')[2])
+  -- Lua would round a time of 15 digits, which a restored job may have.
+  local above = string.format('(%.0f', time_ms + 1)
+  last = last or tonumber(redis.call('ZRANGE', set, above, time_ms, 'BYSCORE', 'REV',
+    'LIMIT', 0, 1, 'WITHSCORES')[2])
   if not last then return time_ms end
   local _, exponent = math.frexp(time_ms)
   local score = last + math.ldexp(1, exponent - 53)
