@@ -50,10 +50,16 @@ impl BeatenTime {
     /// one.
     pub(crate) fn pass(&self) {
         for _ in 0..9 {
-            let seen = self.beats.count();
-            self.clock.advance(LONG_LEASE / 3);
-            block_until(|| self.beats.count() > seen);
+            self.pass_to_next_beat();
         }
+    }
+
+    /// Moves the clock by a third of `LONG_LEASE`, and waits for the heartbeat that is due
+    /// then.
+    pub(crate) fn pass_to_next_beat(&self) {
+        let seen = self.beats.count();
+        self.clock.advance(LONG_LEASE / 3);
+        block_until(|| self.beats.count() > seen);
     }
 
     /// Moves the clock from heartbeat to heartbeat until `is_so` returns true, for at most
