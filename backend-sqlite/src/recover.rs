@@ -55,7 +55,8 @@ impl Call for Recover {
     }
 }
 
-/// Completes the result of a recovery: whether there is more to do now, and how long until the next lease expires or the next scheduled job is due.
+/// Completes the result of a recovery: whether there is more to do now, and how long until
+/// the next lease expires or the next scheduled job is due.
 fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
     let (lease, delay) = store.next_ends()?;
     let next = [lease, delay].into_iter().flatten().min();

@@ -18,11 +18,11 @@ local now_ms = server_ms()
 check_keys(keys)
 local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
 
--- When the job of a lease was claimed, as text: lease.rs has the form of the name.
-local MICROS = ('%d'):rep(16)
-local function claimed(name)
-  local since, nonce, number = name:match('/(' .. MICROS .. ')/(%w+)%-(%d+)%a/')
-  return since and since .. nonce .. number or ''
+-- Returns a text by which leases sort in the order of their claims: the part of a lease's
+-- name that has the time of the claim, its nonce and the number of the job in it. lease.rs
+-- describes the name.
+local function claim_of(name)
+  return name:match('^[^/]*/(%d+/[^/]*)/') or ''
 end
 
 -- Each job goes to the front, so the first one is at the front in the end. Over the pages
@@ -32,7 +32,7 @@ end
 local overdue =
   redis.call('ZRANGE', keys.leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
 local claims, places = {}, {}
-for place, name in ipairs(overdue) do claims[name], places[name] = claimed(name), place end
+for place, name in ipairs(overdue) do claims[name], places[name] = claim_of(name), place end
 table.sort(overdue, function(a, b)
   if claims[a] == claims[b] then return places[a] < places[b] end
   return claims[a] > claims[b]

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{CommandResult, Failure},
-    format::Format,
+    format::{Format, counted},
     peek::{Filter as _, Listing},
     target::Target,
 };
@@ -124,8 +124,8 @@ impl DeadArgs {
         if self.ids.is_empty() || done.duplicates == 0 {
             return Ok(());
         }
-        let message = format!("{} of these jobs are still dead", done.duplicates);
-        Err(Failure::Failed(message))
+        let kept = counted(done.duplicates, "job");
+        Err(Failure::Failed(format!("not made ready: {kept}")))
     }
 
     async fn purge(self, target: &Target) -> CommandResult {

@@ -209,8 +209,8 @@ impl Beats {
     async fn run(mut self) -> Error {
         self.open();
         loop {
-            // The time is read first: a suspend that it contains is then noticed, and so
-            // ends no lease before the store was asked.
+            // `now` is read before the check for a suspend. So the check notices every
+            // suspend that `now` includes, and the store is asked before a lease ends.
             let now = self.now();
             self.notice_suspend();
             self.expire(now);

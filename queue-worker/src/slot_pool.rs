@@ -353,8 +353,8 @@ mod tests {
         assert_eq!(granted, 3, "17 of 20 jobs wait for their settlement");
     }
 
-    /// A queue gets no more slots at once than one claim can use. So a pool of any size is
-    /// distributed in a moment.
+    /// A queue gets at most the slots that its next claim can use. Otherwise the slots of a
+    /// very large pool would be distributed one by one, for seconds.
     #[test]
     fn a_queue_gets_the_slots_of_one_claim_at_once() {
         let capacity = u32::MAX as usize;

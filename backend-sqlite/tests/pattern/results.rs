@@ -368,7 +368,13 @@ async fn recoveries_remove_all_outdated_results() {
         let Pushed::Stored(id) = pushed else { panic!("{pushed:?}") };
         queue.cancel(&id).await.unwrap();
     }
-    tokio::time::sleep(5 * moment).await;
+    let to_come =
+        "SELECT count(*) FROM results WHERE until > 1000 * unixepoch('subsec')";
+    let file = raw(&folder.file());
+    eventually("all are outdated", || async {
+        file.query_row(to_come, [], |row| row.get::<_, i64>(0)).unwrap() == 0
+    })
+    .await;
 
     while queue.recover(many(100)).await.unwrap().more {}
 

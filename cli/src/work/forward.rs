@@ -108,14 +108,14 @@ struct Forwarder<R> {
     format: Format,
     copy: Option<Arc<dyn KeepsOutput>>,
     chunk: Vec<u8>,
-    /// Of what was forwarded until now.
+    /// Whether all that was forwarded until now was printed.
     printed: Printed,
 }
 
 impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
-    /// Forwards output until the command's pipe is closed. The answer through `complete`
-    /// wakes the job that waits for the output. This happens when the pipe is closed, or
-    /// some time after the command ended.
+    /// Forwards output until the command's pipe is closed. The job waits for the answer
+    /// through `complete`: whether all output was printed. It is sent when the pipe is
+    /// closed, or some time after the command has ended.
     async fn run(
         mut self,
         command_ended: oneshot::Receiver<()>,
@@ -126,7 +126,7 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
             source = self.forward_until_silent().await;
         }
         self.finish().await;
-        // Ignore the result: a job that was cut off does not wait.
+        // Sending fails if the job was cut off. Then nobody needs the answer.
         let _ = complete.send(self.printed);
         if source == Source::Open {
             self.forward_until(pending::<()>()).await;

@@ -7,8 +7,9 @@ use std::{
 
 use super::forward::KeepsOutput;
 
-/// How many of the last bytes of a command's standard error are kept, as they were
-/// written and as text. With the text that relq adds, they fit into a job's last error.
+/// How many of the last bytes of a command's standard error are kept. The text that is made
+/// of them has at most as many bytes. So it fits into a job's last error, with the words that
+/// relq adds.
 const KEPT: usize = 3 << 10;
 
 /// The last bytes that a command wrote to its standard error.
@@ -17,7 +18,7 @@ pub(super) struct StderrTail(Mutex<VecDeque<u8>>);
 
 impl StderrTail {
     /// The kept bytes as text. A byte that is not UTF-8 becomes a character of three bytes,
-    /// so the text of such bytes begins later.
+    /// and then the beginning of the text is cut off.
     pub(super) fn text(&self) -> String {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(kept.make_contiguous());

@@ -161,7 +161,7 @@ on_each_store! {
         let words = "0 ready again\n1 still dead, because another job holds their unique key\n";
         let ended = store.relq_with(&["dead", "redrive", &id]).run();
         assert_eq!(String::from_utf8(ended.out).unwrap(), words);
-        assert_eq!(ended.err, "relq: 1 of these jobs are still dead\n");
+        assert_eq!(ended.err, "relq: not made ready: 1 job\n");
         assert_eq!(ended.code, Some(1));
         assert_eq!(store.relq("dead redrive --all").ok(), words);
         assert_eq!(store.count("default", "dead"), 1);

@@ -63,7 +63,8 @@ on_each_store! {
         assert_eq!(store.count("silent", "finished"), 1);
     }
 
-    /// The report comes after the work, so the queue is resumed without it.
+    /// An import whose report cannot be printed has stored its jobs, and must not leave the
+    /// queue paused.
     fn an_import_that_cannot_print_its_report_resumes_the_queue(store) {
         store.push("-q from a b c");
         store.relq("pause -q from").ok();

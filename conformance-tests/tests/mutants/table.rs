@@ -238,8 +238,8 @@ fn scenes(who: Who) -> BTreeSet<&'static str> {
 }
 
 /// Whether the test case runs on this backend. A mutant whose turn it is runs the cases that
-/// it names. In a whole run, the healthy backend and most mutants run every case that any mutant names;
-/// narrow mutants and overrides do not.
+/// it names. In a whole run, the healthy backend and most mutants run every case that any
+/// mutant names; narrow mutants and overrides do not.
 fn meets(who: Who, case: &str) -> bool {
     let names =
         |by: &CaughtBy| matches!(by, CaughtBy::Case(named, _) if *named == case);

@@ -12,10 +12,12 @@ const TURNS: u64 = 3;
 const DAY: Duration = Duration::from_hours(24);
 
 /// The turn of a run: the number of the day. It is read once, so that a run that goes on past
-/// midnight stays with its checks.
+/// midnight stays with its checks, and printed with the first test that fails.
 static TODAY: LazyLock<u64> = LazyLock::new(|| {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.expect("it is after 1970").as_secs() / DAY.as_secs()
+    let day = now.expect("it is after 1970").as_secs() / DAY.as_secs();
+    println!("turn {} of {TURNS}; RELQ_THOROUGH=1 runs all", day % TURNS);
+    day
 });
 
 /// Whether this is a whole run, for which `MUTANTS=check` or `MUTANTS=write` asks. It takes

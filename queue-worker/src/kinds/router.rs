@@ -234,7 +234,8 @@ fn postponed_or_retried(delay: Option<Duration>, reason: String) -> Failure {
 }
 
 impl Router {
-    /// Gives the job to the handler of its kind.
+    /// Passes the job to the handler of its kind. Returns the attempt, which is not started
+    /// yet, or why there is none.
     fn begin(&self, job: JobContext) -> Result<Attempt<'_>, Failure> {
         if let Some(failure) = self.paused(&job) {
             return Err(failure);
@@ -339,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Counts the jobs that it gets.
+    /// A handler that counts the jobs that are passed to it.
     #[derive(Default, Clone)]
     struct Counting(Arc<AtomicUsize>);
 
