@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
--- Remove every scheduled and dead job, all side records, and the ready and leased jobs
--- of a page of the database. A paused queue stays paused.
+-- Remove the ready and leased jobs of a page of the database, and up to as many scheduled
+-- and dead jobs, each with its side records. A paused queue stays paused.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] cursor of the page, '0' to begin
+-- ARGV[1] cursor of the page: '0' to begin, 'rest' if only scheduled and dead jobs are left
 -- ARGV[2] how many keys a page has, about
 --
 -- Returns {how many jobs were removed, cursor of the next page, or '0' after the last}.
 --
--- Library: pattern, moves
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
-local cursor, count = ARGV[1], ARGV[2]
+local cursor, count = ARGV[1], tonumber(ARGV[2])
 
 local function is_job(name)
   return is_item(name)
@@ -19,16 +19,64 @@ end
 
 -- If a key has another type, the script fails here, before its first write.
 check_ready(keys)
-local removed = redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)
-redis.call('UNLINK', keys.later, keys.dead, keys.jobs, keys.errors, keys.unique, keys.ids,
-  keys.calls, keys.answers, keys.cancelled, keys.totals, keys.wake)
-local page = redis.call('SCAN', cursor, 'COUNT', count)
-local jobs = {}
-for _, name in ipairs(page[2]) do
-  if is_job(name) then jobs[#jobs + 1] = name end
+for _, key in ipairs({keys.later, keys.dead}) do redis.call('ZCARD', key) end
+
+-- What another client has stored in place of side records holds none.
+local RECORDS = {[keys.unique] = 'hash', [keys.ids] = 'zset', [keys.errors] = 'hash',
+  [keys.jobs] = 'hash'}
+for key, kind in pairs(RECORDS) do
+  if redis.call('TYPE', key).ok ~= kind then redis.call('UNLINK', key) end
 end
-if #jobs > 0 then
-  removed = removed + redis.call('UNLINK', unpack(jobs))
-  redis.call('ZREM', keys.leased, unpack(jobs))
+
+-- Only the records of removed jobs go, because a job may be pushed behind this page, and
+-- stays if the purge is interrupted.
+local function forget(job)
+  free_unique(keys.unique, job)
+  redis.call('ZREM', keys.ids, job.id)
+  redis.call('HDEL', keys.errors, job.id)
 end
-return {removed, page[1]}
+
+local removed, step = 0, new_step(count)
+local function remove_kept(set)
+  while has_room(step) do
+    local id = redis.call('ZRANGE', set, 0, 0)[1]
+    if not id then return end
+    local entry = redis.call('HGET', keys.jobs, id)
+    forget(entry and read_entry(entry) or {id = id})
+    redis.call('HDEL', keys.jobs, id)
+    redis.call('ZREM', set, id)
+    removed = removed + 1
+    count_job(step, entry)
+  end
+end
+remove_kept(keys.later)
+remove_kept(keys.dead)
+
+local next_cursor = '0'
+if cursor ~= 'rest' then
+  local page, jobs = redis.call('SCAN', cursor, 'COUNT', count), {}
+  local has_records = redis.call('EXISTS', keys.unique, keys.ids, keys.errors) > 0
+  for _, name in ipairs(page[2]) do
+    if is_job(name) then
+      jobs[#jobs + 1] = name
+      local head = has_records and redis.call('GETRANGE', name, 0, LONGEST_HEAD - 1) or ''
+      local job = read_entry(head)
+      if job then forget(job) end
+    end
+  end
+  if #jobs > 0 then
+    removed = removed + redis.call('UNLINK', unpack(jobs))
+    redis.call('ZREM', keys.leased, unpack(jobs))
+  end
+  next_cursor = page[1]
+end
+
+local is_rest_left = redis.call('EXISTS', keys.later, keys.dead) > 0
+if cursor == '0' then
+  redis.call('UNLINK', keys.calls, keys.answers, keys.cancelled, keys.totals, keys.wake)
+  -- One page was the whole queue, so no record is left that belongs to a job.
+  if next_cursor == '0' and not is_rest_left then
+    redis.call('UNLINK', keys.unique, keys.ids, keys.errors, keys.jobs)
+  end
+end
+return {removed, next_cursor == '0' and is_rest_left and 'rest' or next_cursor}

@@ -2,7 +2,8 @@
 //!
 //! FLUSHDB would also remove foreign keys. A database of up to a thousand keys is
 //! purged in one step. A larger one is purged page by page, and jobs that are pushed
-//! meanwhile may stay.
+//! meanwhile may stay, with their ids and unique keys. If such a purge is interrupted, the
+//! rest of the queue is unchanged.
 
 use bytes::Bytes;
 use relq_core::Error;

@@ -18,25 +18,13 @@ local now_ms = server_ms()
 check_keys(keys)
 local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
 
--- Returns a text by which leases sort in the order of their claims: the part of a lease's
--- name that has the time of the claim, its nonce and the number of the job in it. lease.rs
--- describes the name.
-local function claim_of(name)
-  return name:match('^[^/]*/(%d+/[^/]*)/') or ''
-end
-
 -- Each job goes to the front, so the first one is at the front in the end. Over the pages
 -- that is the job whose lease expired first, and within a page the job that was claimed
 -- first: leases of one claim differ in their lengths, and a heartbeat may have extended
 -- some of them.
 local overdue =
   redis.call('ZRANGE', keys.leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
-local claims, places = {}, {}
-for place, name in ipairs(overdue) do claims[name], places[name] = claim_of(name), place end
-table.sort(overdue, function(a, b)
-  if claims[a] == claims[b] then return places[a] < places[b] end
-  return claims[a] > claims[b]
-end)
+last_claimed_first(overdue)
 while handled < #overdue and has_room(step) do
   handled = handled + 1
   local entry = held_entry(keys, overdue[handled])

@@ -1,9 +1,12 @@
 //! Tests that a database belongs to one queue, and that the queue never touches foreign
 //! keys.
 
-use relq_conformance::server::Server;
-use relq_core::{unique::UniqueKey, *};
-use relq_keyspace::KeyspaceQueue;
+use relq_conformance::{
+    proxy::{Fault, FaultProxy, VirtualClock},
+    server::Server,
+};
+use relq_core::{error::Effect, outcome::Pushed, unique::UniqueKey, *};
+use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
 use crate::fixture::{
     ask, assert_sound, config, fill, keys, many, open, open_among_foreign_keys, queue,
@@ -117,6 +120,52 @@ async fn a_large_queue_is_purged_whole() {
 
     assert_eq!(queue.purge().await.unwrap(), 15_000);
 
+    assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
+}
+
+/// R16, R4: a purge that fails at its second page frees the unique keys and ids of the jobs
+/// that it has removed, and of no others.
+#[tokio::test]
+async fn an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay() {
+    const JOBS: usize = 40;
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let url = proxy.actor("operator").unwrap().url().to_owned();
+    let config = KeyspaceConfig::new(&url).unwrap();
+    let operator = KeyspaceQueue::connect(config, queue("q")).await.unwrap();
+    // The server now knows the script, so that each page is one command.
+    operator.purge().await.unwrap();
+    let producer = open(&server).await;
+    let known = |number: usize| {
+        let name = format!("job-{number}");
+        let job = NewJob::new("known").id(JobId::new(&name).unwrap());
+        job.unique(UniqueKey::new(name).unwrap())
+    };
+    let known: Vec<_> = (0..JOBS).map(known).collect();
+    producer.push(&known, None).await.unwrap();
+    for _ in 0..3 {
+        producer.push(&vec![NewJob::new("x"); 1000], None).await.unwrap();
+    }
+
+    let second_page = proxy.steps_by("operator").len() + 2;
+    let error = Fault::Error("OOM the test says so".to_owned());
+    proxy.plan("operator", u32::try_from(second_page).unwrap(), error);
+    let failed = operator.purge().await.unwrap_err();
+    assert_eq!(failed.effect(), Effect::Maybe, "{}", failed.full_message());
+
+    let left = keys(&server);
+    let stays = |number: usize| left.contains(&format!("item_job-{number}"));
+    let staying: Vec<_> = (0..JOBS).filter(|number| stays(*number)).collect();
+    assert!((1..JOBS).contains(&staying.len()), "{staying:?}");
+    assert_sound(&producer).await;
+    for (number, pushed) in
+        producer.push(&known, None).await.unwrap().into_iter().enumerate()
+    {
+        let is_known = matches!(pushed, Pushed::Duplicate { .. });
+        assert_eq!(is_known, stays(number), "job-{number}: {pushed:?}");
+    }
+
+    producer.purge().await.unwrap();
     assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
 }
 

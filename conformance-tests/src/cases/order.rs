@@ -16,6 +16,7 @@ use crate::{
             retry_now, settle_all,
         },
         store::Store,
+        times::BRIEF,
     },
     spec::line::Line,
 };
@@ -137,6 +138,24 @@ async fn pages_of_recovery_keep_the_order(store: &Store) {
 
     let page = NonZeroU32::new(2).expect("not zero");
     while actor.recover(page).await.expect("answered").more {}
+
+    serves(&actor, five_of_eight_back(&actor)).await;
+}
+
+case!(extended_jobs_keep_their_order: R13 R9 => Order);
+/// Jobs that are recovered together keep their order, whichever lease ended first.
+async fn extended_jobs_keep_their_order(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store(numbered(8)).await;
+    let held = actor.take_briefly(5).await;
+    store.advance(BRIEF / 4).await;
+    for extended in [0, 3] {
+        let receipts = std::slice::from_ref(&held[extended].receipt);
+        actor.extend(actor.worker(), receipts, BRIEF).await.expect("answered");
+    }
+    store.outlast_brief_leases().await;
+
+    actor.recover_all().await;
 
     serves(&actor, five_of_eight_back(&actor)).await;
 }

@@ -18,10 +18,13 @@ local now_ms = server_ms()
 check_keys(keys)
 local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
 
--- Handle the leases from the last to the first, over all pages, so that the job whose
--- lease expired first is at the front of the queue in the end.
+-- Each job goes to the front, so the first one is at the front in the end. Over the pages
+-- that is the job whose lease expired first, and within a page the job that was claimed
+-- first: leases of one claim differ in their lengths, and a heartbeat may have extended
+-- some of them.
 local overdue =
   redis.call('ZRANGE', keys.leased, now_ms, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, page + 1)
+last_claimed_first(overdue)
 while handled < #overdue and has_room(step) do
   handled = handled + 1
   local entry = find_leased(keys, overdue[handled])

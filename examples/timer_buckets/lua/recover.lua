@@ -35,7 +35,7 @@ local function look_at(minute)
     end
     if end_ms and end_ms <= now_ms then
       if not is_noted[lease] then
-        overdue[#overdue + 1] = {lease = lease, end_ms = end_ms}
+        overdue[#overdue + 1] = lease
       end
       is_noted[lease] = true
     elseif end_ms then
@@ -63,16 +63,12 @@ if unlooked then
   next_at = math.min(next_at or starts_at, starts_at)
 end
 
-table.sort(overdue, function(a, b)
-  if a.end_ms ~= b.end_ms then return a.end_ms < b.end_ms end
-  return a.lease < b.lease
-end)
-
--- Handle the leases from the last to the first, over all pages, so that the job whose
--- lease expired first is at the front of the queue in the end.
-local counts, step, left = {requeued = 0, buried = 0}, new_step(page), #overdue
-while left > 0 and has_room(step) do
-  local lease = overdue[left].lease
+-- Each job goes to the front, so that the job that was claimed first is there in the end.
+last_claimed_first(overdue)
+local counts, step, handled = {requeued = 0, buried = 0}, new_step(page), 0
+while handled < #overdue and has_room(step) do
+  handled = handled + 1
+  local lease = overdue[handled]
   local entry = find_leased(keys, lease)
   local job = read_entry(entry)
   if job then
@@ -85,9 +81,8 @@ while left > 0 and has_room(step) do
   end
   drop_leased(keys, lease)
   count_job(step, entry)
-  left = left - 1
 end
-local has_more = left > 0 or unlooked and unlooked <= this_minute
+local has_more = #overdue > handled or unlooked and unlooked <= this_minute
 return {
   counts.requeued, counts.buried, has_more and 1 or 0,
   next_at and math.max(0, next_at - now_ms) or -1,

@@ -87,6 +87,21 @@ local function recover_job(keys, job, entry, now_ms)
   return 'requeued'
 end
 
+-- Sorts the names of leases, the one that was claimed last first. The patterns that call
+-- this name a lease by its worker, the time of the claim (us), the claim's nonce with the
+-- number of the job, and the job's id, with a slash between two of them. Only the id may
+-- hold a slash.
+local function last_claimed_first(leases)
+  local claims = {}
+  for _, lease in ipairs(leases) do
+    claims[lease] = lease:match('^[^/]*/(%d+/[^/]*)/') or ''
+  end
+  table.sort(leases, function(a, b)
+    if claims[a] ~= claims[b] then return claims[a] > claims[b] end
+    return a > b
+  end)
+end
+
 -- Whole milliseconds until the earliest time in a sorted set of times, or -1 if the set
 -- has none. Only the whole part of a score is a time: see `score_behind`. The infinite score
 -- of a held job is no time.

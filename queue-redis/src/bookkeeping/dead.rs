@@ -64,13 +64,18 @@ impl Bookkeeping {
                 Ok(DeadIds::Listed(ids.chunks(self.max_jobs_per_step().get() as usize)))
             }
             Selection::All => {
-                let time = self.conn.call(operation, &command("TIME")).await?;
-                let seconds = time.list()?.into_iter().next();
-                let seconds = seconds.map_or(Ok(0), Reply::number)?;
-                Ok(DeadIds::Until {
-                    operation,
-                    time_ms: seconds.saturating_add(1).saturating_mul(1000),
-                })
+                let mut newest = command("ZRANGE");
+                newest.arg(&self.keys.dead).arg(-1).arg(-1).arg("WITHSCORES");
+                let newest = self.conn.call(operation, &newest).await?.list()?;
+                let time_ms = match newest.into_iter().next() {
+                    None => i64::MIN,
+                    Some(pair) => {
+                        let mut pair = pair.parts()?;
+                        pair.part();
+                        pair.part().number()?.saturating_add(1)
+                    }
+                };
+                Ok(DeadIds::Before { operation, time_ms })
             }
         }
     }
@@ -78,9 +83,10 @@ impl Bookkeeping {
 
 /// The selected dead jobs of a redrive or a purge. It returns their ids page by page.
 enum DeadIds<'a> {
-    /// All jobs that died no later than `time_ms`. The caller moves the jobs of a page
-    /// away before it asks for the next one, so every page begins at the oldest.
-    Until {
+    /// All jobs that died before `time_ms`, the millisecond after the last death before the
+    /// call. The caller moves the jobs of a page away before it asks for the next one, so
+    /// every page begins at the oldest.
+    Before {
         operation: Operation,
         time_ms: i64,
     },
@@ -101,11 +107,11 @@ impl DeadIds<'_> {
                 let bytes = |id: &JobId| Bytes::copy_from_slice(id.as_str().as_bytes());
                 Ok(chunks.next().map(|ids| ids.iter().map(bytes).collect()))
             }
-            Self::Until { operation, time_ms } => {
+            Self::Before { operation, time_ms } => {
                 let mut cmd = command("ZRANGE");
                 cmd.arg(&bookkeeping.keys.dead)
                     .arg("-inf")
-                    .arg(*time_ms)
+                    .arg(format!("({time_ms}"))
                     .arg("BYSCORE");
                 cmd.arg("LIMIT").arg(stuck).arg(bookkeeping.max_jobs_per_step().get());
                 let ids = bookkeeping.conn.call(*operation, &cmd).await;

@@ -13,7 +13,7 @@ use super::fixture::{following, named};
 use crate::{
     cases::case,
     harness::{
-        checks::{id, key, numbered, token},
+        checks::{drain, id, key, numbered, token},
         store::Store,
         times::{BRIEF, HELD},
     },
@@ -148,4 +148,24 @@ async fn the_refusal_names_the_job_that_cannot_be_followed(store: &Store) {
         let refused = actor.push(&jobs, None).await.expect_err("R30").full_message();
         assert!(refused.contains(leader), "R21: it names no {leader}: {refused}");
     }
+}
+
+case!(nobody_waits_for_a_job_whose_id_is_forgotten: R30 R4 => Followers ClientIds);
+/// A client pushes an id that relq made for another job, and a follower of that id. The call
+/// is refused, or the follower runs: it never waits for a job whose end nobody remembers.
+async fn nobody_waits_for_a_job_whose_id_is_forgotten(store: &Store) {
+    let actor = store.actor("producer").await;
+    let made = actor.store_one("no id").await;
+    let both = [NewJob::new("again").id(made.clone()), following(made.as_str(), "f")];
+
+    let answer = actor.push(&both, None).await;
+
+    if answer.is_err() {
+        assert_eq!(actor.figures().await.unfinished(), 1, "R5: nothing is stored");
+    }
+    for _ in 0..both.len() {
+        drain(&actor).await;
+        actor.recover_all().await;
+    }
+    assert_eq!(actor.figures().await.unfinished(), 0, "R30: {answer:?}");
 }

@@ -10,11 +10,12 @@ use relq_core::{
 
 use super::fixture::{was_dead, was_ready, yesterday};
 use crate::{
-    cases::case,
+    cases::{case, times::now},
     harness::{
         checks::{dead, delivers, duplicate, id, listed, payloads},
         restorer::but,
         store::Store,
+        times::HELD,
     },
 };
 
@@ -64,6 +65,22 @@ async fn a_restored_dead_letter_is_purged(store: &Store) {
     let again = actor.restore(&[was_dead("a", yesterday(store))]).await;
     assert_eq!(again, [duplicate(&id("a"), DuplicateOf::Id)], "R4");
     assert_eq!(actor.purge_dead(&Selection::All).await.expect("answered"), 1, "R34");
+}
+
+case!(a_letter_from_ahead_of_the_clock_is_selected: R34 R23 => Restore);
+/// The other store's clock may be ahead of this one's. A job that died there just now is
+/// among all dead jobs.
+async fn a_letter_from_ahead_of_the_clock_is_selected(store: &Store) {
+    let actor = store.actor("worker").await;
+    let ahead = now(store).plus(HELD);
+    actor.restore_all(&[was_dead("a", yesterday(store)), was_dead("b", ahead)]).await;
+
+    let redriven = actor.redrive(&Selection::All).await.expect("answered");
+
+    assert_eq!(redriven, Redriven { moved: 2, duplicates: 0 }, "R34");
+    actor.restore_all(&[was_dead("c", ahead)]).await;
+    assert_eq!(actor.purge_dead(&Selection::All).await.expect("answered"), 1, "R34");
+    delivers(&actor, ["a", "b"]).await;
 }
 
 case!(a_purge_removes_what_is_restored: R34 R23 => Restore);
