@@ -11,7 +11,7 @@ pub(crate) struct Pinned {
 /// without faults, and on each backend without the options that it does not support.
 pub(crate) const PINNED: &[Pinned] = &[
     Pinned {
-        line: "p push je1; - advance 3; a claim 1 l1; o redrive !loading3",
+        line: "p push je1; - advance 3; a claim 1 l1; o redrive !loading4",
         found: "a redrive that was refused after its first page said that nothing \
                 was done",
     },

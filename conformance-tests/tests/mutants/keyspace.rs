@@ -139,8 +139,8 @@ const MUTANTS: &[Broken] = &[
         name: "a purge by FLUSHDB",
         patches: &[patch(
             "purge",
-            "return {removed, page[1]}",
-            "redis.call('FLUSHDB')\nreturn {removed, page[1]}",
+            "return {removed, next_cursor == '0'",
+            "redis.call('FLUSHDB')\nreturn {removed, next_cursor == '0'",
         )],
         caught_by: &[By::Case(
             "isolation::keys_of_others_are_left_alone",

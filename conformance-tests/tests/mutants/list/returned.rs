@@ -224,4 +224,13 @@ pub(super) const RETURNED: &[Mutant] = &[
         ],
         ..NARROW
     },
+    Mutant {
+        name: "recovered jobs are in the order in which their leases ended",
+        patches: &[patch("recover", "last_claimed_first(overdue)\n", "")],
+        caught_by: &[Case(
+            "order::extended_jobs_keep_their_order",
+            "is served before job 0",
+        )],
+        ..NARROW
+    },
 ];

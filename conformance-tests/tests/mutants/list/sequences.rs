@@ -15,7 +15,7 @@ pub(super) const SEQUENCES: &[Mutant] = &[
     Mutant {
         name: "a call done in part is told as not done",
         overrides: Some(|| Arc::new(NothingInPart)),
-        caught_by: &[Model("`o redrive !loading3`: CONSERVE, R23")],
+        caught_by: &[Model("`o redrive !loading4`: CONSERVE, R23")],
         ..HEALTHY
     },
     Mutant {
