@@ -9,8 +9,8 @@ use relq_core::{error::Effect, outcome::Pushed, unique::UniqueKey, *};
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
 use crate::fixture::{
-    ask, assert_sound, config, fill, keys, many, open, open_among_foreign_keys, queue,
-    say, try_open,
+    LEASE, ask, assert_sound, config, fill, keys, many, open, open_among_foreign_keys,
+    queue, say, try_open,
 };
 
 fn refusal(opened: Result<KeyspaceQueue, Error>) -> String {
@@ -117,8 +117,17 @@ async fn a_large_queue_is_purged_whole() {
         queue.push(&vec![NewJob::new("x"); 1000], None).await.unwrap();
     }
     queue.claim(&ask("w").max(many(500))).await.unwrap();
+    // More scheduled jobs than the pages of the database can take along.
+    for first in (0..20_000).step_by(1000) {
+        let later = |number: usize| {
+            let job = NewJob::new("later").delay(LEASE);
+            job.unique(UniqueKey::new(format!("key-{number}")).unwrap())
+        };
+        let jobs: Vec<_> = (first..first + 1000).map(later).collect();
+        queue.push(&jobs, None).await.unwrap();
+    }
 
-    assert_eq!(queue.purge().await.unwrap(), 15_000);
+    assert_eq!(queue.purge().await.unwrap(), 35_000);
 
     assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
 }
