@@ -1,39 +1,77 @@
 #!lua flags=allow-oom
--- Delete up to ARGV[1] batches, each with its pieces. The call that deletes the last
--- batch also deletes all jobs and all side records. A paused queue stays paused.
+-- Remove all jobs, batches and side records. If there are more than ARGV[1] batches, remove
+-- a page of them instead, each with its pieces and their side records. A paused queue stays
+-- paused.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] how many batches at most
+-- ARGV[1] how many batches at most; of pieces, a page has as many, or fewer large ones
 --
 -- Returns {how many jobs were removed, 1 if there is more else 0}.
 --
--- Library: side_records, pattern, moves
+-- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 
 local page = tonumber(ARGV[1])
-local LISTS = {'ids', 'running', 'claimable'}
+local LISTS = {
+  {'ids', 'ZREM'}, {'running', 'ZREM'}, {'claimable', 'ZREM'}, {'ended', 'ZREM'},
+  {'outbox', 'SREM'}, {'cancelling', 'SREM'},
+}
+local jobs, step, now_ms = 0, new_step(page), server_ms()
 
--- If a key has another type, the script fails here, before its first write.
-local jobs = 0
-for _, what in ipairs(LISTS) do redis.call('ZCARD', batch_key(keys, what)) end
-local ids = redis.call('ZRANGE', batch_key(keys, 'ids'), 0, page - 1)
-for _, id in ipairs(ids) do jobs = jobs + redis.call('XLEN', batch_key(keys, 'pieces', id)) end
-local has_more = redis.call('ZCARD', batch_key(keys, 'ids')) > #ids
-if not has_more then
-  jobs = jobs + redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)
-  for _, level in ipairs(LEVELS) do jobs = jobs + redis.call('XLEN', keys.streams[level]) end
+-- Removes ready and leased pieces of a batch, as many as the step has room for. Returns
+-- whether none is left. The batch counts them as dropped, and no longer as live. So if the
+-- purge ends here, the batch goes on without them, and their leases end without a trace.
+local function remove_pieces(id)
+  local stream, live = batch_key(keys, 'pieces', id), batch_key(keys, 'live', id)
+  while has_room(step) do
+    local found = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
+    if not found then return true end
+    local entry, job = entry_of(found[1], found[2])
+    redis.call('XACK', stream, GROUP, found[1])
+    redis.call('XDEL', stream, found[1])
+    jobs = jobs + 1
+    count_job(step, entry)
+    if job then
+      redis.pcall('SREM', live, job.id)
+      redis.pcall('HINCRBY', batch_key(keys, 'record', id), 'dropped', 1)
+      end_result(keys, job, now_ms, PURGED)
+      redis.call('ZREM', keys.ids, job.id)
+      redis.call('HDEL', keys.errors, job.id)
+    end
+  end
+  return false
 end
 
-for _, id in ipairs(ids) do
+local function remove_records(id)
   for _, what in ipairs({'record', 'pieces', 'live'}) do
     redis.call('UNLINK', batch_key(keys, what, id))
   end
-  for _, what in ipairs(LISTS) do redis.call('ZREM', batch_key(keys, what), id) end
 end
-if has_more then return {jobs, 1} end
-for _, what in ipairs({'ids', 'running', 'claimable', 'cancelling', 'outbox', 'told', 'ended'}) do
-  redis.call('UNLINK', batch_key(keys, what))
+
+-- If a key has another type, the script fails here, before its first write.
+for _, what in ipairs({'ids', 'running', 'claimable'}) do
+  redis.call('ZCARD', batch_key(keys, what))
 end
+local ids = redis.call('ZRANGE', batch_key(keys, 'ids'), 0, page)
+for _, id in ipairs(ids) do jobs = jobs + redis.call('XLEN', batch_key(keys, 'pieces', id)) end
+
+if #ids > page then
+  jobs = 0
+  remove_foreign_records(keys)
+  for _, id in ipairs(ids) do
+    if not remove_pieces(id) then break end
+    remove_records(id)
+    for _, list in ipairs(LISTS) do redis.pcall(list[2], batch_key(keys, list[1]), id) end
+    count_job(step)
+  end
+  return {jobs, 1}
+end
+
+jobs = jobs + redis.call('ZCARD', keys.later) + redis.call('ZCARD', keys.dead)
+for _, level in ipairs(LEVELS) do jobs = jobs + redis.call('XLEN', keys.streams[level]) end
+for _, id in ipairs(ids) do remove_records(id) end
+for _, list in ipairs(LISTS) do redis.call('UNLINK', batch_key(keys, list[1])) end
+redis.call('UNLINK', batch_key(keys, 'told'))
 for _, key in ipairs(KEYS) do
   if key ~= keys.paused then redis.call('UNLINK', key) end
 end

@@ -24,7 +24,7 @@ while handled < #overdue and has_room(step) do
   local lease = overdue[handled]
   local entry = find_leased(keys, lease)
   count_job(step, entry)
-  local batch, outcome = keys.found and keys.found.batch, 'buried'
+  local batch, outcome = keys.found and keys.found.batch, entry == false and 'buried'
   if entry and batch and state_of(keys, batch) == 'cancelling' then
     keys.outcome, outcome = 'cancelled', nil
   elseif entry then

@@ -32,7 +32,8 @@ local function drop_leased(keys, lease)
   if batch then piece_left(keys, batch, job_of(lease), outcome or 'dropped') end
 end
 
--- Finds a leased job. If its stream entry was deleted, buries it and reports a lost lease.
+-- Finds a leased job. Returns its entry and the end of its lease. Returns nil if there is no
+-- such job, and false if its stream entry was deleted and this call has buried the job.
 local function find_leased(keys, lease)
   local end_ms = redis.call('ZSCORE', keys.leased, lease)
   if not end_ms then return nil end
@@ -43,10 +44,16 @@ local function find_leased(keys, lease)
   end
   local entry, job = read_at(stream, sid)
   if not entry then
-    bury_deleted(keys, stream, sid, job_of(lease))
+    local id = job_of(lease)
+    if batch and redis.call('SISMEMBER', batch_key(keys, 'live', batch), id) == 0 then
+      -- An interrupted purge has removed the piece.
+      redis.call('ZREM', keys.leased, lease)
+      return nil
+    end
+    bury_deleted(keys, stream, sid, id)
     keys.outcome = 'failed'
     drop_leased(keys, lease)
-    return nil
+    return false
   end
   keys.found = {stream = stream, sid = sid, job = job, batch = batch}
   return with_attempt(entry, attempt), end_ms

@@ -100,7 +100,8 @@ local function return_unleased(keys, stream, page, step)
     local entry = is_lost and read_at(stream, sid)
     count_job(step, entry)
     if entry then
-      return_entry(stream, sid, deliveries)
+      -- The server counts a delivery by XCLAIM beside those of the attempts.
+      return_entry(stream, sid, math.max(1, deliveries - 1))
       returned = returned + 1
     elseif is_lost then
       redis.call('XACK', stream, GROUP, sid)

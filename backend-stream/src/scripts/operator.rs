@@ -7,7 +7,7 @@ use relq_redis::{PartialEffect, bookkeeping::Bookkeeping};
 use super::{SCRIPTS, Store};
 use crate::keys::Stream;
 
-/// How many batches one script call of a purge removes. It is limited because the
+/// How many batches or pieces one script call of a purge removes. It is limited because the
 /// server runs no other command meanwhile.
 const PURGED_BATCHES: u32 = 500;
 
@@ -33,9 +33,9 @@ impl Store {
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }
 
-    /// Removes all batches page by page, and then all jobs. If the purge is
-    /// interrupted, the rest of the queue is unchanged, with one exception: leases of
-    /// removed pieces stay until a recovery removes them.
+    /// Removes the batches page by page until one step can remove the rest of the queue. If
+    /// the purge is interrupted, the rest is unchanged. A batch that has lost only some of
+    /// its pieces counts these as dropped.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
         let (mut jobs, mut partial) = (0, PartialEffect::default());
         loop {

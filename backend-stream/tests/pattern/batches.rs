@@ -16,12 +16,12 @@ use relq_stream::StreamQueue;
 
 use crate::fixture::*;
 
-fn id() -> BatchId {
+pub(crate) fn id() -> BatchId {
     BatchId::new("b").unwrap()
 }
 
 /// Creates the batch, adds `count` pieces and seals it.
-async fn submit(queue: &StreamQueue, batch: NewBatch, count: u32) {
+pub(crate) async fn submit(queue: &StreamQueue, batch: NewBatch, count: u32) {
     assert_eq!(queue.create(&batch).await.unwrap(), Created::Stored);
     let pieces: Vec<_> = (0..count).map(|n| NewJob::new(n.to_string())).collect();
     let added = queue.add(&batch.id, &pieces, None).await.unwrap();
@@ -39,7 +39,7 @@ fn tell(batch: &str, name: &str) -> NewBatch {
 
 /// Completes `letters` batches while the queue for their completion jobs refuses
 /// pushes, so all these jobs stay in the outbox.
-async fn fill_outbox(server: &Server, queue: &StreamQueue, letters: u32) {
+pub(crate) async fn fill_outbox(server: &Server, queue: &StreamQueue, letters: u32) {
     say(server, "SET there foreign");
     for number in 0..letters {
         submit(queue, tell(&format!("b{number}"), "there"), 0).await;
@@ -55,7 +55,7 @@ fn in_outbox(server: &Server) -> u64 {
         .unwrap()
 }
 
-async fn status(queue: &StreamQueue) -> BatchStatus {
+pub(crate) async fn status(queue: &StreamQueue) -> BatchStatus {
     queue.batch(&id()).await.unwrap().unwrap()
 }
 
@@ -201,37 +201,6 @@ async fn a_damaged_completion_holds_up_no_other() {
 
     assert_eq!(in_outbox(&server), 1);
     assert_eq!(open(&server, "there").await.stats().await.unwrap().ready, 2);
-}
-
-/// R23: a purge removes all batches, even if one script call cannot remove them all.
-#[tokio::test]
-async fn a_purge_removes_any_number_of_batches() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    let names = (0..501).map(|number| BatchId::new(format!("b{number}")).unwrap());
-    for batch in names {
-        submit(&queue, NewBatch::new(batch), 1).await;
-    }
-    push(&queue, "plain").await;
-    take_one(&queue).await;
-
-    let purged = queue.purge().await.unwrap();
-
-    assert_eq!(purged, 502);
-    assert_eq!(keys(&server), ["{q}:marker"]);
-}
-
-/// R23: also a completion job that cannot be delivered.
-#[tokio::test]
-async fn a_purge_removes_what_was_not_delivered() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    fill_outbox(&server, &queue, 2).await;
-    say(&server, "HDEL {q}:batch:record:b1 completion_queue");
-
-    queue.purge().await.unwrap();
-
-    assert_eq!(keys(&server), ["{q}:marker", "{there}:marker"]);
 }
 
 /// B5: one call of recovery pushes a backlog of completion jobs to their queues,

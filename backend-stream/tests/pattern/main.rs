@@ -4,6 +4,7 @@
 
 mod batches;
 mod fixture;
+mod purging;
 mod pushing;
 mod room;
 mod schedules;

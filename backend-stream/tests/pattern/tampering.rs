@@ -181,6 +181,21 @@ async fn an_entry_held_without_a_lease_becomes_ready() {
     assert_sound(&queue).await;
 }
 
+/// R11: each claim that follows a missing lease counts one attempt more, whether the job was
+/// claimed for the first time or after it had come back.
+#[tokio::test]
+async fn a_missing_lease_counts_one_attempt() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "x").await;
+    queue.give_back(&take_one(&queue).await.receipt).await.unwrap();
+    for attempt in 1..4 {
+        assert_eq!(take_one(&queue).await.attempt(), attempt);
+        say(&server, "DEL {q}:leased");
+        assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 1);
+    }
+}
+
 /// R3: if jobs are deleted together with their leases, they become dead letters.
 #[tokio::test]
 async fn jobs_deleted_with_their_leases_are_dead() {

@@ -143,21 +143,22 @@ async fn pages_of_recovery_keep_the_order(store: &Store) {
 }
 
 case!(extended_jobs_keep_their_order: R13 R9 => Order);
-/// Jobs that are recovered together keep their order, whichever lease ended first.
+/// Jobs that are recovered together keep their order, whichever lease ended first, and
+/// whatever the names of their workers.
 async fn extended_jobs_keep_their_order(store: &Store) {
-    let actor = store.actor("worker").await;
-    actor.store(numbered(8)).await;
-    let held = actor.take_briefly(5).await;
+    let (first, second) = (store.actor("zoe").await, store.actor("ann").await);
+    first.store(numbered(8)).await;
+    let held = [first.take_briefly(3).await, second.take_briefly(2).await];
     store.advance(BRIEF / 4).await;
-    for extended in [0, 3] {
-        let receipts = std::slice::from_ref(&held[extended].receipt);
-        actor.extend(actor.worker(), receipts, BRIEF).await.expect("answered");
+    for (holder, held) in [&first, &second].into_iter().zip(&held) {
+        let receipts = std::slice::from_ref(&held[0].receipt);
+        holder.extend(holder.worker(), receipts, BRIEF).await.expect("answered");
     }
     store.outlast_brief_leases().await;
 
-    actor.recover_all().await;
+    first.recover_all().await;
 
-    serves(&actor, five_of_eight_back(&actor)).await;
+    serves(&first, five_of_eight_back(&first)).await;
 }
 
 case!(a_retried_job_goes_to_the_back: R13 => Order);

@@ -96,10 +96,7 @@ local function last_claimed_first(leases)
   for _, lease in ipairs(leases) do
     claims[lease] = lease:match('^[^/]*/(%d+/[^/]*)/') or ''
   end
-  table.sort(leases, function(a, b)
-    if claims[a] ~= claims[b] then return claims[a] > claims[b] end
-    return a > b
-  end)
+  table.sort(leases, function(a, b) return claims[a] > claims[b] end)
 end
 
 -- Whole milliseconds until the earliest time in a sorted set of times, or -1 if the set

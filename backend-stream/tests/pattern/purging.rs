@@ -1,0 +1,100 @@
+//! Tests of purges of many batches.
+
+use relq_conformance::{
+    proxy::{Fault, FaultProxy, VirtualClock},
+    server::Server,
+};
+use relq_core::{
+    batch::{BatchId, BatchQueue, NewBatch},
+    error::Effect,
+    outcome::{Pushed, Settled},
+    *,
+};
+use relq_stream::{StreamConfig, StreamQueue};
+
+use crate::{
+    batches::{fill_outbox, id, status, submit},
+    fixture::*,
+};
+
+/// R23: a purge removes all batches, even if one script call cannot remove them all.
+#[tokio::test]
+async fn a_purge_removes_any_number_of_batches() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let names = (0..501).map(|number| BatchId::new(format!("b{number}")).unwrap());
+    for batch in names {
+        submit(&queue, NewBatch::new(batch), 1).await;
+    }
+    push(&queue, "plain").await;
+    take_one(&queue).await;
+
+    let purged = queue.purge().await.unwrap();
+
+    assert_eq!(purged, 502);
+    assert_eq!(keys(&server), ["{q}:marker"]);
+}
+
+/// R23, R4: a purge that fails at its second step has forgotten all about the pieces that it
+/// has removed, and nothing about the others.
+#[tokio::test]
+async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
+    const PIECES: usize = 700;
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let url = proxy.actor("operator").unwrap().url().to_owned();
+    let config = StreamConfig::new(&url).unwrap();
+    let name = QueueName::new("q").unwrap();
+    let operator = StreamQueue::connect(config, name).await.unwrap();
+    // The server now knows the script, so that each step is one command.
+    operator.purge().await.unwrap();
+    let queue = open(&server, "q").await;
+    let known = |number: usize| {
+        NewJob::new("known").id(JobId::new(format!("piece-{number}")).unwrap())
+    };
+    let pieces: Vec<_> = (0..PIECES).map(known).collect();
+    queue.create(&NewBatch::new(id())).await.unwrap();
+    queue.add(&id(), &pieces, None).await.unwrap();
+    for number in 0..500 {
+        let batch = BatchId::new(format!("b{number}")).unwrap();
+        queue.create(&NewBatch::new(batch)).await.unwrap();
+    }
+    let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF).max(many(2));
+    let held = queue.claim(&brief).await.unwrap();
+
+    let second_step = proxy.steps_by("operator").len() + 2;
+    let error = Fault::Error("OOM the test says so".to_owned());
+    proxy.plan("operator", u32::try_from(second_step).unwrap(), error);
+    let failed = operator.purge().await.unwrap_err();
+    assert_eq!(failed.effect(), Effect::Maybe, "{}", failed.full_message());
+
+    let left = status(&queue).await;
+    let removed = usize::try_from(left.dropped).unwrap();
+    assert!((1..PIECES).contains(&removed), "{left:?}");
+    until(&queue, |stats| stats.overdue == 2).await;
+    let recovered = queue.recover(many(10)).await.unwrap();
+    assert_eq!((recovered.requeued, recovered.buried), (0, 0));
+    assert_eq!(queue.ack(&held[0].receipt).await.unwrap(), Settled::LeaseLost);
+    assert_eq!(dead(&queue).await, []);
+    assert_sound(&queue).await;
+    let again = queue.push(&pieces, None).await.unwrap();
+    let is_new = |pushed: &Pushed| matches!(pushed, Pushed::Stored(_));
+    assert!(again[..removed].iter().all(is_new), "{again:?}");
+    assert!(!again[removed..].iter().any(is_new), "{again:?}");
+
+    assert_eq!(queue.purge().await.unwrap(), PIECES as u64);
+    assert_eq!(keys(&server), ["{q}:marker"]);
+}
+
+/// R23: also a completion job that cannot be delivered.
+#[tokio::test]
+async fn a_purge_removes_what_was_not_delivered() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, 2).await;
+    say(&server, "HDEL {q}:batch:record:b1 completion_queue");
+
+    queue.purge().await.unwrap();
+
+    assert_eq!(keys(&server), ["{q}:marker", "{there}:marker"]);
+}
