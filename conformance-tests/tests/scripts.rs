@@ -1,19 +1,19 @@
 //! Tests that the suite catches bugs that no author thought of. One at a time, every
-//! write in zset's scripts is removed and every comparison is inverted.
+//! write in the scripts of the backends on Redis is removed and every comparison is
+//! inverted.
 //!
-//! `SCRIPT_MUTANTS.md` lists the result of each change. It takes a quarter of an hour
-//! to generate:
+//! `script-mutants` has a page for each backend, which lists the result of each change. A
+//! page takes some twenty minutes to generate:
 //!
 //! ```text
-//! cargo test -p relq-conformance --test scripts -- --ignored
+//! cargo test -p relq-conformance --test scripts -- --ignored zset
 //! ```
 //!
-//! `SCRIPT_MUTANTS=more` continues an existing table: it tries only changes and cases
-//! that the table does not list yet. Use it after adding cases or small changes of the
+//! `SCRIPT_MUTANTS=more` continues an existing page: it tries only changes and cases
+//! that the page does not list yet. Use it after adding cases or small changes of the
 //! scripts.
 //!
-//! The other tests check in each run that the table still matches the scripts and
-//! cases.
+//! The other tests check in each run that the pages still match the scripts and cases.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "scripts/change.rs"]
@@ -22,7 +22,9 @@ mod change;
 mod judge;
 #[path = "scripts/lua.rs"]
 mod lua;
-#[path = "scripts/survivors.rs"]
+#[path = "scripts/page.rs"]
+mod page;
+#[path = "scripts/pages.rs"]
+mod pages;
+#[path = "scripts/survivors/mod.rs"]
 mod survivors;
-#[path = "scripts/table.rs"]
-mod table;

@@ -90,8 +90,8 @@ pub(crate) fn caught(test: impl FnOnce()) -> Result<(), String> {
 ///
 /// # Panics
 /// When [`run`] panics.
-pub fn commands<S: Subject + Default>(id: &str) -> BTreeSet<String> {
-    run_on(LIMIT, S::default(), Profile::Redis, id, &CallLog::default())
+pub fn commands(subject: impl Subject, id: &str) -> BTreeSet<String> {
+    run_on(LIMIT, subject, Profile::Redis, id, &CallLog::default())
 }
 
 fn run_on(

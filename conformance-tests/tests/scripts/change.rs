@@ -8,25 +8,33 @@ use std::{
 
 use crate::lua::Lua;
 
-/// The Redis commands that write.
-const WRITES: [&str; 20] = [
+/// The Redis commands by which scripts write.
+const WRITES: [&str; 28] = [
     "DEL",
     "EXPIRE",
     "HDEL",
     "HINCRBY",
     "HSET",
-    "HSETNX",
     "LMOVE",
     "LPOP",
     "LPUSH",
     "LREM",
+    "LSET",
     "LTRIM",
-    "PEXPIRE",
-    "RPOP",
+    "MSETNX",
+    "PERSIST",
+    "RENAMENX",
     "RPUSH",
+    "SADD",
     "SET",
     "SETNX",
+    "SETRANGE",
+    "SREM",
     "UNLINK",
+    "XACK",
+    "XADD",
+    "XDEL",
+    "XGROUP",
     "ZADD",
     "ZREM",
     "ZREMRANGEBYSCORE",
@@ -42,13 +50,12 @@ const TURNED: [(&str, &str); 6] = [
     (" <= ", " > "),
 ];
 
-/// The folders that contain scripts, relative to the workspace. The names of the
-/// scripts in a folder begin with the prefix beside it.
-const FOLDERS: [(&str, &str); 4] = [
+/// The folders with the scripts and the library files that all backends share, relative to
+/// the workspace. The names of the files in a folder begin with the prefix beside it.
+const SHARED: [(&str, &str); 3] = [
     ("queue-redis/lua", "queue-redis/"),
     ("queue-redis/lua/marker", MARKER),
     ("queue-redis/lua/bookkeeping", "bookkeeping/"),
-    ("backend-zset/lua", "zset/"),
 ];
 
 /// The prefix of the marker's scripts. Their first comment contains their name.
@@ -59,18 +66,15 @@ const MARKER: &str = "marker/";
 /// tests. A queue with `replicas` sends `touch`, which its `tests/many_servers` tests.
 const OF_NO_CALL: [&str; 3] = ["marker/change", "marker/remove", "marker/touch"];
 
-/// The library files, which are put before each script in this order.
-const LIBRARY: [&str; 9] = [
-    "queue-redis/entry",
-    "bookkeeping/members",
-    "bookkeeping/side_records",
-    "zset/pattern",
-    "zset/leasing",
-    "zset/claiming",
-    "bookkeeping/moves",
-    "bookkeeping/followers",
-    "bookkeeping/pushing",
-];
+/// Which changes a page lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Those of all code that the backend's scripts run.
+    All,
+    /// Those of code that zset's scripts do not run, without calls of functions that check
+    /// types.
+    Own,
+}
 
 /// One small change of one script file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,21 +89,32 @@ pub(crate) struct Change {
     pub(crate) scripts: BTreeSet<String>,
 }
 
-/// Every change of every script file.
-pub(crate) fn all() -> Vec<Change> {
-    let files = files();
-    let mut changes = Vec::new();
-    for (name, text) in &files {
-        changes.extend(of_file(name, text));
-    }
+/// Every change of the script files of a backend.
+pub(crate) fn all(backend: &str, scope: Scope) -> Vec<Change> {
+    let files = files(backend);
+    let mut changes: Vec<_> =
+        files.iter().flat_map(|(name, text)| of_file(name, text)).collect();
     for change in &mut changes {
         change.scripts = scripts_of(change, &files);
         let file = change.name.split(':').next().unwrap();
-        if LIBRARY.contains(&file) {
+        if is_library(file, &files[file]) {
             narrow(change);
         }
     }
+    changes.retain(|change| !change.scripts.is_empty());
+    if scope == Scope::Own {
+        let of_zset: BTreeSet<_> =
+            all("zset", Scope::All).into_iter().map(|change| change.name).collect();
+        changes.retain(|change| {
+            !of_zset.contains(&change.name) && !change.name.contains(": without `check_")
+        });
+    }
     changes
+}
+
+/// Whether a file has only definitions. They are put before the scripts that use them.
+fn is_library(name: &str, text: &str) -> bool {
+    !text.starts_with("#!") && !name.starts_with(MARKER)
 }
 
 /// Reduces a change of a library file to the changed definition, because a script
@@ -124,11 +139,20 @@ fn narrow(change: &mut Change) {
     *from = from[start..end].trim_end().to_owned();
 }
 
-/// The text of each script file, by its name.
-fn files() -> BTreeMap<String, String> {
+/// The text of each script file that a backend uses, by its name.
+fn files(backend: &str) -> BTreeMap<String, String> {
+    let own = format!("backend-{backend}/lua");
+    let own = [
+        (own.clone(), format!("{backend}/")),
+        (own + "/batch", format!("{backend}/batch/")),
+    ];
+    let shared = SHARED.map(|(folder, prefix)| (folder.to_owned(), prefix.to_owned()));
     let mut files = BTreeMap::new();
-    for (folder, prefix) in FOLDERS {
+    for (folder, prefix) in shared.into_iter().chain(own) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+        if !folder.exists() {
+            continue;
+        }
         for file in fs::read_dir(folder).unwrap() {
             let path = file.unwrap().path();
             if path.extension().is_some_and(|it| it == "lua") {
@@ -150,13 +174,15 @@ fn scripts_of(change: &Change, files: &BTreeMap<String, String>) -> BTreeSet<Str
         Some(name) => format!("{name}_marker"),
         None => name.split('/').next_back().unwrap().to_owned(),
     };
-    if !LIBRARY.contains(&file) {
+    if !is_library(file, &files[file]) {
         return BTreeSet::from([script(file)]);
     }
     let at = change.from.bytes().zip(change.to.bytes()).position(|(a, b)| a != b);
     let before = &change.from[..at.unwrap_or(change.from.len())];
+    let (library, scripts): (Vec<_>, Vec<_>) =
+        files.iter().partition(|(name, text)| is_library(name, text));
     let library: Vec<_> =
-        LIBRARY.iter().flat_map(|file| functions(&files[*file])).collect();
+        library.iter().flat_map(|(_, text)| functions(text)).collect();
     let mut callers: BTreeSet<&str> = before
         .rmatch_indices("local function ")
         .next()
@@ -176,8 +202,8 @@ fn scripts_of(change: &Change, files: &BTreeMap<String, String>) -> BTreeSet<Str
     }
     let calls =
         |text: &str| callers.iter().any(|name| text.contains(&format!("{name}(")));
-    let scripts = files.iter().filter(|(name, _)| !LIBRARY.contains(&name.as_str()));
-    scripts.filter(|(_, text)| calls(text)).map(|(name, _)| script(name)).collect()
+    let scripts = scripts.into_iter().filter(|(_, text)| calls(text));
+    scripts.map(|(name, _)| script(name)).collect()
 }
 
 /// The functions of a library file, each with its body.

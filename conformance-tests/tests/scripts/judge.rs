@@ -12,15 +12,14 @@ use std::{
 
 use async_trait::async_trait;
 use relq_conformance::{
-    Need, Profile, Scope, Subject, cases, commands, judge_case_within,
+    Need, Profile, Room, Scope, Subject, cases, commands, judge_case_within,
     proxy::{FaultProxy, Fitted},
 };
 use relq_core::{
     Error, Queue, QueueName, capabilities::Capability, environment::Environment,
 };
-use relq_zset::{ZsetConfig, ZsetQueue};
 
-use crate::{change::Change, survivors::OTHERS};
+use crate::{change::Change, page::Page};
 
 /// How many changes are tried in parallel. Most of the time each waits for its server.
 const AT_ONCE: usize = 5;
@@ -29,47 +28,21 @@ const AT_ONCE: usize = 5;
 /// seconds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How many test cases must catch a change. Afterwards only the cases that have caught
-/// no change yet are still tried on it.
-const ENOUGH: usize = 3;
-
-/// The unchanged zset backend.
-#[derive(Default)]
-struct Zset;
-
-#[async_trait]
-impl Subject for Zset {
-    async fn connect(
-        &self,
-        endpoint: &str,
-        queue: &QueueName,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Queue>, Error> {
-        open(endpoint, queue, environment).await
-    }
-}
-
-async fn open(
-    endpoint: &str,
-    queue: &QueueName,
-    environment: &Environment,
-) -> Result<Arc<dyn Queue>, Error> {
-    let config = ZsetConfig::new(endpoint).unwrap().environment(environment.clone());
-    Ok(Arc::new(ZsetQueue::connect(config, queue.clone()).await?))
-}
-
-/// The zset backend with one change of a script.
+/// A backend, with one change of a script if there is one.
 struct Changed {
-    change: Change,
+    backend: Box<dyn Subject>,
+    change: Option<Change>,
     fitted: Arc<Mutex<Option<Fitted>>>,
 }
 
 #[async_trait]
 impl Subject for Changed {
     async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
-        let fitted = proxy.patch_scripts(&self.change.from, &self.change.to);
-        *self.fitted.lock().unwrap() = Some(fitted);
-        Ok(())
+        if let Some(change) = &self.change {
+            let fitted = proxy.patch_scripts(&change.from, &change.to);
+            *self.fitted.lock().unwrap() = Some(fitted);
+        }
+        self.backend.prepare(proxy).await
     }
 
     async fn connect(
@@ -78,7 +51,27 @@ impl Subject for Changed {
         queue: &QueueName,
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, Error> {
-        open(endpoint, queue, environment).await
+        self.backend.connect(endpoint, queue, environment).await
+    }
+
+    fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
+        self.backend.plain_push(queue, payload)
+    }
+
+    fn plain_pushes_wake(&self) -> bool {
+        self.backend.plain_pushes_wake()
+    }
+
+    fn room(&self) -> Room {
+        self.backend.room()
+    }
+
+    fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
+        self.backend.owns(queue, key)
+    }
+
+    fn scripts(&self) -> Vec<String> {
+        self.backend.scripts()
     }
 }
 
@@ -92,30 +85,48 @@ impl Tried {
     pub(crate) fn caught(&self) -> BTreeSet<&'static str> {
         self.by.iter().filter(|(_, caught)| **caught).map(|(case, _)| *case).collect()
     }
+
+    /// Notes whether a case has caught the change, with any settings of the backend.
+    fn note(&mut self, case: &'static str, is_caught: bool) {
+        *self.by.entry(case).or_default() |= is_caught;
+    }
 }
 
-/// Returns the ids of the test cases for a backend on Redis that has no batches.
-pub(crate) fn functional() -> Vec<&'static str> {
+/// Returns the ids of the test cases for the backend of a page.
+pub(crate) fn functional(page: &Page) -> Vec<&'static str> {
     let batches = Need::Option(Capability::Batches);
-    let concerned = cases()
-        .iter()
-        .filter(|case| case.scope != Scope::Embedded && !case.needs.contains(&batches));
+    let concerned = cases().iter().filter(|case| {
+        case.scope != Scope::Embedded
+            && (page.has_batches || !case.needs.contains(&batches))
+    });
     concerned.map(|case| case.id).collect()
 }
 
 /// The changes that an earlier run tried, each with the test cases that caught it.
 pub(crate) type Known = BTreeMap<String, BTreeSet<&'static str>>;
 
+/// A test case, and the settings of the backend with which it runs.
+#[derive(Clone, Copy)]
+struct Trial {
+    case: &'static str,
+    backend: fn() -> Box<dyn Subject>,
+}
+
 /// Tries each change, and returns its result. Skips changes with a known result.
-pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
-    let cases = functional();
+pub(crate) fn all(page: &Page, changes: &[Change], known: &Known) -> Vec<Tried> {
+    let trials: Vec<_> = functional(page)
+        .into_iter()
+        .flat_map(|case| {
+            page.backends.iter().map(move |backend| Trial { case, backend: *backend })
+        })
+        .collect();
     let sent: Vec<Mutex<BTreeSet<String>>> =
-        cases.iter().map(|_| Mutex::default()).collect();
-    in_parallel(cases.len(), |at| {
-        *sent[at].lock().unwrap() = commands::<Zset>(cases[at]);
+        trials.iter().map(|_| Mutex::default()).collect();
+    in_parallel(trials.len(), |at| {
+        *sent[at].lock().unwrap() = commands(trials[at].unchanged(), trials[at].case);
     });
-    let may_catch = |case: usize, change: &Change| {
-        !sent[case].lock().unwrap().is_disjoint(&change.scripts)
+    let may_catch = |trial: usize, change: &Change| {
+        !sent[trial].lock().unwrap().is_disjoint(&change.scripts)
     };
     let before = |change: &Change| {
         let cases = known.get(&change.name).into_iter().flatten();
@@ -129,61 +140,84 @@ pub(crate) fn all(changes: &[Change], known: &Known) -> Vec<Tried> {
         }
         // Try the cases in another order for each change, so that different cases get
         // the chance to catch a change first.
-        let order = (0..cases.len()).map(|at| (number * 31 + at * 97) % cases.len());
-        for case in order.filter(|case| may_catch(*case, change)) {
+        let order = (0..trials.len()).map(|at| (number * 31 + at * 97) % trials.len());
+        for trial in order.filter(|trial| may_catch(*trial, change)) {
             let tried = &tried[number];
-            if tried.lock().unwrap().caught().len() >= ENOUGH {
+            if tried.lock().unwrap().caught().len() >= page.enough {
                 break;
             }
-            if !tried.lock().unwrap().by.contains_key(cases[case]) {
-                let is_caught = catches(cases[case], change);
-                tried.lock().unwrap().by.insert(cases[case], is_caught);
-            }
+            let is_caught = trials[trial].catches(change);
+            tried.lock().unwrap().note(trials[trial].case, is_caught);
         }
         let caught = tried[number].lock().unwrap().caught().len();
         println!("{caught} {}", change.name);
     });
-    let has_caught: BTreeSet<_> =
-        tried.iter().flat_map(|one| one.lock().unwrap().caught()).collect();
-    let was_looked_at = |case: usize| {
-        !known.is_empty() && OTHERS.iter().any(|(other, _)| *other == cases[case])
-    };
-    let idle: Vec<_> = (0..cases.len())
-        .filter(|case| !has_caught.contains(cases[*case]) && !was_looked_at(*case))
-        .collect();
-    println!("{} cases have caught nothing yet", idle.len());
-    in_parallel(idle.len(), |at| {
-        let case = idle[at];
-        for change in 0..changes.len() {
-            let number = (change * 101 + at) % changes.len();
-            let is_known = tried[number].lock().unwrap().by.contains_key(cases[case]);
-            if is_known || !may_catch(case, &changes[number]) {
-                continue;
-            }
-            let is_caught = catches(cases[case], &changes[number]);
-            tried[number].lock().unwrap().by.insert(cases[case], is_caught);
-            if is_caught {
-                println!("{} catches {}", cases[case], changes[number].name);
-                return;
-            }
-        }
-        println!("{} catches nothing", cases[case]);
-    });
+    if page.lists_cases {
+        try_idle_cases(page, &trials, changes, known, &tried, may_catch);
+    }
     tried.into_iter().map(|one| one.into_inner().unwrap()).collect()
 }
 
-/// Runs a case on a backend with this change. Returns whether the case fails because of
-/// the change.
-fn catches(case: &str, change: &Change) -> bool {
-    let fitted = Arc::default();
-    let subject = Changed { change: change.clone(), fitted: Arc::clone(&fitted) };
-    let judged = judge_case_within(LIMIT, subject, Profile::Redis, case);
-    let is_fitted = fitted.lock().unwrap().as_ref().is_some_and(Fitted::get);
-    if !is_fitted {
-        // The case did not send the script this time, so it says nothing of the change.
-        println!("{case} did not send the script of {}: {judged:?}", change.name);
+/// Tries each case that has caught nothing on all changes, until it catches one.
+fn try_idle_cases(
+    page: &Page,
+    trials: &[Trial],
+    changes: &[Change],
+    known: &Known,
+    tried: &[Mutex<Tried>],
+    may_catch: impl Fn(usize, &Change) -> bool + Sync,
+) {
+    let has_caught: BTreeSet<_> =
+        tried.iter().flat_map(|one| one.lock().unwrap().caught()).collect();
+    let was_looked_at = |case: &str| {
+        !known.is_empty() && page.other_cases.iter().any(|(other, _)| *other == case)
+    };
+    let is_idle = |case: &str| !has_caught.contains(case) && !was_looked_at(case);
+    let idle: Vec<_> =
+        (0..trials.len()).filter(|trial| is_idle(trials[*trial].case)).collect();
+    println!("{} cases have caught nothing yet", idle.len());
+    in_parallel(idle.len(), |at| {
+        let trial = trials[idle[at]];
+        for change in 0..changes.len() {
+            let number = (change * 101 + at) % changes.len();
+            let is_known = tried[number].lock().unwrap().by.contains_key(trial.case);
+            if is_known || !may_catch(idle[at], &changes[number]) {
+                continue;
+            }
+            let is_caught = trial.catches(&changes[number]);
+            tried[number].lock().unwrap().note(trial.case, is_caught);
+            if is_caught {
+                println!("{} catches {}", trial.case, changes[number].name);
+                return;
+            }
+        }
+        println!("{} catches nothing", trial.case);
+    });
+}
+
+impl Trial {
+    fn unchanged(self) -> Changed {
+        Changed { backend: (self.backend)(), change: None, fitted: Arc::default() }
     }
-    is_fitted && judged.is_err()
+
+    /// Runs the case on the backend with this change. Returns whether the case fails because
+    /// of the change.
+    fn catches(self, change: &Change) -> bool {
+        let fitted = Arc::default();
+        let subject = Changed {
+            backend: (self.backend)(),
+            change: Some(change.clone()),
+            fitted: Arc::clone(&fitted),
+        };
+        let judged = judge_case_within(LIMIT, subject, Profile::Redis, self.case);
+        let is_fitted = fitted.lock().unwrap().as_ref().is_some_and(Fitted::get);
+        if !is_fitted {
+            // The case did not send the script this time, so it says nothing of the change.
+            let case = self.case;
+            println!("{case} did not send the script of {}: {judged:?}", change.name);
+        }
+        is_fitted && judged.is_err()
+    }
 }
 
 fn in_parallel(count: usize, work: impl Fn(usize) + Sync) {

@@ -1,6 +1,8 @@
 //! The changes of scripts that no test case catches, and the test cases that catch no
 //! change, each with the reason. A person has checked each reason.
 
+use crate::page::Reasons;
+
 const LATE: &str = "a waiter that does not hear of it looks again by itself, within the \
                     declared lateness (R14)";
 const LONG_WAY: &str =
@@ -19,7 +21,7 @@ const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the n
                          follows wakes who waits";
 
 /// The changes that no case catches, each with the reason why none has to.
-pub(crate) const SURVIVORS: &[(&str, &str)] = &[
+pub(crate) const SURVIVORS: Reasons = &[
     (
         "bookkeeping/cancel: without `redis.call('HDEL', keys.errors, id)`",
         "`close_side_records` has removed it already, where the entry can be read",
@@ -172,7 +174,7 @@ const EMPTY: &str = "judges calls about nothing, which send nothing: `MUTANTS.md
 
 /// The test cases that catch no change, each with a description of what it tests
 /// instead.
-pub(crate) const OTHERS: &[(&str, &str)] = &[
+pub(crate) const OTHERS: Reasons = &[
     (
         "owner::the_second_of_two_first_writers_is_refused",
         "the script compares markers in two places; the mutant `a marker that recovery and first writers do not compare` fails it",

@@ -1,0 +1,280 @@
+//! The page of each backend: all changes of its scripts. It is made by hand, and checked in
+//! each run.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs,
+    path::PathBuf,
+};
+
+use relq_conformance::Subject;
+
+use crate::{
+    change::{self, Change, Scope},
+    judge::{self, Known, Tried},
+};
+
+/// Why a change or a test case has caught nothing: its name, and the reason.
+pub(crate) type Reasons = &'static [(&'static str, &'static str)];
+
+/// The text in the row of a change that no test case catches and that has no reason
+/// yet.
+const OPEN: &str = "NOT LOOKED AT";
+
+/// What the page of a backend contains, and how it is made.
+pub(crate) struct Page {
+    /// The name of the backend, which is in the name of its folder.
+    pub(crate) backend: &'static str,
+    /// Creates the backend with each of the settings that need scripts of their own.
+    pub(crate) backends: &'static [fn() -> Box<dyn Subject>],
+    pub(crate) has_batches: bool,
+    pub(crate) scope: Scope,
+    /// How many test cases must catch a change. Afterwards only cases that have caught no
+    /// change yet are tried on it.
+    pub(crate) enough: usize,
+    /// The changes that no test case catches.
+    pub(crate) survivors: Reasons,
+    /// Whether the page says what each test case catches. Then each case that has caught
+    /// nothing is tried on all changes.
+    pub(crate) lists_cases: bool,
+    /// The test cases that catch no change.
+    pub(crate) other_cases: Reasons,
+}
+
+impl Page {
+    fn path(&self) -> PathBuf {
+        let name = format!("script-mutants/{}.md", self.backend);
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.path()).unwrap()
+    }
+
+    fn changes(&self) -> Vec<Change> {
+        change::all(self.backend, self.scope)
+    }
+
+    /// The command that makes the page.
+    fn command(&self) -> String {
+        let test = self.backend.replace('-', "_");
+        format!("cargo test -p relq-conformance --test scripts -- --ignored {test}")
+    }
+
+    /// Tries all changes, and writes the page.
+    pub(crate) fn make(&self) {
+        std::panic::set_hook(Box::new(|_| {}));
+        let changes = self.changes();
+        let is_more = std::env::var("SCRIPT_MUTANTS").is_ok_and(|what| what == "more");
+        let known = if is_more { self.caught_before() } else { Known::new() };
+        let tried = judge::all(self, &changes, &known);
+        fs::write(self.path(), self.table(&changes, &tried)).unwrap();
+    }
+
+    /// Reads from the existing page which cases fail for which changes of the scripts. A
+    /// change that no case notices, and for which no reason is given yet, is left out, so
+    /// that it is tried again.
+    fn caught_before(&self) -> Known {
+        let cases = judge::functional(self);
+        let settled = rows_of(&self.text()).into_iter().filter(|row| !row.is_open);
+        let known = settled.map(|row| {
+            let by = cases.iter().filter(|case| row.by.contains(&format!("`{case}`")));
+            (row.change, by.copied().collect())
+        });
+        let mut known: Known = known.collect();
+        self.add_listed(&mut known);
+        known
+    }
+
+    /// Adds what the table of the cases says: the table of the changes names at most four
+    /// cases for each.
+    fn add_listed(&self, known: &mut Known) {
+        let text = self.text();
+        let rows = rows_of(&text);
+        for case in judge::functional(self) {
+            let start = format!("\n| `{case}` | ");
+            let row = text.split_once(&start).map_or("", |(_, rest)| rest);
+            let row = row.lines().next().unwrap_or_default().trim_end_matches(" |");
+            for number in row.split(", ") {
+                let number = number.trim_end_matches('!').parse::<usize>();
+                if let Some(row) = number.ok().and_then(|it| rows.get(it - 1)) {
+                    known.entry(row.change.clone()).or_default().insert(case);
+                }
+            }
+        }
+    }
+
+    fn head(&self) -> String {
+        let Self { backend, enough, .. } = self;
+        let what = match self.scope {
+            Scope::All => format!("{backend}'s Lua scripts"),
+            Scope::Own => format!("the Lua scripts that only {backend} has"),
+        };
+        let mut made = format!(
+            "\
+# Mutants of {backend}'s scripts
+
+Small changes of {what}, and the cases that catch each. A change leaves out
+one write, inverts one comparison or one `not`, or leaves out one call of a function.
+Only the functional cases judge it. The step sweeps, the model and the mutants of
+[MUTANTS.md](../MUTANTS.md) do not.
+"
+        );
+        if self.scope == Scope::Own {
+            made += "Calls of functions that check the types of keys are not left out: the server \
+                     faults try\nthem.\n";
+        }
+        let times = if *enough == 1 { "one has" } else { "three have" };
+        write!(made, "\nA change is tried on the cases that may run it, until {times} caught it. ").unwrap();
+        if self.lists_cases {
+            made += "A case that\nhas caught nothing by then is tried on all other changes. ";
+        }
+        write!(made, "This command makes the page:\n`{}`.\n\n", self.command())
+            .unwrap();
+        made
+    }
+
+    fn table(&self, changes: &[Change], tried: &[Tried]) -> String {
+        let caught: Vec<_> = tried.iter().map(Tried::caught).collect();
+        let mut made = self.head();
+        let survive = caught.iter().filter(|cases| cases.is_empty()).count();
+        let all = changes.len();
+        writeln!(made, "{} of {all} changes are caught.\n", all - survive).unwrap();
+        if self.lists_cases {
+            made += &self.table_of_cases(&caught);
+        }
+        made +=
+            "## What catches each change\n\n| | change | caught by |\n|--:|---|---|\n";
+        for (at, (change, cases)) in changes.iter().zip(&caught).enumerate() {
+            let name = escaped(&change.name);
+            let first: Vec<_> =
+                cases.iter().take(4).map(|case| format!("`{case}`")).collect();
+            let by = if first.is_empty() {
+                format!("none: {}", reason(self.survivors, &change.name))
+            } else {
+                first.join(", ")
+            };
+            writeln!(made, "| {} | {name} | {by} |", at + 1).unwrap();
+        }
+        made
+    }
+
+    fn table_of_cases(&self, caught: &[BTreeSet<&str>]) -> String {
+        let mut by_case = BTreeMap::<&str, Vec<String>>::new();
+        for (at, cases) in caught.iter().enumerate() {
+            let is_alone = cases.len() == 1;
+            for case in cases {
+                let sign = if is_alone { "!" } else { "" };
+                by_case.entry(case).or_default().push(format!("{}{sign}", at + 1));
+            }
+        }
+        let mut made = "\
+## What each case catches
+
+By the numbers of the changes below; with `!`, what no other case catches.
+
+| case | changes |
+|---|---|
+"
+        .to_owned();
+        for case in judge::functional(self) {
+            let none = || format!("none: {}", reason(self.other_cases, case));
+            let catches = by_case.get(case).map_or_else(none, |all| all.join(", "));
+            writeln!(made, "| `{case}` | {catches} |").unwrap();
+        }
+        made.push('\n');
+        made
+    }
+
+    /// The page must list the changes of the current scripts.
+    pub(crate) fn check_changes(&self) {
+        let told: BTreeSet<_> =
+            rows_of(&self.text()).into_iter().map(|row| row.change).collect();
+        let made: BTreeSet<_> =
+            self.changes().into_iter().map(|change| change.name).collect();
+
+        let different: Vec<_> = told.symmetric_difference(&made).collect();
+
+        assert_eq!(different, [""; 0], "{}", self.command());
+    }
+
+    /// The page must list the current cases.
+    pub(crate) fn check_cases(&self) {
+        let text = self.text();
+
+        let missing: Vec<_> = judge::functional(self)
+            .into_iter()
+            .filter(|case| {
+                self.lists_cases && !text.contains(&format!("\n| `{case}` | "))
+            })
+            .collect();
+
+        assert_eq!(missing, [""; 0], "{}", self.command());
+    }
+
+    /// Each change that no test case catches has exactly one reason, and so has each test
+    /// case that catches no change.
+    pub(crate) fn check_reasons(&self) {
+        let text = self.text();
+        let survive: BTreeSet<_> = rows_of(&text)
+            .into_iter()
+            .filter(|row| row.by.starts_with("none: "))
+            .map(|row| row.change)
+            .collect();
+        let reasons: BTreeSet<_> =
+            self.survivors.iter().map(|(name, _)| (*name).to_owned()).collect();
+
+        let different: Vec<_> = survive.symmetric_difference(&reasons).collect();
+
+        assert_eq!(different, [""; 0]);
+        assert!(!text.contains(OPEN), "everything has a reason");
+    }
+
+    /// The reason why a test case catches no change may refer to `MUTANTS.md`. Then that
+    /// file must list the test case.
+    pub(crate) fn check_idle_cases(&self) {
+        let mutants = include_str!("../../MUTANTS.md");
+
+        let idle: Vec<_> = self
+            .other_cases
+            .iter()
+            .filter(|(case, why)| {
+                why.contains("MUTANTS.md")
+                    && !mutants.contains(&format!("\n| `{case}` | "))
+            })
+            .collect();
+
+        assert_eq!(idle, [] as [&(&str, &str); 0]);
+    }
+}
+
+fn reason(reasons: &[(&str, &'static str)], of: &str) -> &'static str {
+    let known = reasons.iter().find(|(name, _)| *name == of);
+    known.map_or(OPEN, |(_, why)| why)
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('|', "\\|")
+}
+
+/// A row of the table of changes.
+struct Row {
+    change: String,
+    /// The test cases that catch the change, or why none does.
+    by: String,
+    /// Whether no test case catches the change, and no reason is given for that yet.
+    is_open: bool,
+}
+
+/// Returns the rows of the table of changes, in its order.
+fn rows_of(page: &str) -> Vec<Row> {
+    let rows = page.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.splitn(2, " | ");
+        cells.next()?.parse::<usize>().ok()?;
+        let (change, by) = cells.next()?.rsplit_once(" | ")?;
+        let is_open = by.contains(OPEN);
+        Some(Row { change: change.replace("\\|", "|"), by: by.to_owned(), is_open })
+    });
+    rows.collect()
+}

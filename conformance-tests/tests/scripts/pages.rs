@@ -1,0 +1,111 @@
+//! The pages, and the tests of each.
+
+use relq_conformance::own::{
+    Circular, CircularLrem, Keyspace, ProcessingList, ProcessingListShared, Stream,
+    Zset,
+};
+
+use crate::{change::Scope, page::Page, survivors};
+
+/// What the pages of all backends but zset share.
+const OWN_SCRIPTS: Page = Page {
+    backend: "",
+    backends: &[],
+    has_batches: false,
+    scope: Scope::Own,
+    enough: 1,
+    survivors: &[],
+    lists_cases: false,
+    other_cases: &[],
+};
+
+macro_rules! page {
+    ($backend:ident, $page:expr) => {
+        mod $backend {
+            use super::*;
+
+            const PAGE: Page = $page;
+
+            #[test]
+            #[ignore = "takes some twenty minutes"]
+            fn the_page_is_made() {
+                PAGE.make();
+            }
+
+            #[test]
+            fn the_page_has_every_change() {
+                PAGE.check_changes();
+            }
+
+            #[test]
+            fn the_page_has_every_case() {
+                PAGE.check_cases();
+            }
+
+            #[test]
+            fn all_that_is_not_caught_has_a_reason() {
+                PAGE.check_reasons();
+            }
+
+            #[test]
+            fn a_case_that_catches_no_change_catches_a_mutant() {
+                PAGE.check_idle_cases();
+            }
+        }
+    };
+}
+
+page!(
+    zset,
+    Page {
+        backend: "zset",
+        backends: &[|| Box::new(Zset)],
+        scope: Scope::All,
+        enough: 3,
+        survivors: survivors::zset::SURVIVORS,
+        lists_cases: true,
+        other_cases: survivors::zset::OTHERS,
+        ..OWN_SCRIPTS
+    }
+);
+
+page!(
+    stream,
+    Page {
+        backend: "stream",
+        backends: &[|| Box::new(Stream)],
+        has_batches: true,
+        survivors: survivors::stream::SURVIVORS,
+        ..OWN_SCRIPTS
+    }
+);
+
+page!(
+    keyspace,
+    Page {
+        backend: "keyspace",
+        backends: &[|| Box::new(Keyspace::default())],
+        survivors: survivors::keyspace::SURVIVORS,
+        ..OWN_SCRIPTS
+    }
+);
+
+page!(
+    circular,
+    Page {
+        backend: "circular",
+        backends: &[|| Box::new(Circular), || Box::new(CircularLrem)],
+        survivors: survivors::circular::SURVIVORS,
+        ..OWN_SCRIPTS
+    }
+);
+
+page!(
+    processing_list,
+    Page {
+        backend: "processing-list",
+        backends: &[|| Box::new(ProcessingList), || Box::new(ProcessingListShared)],
+        survivors: survivors::processing_list::SURVIVORS,
+        ..OWN_SCRIPTS
+    }
+);
