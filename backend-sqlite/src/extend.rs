@@ -30,25 +30,38 @@ impl Call for Extend {
 
     fn run(&self, store: &Store<'_>) -> Result<Vec<Extended>, Failure> {
         let until = store.ms_after(self.lease);
-        self.held.iter().map(|receipt| extend_one(store, receipt, until)).collect()
+        let mut has_ended_pieces = false;
+        let mut extend = |receipt| {
+            let (extended, has_ended) = extend_one(store, receipt, until)?;
+            has_ended_pieces |= has_ended;
+            Ok(extended)
+        };
+        let extended = self.held.iter().map(&mut extend).collect();
+        if has_ended_pieces {
+            maintenance::after_pieces_ended(store)?;
+        }
+        extended
     }
 }
 
+/// Extends a lease. Returns also whether it has ended a piece of a cancelled batch instead.
 fn extend_one(
     store: &Store<'_>,
     receipt: &Receipt,
     until: i64,
-) -> Result<Extended, Failure> {
-    let Some(job) = job_of(receipt.token()) else { return Ok(Extended::LeaseLost) };
+) -> Result<(Extended, bool), Failure> {
+    let lost = (Extended::LeaseLost, false);
+    let Some(job) = job_of(receipt.token()) else { return Ok(lost) };
     if store.extend_lease(job, receipt.token(), until)? {
-        return Ok(Extended::Until(Timestamp::from_unix_ms(until)));
+        return Ok((Extended::Until(Timestamp::from_unix_ms(until)), false));
     }
-    if end_cancelled_piece(store, receipt, job)?
-        || store.was_cancelled(receipt.token())?
-    {
-        return Ok(Extended::Cancelled);
+    if end_cancelled_piece(store, receipt, job)? {
+        return Ok((Extended::Cancelled, true));
     }
-    Ok(Extended::LeaseLost)
+    if store.was_cancelled(receipt.token())? {
+        return Ok((Extended::Cancelled, false));
+    }
+    Ok(lost)
 }
 
 /// Ends a leased piece whose batch was cancelled. This happens in the transaction that
@@ -65,7 +78,6 @@ fn end_cancelled_piece(
     let moved = store.remove_job(job, &held.remembered, end)?;
     store.count_ended(Ended { cancelled: 1, ..Ended::default() })?;
     moved.cancel_orphans(store)?;
-    maintenance::after_pieces_ended(store)?;
     Ok(true)
 }
 

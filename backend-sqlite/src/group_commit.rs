@@ -21,7 +21,7 @@
 //! So a call runs three times at most, however many others fail. If it is unknown whether a
 //! COMMIT happened, all callers get that error, and no call is repeated.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use relq_core::environment::Environment;
 use rusqlite::Connection;
@@ -219,6 +219,7 @@ impl GroupCommit {
             page: self.environment.max_jobs_per_step().get(),
             calls: u32::try_from(calls).unwrap_or(u32::MAX),
             turns: RefCell::default(),
+            dropped: Cell::default(),
             wakes,
             steps: &self.steps,
         }

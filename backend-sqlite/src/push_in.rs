@@ -18,7 +18,11 @@
 //! transaction (a full disk), the transaction is over, and a further push is refused: it
 //! would be committed at once, without the application's rows.
 
-use std::{cell::RefCell, ops::Deref, path::Path};
+use std::{
+    cell::{Cell, RefCell},
+    ops::Deref,
+    path::Path,
+};
 
 use relq_core::{
     Error, NewJob, PushToken, ReliableQueue as _, error::Operation, outcome::Pushed,
@@ -183,6 +187,7 @@ fn run(site: &Site, conn: &Connection, push: &Push) -> Result<Vec<Pushed>, Failu
         page: environment.max_jobs_per_step().get(),
         calls: 1,
         turns: RefCell::default(),
+        dropped: Cell::default(),
         // The commit wakes the waiting claims, see above.
         wakes: &Wakes::default(),
         steps,

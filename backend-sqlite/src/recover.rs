@@ -26,7 +26,8 @@ impl Call for Recover {
     }
 
     fn look(&self, store: &Store<'_>) -> Result<Option<Recovered>, Failure> {
-        let nothing_done = hint(store, Recovered::default())?;
+        let nothing_done =
+            hint(store, Recovered::default(), store.needs_maintenance()?)?;
         Ok((!nothing_done.more).then_some(nothing_done))
     }
 
@@ -49,19 +50,25 @@ impl Call for Recover {
         if buried > 0 {
             store.wake_waiters_of_all();
         }
-        maintenance::recover(store, page)?;
+        let has_maintenance = maintenance::recover(store, page)?;
         followers::cancel_orphans(store, page)?;
-        hint(store, Recovered { requeued, buried, promoted, ..Recovered::default() })
+        let done = Recovered { requeued, buried, promoted, ..Recovered::default() };
+        hint(store, done, has_maintenance)
     }
 }
 
 /// Completes the result of a recovery: whether there is more to do now, and how long until
-/// the next lease expires or the next scheduled job is due.
-fn hint(store: &Store<'_>, done: Recovered) -> Result<Recovered, Failure> {
+/// the next lease expires or the next scheduled job is due. `has_maintenance` says whether
+/// batches need maintenance.
+fn hint(
+    store: &Store<'_>,
+    done: Recovered,
+    has_maintenance: bool,
+) -> Result<Recovered, Failure> {
     let (lease, delay) = store.next_ends()?;
     let next = [lease, delay].into_iter().flatten().min();
     let more = next.is_some_and(|at| at <= store.now_ms())
-        || store.needs_maintenance()?
+        || has_maintenance
         || store.has_orphans()?
         || store.has_outdated()?;
     Ok(Recovered { more, next_in: next.map(|at| store.until(at)), ..done })

@@ -1,7 +1,11 @@
 //! The context of a call: a connection inside a transaction, and the time of the
 //! transaction.
 
-use std::{cell::RefCell, ops::Range, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    ops::Range,
+    time::Duration,
+};
 
 use relq_core::{
     environment::{Randomness, Timestamp},
@@ -30,6 +34,9 @@ pub(crate) struct Store<'a> {
     pub(crate) calls: u32,
     /// Turns of the queue that this transaction has reserved and not used.
     pub(crate) turns: RefCell<Range<i64>>,
+    /// How many waiting pieces of cancelled batches this transaction has dropped, up to a
+    /// page. Many calls of a transaction may end pieces of such a batch.
+    pub(crate) dropped: Cell<u32>,
     /// The waiting calls that the commit of this transaction wakes.
     pub(crate) wakes: &'a Wakes,
     pub(crate) steps: &'a Steps,

@@ -134,7 +134,7 @@ impl Call for CancelBatch {
 
     fn run(&self, store: &Store<'_>) -> Result<CancelPage, Failure> {
         store.cancel_batch(&self.batch)?;
-        let dropped = maintenance::after_pieces_ended(store)?;
+        let dropped = maintenance::after_cancel(store)?;
         let status = store.read_batch(&self.batch)?;
         let has_waiting = status
             .as_ref()

@@ -1,7 +1,11 @@
 //! The completion job of a batch. It is stored when the batch is created, and is pushed
 //! in the transaction that completes the batch (B5).
 
-use std::{cell::RefCell, num::NonZeroU16, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    num::NonZeroU16,
+    time::Duration,
+};
 
 use relq_core::{
     NewJob, Priority, QueueName,
@@ -54,7 +58,13 @@ pub(super) fn push(
     let pushed = if queue == store.queue {
         push.run(store)?
     } else {
-        push.run(&Store { queue, calls: 1, turns: RefCell::default(), ..*store })?
+        push.run(&Store {
+            queue,
+            calls: 1,
+            turns: RefCell::default(),
+            dropped: Cell::default(),
+            ..*store
+        })?
     };
     for pushed in pushed {
         if let Pushed::Duplicate { existing, .. } = pushed {

@@ -229,11 +229,10 @@ impl Store<'_> {
         self.read(sql!("batch_maintenance"), params, |row| row.get(0))
     }
 
-    /// Removes up to `most` batches whose retention has expired.
-    pub(crate) fn remove_batches(&self, most: u32) -> Result<(), Failure> {
+    /// Removes up to `most` batches whose retention has expired. Returns how many.
+    pub(crate) fn remove_batches(&self, most: u32) -> Result<usize, Failure> {
         let params = params![self.queue, self.now_ms(), most];
-        self.change(sql!("batch_remove"), params)?;
-        Ok(())
+        self.change(sql!("batch_remove"), params)
     }
 
     /// Closes all batches of the queue as cancelled, without pushing completion jobs.

@@ -9,7 +9,9 @@ use std::{
 
 use relq_core::{
     batch::{BatchId, BatchQueue, BatchState, Created, NewBatch, OnComplete},
+    environment::Environment,
     operator::{JobState, PeekRequest, Selection},
+    outcome::Extended,
     *,
 };
 use relq_sqlite::{SqliteConfig, SqliteQueue};
@@ -169,11 +171,42 @@ async fn a_damaged_count_stops_no_cancel() {
     let cancel = queue.cancel_batch(&id);
     let status =
         tokio::time::timeout(PATIENCE, cancel).await.expect("it ends").unwrap();
-    let recover = queue.recover(NonZeroU32::MIN);
-    tokio::time::timeout(PATIENCE, recover).await.expect("it ends").unwrap();
+    // A worker recovers again and again while there is more.
+    let mut recoveries = 0;
+    while queue.recover(NonZeroU32::MIN).await.unwrap().more {
+        recoveries += 1;
+        assert!(recoveries < 20, "a recovery finds more and more to do");
+    }
 
     let status = status.unwrap();
     assert_eq!((status.state, status.dropped), (BatchState::Cancelling, 3));
     let problems = queue.audit().await.unwrap().problems;
     assert_eq!(problems, ["batch b counts other pieces than it has"]);
+}
+
+/// R21: of a cancelled batch whose canceller has died, heartbeats drop no more waiting pieces
+/// than one step may, however many pieces they end themselves.
+#[tokio::test]
+async fn a_heartbeat_drops_few_pieces_of_a_cancelled_batch() {
+    const STEP: u32 = 4;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.db");
+    let step = NonZeroU32::new(STEP).unwrap();
+    let environment = Environment::default().with_max_jobs_per_step(step);
+    let config = SqliteConfig::file(&file).environment(environment);
+    let name = QueueName::new("jobs").unwrap();
+    let queue = SqliteQueue::open(config, name).await.unwrap();
+    let id = BatchId::new("b").unwrap();
+    queue.create(&NewBatch::new(id.clone())).await.unwrap();
+    queue.add(&id, &vec![NewJob::new("piece"); 50], None).await.unwrap();
+    let held = queue.claim(&ask(4)).await.unwrap();
+    let conn = Connection::open(&file).unwrap();
+    conn.execute_batch("UPDATE batches SET state = 'cancelling'").unwrap();
+    let receipts: Vec<_> = held.into_iter().map(|held| held.receipt).collect();
+
+    let extended = queue.extend(&ask(1).worker, &receipts, LEASE).await.unwrap();
+
+    assert_eq!(extended, [Extended::Cancelled; 4]);
+    let status = queue.batch(&id).await.unwrap().unwrap();
+    assert_eq!(status.dropped, u64::from(4 + STEP));
 }
