@@ -2,6 +2,7 @@
 //! that completes once.
 
 mod alter;
+mod calls;
 mod cancel;
 mod json_fields;
 mod json_request;

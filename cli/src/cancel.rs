@@ -39,13 +39,21 @@ impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open_existing().await?;
         let mut states = Vec::with_capacity(self.ids.len());
+        let mut ended = Ok(());
         for id in &self.ids {
-            states.push(match queue.cancel(id).await? {
-                Cancelled::Removed(state) => Some(state),
-                Cancelled::NotFound => None,
+            states.push(match queue.cancel(id).await {
+                Ok(Cancelled::Removed(state)) => Some(state),
+                Ok(Cancelled::NotFound) => None,
+                Err(error) => {
+                    let which = format!("this is the answer for {id}");
+                    ended = Err(Failure::from(error).after(&which));
+                    break;
+                }
             });
         }
+        // Also the answers before an error: those jobs are gone.
         unless_closed(self.print(&states))?;
+        ended?;
         match states.iter().filter(|state| state.is_none()).count() {
             0 => Ok(()),
             missing => Err(Failure::Failed(format!(

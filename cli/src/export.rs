@@ -81,12 +81,12 @@ impl Args {
             )));
         }
         let printed = print(&*queue, target.queue.to_string()).await;
-        printed.map_err(as_cut_off)?;
-        self.judge(&before, &queue.stats().await?)
+        let exported = printed.map_err(as_cut_off)?;
+        self.judge(&before, &queue.stats().await?, exported)
     }
 
     /// Fails if the queue changed meanwhile. A live queue is expected to.
-    fn judge(&self, before: &Stats, after: &Stats) -> CommandResult {
+    fn judge(&self, before: &Stats, after: &Stats, exported: u64) -> CommandResult {
         if before.paused && !after.paused && !self.live {
             return Err(Failure::Failed(
                 "the queue was resumed during the export, so jobs may be missing or twice in \
@@ -94,10 +94,12 @@ impl Args {
                     .to_owned(),
             ));
         }
-        if figures(before) == figures(after) {
+        // A job that was scheduled for another time meanwhile changes no figure.
+        let jobs = after.unfinished() + after.dead;
+        if figures(before) == figures(after) && exported == jobs {
             return Ok(());
         }
-        let changed = "jobs were pushed, claimed or ended during the export, so jobs may be \
+        let changed = "jobs were pushed, moved or ended during the export, so jobs may be \
                        missing or twice in the output";
         if self.live {
             say(changed);
@@ -120,8 +122,8 @@ fn figures(stats: &Stats) -> [u64; 6] {
     ]
 }
 
-/// Prints the whole export.
-async fn print(queue: &dyn Queue, name: String) -> CommandResult {
+/// Prints the whole export. Returns how many jobs it has.
+async fn print(queue: &dyn Queue, name: String) -> CommandResult<u64> {
     let mut out = Output::new();
     let backend = queue.capabilities().backend.to_owned();
     line(&mut out, &Head { relq: VERSION, queue: name, backend })?;
@@ -130,7 +132,7 @@ async fn print(queue: &dyn Queue, name: String) -> CommandResult {
         exported += print_all(&mut out, queue, state).await?;
     }
     line(&mut out, &End { exported })?;
-    out.flush()
+    out.flush().map(|()| exported)
 }
 
 /// An export whose reader has gone fails: a caller must not take a part of the jobs for
@@ -195,21 +197,43 @@ mod tests {
             stats
         };
         let before = stats(true, [3, 1, 1]);
-        let fails = |after: Stats| {
-            assert!(Args { live: true }.judge(&before, &after).is_ok());
-            match (Args { live: false }).judge(&before, &after) {
+        let fails_with = |after: Stats, exported: u64| {
+            assert!(Args { live: true }.judge(&before, &after, exported).is_ok());
+            match (Args { live: false }).judge(&before, &after, exported) {
                 Ok(()) => None,
                 Err(Failure::Failed(message)) => Some(message),
                 Err(other) => panic!("{other:?}"),
             }
         };
+        let fails = |after: Stats| fails_with(after, after.unfinished() + after.dead);
         assert_eq!(fails(before), None);
         assert_eq!(fails(stats(true, [4, 1, 0])), None, "a scheduled job was due");
         let resumed = fails(stats(false, [3, 1, 1])).unwrap();
         assert!(resumed.contains("was resumed"), "{resumed}");
+        let is_changed = |failure: Option<String>| {
+            assert!(
+                failure.as_ref().is_some_and(|it| it.contains("missing or twice")),
+                "{failure:?}"
+            );
+        };
         for after in [[4, 1, 1], [2, 1, 1], [2, 2, 1]] {
-            let changed = fails(stats(true, after)).unwrap();
-            assert!(changed.contains("missing or twice"), "{changed}");
+            is_changed(fails(stats(true, after)));
+        }
+        // A job was pushed for each that ended.
+        let ends: [fn(&mut Stats) -> &mut u64; 4] = [
+            |stats| &mut stats.dead,
+            |stats| &mut stats.finished,
+            |stats| &mut stats.discarded,
+            |stats| &mut stats.cancelled,
+        ];
+        for end in ends {
+            let mut after = before;
+            *end(&mut after) += 1;
+            is_changed(fails(after));
+        }
+        // A job was scheduled for another time, and was passed over or read twice.
+        for exported in [4, 6] {
+            is_changed(fails_with(before, exported));
         }
     }
 }

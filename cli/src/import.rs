@@ -63,8 +63,8 @@ use storing::Storing;
 #[command(
     after_help = "Exit codes: 0 all jobs of the file are stored; 1 the file or the \
                         queue cannot be used, the import was stopped, another job holds the \
-                        unique key of a job, or the store remembers the id of a job from \
-                        its end."
+                        unique key of a job, the store remembers the id of a job from its \
+                        end, or a job follows one that was not stored."
 )]
 pub(crate) struct Args {
     /// The file; - is standard input, which is also read if no file is named and it is a pipe
@@ -108,6 +108,9 @@ enum DeadJobs {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let mut file = self.open_file()?;
+        // A file that is no export creates no store.
+        check::check_head(&mut file)?;
+        file.rewind()?;
         let queue = target.open().await?;
         let checked = Checked::read(&mut file, &*queue, &self)?;
         // Until here a signal ends the process, which may wait for its input: nothing is
@@ -188,6 +191,8 @@ struct Report {
     key_held: Vec<String>,
     /// Jobs that were not stored, because the store remembers their ids from their ends.
     ended: Vec<String>,
+    /// Jobs that were not stored, because they follow one that was not.
+    followers: Vec<String>,
 }
 
 impl Report {
@@ -195,6 +200,7 @@ impl Report {
         let reasons = [
             (&self.key_held, "whose unique key another job holds"),
             (&self.ended, "that have ended, whose ids are remembered"),
+            (&self.followers, "that follow one that was not stored"),
         ];
         let left_out: Vec<_> = reasons
             .into_iter()

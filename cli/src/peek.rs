@@ -146,7 +146,7 @@ impl Listing {
             out.text(&table(state, &jobs, width).render(width))?;
         }
         out.flush()?;
-        if pages.has_more() {
+        if pages.has_more().await? {
             let more = self.limit.get().saturating_mul(10);
             let are = if filter.is_everything() { "are" } else { "may be" };
             say(&format!("there {are} more: --limit {more} shows more"));
@@ -203,10 +203,18 @@ impl<'a> Pages<'a> {
         Ok((!found.is_empty()).then_some(found))
     }
 
-    /// Whether the list was cut at the limit, so that the queue may have more jobs in
-    /// this state.
-    fn has_more(&self) -> bool {
-        self.ask.is_some() || self.is_cut
+    /// Whether the list was cut at the limit. If it shows only jobs that fit a filter, the
+    /// queue may have more of them.
+    async fn has_more(&self) -> CommandResult<bool> {
+        match &self.ask {
+            Some(ask) if !self.is_cut && self.filter.is_everything() => {
+                // A full page may have been the last one.
+                let mut ask = ask.clone();
+                ask.limit = NonZeroU32::MIN;
+                Ok(!self.queue.peek(&ask).await?.jobs.is_empty())
+            }
+            ask => Ok(self.is_cut || ask.is_some()),
+        }
     }
 }
 

@@ -9,24 +9,20 @@ use std::{
 };
 
 use relq::{
-    Bytes, NewJob, PushToken, Queue, QueueName,
-    batch::{Added, BatchId, BatchPriority, BatchQueue, Created, NewBatch, OnComplete},
+    Bytes, NewJob, Queue, QueueName,
+    batch::{BatchId, BatchPriority, NewBatch, OnComplete},
     environment::Environment,
 };
 use serde::Serialize;
 
-use super::{
-    known::{batches_of, known},
-    request,
-    request::Request,
-};
+use super::{calls, known::batches_of, request, request::Request};
 use crate::{
-    failure::{CommandResult, Failure, explain, unless_closed},
+    failure::{CommandResult, Failure, unless_closed},
     format::{Format, Records},
     interrupts::Interrupts,
     output::Output,
     piped_input,
-    push::{Sender, Unsent},
+    push::Sender,
     target::Target,
     values::{batch_priority, positive_duration},
 };
@@ -117,13 +113,30 @@ impl Args {
     ) -> CommandResult {
         let sender = Sender::new(Arc::clone(queue), Interrupts::listen()?);
         let mut shown = Shown::begin(self.format)?;
+        let submitted =
+            self.submit_each(queue, &sender, requests, ids, &mut shown).await;
+        // Also a JSON array of some of the batches is complete.
+        let ended = shown.end();
+        submitted.and(ended)
+    }
+
+    async fn submit_each(
+        &self,
+        queue: &Arc<dyn Queue>,
+        sender: &Sender,
+        requests: &[Request],
+        ids: &[BatchId],
+        shown: &mut Shown,
+    ) -> CommandResult {
         let mut last = "no batch was submitted".to_owned();
         for (number, (request, id)) in (1..).zip(requests.iter().zip(ids)) {
             if sender.interrupts().any() {
                 return Err(stopped("by a signal", &last));
             }
             tokio::select! {
-                submitted = self.submit(queue, &sender, id, request) => submitted?,
+                submitted = self.submit(queue, sender, id, request) => {
+                    submitted.map_err(|failure| failure.after(&last))?;
+                }
                 () = sender.interrupts().second() => {
                     let open = format!("the batch {id} may be there, and {OPEN}");
                     return Err(stopped("by a second signal", &last).after(&open));
@@ -134,7 +147,7 @@ impl Args {
             unless_closed(shown.show(&submitted))
                 .map_err(|failure| failure.after(&last))?;
         }
-        shown.end()
+        Ok(())
     }
 
     fn file(&self) -> CommandResult<PathBuf> {
@@ -197,9 +210,8 @@ impl Args {
         request.on_complete.as_ref().or(self.on_complete.as_ref())
     }
 
-    /// Creates a batch, adds its pieces and seals it. Each of these calls is repeated
-    /// until its reply arrives. The repetition is safe, because the batch's id and each
-    /// page's token are made before the first call.
+    /// Creates a batch, adds its pieces and seals it. Each of these calls is repeated until
+    /// its reply arrives.
     async fn submit(
         &self,
         queue: &Arc<dyn Queue>,
@@ -208,58 +220,15 @@ impl Args {
         request: &Request,
     ) -> CommandResult {
         let batches = batches_of(&**queue)?;
-        create(batches, sender, &self.batch(id, request)).await?;
+        calls::create(batches, sender, &self.batch(id, request)).await?;
         let limits = &queue.capabilities().limits;
         let mut rest = &request.pieces[..];
         while !rest.is_empty() {
             let (page, after) = rest.split_at(limits.jobs_of_one_push(rest));
-            add(batches, sender, id, page).await?;
+            calls::add(batches, sender, id, page).await?;
             rest = after;
         }
-        let sealed = sender.repeat(async || batches.seal(id).await).await;
-        known(id, sealed.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))?).map(drop)
-    }
-}
-
-/// Creates a batch. Fails if a batch with its id exists already.
-async fn create(
-    batches: &dyn BatchQueue,
-    sender: &Sender,
-    batch: &NewBatch,
-) -> CommandResult {
-    let id = &batch.id;
-    let is_taken = || Failure::Failed(format!("there is a batch {id} already"));
-    if batches.batch(id).await?.is_some() {
-        return Err(is_taken());
-    }
-    let mut calls = 0;
-    let made = sender.repeat(async || {
-        calls += 1;
-        batches.create(batch).await
-    });
-    let made = made.await.map_err(|unsent| failed(id, "not made", &unsent))?;
-    // Only on the first call does `Exists` mean that the id is taken: a repeated call
-    // finds the batch that an earlier try created.
-    if made == Created::Exists && calls == 1 {
-        return Err(is_taken());
-    }
-    Ok(())
-}
-
-async fn add(
-    batches: &dyn BatchQueue,
-    sender: &Sender,
-    id: &BatchId,
-    pieces: &[NewJob],
-) -> CommandResult {
-    let token = PushToken::random(Environment::default().random());
-    let added = sender.repeat(async || batches.add(id, pieces, Some(&token)).await);
-    match added.await.map_err(|unsent| failed(id, STAYS_OPEN, &unsent))? {
-        Added::Stored(_) => Ok(()),
-        Added::Closed(state) => Err(Failure::Failed(format!(
-            "the batch {id} is {state} already: another client closed it"
-        ))),
-        Added::Unknown => known(id, None).map(drop),
+        calls::seal(batches, sender, id).await
     }
 }
 
@@ -267,12 +236,6 @@ const OPEN: &str = "then stays open until `relq batch cancel`";
 
 fn stopped(how: &str, last: &str) -> Failure {
     Failure::Failed(format!("the submission was stopped {how}; {last}"))
-}
-
-const STAYS_OPEN: &str = "not sealed, and stays open until `relq batch cancel`";
-
-fn failed(id: &BatchId, what: &str, unsent: &Unsent) -> Failure {
-    Failure::Failed(format!("the batch {id} was {what}: {}", explain(&unsent.error)))
 }
 
 fn read(file: &Path) -> CommandResult<Bytes> {

@@ -23,8 +23,11 @@ use crate::{
     values::positive_duration,
 };
 
-/// The pause between two reads of a batch's status.
+/// The pause between two reads of a batch's status for the progress bar.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// How long one call waits for the batch. A call may need a connection of its own.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// The pause before the next read of the status after the store was unavailable.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -103,8 +106,7 @@ impl Watch {
         loop {
             let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
             let is_over = left.is_some_and(|left| left.is_zero());
-            let look = left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
-            let status = match batches.wait_batch(id, look).await {
+            let status = match self.look(batches, id, left).await {
                 Ok(status) => known(id, status)?,
                 Err(error) if is_over => return Err(error.into()),
                 Err(error) => {
@@ -118,6 +120,22 @@ impl Watch {
                 return Ok(status);
             }
         }
+    }
+
+    /// Reads the status: now for the progress bar, and else when the batch has completed or
+    /// some time has passed.
+    async fn look(
+        &self,
+        batches: &dyn BatchQueue,
+        id: &BatchId,
+        left: Option<Duration>,
+    ) -> Result<Option<BatchStatus>, Error> {
+        if self.bar.is_hidden() {
+            let limit = left.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT);
+            return batches.wait_batch(id, limit).await;
+        }
+        tokio::time::sleep(left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY)).await;
+        batches.batch(id).await
     }
 
     fn draw(&self, status: &BatchStatus) {

@@ -68,7 +68,8 @@ impl Checked {
     }
 }
 
-fn check_head(file: &mut ExportFile) -> CommandResult {
+/// Checks that the first line is that of an export.
+pub(super) fn check_head(file: &mut ExportFile) -> CommandResult {
     let Some(line) = file.next()? else {
         return Err(file.unreadable("it is empty"));
     };

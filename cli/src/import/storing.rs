@@ -1,5 +1,7 @@
 //! Stores the jobs of the file: first those that follow no other, then the followers.
 
+use std::collections::HashSet;
+
 use relq::{
     JobId, NewJob,
     operator::JobView,
@@ -36,6 +38,8 @@ pub(super) struct Storing<'a> {
     restored: Vec<JobView>,
     pushed: Vec<NewJob>,
     bytes: usize,
+    /// The jobs that were not stored. Their followers are not stored either.
+    left_out: HashSet<JobId>,
     report: Report,
 }
 
@@ -54,6 +58,7 @@ impl<'a> Storing<'a> {
             restored: Vec::new(),
             pushed: Vec::new(),
             bytes: 0,
+            left_out: HashSet::new(),
             report: Report::default(),
         }
     }
@@ -86,7 +91,11 @@ impl<'a> Storing<'a> {
                 if self.pushed.iter().any(|pushed| pushed.id == leader) {
                     self.send().await?;
                 }
-                self.add(job).await?;
+                if leader.is_some_and(|leader| self.left_out.contains(&leader)) {
+                    self.leave_out(job.id(), |report| &mut report.followers);
+                } else {
+                    self.add(job).await?;
+                }
             }
         }
         self.send().await?;
@@ -176,7 +185,7 @@ impl<'a> Storing<'a> {
                     self.report.known += 1;
                 }
                 Pushed::Duplicate { .. } => {
-                    self.report.key_held.extend(id.map(ToString::to_string));
+                    self.leave_out(id, |report| &mut report.key_held);
                 }
             }
         }
@@ -190,11 +199,21 @@ impl<'a> Storing<'a> {
             Some(ended) => ended.have(id).await,
         };
         if has_ended.map_err(|unsent| self.stopped(&explain(&unsent.error)))? {
-            self.report.ended.push(id.to_string());
+            self.leave_out(Some(id), |report| &mut report.ended);
         } else {
             self.report.known += 1;
         }
         Ok(())
+    }
+
+    /// Notes in one of the lists of the report that a job was not stored.
+    fn leave_out(
+        &mut self,
+        id: Option<&JobId>,
+        list: fn(&mut Report) -> &mut Vec<String>,
+    ) {
+        list(&mut self.report).extend(id.map(ToString::to_string));
+        self.left_out.extend(id.cloned());
     }
 
     fn stopped(&self, why: &str) -> Failure {
@@ -207,6 +226,13 @@ impl<'a> Storing<'a> {
 }
 
 impl ToStore {
+    fn id(&self) -> Option<&JobId> {
+        match self {
+            Self::AsItWas(job) => job.id.as_ref(),
+            Self::Anew(job) => job.id.as_ref(),
+        }
+    }
+
     /// The job that this one follows.
     fn leader(&self) -> Option<&JobId> {
         match self {

@@ -156,3 +156,49 @@ fn may_repeat(error: &Error, may_be_repeated: bool) -> bool {
         RetryAdvice::MayRepeat => may_be_repeated,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use relq::{
+        error::{ErrorContext, Operation},
+        limits::DEDUPLICATION_WINDOW,
+    };
+
+    use super::*;
+
+    /// A call that is repeated at the end of the time still finds its token in the store (R4).
+    #[test]
+    fn a_call_is_not_repeated_for_longer_than_its_token_is_remembered() {
+        const LONGEST_CALL: Duration = Duration::from_secs(60);
+        const { assert!(2 * PATIENCE.as_secs() + LONGEST_CALL.as_secs() < 300) }
+        assert_eq!(DEDUPLICATION_WINDOW, Duration::from_secs(300));
+    }
+
+    /// R21: a call whose first reply was lost may have taken effect, whatever the next tries
+    /// answered.
+    #[tokio::test]
+    async fn a_lost_reply_is_not_forgotten_when_the_next_try_is_refused() {
+        let at = || ErrorContext { backend: "mine", operation: Operation::Push };
+        let source = || "the test says so".into();
+        let name = relq::QueueName::new("q").expect("it is a name");
+        let queue = relq::connect("sqlite::memory:", &name).await;
+        let queue = queue.expect("it needs no file");
+        let sender = Sender::new(queue, Interrupts::default());
+        let mut calls = 0;
+
+        let unsent = sender
+            .repeat_for(FIRST_PAUSE / 4, async || -> Result<(), Error> {
+                calls += 1;
+                Err(match calls {
+                    1 => Error::Interrupted { at: at(), source: source() },
+                    _ => Error::Unavailable { at: at(), source: source() },
+                })
+            })
+            .await
+            .expect_err("no try succeeds");
+
+        assert!(calls > 1, "the call is repeated");
+        assert_eq!(unsent.error.effect(), Effect::No);
+        assert_eq!(unsent.happened, Effect::Maybe);
+    }
+}

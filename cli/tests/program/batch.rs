@@ -258,7 +258,7 @@ on_stores_with_batches! {
 
     /// A signal ends the submission between two batches, and no batch stays open.
     fn a_stopped_submission_names_the_last_batch(store) {
-        let mut submitting = submission_under_way(store);
+        let mut submitting = submission_under_way(store, "");
 
         submitting.signal(Signal::TERM);
 
@@ -269,6 +269,18 @@ on_stores_with_batches! {
         let words = format!("batch {}, {last}, is the last submitted", out.lines().count());
         assert!(ended.err.contains(&words), "{words}: {}", ended.err);
         assert_eq!(status(store, last)["state"], "sealed");
+    }
+
+    /// The ids of the submitted batches can be read, to submit the others.
+    fn a_stopped_submission_prints_a_whole_array(store) {
+        let mut submitting = submission_under_way(store, "--json");
+
+        submitting.signal(Signal::TERM);
+
+        let ended = submitting.end_by_itself();
+        assert_eq!(ended.code, Some(1), "{}", ended.err);
+        let submitted: serde_json::Value = serde_json::from_slice(&ended.out).unwrap();
+        assert_eq!(submitted[0]["id"], "first");
     }
 
     /// A second submission cannot add to a batch whose id is taken.
@@ -290,14 +302,36 @@ on_stores_with_batches! {
 
 /// Starts a submission of more batches than it submits before the test stops it. Returns
 /// when it has submitted some.
-fn submission_under_way(store: &Store) -> Running {
+fn submission_under_way(store: &Store, options: &str) -> Running {
     store.create();
     std::fs::write(store.file("requests"), "0:a\n".repeat(30_000)).unwrap();
-    let submitting = store.relq("batch submit --file requests --id first").start();
+    let line = format!("batch submit --file requests --id first {options}");
+    let submitting = store.relq(&line).start();
     wait_until("a batch is there", || {
         store.relq("batch status first").run().code == Some(0)
     });
     submitting
+}
+
+/// A wait is one blocking call on one connection. Reading the status again and again would
+/// open a connection each time.
+#[test]
+fn a_wait_for_a_batch_opens_few_connections() {
+    let mut store = Store::stream();
+    let id = submit(&store, "", "0:a").remove(0);
+    let connections = |store: &mut Store| {
+        let stats = store.server().command(&[b"INFO", b"stats"]);
+        let stats = String::from_utf8_lossy(&stats).into_owned();
+        let (_, count) = stats.split_once("total_connections_received:").unwrap();
+        count.lines().next().unwrap().trim().parse::<u32>().unwrap()
+    };
+    let before = connections(&mut store);
+
+    store.relq(&format!("batch wait {id} --timeout 2s")).fails(1);
+
+    // Those of the command, and those of this test.
+    let opened = connections(&mut store) - before;
+    assert!(opened < 8, "{opened} connections");
 }
 
 /// The store is down from then on, so that no reply ends the wait.
@@ -322,7 +356,7 @@ fn a_wait_for_a_batch_ends_in_time_while_the_store_is_down() {
 #[test]
 fn a_second_signal_ends_a_submission_without_a_reply() {
     let mut store = Store::stream();
-    let mut submitting = submission_under_way(&store);
+    let mut submitting = submission_under_way(&store, "");
     store.server().command(&[b"CLIENT", b"PAUSE", b"600000", b"WRITE"]);
     wait_until("a call is under way", || {
         let clients = store.server().command(&[b"INFO", b"clients"]);

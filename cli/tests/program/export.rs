@@ -18,7 +18,7 @@ fn export(store: &Store, queue: &str) -> String {
     store.relq(&format!("export -q {queue}")).ok()
 }
 
-fn import(store: &Store, line: &str, lines: &str) -> Relq {
+pub(crate) fn import(store: &Store, line: &str, lines: &str) -> Relq {
     store.relq(&format!("import - {line}")).input(lines)
 }
 

@@ -97,3 +97,15 @@ fn a_worker_that_waits_for_jobs_creates_the_store_and_says_so() {
     working.signal(rustix::process::Signal::TERM);
     assert_eq!(working.end().code, Some(0));
 }
+
+/// An import creates the store of its jobs, but none for a file that is no export.
+#[test]
+fn an_import_of_another_file_creates_no_store() {
+    let store = Store::sqlite();
+    std::fs::write(store.file("notes.txt"), "buy milk\n").unwrap();
+
+    let error = in_folder(&store, "import notes.txt").fails(1);
+
+    assert!(error.contains("its first line is not that of an export"), "{error}");
+    assert_eq!(files(&store), ["notes.txt"]);
+}

@@ -222,6 +222,7 @@ on_each_store! {
         store.push("a b c");
         let said = |limit| store.relq(&format!("peek --limit {limit}")).run().err;
         assert_eq!(said(2), "there are more: --limit 20 shows more\n");
+        assert_eq!(said(3), "");
         assert_eq!(said(4), "");
     }
 

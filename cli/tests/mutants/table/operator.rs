@@ -56,8 +56,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "cancel stops at the first unknown id",
         promise: "operate::sqlite::an_unknown_id_does_not_keep_others_from_being_cancelled: left: ",
         file: "cli/src/cancel.rs",
-        old: "                Cancelled::NotFound => None,\n            });\n",
-        new: "                Cancelled::NotFound => None,\n            });\n            if states.last() == Some(&None) {\n                break;\n            }\n",
+        old: "        for id in &self.ids {\n            states.push(",
+        new: "        for id in &self.ids {\n            if states.last() == Some(&None) {\n                break;\n            }\n            states.push(",
     },
     Mutant {
         name: "cancel of an unknown id succeeds",

@@ -167,7 +167,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a batch is not sealed",
         promise: "batch::sqlite::a_file_of_requests_is_worked_on: left: ",
-        file: "cli/src/batch/submit.rs",
+        file: "cli/src/batch/calls.rs",
         old: "let sealed = sender.repeat(async || batches.seal(id).await).await;",
         new: "let sealed = sender.repeat(async || batches.batch(id).await).await;",
     },
@@ -188,9 +188,30 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a batch whose id is taken gets the pieces",
         promise: "batch::sqlite::a_batch_is_submitted_once: sealed",
-        file: "cli/src/batch/submit.rs",
-        old: "    if batches.batch(id).await?.is_some() {\n        return Err(is_taken());\n    }\n    let mut calls = 0;\n",
-        new: "    let mut calls = 1;\n",
+        file: "cli/src/batch/calls.rs",
+        old: "    if found.map_err(|unsent| failed(id, \"made\", \"made\", &unsent))?.is_some() {\n        return Err(is_taken());\n    }\n    // After a try that may have taken effect, an existing batch is the one of that try.\n    let mut may_be_made = false;\n",
+        new: "    drop(found);\n    let mut may_be_made = true;\n",
+    },
+    Mutant {
+        name: "each try of a page of pieces has a token of its own",
+        promise: "unit batch::calls::tests::calls_without_a_reply_are_repeated_and_count_once: left: (4, ",
+        file: "cli/src/batch/calls.rs",
+        old: "    let added = sender.repeat(async || batches.add(id, pieces, Some(&token)).await);\n",
+        new: "    drop(token);\n    let added = sender.repeat(async || {\n        let token = PushToken::random(Environment::default().random());\n        batches.add(id, pieces, Some(&token)).await\n    });\n",
+    },
+    Mutant {
+        name: "a batch whose creation had no reply is taken for that of another client",
+        promise: "unit batch::calls::tests::calls_without_a_reply_are_repeated_and_count_once: it is created",
+        file: "cli/src/batch/calls.rs",
+        old: "if made == Created::Exists && !may_be_made {",
+        new: "if made == Created::Exists {",
+    },
+    Mutant {
+        name: "the last try decides whether a call may have taken effect",
+        promise: "unit push::sender::tests::a_lost_reply_is_not_forgotten_when_the_next_try_is_refused: left: No",
+        file: "cli/src/push/sender.rs",
+        old: "            if happened == Effect::No {\n                happened = error.effect();\n            }\n",
+        new: "            happened = error.effect();\n",
     },
     Mutant {
         name: "a pipe is not read without an option",

@@ -23,7 +23,7 @@ impl Right {
 #[async_trait]
 impl BatchQueue for OverriddenQueue {
     async fn create(&self, batch: &NewBatch) -> Result<Created, Error> {
-        self.right.batches().create(batch).await
+        self.overrides.create(&self.right, batch).await
     }
 
     async fn add(
@@ -36,7 +36,7 @@ impl BatchQueue for OverriddenQueue {
     }
 
     async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
-        self.right.batches().seal(batch).await
+        self.overrides.seal(&self.right, batch).await
     }
 
     async fn batch(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {

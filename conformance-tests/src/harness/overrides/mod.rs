@@ -35,7 +35,7 @@ use async_trait::async_trait;
 use relq_core::{
     ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, Queue, Receipt,
     Settlement, Stats, WorkerId,
-    batch::{Added, BatchId, BatchStatus},
+    batch::{Added, BatchId, BatchStatus, Created, NewBatch},
     capabilities::Capabilities,
     environment::Environment,
     operator::{
@@ -167,6 +167,20 @@ pub trait Override: Send + Sync {
         jobs: &[JobView],
     ) -> Result<Vec<Pushed>, Error> {
         right.restorer().restore(jobs).await
+    }
+
+    /// Replaces [`create`](relq_core::batch::BatchQueue::create).
+    async fn create(&self, right: &Right, batch: &NewBatch) -> Result<Created, Error> {
+        right.batches().create(batch).await
+    }
+
+    /// Replaces [`seal`](relq_core::batch::BatchQueue::seal).
+    async fn seal(
+        &self,
+        right: &Right,
+        batch: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        right.batches().seal(batch).await
     }
 
     /// Replaces [`add`](relq_core::batch::BatchQueue::add).
