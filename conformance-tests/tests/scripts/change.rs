@@ -106,7 +106,8 @@ pub(crate) fn all(backend: &str, scope: Scope) -> Vec<Change> {
         let of_zset: BTreeSet<_> =
             all("zset", Scope::All).into_iter().map(|change| change.name).collect();
         changes.retain(|change| {
-            !of_zset.contains(&change.name) && !change.name.contains(": without `check_")
+            !of_zset.contains(&change.name)
+                && !change.name.contains(": without `check_")
         });
     }
     changes
