@@ -98,8 +98,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "peek does not say that there are more jobs",
         promise: "operate::sqlite::peek_says_when_there_are_more_jobs: there are more",
         file: "cli/src/peek.rs",
-        old: "        if pages.has_more() {\n",
-        new: "        if !pages.has_more() {\n",
+        old: "        if pages.has_more().await? {\n",
+        new: "        if !pages.has_more().await? {\n",
     },
     Mutant {
         name: "peek shows ready jobs in any state",
