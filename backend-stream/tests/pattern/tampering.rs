@@ -1,8 +1,14 @@
 //! Tests in which other clients change the stream. The queue must recover from each
 //! change.
 
-use relq_conformance::server::Server;
+use std::time::Instant;
+
+use relq_conformance::{
+    proxy::{FaultProxy, VirtualClock},
+    server::Server,
+};
 use relq_core::{operator::Selection, outcome::Settled, *};
+use relq_stream::{StreamConfig, StreamQueue};
 
 use crate::fixture::*;
 
@@ -125,6 +131,69 @@ async fn entries_of_foreign_consumers_are_taken_back() {
     assert_eq!(held.attempt(), 4, "the stranger's deliveries count");
     finish(&queue, vec![held]).await;
     assert_sound(&queue).await;
+}
+
+/// The entries of a foreign consumer are taken back page by page. One that was deleted
+/// meanwhile becomes a dead letter.
+#[tokio::test]
+async fn entries_of_foreign_consumers_are_taken_back_by_pages() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 5).await;
+    for held in take(&queue, 5).await {
+        queue.give_back(&held.receipt).await.unwrap();
+    }
+    let ids = entries(&server);
+    let held = format!("XCLAIM q relq stranger 0 {} IDLE 400000", ids.join(" "));
+    say(&server, &held);
+    say(&server, &format!("XDEL q {}", ids[0]));
+
+    let mut pages = Vec::new();
+    loop {
+        let recovered = queue.recover(many(2)).await.unwrap();
+        pages.push((recovered.requeued, recovered.buried));
+        if !recovered.more {
+            break;
+        }
+        assert!(pages.len() < 10, "{pages:?}");
+    }
+
+    assert_eq!(pages[..3], [(1, 1), (2, 0), (1, 0)], "{pages:?}");
+    assert_eq!(dead(&queue).await, [(ids[0].clone(), DELETED.to_owned())]);
+    let mut served = served(&queue).await;
+    served.sort();
+    assert_eq!(served, ["1", "2", "3", "4"]);
+    assert_sound(&queue).await;
+}
+
+/// A foreign consumer is removed from the group when it holds nothing and is idle for long,
+/// so that the consumers of dead processes do not add up. The consumers of relq stay.
+#[tokio::test]
+async fn a_foreign_consumer_that_holds_nothing_is_removed() {
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    // Five minutes of idling are too long for a test.
+    let long = "tonumber(ARGV[1]), tonumber(ARGV[2])";
+    let patched = proxy.patch_scripts(long, "tonumber(ARGV[1]), 0");
+    let url = proxy.actor("reaper").unwrap().url().to_owned();
+    let config = StreamConfig::new(&url).unwrap();
+    let name = QueueName::new("q").unwrap();
+    let reaper = StreamQueue::connect(config, name).await.unwrap();
+    push_many(&reaper, 2).await;
+    reaper.give_back(&take_one(&reaper).await.receipt).await.unwrap();
+    say(&server, "XGROUP CREATECONSUMER q relq stranger");
+    let consumers = || say(&server, "XINFO CONSUMERS q relq");
+    assert!(consumers().contains("stranger"), "{}", consumers());
+
+    let start = Instant::now();
+    while consumers().contains("stranger") {
+        reaper.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "{}", consumers());
+    }
+
+    assert!(patched.get(), "the script was sent");
+    assert_eq!(served(&reaper).await, ["0", "1"]);
+    assert_sound(&reaper).await;
 }
 
 /// A stream that another client deleted accepts and serves new jobs. The jobs that
