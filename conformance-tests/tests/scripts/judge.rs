@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -24,9 +24,12 @@ use crate::{change::Change, page::Page};
 /// How many changes are tried in parallel. Most of the time each waits for its server.
 const AT_ONCE: usize = 5;
 
-/// The time after which a test case counts as hanging. The slowest one takes a few
-/// seconds.
-const LIMIT: Duration = Duration::from_secs(20);
+/// A test case counts as hanging after this time and ten times as long as it takes on the
+/// unchanged backend.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Test cases that take longer than this are tried last.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// A backend, with one change of a script if there is one.
 struct Changed {
@@ -120,13 +123,15 @@ pub(crate) fn all(page: &Page, changes: &[Change], known: &Known) -> Vec<Tried> 
             page.backends.iter().map(move |backend| Trial { case, backend: *backend })
         })
         .collect();
-    let sent: Vec<Mutex<BTreeSet<String>>> =
+    let unchanged: Vec<Mutex<Unchanged>> =
         trials.iter().map(|_| Mutex::default()).collect();
     in_parallel(trials.len(), |at| {
-        *sent[at].lock().unwrap() = commands(trials[at].unchanged(), trials[at].case);
+        *unchanged[at].lock().unwrap() = trials[at].run_unchanged();
     });
+    let unchanged: Vec<_> =
+        unchanged.into_iter().map(|one| one.into_inner().unwrap()).collect();
     let may_catch = |trial: usize, change: &Change| {
-        !sent[trial].lock().unwrap().is_disjoint(&change.scripts)
+        !unchanged[trial].sent.is_disjoint(&change.scripts)
     };
     let before = |change: &Change| {
         let cases = known.get(&change.name).into_iter().flatten();
@@ -141,19 +146,22 @@ pub(crate) fn all(page: &Page, changes: &[Change], known: &Known) -> Vec<Tried> 
         // Try the cases in another order for each change, so that different cases get
         // the chance to catch a change first.
         let order = (0..trials.len()).map(|at| (number * 31 + at * 97) % trials.len());
-        for trial in order.filter(|trial| may_catch(*trial, change)) {
+        let order = order.filter(|trial| may_catch(*trial, change));
+        let (quick, slow): (Vec<_>, Vec<_>) =
+            order.partition(|trial| unchanged[*trial].took < SLOW);
+        for trial in quick.into_iter().chain(slow) {
             let tried = &tried[number];
             if tried.lock().unwrap().caught().len() >= page.enough {
                 break;
             }
-            let is_caught = trials[trial].catches(change);
+            let is_caught = trials[trial].catches(change, unchanged[trial].took);
             tried.lock().unwrap().note(trials[trial].case, is_caught);
         }
         let caught = tried[number].lock().unwrap().caught().len();
         println!("{caught} {}", change.name);
     });
     if page.lists_cases {
-        try_idle_cases(page, &trials, changes, known, &tried, may_catch);
+        try_idle_cases(page, &trials, changes, known, &tried, &unchanged);
     }
     tried.into_iter().map(|one| one.into_inner().unwrap()).collect()
 }
@@ -165,7 +173,7 @@ fn try_idle_cases(
     changes: &[Change],
     known: &Known,
     tried: &[Mutex<Tried>],
-    may_catch: impl Fn(usize, &Change) -> bool + Sync,
+    unchanged: &[Unchanged],
 ) {
     let has_caught: BTreeSet<_> =
         tried.iter().flat_map(|one| one.lock().unwrap().caught()).collect();
@@ -181,10 +189,11 @@ fn try_idle_cases(
         for change in 0..changes.len() {
             let number = (change * 101 + at) % changes.len();
             let is_known = tried[number].lock().unwrap().by.contains_key(trial.case);
-            if is_known || !may_catch(idle[at], &changes[number]) {
+            let Unchanged { sent, took } = &unchanged[idle[at]];
+            if is_known || sent.is_disjoint(&changes[number].scripts) {
                 continue;
             }
-            let is_caught = trial.catches(&changes[number]);
+            let is_caught = trial.catches(&changes[number], *took);
             tried[number].lock().unwrap().note(trial.case, is_caught);
             if is_caught {
                 println!("{} catches {}", trial.case, changes[number].name);
@@ -195,21 +204,34 @@ fn try_idle_cases(
     });
 }
 
+/// What a case does on the unchanged backend: the names of the scripts that it sends, and
+/// how long it takes.
+#[derive(Default)]
+struct Unchanged {
+    sent: BTreeSet<String>,
+    took: Duration,
+}
+
 impl Trial {
-    fn unchanged(self) -> Changed {
-        Changed { backend: (self.backend)(), change: None, fitted: Arc::default() }
+    fn run_unchanged(self) -> Unchanged {
+        let subject =
+            Changed { backend: (self.backend)(), change: None, fitted: Arc::default() };
+        let start = Instant::now();
+        let sent = commands(subject, self.case);
+        Unchanged { sent, took: start.elapsed() }
     }
 
     /// Runs the case on the backend with this change. Returns whether the case fails because
-    /// of the change.
-    fn catches(self, change: &Change) -> bool {
+    /// of the change. `took` is how long it takes without the change.
+    fn catches(self, change: &Change, took: Duration) -> bool {
         let fitted = Arc::default();
         let subject = Changed {
             backend: (self.backend)(),
             change: Some(change.clone()),
             fitted: Arc::clone(&fitted),
         };
-        let judged = judge_case_within(LIMIT, subject, Profile::Redis, self.case);
+        let judged =
+            judge_case_within(LIMIT + took * 10, subject, Profile::Redis, self.case);
         let is_fitted = fitted.lock().unwrap().as_ref().is_some_and(Fitted::get);
         if !is_fitted {
             // The case did not send the script this time, so it says nothing of the change.
