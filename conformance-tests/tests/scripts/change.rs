@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use crate::lua::Lua;
+use crate::{lua::Lua, survivors::zset};
 
 /// The Redis commands by which scripts write.
 const WRITES: [&str; 28] = [
@@ -71,8 +71,8 @@ const OF_NO_CALL: [&str; 3] = ["marker/change", "marker/remove", "marker/touch"]
 pub(crate) enum Scope {
     /// Those of all code that the backend's scripts run.
     All,
-    /// Those of code that zset's scripts do not run, without calls of functions that check
-    /// types.
+    /// Those of code that zset's scripts do not run, or whose changes no case notices on
+    /// zset; without calls of functions that check types.
     Own,
 }
 

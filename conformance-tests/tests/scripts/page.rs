@@ -106,33 +106,39 @@ impl Page {
     }
 
     fn head(&self) -> String {
-        let Self { backend, enough, .. } = self;
-        let what = match self.scope {
-            Scope::All => format!("{backend}'s Lua scripts"),
-            Scope::Own => format!("the Lua scripts that only {backend} has"),
+        let backend = self.backend;
+        let (what, left_out) = match self.scope {
+            Scope::All => (format!("{backend}'s Lua scripts"), ""),
+            Scope::Own => (
+                format!("the Lua code that {backend} runs"),
+                "What a case catches\non zset is left out, and so are calls of functions that \
+                 check the types of keys, which the\nserver faults try. ",
+            ),
         };
-        let mut made = format!(
+        let cases = match (self.enough, self.lists_cases) {
+            (1, _) => "until one has caught it.",
+            (_, false) => "until three have caught it.",
+            (_, true) => {
+                "until three have caught it.\nA case that has caught nothing by then is tried \
+                 on all other changes."
+            }
+        };
+        let command = self.command();
+        format!(
             "\
 # Mutants of {backend}'s scripts
 
-Small changes of {what}, and the cases that catch each. A change leaves out
-one write, inverts one comparison or one `not`, or leaves out one call of a function.
-Only the functional cases judge it. The step sweeps, the model and the mutants of
-[MUTANTS.md](../MUTANTS.md) do not.
+Small changes of {what}, and the cases that catch each.
+A change leaves out one write, inverts one comparison or one `not`, or leaves out one call
+of a function. {left_out}Only the functional cases judge it. The step sweeps, the model and
+the mutants of [MUTANTS.md](../MUTANTS.md) do not.
+
+A change is tried on the cases that may run it, {cases}
+This command makes the page:
+`{command}`.
+
 "
-        );
-        if self.scope == Scope::Own {
-            made += "Calls of functions that check the types of keys are not left out: the server \
-                     faults try\nthem.\n";
-        }
-        let times = if *enough == 1 { "one has" } else { "three have" };
-        write!(made, "\nA change is tried on the cases that may run it, until {times} caught it. ").unwrap();
-        if self.lists_cases {
-            made += "A case that\nhas caught nothing by then is tried on all other changes. ";
-        }
-        write!(made, "This command makes the page:\n`{}`.\n\n", self.command())
-            .unwrap();
-        made
+        )
     }
 
     fn table(&self, changes: &[Change], tried: &[Tried]) -> String {

@@ -1,8 +1,10 @@
 //! A follower whose leader ends without being done is cancelled, and so are its own
 //! followers (R30).
 
+use std::collections::BTreeSet;
+
 use relq_core::{
-    Disposition, NewJob,
+    Disposition, NewJob, Priority,
     operator::{Cancelled, JobState, Selection},
     outcome::{DuplicateOf, Settled},
     results::JobResult,
@@ -19,19 +21,32 @@ use crate::{
 };
 
 case!(the_followers_of_a_cancelled_job_are_cancelled: R30 => Followers ClientIds);
-/// The cancellation of a job cancels its followers, theirs, and so on. Each counts as
-/// cancelled.
+/// The cancellation of a job cancels its followers, theirs, and so on, whatever the
+/// priority of the job. Each counts as cancelled.
 async fn the_followers_of_a_cancelled_job_are_cancelled(store: &Store) {
     let actor = store.actor("operator").await;
-    let second = following("first", "second").id(id("second"));
-    actor.store([named("first"), second, following("second", "third")]).await;
+    let levels = &actor.capabilities().priorities;
+    let levels = BTreeSet::from([*levels.start(), Priority::NORMAL, *levels.end()]);
+    let mut all = 0;
+    for priority in levels {
+        let (first, second) =
+            (format!("first-{priority}"), format!("second-{priority}"));
+        let follower = following(&first, "second").id(id(&second));
+        let leader = NewJob::new("first").id(id(&first)).priority(priority);
+        actor.store([leader, follower, following(&second, "third")]).await;
 
-    let cancelled = actor.cancel(&id("first")).await.expect("answered");
+        let cancelled = actor.cancel(&id(&first)).await.expect("answered");
 
-    assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
-    actor.assert_none_ready("all are cancelled").await;
-    let stats = actor.figures().await;
-    assert_eq!((stats.unfinished(), stats.cancelled), (0, 3), "R30 R23");
+        assert_eq!(cancelled, Cancelled::Removed(JobState::Ready), "{priority}");
+        actor.assert_none_ready("all are cancelled").await;
+        all += 3;
+        let stats = actor.figures().await;
+        assert_eq!(
+            (stats.unfinished(), stats.cancelled),
+            (0, all),
+            "R30 R23 {priority}"
+        );
+    }
 }
 
 case!(each_end_but_done_cancels_the_followers: R30 => Followers ClientIds);
