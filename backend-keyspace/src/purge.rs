@@ -6,13 +6,17 @@
 //! rest of the queue is unchanged.
 
 use bytes::Bytes;
-use relq_core::Error;
-use relq_redis::PartialEffect;
+use relq_core::{Error, error::Operation};
+use relq_redis::{PartialEffect, all_steps};
 
 use crate::scripts::Store;
 
 /// Removes every job of the queue. Returns how many were removed.
 pub(crate) async fn purge(store: &Store) -> Result<u64, Error> {
+    all_steps(Operation::Purge, purge_all(store)).await
+}
+
+async fn purge_all(store: &Store) -> Result<u64, Error> {
     let (mut removed, mut partial) = (0, PartialEffect::default());
     let mut cursor = Bytes::from_static(b"0");
     loop {

@@ -26,7 +26,7 @@ use relq_core::{
     batch::{Added, BatchId, BatchStatus, Change, Created, NewBatch},
     error::Operation,
 };
-use relq_redis::{PartialEffect, pattern::BatchPattern};
+use relq_redis::{PartialEffect, all_steps, pattern::BatchPattern};
 
 use crate::{Streams, capabilities::CAPABILITIES};
 
@@ -85,19 +85,22 @@ impl BatchPattern for Streams {
         &self,
         batch: &BatchId,
     ) -> Result<Option<BatchStatus>, Error> {
-        let mut partial = PartialEffect::default();
-        loop {
-            let most = self.store.bookkeeping.max_jobs_per_step().get();
-            let page = self.store.cancel_batch(batch, most).await;
-            let (has_more, status) = partial.then(page)?;
-            if has_more {
-                continue;
+        let cancelling = async {
+            let mut partial = PartialEffect::default();
+            loop {
+                let most = self.store.bookkeeping.max_jobs_per_step().get();
+                let page = self.store.cancel_batch(batch, most).await;
+                let (has_more, status) = partial.then(page)?;
+                if !has_more {
+                    return Ok(status);
+                }
             }
-            if status.as_ref().is_some_and(|status| status.state.is_completed()) {
-                forward(&self.store, Operation::CancelBatch).await;
-            }
-            return Ok(status);
+        };
+        let status = all_steps(Operation::CancelBatch, cancelling).await?;
+        if status.as_ref().is_some_and(|status| status.state.is_completed()) {
+            forward(&self.store, Operation::CancelBatch).await;
         }
+        Ok(status)
     }
 
     async fn alter(

@@ -18,6 +18,7 @@
 //! futures of tasks are boxed too, so that all tasks share the code that tokio has for
 //! a type of future.
 
+mod all_steps;
 mod by_runtime;
 mod confirmed;
 mod failed;
@@ -39,6 +40,7 @@ use relq_core::{
 };
 use tokio::runtime::{self, Handle};
 
+pub use self::all_steps::all_steps;
 use self::{by_runtime::State, redirected::Request};
 pub(crate) use self::{confirmed::Replication, failed::Failed};
 use crate::{

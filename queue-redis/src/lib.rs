@@ -46,7 +46,7 @@ mod waiting;
 mod wrong_type;
 
 pub use config::{InvalidTimeout, InvalidUrl, RedisConfig};
-pub use conn::{Conn, command};
+pub use conn::{Conn, all_steps, command};
 pub use glob::escape_glob;
 pub use keys::KeyPrefix;
 pub use marker::Marker;

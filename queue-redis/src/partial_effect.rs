@@ -44,20 +44,22 @@ impl PartialEffect {
     }
 
     /// Adds the result of the next command and returns it. An error becomes an error of
-    /// the whole call.
+    /// the whole call, which ends with it.
     ///
     /// # Errors
-    /// The command's error, or [`Error::Interrupted`] if an earlier command was done.
+    /// The command's error. [`Error::Interrupted`] if an earlier command was done, or if
+    /// this one was done and its reply, which says whether the call needs more commands,
+    /// cannot be read.
     pub fn then<T>(&mut self, answer: Result<T, Error>) -> Result<T, Error> {
         self.add(&answer);
         answer.map_err(|error| self.whole(error))
     }
 
-    /// Turns the error of one command into an error of the whole call. If an earlier
-    /// command changed the store, the result is [`Error::Interrupted`], because the
-    /// call has happened in part.
+    /// Turns the error of one command into an error of the whole call. If a command
+    /// changed the store, the result says that the call may have happened, because it
+    /// has happened at least in part, and perhaps not as a whole.
     pub fn whole(self, error: Error) -> Error {
-        if self == Self::Undone || error.effect() != Effect::No {
+        if self == Self::Undone || error.effect() == Effect::Maybe {
             return error;
         }
         Error::Interrupted { at: error.at(), source: Box::new(error) }
@@ -111,6 +113,17 @@ mod tests {
 
         assert_eq!(first.effect(), Effect::No);
         assert_eq!(third.effect(), Effect::Maybe);
+    }
+
+    /// The reply would have said whether the call needs more commands.
+    #[test]
+    fn a_call_that_ends_at_an_unreadable_reply_is_doubtful() {
+        let unreadable = Error::Unreadable { at: AT, source: "not a number".into() };
+        assert_eq!(unreadable.effect(), Effect::Yes);
+
+        let whole = PartialEffect::default().then::<()>(Err(unreadable)).unwrap_err();
+
+        assert_eq!(whole.effect(), Effect::Maybe);
     }
 
     #[test]

@@ -5,3 +5,4 @@ mod cluster;
 mod fixture;
 mod replicas;
 mod sentinel;
+mod steps;

@@ -30,7 +30,7 @@ use crate::{
     sentinel::Watched,
 };
 
-const BACKENDS: [&str; 5] =
+pub(crate) const BACKENDS: [&str; 5] =
     ["zset", "processing-list", "circular", "keyspace", "stream"];
 
 /// How long a call waits for a replica that is frozen.
@@ -75,7 +75,7 @@ async fn push_until_confirmed(queue: &dyn Queue, job: &[NewJob]) {
 }
 
 /// How many times the server ran the command.
-fn calls_of(server: &Node, command: &str) -> u64 {
+pub(crate) fn calls_of(server: &Node, command: &str) -> u64 {
     let stats = server.ask(&["INFO", "commandstats"]);
     let line = stats.lines().find_map(|line| {
         line.strip_prefix(&format!("cmdstat_{command}:calls="))?.split(',').next()

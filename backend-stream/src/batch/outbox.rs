@@ -52,7 +52,8 @@ async fn forward_some(
         let calls = some.iter().map(|letter| forward_one(store, operation, letter));
         let mut outcome = Ok(());
         for (letter, answer) in some.iter().zip(join_all(calls).await) {
-            match partial.then(answer) {
+            partial.add(&answer);
+            match answer {
                 Ok(()) => forwarded += 1,
                 Err(error) if is_out_of_reach(&error) => outcome = Err(error),
                 Err(error) => stays(letter, &error),

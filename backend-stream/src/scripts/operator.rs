@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use relq_core::{Error, Stats, error::Operation};
-use relq_redis::{PartialEffect, bookkeeping::Bookkeeping};
+use relq_redis::{PartialEffect, all_steps, bookkeeping::Bookkeeping};
 
 use super::{SCRIPTS, Store};
 use crate::keys::Stream;
@@ -37,6 +37,10 @@ impl Store {
     /// the purge is interrupted, the rest is unchanged. A batch that has lost only some of
     /// its pieces counts these as dropped.
     pub(crate) async fn purge(&self) -> Result<u64, Error> {
+        all_steps(Operation::Purge, self.purge_all()).await
+    }
+
+    async fn purge_all(&self) -> Result<u64, Error> {
         let (mut jobs, mut partial) = (0, PartialEffect::default());
         loop {
             let call = self.bookkeeping.call(&SCRIPTS.purge).arg(PURGED_BATCHES);

@@ -455,6 +455,24 @@ async fn a_completion_that_is_refused_waits_in_the_outbox() {
     assert!(!keys(&server).contains(&"{q}:batch:outbox".to_owned()));
 }
 
+/// B5: a completion job that its queue refuses does not fail a recovery that has pushed
+/// others before.
+#[tokio::test]
+async fn a_refused_completion_behind_others_fails_no_recovery() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, 9).await;
+    say(&server, "SET there foreign");
+    say(&server, "SET closed foreign");
+    submit(&queue, tell("refused", "closed"), 0).await;
+    say(&server, "DEL there");
+
+    queue.recover(many(100)).await.unwrap();
+
+    assert_eq!(in_outbox(&server), 1);
+    assert_eq!(served(&open(&server, "there").await).await.len(), 9);
+}
+
 /// B5: a call that settles a piece pushes a few completion jobs to their queues, and
 /// leaves the others to `recover`.
 #[tokio::test]

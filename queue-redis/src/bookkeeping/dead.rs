@@ -8,7 +8,7 @@ use relq_core::{
 };
 
 use super::Bookkeeping;
-use crate::{PartialEffect, Reply, command};
+use crate::{PartialEffect, Reply, all_steps, command};
 
 impl Bookkeeping {
     /// Makes dead jobs ready again, with no attempt counted.
@@ -16,6 +16,10 @@ impl Bookkeeping {
     /// # Errors
     /// The errors of [`Conn::call`](crate::Conn::call).
     pub async fn redrive(&self, which: &Selection) -> Result<Redriven, Error> {
+        all_steps(Operation::Redrive, self.redrive_all(which)).await
+    }
+
+    async fn redrive_all(&self, which: &Selection) -> Result<Redriven, Error> {
         let (mut all, mut partial) = (Redriven::default(), PartialEffect::default());
         let mut ids = self.dead(Operation::Redrive, which).await?;
         let mut stuck = 0;
@@ -40,6 +44,10 @@ impl Bookkeeping {
     /// # Errors
     /// The errors of [`Conn::call`](crate::Conn::call).
     pub async fn purge_dead(&self, which: &Selection) -> Result<u64, Error> {
+        all_steps(Operation::Purge, self.purge_all_dead(which)).await
+    }
+
+    async fn purge_all_dead(&self, which: &Selection) -> Result<u64, Error> {
         let (mut removed, mut partial) = (0, PartialEffect::default());
         let mut ids = self.dead(Operation::Purge, which).await?;
         while let Some(page) = ids.next_page(self, (0, partial)).await? {

@@ -8,7 +8,7 @@ use relq_core::{
 };
 
 use super::{Bookkeeping, Step, peek::restored_error};
-use crate::{Call, entry};
+use crate::{Call, all_steps, entry};
 
 /// A job to restore.
 #[derive(Debug)]
@@ -78,6 +78,10 @@ impl Bookkeeping {
         &self,
         jobs: &[Restored<'_>],
     ) -> Result<Vec<Pushed>, Error> {
+        all_steps(Operation::Restore, self.restore_all(jobs)).await
+    }
+
+    async fn restore_all(&self, jobs: &[Restored<'_>]) -> Result<Vec<Pushed>, Error> {
         let (mut answers, mut steps) = (Vec::new(), self.steps().slow());
         while let Some(page) = steps.next_page(jobs, Restored::bytes) {
             let stored = self.restore_page(page).await;

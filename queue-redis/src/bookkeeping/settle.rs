@@ -9,11 +9,12 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{
-    Disposition, Error, Receipt, Settlement, limits::kept_error, outcome::Settled,
+    Disposition, Error, Receipt, Settlement, error::Operation, limits::kept_error,
+    outcome::Settled,
 };
 
 use super::{Failure, Step, Steps};
-use crate::PartialEffect;
+use crate::{PartialEffect, all_steps};
 
 /// How a job that a settlement removes has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +149,14 @@ pub async fn settle(
 /// # Errors
 /// In the same cases as [`settle`].
 pub(crate) async fn settle_counting(
+    on: &impl Settles,
+    done: &[Settlement],
+    later_calls: &AtomicUsize,
+) -> Result<Vec<Settled>, Error> {
+    all_steps(Operation::Settle, settle_all(on, done, later_calls)).await
+}
+
+async fn settle_all(
     on: &impl Settles,
     done: &[Settlement],
     later_calls: &AtomicUsize,

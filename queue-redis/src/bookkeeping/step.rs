@@ -133,6 +133,8 @@ impl Steps {
 
 #[cfg(test)]
 mod tests {
+    use relq_core::error::{Effect, ErrorContext, Operation};
+
     use super::*;
 
     const MOST: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
@@ -154,6 +156,18 @@ mod tests {
         steps.add(1, step(1, &[])).unwrap();
         assert_eq!(next(&steps), None);
         assert_eq!(steps.lost(), [1, 2, 5]);
+    }
+
+    /// The unreadable reply would have said how many jobs the step handled, so later steps
+    /// may be missing.
+    #[test]
+    fn call_that_ends_at_an_unreadable_step_may_have_happened() {
+        let at = ErrorContext { backend: "mine", operation: Operation::Settle };
+        let unreadable = Error::Unreadable { at, source: "not a number".into() };
+
+        let error = Steps::of(MOST).add(1, Err(unreadable)).unwrap_err();
+
+        assert_eq!(error.effect(), Effect::Maybe);
     }
 
     #[test]

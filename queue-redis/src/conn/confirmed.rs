@@ -21,7 +21,7 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{Cmd, Pipeline, RedisResult, Value};
 use relq_core::error::Operation;
 
-use super::{Conn, Failed, Inner, redirected::Request};
+use super::{Conn, Failed, Inner, all_steps, redirected::Request};
 use crate::{Owner, layout, link::Link};
 
 const TOUCH: &str = include_str!("../../lua/marker/touch.lua");
@@ -129,6 +129,8 @@ impl Conn {
                 link.scripts.heard(call.script(), &reply);
             }
             let value = self.judged(link, reply).await?;
+            let confirmed =
+                confirmed.or_else(|why| all_steps::note(self.0.backend, why));
             confirmed.map_err(Failed::Unconfirmed)?;
             Ok(value)
         };

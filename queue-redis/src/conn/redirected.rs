@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 use relq_core::{Error, error::ErrorContext, error::Operation};
 use tokio::time::timeout;
 
-use super::{Conn, Failed, command};
+use super::{Conn, Failed, all_steps::has_shortfall, command};
 use crate::{
     Call, error,
     link::Link,
@@ -47,7 +47,9 @@ impl Conn {
         mut link: Link,
         request: Request<'_>,
     ) -> Result<Value, Failed> {
-        if let (Some(replication), Some(owner)) = (self.0.replication, &self.0.owner) {
+        if let (Some(replication), Some(owner)) = (self.0.replication, &self.0.owner)
+            && !has_shortfall()
+        {
             return self.attempt_confirmed(replication, owner, link, request).await;
         }
         let limit = self.response_timeout();
