@@ -5,4 +5,5 @@ mod cluster;
 mod fixture;
 mod replicas;
 mod sentinel;
+mod silencer;
 mod steps;

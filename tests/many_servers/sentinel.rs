@@ -6,9 +6,12 @@ use relq::{ClaimRequest, WorkerId};
 use relq_conformance::server::Node;
 use tokio::time::timeout;
 
-use crate::fixture::{
-    LIMIT, drain, eventually, master_and_replica, open, open_after_fail_over, push,
-    refusal,
+use crate::{
+    fixture::{
+        LIMIT, drain, eventually, master_and_replica, open, open_after_fail_over, push,
+        refusal,
+    },
+    silencer::Silencer,
 };
 
 /// How long after a fail-over a waiting claim may still be on the old master.
@@ -43,6 +46,11 @@ impl Watched {
             .await;
         }
         this
+    }
+
+    async fn until_a_claim_waits(&self) {
+        let is_blocked = || self.master.ask(&["CLIENT", "LIST"]).contains("flags=b");
+        eventually("the claim waits", is_blocked).await;
     }
 
     /// Gives the sentinels no reply of the master that they accept. They promote the
@@ -98,13 +106,38 @@ async fn a_waiting_claim_moves_to_the_new_master() {
     let idle = open(&url).await;
     let ask = ClaimRequest::new(WorkerId::new("idle").unwrap(), LIMIT).wait(LIMIT);
     let waiting = tokio::spawn(async move { idle.claim(&ask).await });
-    let blocked = || watched.master.ask(&["CLIENT", "LIST"]).contains("flags=b");
-    eventually("the claim waits", blocked).await;
+    watched.until_a_claim_waits().await;
 
     watched.cut_off_the_master();
     push(&*open_after_fail_over(&url).await, "job").await;
 
     let claimed = timeout(SOON, waiting).await.expect("the claim moves");
+    assert_eq!(&claimed.unwrap().unwrap()[0].payload[..], b"job");
+}
+
+/// A claim that waits moves to the new master although the connections on which the client
+/// listened to the sentinels have died without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_notices_that_it_listens_to_nothing() {
+    let watched = Watched::start().await;
+    let mut silencers = Vec::new();
+    for sentinel in &watched.sentinels {
+        silencers.push(Silencer::before(sentinel.address()).await);
+    }
+    let hosts = silencers.iter().map(Silencer::address).collect::<Vec<_>>().join(",");
+    let url = format!("zset+redis-sentinel://{hosts}/main?connect_timeout=1s");
+    let idle = open_after_fail_over(&url).await;
+    let ask = ClaimRequest::new(WorkerId::new("idle").unwrap(), LIMIT).wait(LIMIT);
+    let waiting = tokio::spawn(async move { idle.claim(&ask).await });
+    watched.until_a_claim_waits().await;
+
+    for silencer in &silencers {
+        silencer.silence();
+    }
+    watched.cut_off_the_master();
+    push(&*open_after_fail_over(&url).await, "job").await;
+
+    let claimed = timeout(LIMIT / 2, waiting).await.expect("the claim moves");
     assert_eq!(&claimed.unwrap().unwrap()[0].payload[..], b"job");
 }
 

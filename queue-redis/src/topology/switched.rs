@@ -10,6 +10,10 @@
 //! sentinel of the URL is listened to on a connection of its own, because one of them may
 //! be cut off together with the master. An announcement that is wrong does no harm: each
 //! new connection asks all sentinels again.
+//!
+//! A network can drop a connection without telling the client, which would then listen for
+//! ever to nothing. So the client asks the sentinel something every few seconds, and
+//! subscribes again if there is no reply.
 
 use std::{
     io,
@@ -18,7 +22,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use redis::{PushInfo, PushKind, RedisConnectionInfo, RedisResult};
+use redis::{PushInfo, PushKind, RedisConnectionInfo, RedisError, RedisResult};
 use tokio::{
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
     task::AbortHandle,
@@ -35,6 +39,9 @@ const CHANNEL: &str = "+switch-master";
 
 /// The pause before a sentinel that cannot be listened to is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often a sentinel is asked something, to notice a connection that is dead.
+const PROBE: Duration = Duration::from_secs(5);
 
 /// The connections to the master, and the tasks that listen to the sentinels.
 #[derive(Default)]
@@ -143,9 +150,11 @@ impl Listener {
     async fn listen(&self) -> RedisResult<()> {
         let (sender, mut pushes) = mpsc::unbounded_channel();
         let subscribing = timeout(self.config.connect_timeout, self.subscribe(sender));
-        let _link = subscribing.await.map_err(io::Error::from)??;
-        self.pass_on(&mut pushes).await;
-        Ok(())
+        let mut link = subscribing.await.map_err(io::Error::from)??;
+        tokio::select! {
+            () = self.pass_on(&mut pushes) => Ok(()),
+            silence = self.probe(&mut link) => Err(silence),
+        }
     }
 
     /// Subscribes, and passes on what was announced before the subscription.
@@ -153,14 +162,31 @@ impl Listener {
         let Self { config, sentinel, settings, .. } = self;
         let mut link = Link::subscribing(config, sentinel, settings, pushes).await?;
         link.conn.subscribe(CHANNEL).await?;
-        let mut asking = redis::cmd("SENTINEL");
-        asking.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.service);
-        let master: Option<(String, u16)> =
-            link.ask(&asking, config.connect_timeout).await?;
-        if let Some((host, port)) = master {
+        if let Some((host, port)) = self.ask(&mut link).await? {
             self.tell(&host, port, Switches::named);
         }
         Ok(link)
+    }
+
+    /// Asks the sentinel again and again until it does not reply. Returns why.
+    ///
+    /// The reply is not used. A sentinel that was cut off may name an old master for hours,
+    /// and each such reply would make new calls open another connection.
+    async fn probe(&self, link: &mut Link) -> RedisError {
+        loop {
+            self.config.environment.clock().sleep(PROBE).await;
+            if let Err(error) = self.ask(link).await {
+                return error;
+            }
+        }
+    }
+
+    /// Asks for the host and the port of the master. Every client may ask this, because
+    /// each has found the master by it.
+    async fn ask(&self, link: &mut Link) -> RedisResult<Option<(String, u16)>> {
+        let mut asking = redis::cmd("SENTINEL");
+        asking.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.service);
+        link.ask(&asking, self.config.connect_timeout).await
     }
 
     async fn pass_on(&self, pushes: &mut UnboundedReceiver<PushInfo>) {
