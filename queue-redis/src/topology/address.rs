@@ -1,6 +1,9 @@
 //! The address of one of several servers.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Mutex, PoisonError},
+};
 
 /// The host and the port of a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +59,23 @@ impl fmt::Display for Address {
             return write!(f, "[{}]:{}", self.host, self.port);
         }
         write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// The servers that a client tries to connect to at the same time. Several servers may
+/// name the same one.
+#[derive(Default)]
+pub(super) struct Tried(Mutex<Vec<Address>>);
+
+impl Tried {
+    /// Notes that the client tries this server. False if it did so before.
+    pub(super) fn is_first(&self, server: &Address) -> bool {
+        let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = !tried.contains(server);
+        if is_first {
+            tried.push(server.clone());
+        }
+        is_first
     }
 }
 

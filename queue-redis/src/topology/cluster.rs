@@ -14,7 +14,10 @@ use futures_util::{
 use redis::{ErrorKind, RedisError, RedisResult, Value, from_redis_value_ref};
 use tokio::time::timeout;
 
-use super::{Address, address::listed};
+use super::{
+    Address,
+    address::{Tried, listed},
+};
 use crate::{RedisConfig, error::MISCONFIGURED, link::Link};
 
 /// The nodes of a cluster, as far as this client knows them.
@@ -75,17 +78,14 @@ impl Cluster {
         {
             return Ok(link);
         }
-        let nodes = self.nodes();
-        let asking = nodes.iter().map(|node| ask(config, node));
-        let mut answers: FuturesUnordered<_> = asking.collect();
+        let (nodes, tried) = (self.nodes(), Tried::default());
+        let finding = nodes.iter().map(|node| self.find(config, node, slot, &tried));
+        let mut found: FuturesUnordered<_> = finding.collect();
         let mut failure = None;
-        while let Some(answer) = answers.next().await {
-            let connected = match answer {
-                Ok(answer) => self.use_answer(config, answer, slot).await,
-                Err(error) => Err(error),
-            };
-            match connected {
-                Ok(link) => return Ok(link),
+        while let Some(found) = found.next().await {
+            match found {
+                Ok(None) => {}
+                Ok(Some(link)) => return Ok(link),
                 Err(error) => failure = Some(error),
             }
         }
@@ -123,21 +123,29 @@ impl Cluster {
         Err(failure.unwrap_or_else(without_slots))
     }
 
-    async fn use_answer(
+    /// Connects to the master of the slot that a node names. `None` if another node has
+    /// named the same one. All nodes are asked and all masters tried at the same time, so
+    /// that a node with an old view of the cluster delays nothing.
+    async fn find(
         &self,
         config: &RedisConfig,
-        answer: Answer,
+        node: &Address,
         slot: u16,
-    ) -> RedisResult<Link> {
+        tried: &Tried,
+    ) -> RedisResult<Option<Link>> {
+        let answer = ask(config, node).await?;
         let master = answer.master_of(slot);
         if !answer.nodes.is_empty() {
             self.learned().nodes = answer.nodes;
         }
         let master = master.ok_or_else(|| without_master(slot))?;
         if master == answer.node {
-            return Ok(answer.link);
+            return Ok(Some(answer.link));
         }
-        connect_to(config, &master).await
+        if !tried.is_first(&master) {
+            return Ok(None);
+        }
+        connect_to(config, &master).await.map(Some)
     }
 
     /// The nodes to ask: those of the URL, and those that an answer named.

@@ -2,8 +2,9 @@
 //!
 //! All sentinels are asked at the same time. An answer counts only if the server that it
 //! names says itself that it is a master: a sentinel that was cut off still names the
-//! master of before. A dead or frozen sentinel delays nothing as long as another one
-//! answers.
+//! master of before. The servers that sentinels name are tried at the same time, too. So
+//! neither a sentinel nor a server that is dead or frozen delays anything, as long as
+//! another sentinel names the master.
 
 use std::{fmt, io, sync::Arc};
 
@@ -13,7 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::{
     Address,
-    address::listed,
+    address::{Tried, listed},
     switched::{Listener, Switches},
 };
 use crate::{RedisConfig, error::MISCONFIGURED, link::Link};
@@ -49,22 +50,15 @@ impl Sentinels {
         self: &Arc<Self>,
         config: &RedisConfig,
     ) -> RedisResult<Link> {
-        let asking = self.addresses.iter().map(|sentinel| self.ask(sentinel, config));
-        let mut answers: FuturesUnordered<_> = asking.collect();
-        let (mut tried, mut failure) = (Vec::new(), None);
-        while let Some(answer) = answers.next().await {
-            let connected = match answer {
-                Ok(None) => continue,
-                Ok(Some(master)) if tried.contains(&master) => continue,
-                Ok(Some(master)) => {
-                    let connected = self.connect_to(&master, config).await;
-                    tried.push(master.clone());
-                    connected.map(|link| (master, link))
-                }
-                Err(error) => Err(error),
-            };
-            match connected {
-                Ok((master, link)) => {
+        let tried = Tried::default();
+        let finding =
+            self.addresses.iter().map(|sentinel| self.find(sentinel, &tried, config));
+        let mut found: FuturesUnordered<_> = finding.collect();
+        let mut failure = None;
+        while let Some(found) = found.next().await {
+            match found {
+                Ok(None) => {}
+                Ok(Some((master, link))) => {
                     self.switches.follow((master, &link), || self.listeners(config));
                     return Ok(link);
                 }
@@ -72,6 +66,23 @@ impl Sentinels {
             }
         }
         Err(failure.unwrap_or_else(|| self.unknown()))
+    }
+
+    /// Connects to the master that a sentinel names. `None` if it does not know the
+    /// service, or if another sentinel has named the same server.
+    async fn find(
+        &self,
+        sentinel: &Address,
+        tried: &Tried,
+        config: &RedisConfig,
+    ) -> RedisResult<Option<(Address, Link)>> {
+        match self.ask(sentinel, config).await? {
+            Some(master) if tried.is_first(&master) => {
+                let link = self.connect_to(&master, config).await?;
+                Ok(Some((master, link)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Starts to listen to each sentinel.
