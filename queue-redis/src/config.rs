@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
-use relq_core::environment::Environment;
+use relq_core::{environment::Environment, limits::MAX_DURATION};
 
 use crate::{
     KeyPrefix, Marker, Partition,
@@ -244,7 +244,8 @@ impl RedisConfig {
 
     /// Sets how long the connection may be silent before the reply of a call counts as
     /// lost. As long as bytes of a reply arrive, the call waits for it, however large
-    /// the reply is and however slow the link is.
+    /// the reply is and however slow the link is. A timeout above [`MAX_DURATION`] counts
+    /// as that.
     ///
     /// # Errors
     /// When the timeout is zero.
@@ -253,7 +254,8 @@ impl RedisConfig {
         Ok(Self { response_timeout, ..self })
     }
 
-    /// Sets how long opening a connection may take.
+    /// Sets how long opening a connection may take. A timeout above [`MAX_DURATION`]
+    /// counts as that.
     ///
     /// # Errors
     /// When the timeout is zero.
@@ -288,7 +290,8 @@ fn above_zero(
     if timeout.is_zero() {
         return Err(InvalidTimeout { setting });
     }
-    Ok(timeout)
+    // A longer time cannot be added to the present one.
+    Ok(timeout.min(MAX_DURATION))
 }
 
 fn check_kind(address: &ConnectionAddr) -> Result<(), InvalidUrl> {

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use percent_encoding::percent_decode_str;
+use relq_core::limits::MAX_DURATION;
 
 use crate::{InvalidUrl, conn::Replication};
 
@@ -50,13 +51,15 @@ fn take_file(
 /// is up to date answers within a round trip.
 const DEFAULT_REPLICA_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Removes an option that is a time. Returns the URL without it, and its value.
+/// Removes an option that is a time. Returns the URL without it, and its value, which is
+/// at most [`MAX_DURATION`]: a longer time cannot be added to the present one.
 pub(crate) fn take_time(
     url: &str,
     name: &'static str,
 ) -> Result<(String, Option<Duration>), InvalidUrl> {
     let time = |text: &str| {
-        humantime::parse_duration(text).ok().filter(|time| !time.is_zero())
+        let time = humantime::parse_duration(text).ok()?.min(MAX_DURATION);
+        (!time.is_zero()).then_some(time)
     };
     take(url, name, "one time above zero", "30s or 500ms", time)
 }

@@ -39,6 +39,38 @@ async fn a_server_that_is_not_there_is_unavailable() {
     assert!(error.full_message().contains("127.0.0.1:1"), "{}", error.full_message());
 }
 
+/// R21: a timeout that cannot be added to the present time is as good as none. Nothing
+/// listens at the address, so no call waits for it.
+#[tokio::test]
+async fn a_timeout_without_end_is_taken() {
+    let years = "?connect_timeout=500000000000years&response_timeout=500000000000years";
+    let plain = "redis://127.0.0.1:1";
+    let by_url = RedisConfig::new(&format!("{plain}{years}")).unwrap();
+    let by_call = RedisConfig::new(plain).unwrap();
+    let by_call = by_call.connect_timeout(Duration::MAX).unwrap();
+    let by_call = by_call.response_timeout(Duration::MAX).unwrap();
+
+    for config in [by_url, by_call] {
+        let error = Conn::open("test", config).await.unwrap_err();
+
+        assert!(matches!(error, Error::Unavailable { .. }), "{}", error.full_message());
+    }
+}
+
+/// A call on an open connection takes such a timeout as well, also with replicas.
+#[tokio::test]
+async fn a_call_may_wait_without_end() {
+    let server = Server::start_on_tcp();
+    let years = "500000000000years";
+    let options = format!(
+        "response_timeout={years}&connect_timeout={years}&replicas=1&replica_timeout=1ms"
+    );
+    let config = RedisConfig::new(&format!("{}?{options}", server.url())).unwrap();
+    let conn = Conn::open("test", config).await.unwrap();
+
+    conn.call(Operation::Stats, &command("PING")).await.unwrap();
+}
+
 /// R21: no call hangs for ever, and many concurrent calls take no longer to fail than
 /// one.
 #[tokio::test]
