@@ -221,4 +221,23 @@ mod tests {
         written.and(read.map(drop)).unwrap();
         assert_eq!(progress.last(), Instant::now());
     }
+
+    /// A write of several slices is the usual one of the client library.
+    #[tokio::test(start_paused = true)]
+    async fn a_vectored_write_that_had_to_wait_is_progress() {
+        let (ours, mut theirs) = duplex(8);
+        let (mut stream, progress) = Watched::new(ours);
+        let opened = progress.last();
+        stream.write_all(b"12345678").await.unwrap();
+        tokio::time::advance(LIMIT).await;
+        let slices = [io::IoSlice::new(b"9"), io::IoSlice::new(b"0")];
+
+        let mut taken = [0; 8];
+        let (written, read) =
+            tokio::join!(stream.write_vectored(&slices), theirs.read_exact(&mut taken));
+
+        assert!(written.unwrap() > 0 && read.is_ok());
+        assert_ne!(progress.last(), opened);
+        assert_eq!(progress.last(), Instant::now());
+    }
 }

@@ -320,8 +320,12 @@ mod tests {
     use super::*;
 
     fn waiting(bytes: usize) -> (Waiting, oneshot::Receiver<Sent>) {
+        waiting_with(vec![vec![0; bytes]])
+    }
+
+    fn waiting_with(elements: Elements) -> (Waiting, oneshot::Receiver<Sent>) {
         let (sent, answer) = oneshot::channel();
-        (Waiting { elements: vec![vec![0; bytes]], sent }, answer)
+        (Waiting { elements, sent }, answer)
     }
 
     #[test]
@@ -346,5 +350,17 @@ mod tests {
         let loads = [(); 4].map(|()| state.next_load().len());
 
         assert_eq!(loads, [1, 1, 1, 0]);
+    }
+
+    /// Many small elements keep the server as busy as a few large ones.
+    #[test]
+    fn a_command_carries_no_more_elements_than_it_should() {
+        let all = [600, 600, 400].map(|count| waiting_with(vec![vec![0]; count]));
+        let (all, _answers): (VecDeque<_>, Vec<_>) = all.into_iter().unzip();
+        let mut state = State { waiting: all, ..State::default() };
+
+        let loads = [(); 3].map(|()| state.next_load().len());
+
+        assert_eq!(loads, [1, 2, 0]);
     }
 }

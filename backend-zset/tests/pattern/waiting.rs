@@ -1,9 +1,14 @@
 //! Tests how an idle claim waits (R11, R20).
 
-use std::time::{Duration, Instant};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use relq_conformance::{assert_within, server::Server};
 use relq_core::*;
+use relq_zset::ZsetQueue;
+use tokio::runtime::Runtime;
 
 use crate::fixture::*;
 
@@ -105,4 +110,79 @@ async fn a_wait_of_any_length_is_ended_by_a_push() {
 
     waited.unwrap();
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap().unwrap().payload, "x");
+}
+
+/// How long a call waits on a runtime before that runtime ends.
+const BRIEF: Duration = Duration::from_millis(100);
+
+/// A task of the runtime that waited first listens for all waiting calls. If that runtime
+/// ends, a call on another one listens again: it is woken, and does not wait for its
+/// recheck after 2 s.
+#[tokio::test]
+async fn a_claim_is_woken_after_the_runtime_of_an_earlier_one_ended() {
+    assert_within(Duration::from_secs(1), async || {
+        on_a_second_runtime(
+            async |queue| {
+                queue.claim(&ask("w").wait(BRIEF)).await.unwrap();
+            },
+            async |queue| {
+                assert!(queue.claim_one(&ask("w").wait(LONG)).await.unwrap().is_some());
+            },
+            async |queue| {
+                queue.push_one("x".into()).await.unwrap();
+            },
+        )
+    })
+    .await;
+}
+
+/// The same holds for a call that waits for a result, whose recheck comes after 10 s.
+#[tokio::test]
+async fn a_result_is_told_after_the_runtime_of_an_earlier_wait_ended() {
+    let id = || JobId::new("kept").unwrap();
+    let wait = async move |queue: &ZsetQueue, limit| {
+        let results = queue.result_queue().unwrap();
+        results.wait_result(&id(), limit).await.unwrap().unwrap()
+    };
+    assert_within(Duration::from_secs(5), async || {
+        on_a_second_runtime(
+            async |queue| {
+                let job = NewJob::new("x").id(id()).keep_result(LONG);
+                queue.push_one(job).await.unwrap();
+                assert!(!wait(queue, BRIEF).await.has_ended());
+            },
+            async |queue| assert!(wait(queue, LONG).await.has_ended()),
+            async |queue| {
+                let job = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+                queue.ack(&job.receipt).await.unwrap();
+            },
+        )
+    })
+    .await;
+}
+
+/// Waits once on a runtime that then ends, and again on a second one. Returns how long the
+/// second wait takes after the change for which it waits.
+fn on_a_second_runtime(
+    first_wait: impl AsyncFn(&ZsetQueue) + Sync,
+    second_wait: impl AsyncFn(&ZsetQueue) + Sync,
+    change: impl AsyncFn(&ZsetQueue) + Sync,
+) -> Duration {
+    let waiting = || {
+        let server = Server::start();
+        let first = Runtime::new().unwrap();
+        let queue = first.block_on(open(&server, "q"));
+        first.block_on(first_wait(&queue));
+        drop(first);
+        let changing = async {
+            // The call waits by then.
+            tokio::time::sleep(2 * BRIEF).await;
+            change(&queue).await;
+            Instant::now()
+        };
+        let both = async { tokio::join!(second_wait(&queue), changing) };
+        let ((), changed) = Runtime::new().unwrap().block_on(both);
+        changed.elapsed()
+    };
+    thread::scope(|scope| scope.spawn(waiting).join().unwrap())
 }

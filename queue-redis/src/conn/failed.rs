@@ -43,3 +43,22 @@ impl Failed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_core::error::{Effect, Operation, RetryAdvice};
+
+    use super::*;
+
+    /// R4: a push whose sending task ended may have been stored, so its caller must not
+    /// believe that it was not.
+    #[test]
+    fn a_command_whose_task_ended_may_have_run() {
+        let at = ErrorContext { backend: "mine", operation: Operation::Push };
+
+        let error = Failed::unheard().at(at);
+
+        assert_eq!(error.effect(), Effect::Maybe);
+        assert_eq!(error.retry_advice(), RetryAdvice::MayRepeat);
+    }
+}
