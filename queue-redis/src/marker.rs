@@ -66,6 +66,11 @@ impl Marker {
         self.format == FORMAT
     }
 
+    /// The same marker in the format that this version writes.
+    pub(crate) fn raised(self) -> Self {
+        Self { format: FORMAT, ..self }
+    }
+
     /// Whether a newer version of relq has written the marker, so that this one must
     /// not use the queue.
     pub fn is_newer(&self) -> bool {

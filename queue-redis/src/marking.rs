@@ -45,28 +45,41 @@ pub async fn see(config: RedisConfig, owner: &Owner) -> Result<Seen, Error> {
     })
 }
 
-/// Writes the owner's marker if the queue has no key of relq yet. Any other queue is only
-/// checked.
+/// Writes the owner's marker if the queue has no key of relq yet. The marker of any other
+/// queue is checked, and gets the present format if it has an earlier one.
 ///
 /// # Errors
 /// [`Error::Unusable`] if the owner must not use the queue; otherwise the errors of
 /// [`Conn::open`].
 pub async fn mark_if_new(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     let conn = open(owner, &config).await?;
-    let reply = conn.call(Operation::Connect, &owner.writing_first()).await?;
-    let values = if reply.is_nil() { None } else { Some(reply.list()?) };
-    let read = |values: Vec<Reply>| {
-        let values = values.into_iter().map(|value| Ok(value.bytes()?.into()));
-        values.collect::<Result<Vec<Vec<u8>>, Error>>()
-    };
-    let values = values.map(read).transpose()?;
-    match owner.why_not_written(values.as_deref(), &config) {
-        None => Ok(()),
-        Some(why) => {
+    loop {
+        let values = write_first(&conn, owner).await?;
+        if let Some(why) = owner.why_not_written(values.as_deref(), &config) {
             let at = conn.at(Operation::Connect);
-            Err(Error::Unusable { at, source: why.into() })
+            return Err(Error::Unusable { at, source: why.into() });
+        }
+        let Some(raising) = owner.raising(&values.unwrap_or_default()) else { break };
+        // If the marker changed meanwhile, it must be checked again.
+        if conn.call(Operation::Connect, &raising).await?.number()? == 1 {
+            break;
         }
     }
+    Ok(())
+}
+
+/// Writes the owner's marker if the queue is new. Returns the values of the keys that name
+/// the owner; `None` if the queue has other keys and no marker.
+async fn write_first(
+    conn: &Conn,
+    owner: &Owner,
+) -> Result<Option<Vec<Vec<u8>>>, Error> {
+    let reply = conn.call(Operation::Connect, &owner.writing_first()).await?;
+    if reply.is_nil() {
+        return Ok(None);
+    }
+    let values = reply.list()?.into_iter().map(|value| Ok(value.bytes()?.into()));
+    values.collect::<Result<_, Error>>().map(Some)
 }
 
 /// Writes the owner's marker on an idle queue, replacing any earlier marker. If only the

@@ -38,6 +38,7 @@ use crate::{
 
 const SEE: &str = include_str!("../lua/marker/see.lua");
 const WRITE: &str = include_str!("../lua/marker/write.lua");
+const RAISE: &str = include_str!("../lua/marker/raise.lua");
 const REMOVE: &str = include_str!("../lua/marker/remove.lua");
 
 /// The first words of the error for a queue that this client must not use.
@@ -171,12 +172,33 @@ impl Owner {
         Ok(if is_marked && is_current { Known::Marked } else { Known::Unmarked })
     }
 
-    /// Writes the marker if it is absent, and checks it otherwise.
+    /// Writes the marker if it is absent, and checks it otherwise. Raises the format of an
+    /// earlier one only after the check, so that a refused client changes nothing.
     pub(crate) async fn write(
         &self,
         conn: &mut impl ConnectionLike,
         config: &RedisConfig,
     ) -> Result<(), RedisError> {
+        loop {
+            let values = self.write_or_check(conn, config).await?;
+            let Some(raising) = self.raising(&values) else { break };
+            // If the marker changed meanwhile, it must be checked again.
+            let is_raised: bool = raising.query_async(conn).await?;
+            if is_raised {
+                break;
+            }
+        }
+        self.was_marked.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes the marker if it is absent, and checks it otherwise. Returns the values of
+    /// the keys that name the owner.
+    async fn write_or_check(
+        &self,
+        conn: &mut impl ConnectionLike,
+        config: &RedisConfig,
+    ) -> Result<Vec<Vec<u8>>, RedisError> {
         let was_marked = self.was_marked.load(Ordering::Acquire);
         let mut writing =
             self.command("EVAL", WRITE, if was_marked { "again" } else { "first" });
@@ -188,8 +210,18 @@ impl Owner {
         for (at, value) in values.iter().enumerate() {
             self.judge(at, value, config)?;
         }
-        self.was_marked.store(true, Ordering::Release);
-        Ok(())
+        Ok(values)
+    }
+
+    /// Builds the command that raises the format of the marker, if it has an earlier one.
+    /// `values` are those of the keys that name the owner, and were checked.
+    pub(crate) fn raising(&self, values: &[Vec<u8>]) -> Option<redis::Cmd> {
+        let accepted = values.first()?;
+        let marker = Marker::parse(accepted).filter(|marker| !marker.is_current())?;
+        let mut raising = redis::cmd("EVAL");
+        raising.arg(RAISE).arg(1).arg(self.keys.part(layout::MARKER));
+        raising.arg(accepted).arg(marker.raised().to_string());
+        Some(raising)
     }
 
     /// Builds the command that writes the marker of a new queue if it is absent.

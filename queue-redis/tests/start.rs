@@ -38,7 +38,11 @@ async fn append_plain(conn: &Conn, element: &str) {
 }
 
 fn say(server: &Server, words: &str) -> String {
-    let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+    say_words(server, &words.split(' ').collect::<Vec<_>>())
+}
+
+fn say_words(server: &Server, words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
     String::from_utf8(server.command(&words)).unwrap()
 }
 
@@ -150,4 +154,34 @@ async fn a_user_of_an_earlier_version_connects() {
     }
     assert_eq!(elements(&server), ["old", "old", "old", "least", "least", "least"]);
     assert!(!say(&server, "CLIENT LIST").contains("name=relq"));
+}
+
+/// R25: a client that must not use another queue changes nothing of it, although its marker
+/// has an earlier format. A client that may use it raises the format.
+#[tokio::test]
+async fn a_refused_client_raises_no_format() {
+    let server = Server::start();
+    let conn = open(&server.url(), "q").await;
+    let other = || QueueName::new("other").unwrap();
+    let mut markers = Vec::new();
+    for options in [" part=2", " tenants=2", " partitions=3"] {
+        say_words(
+            &server,
+            &["SET", "{other}:marker", &format!("relq 2 zset{options}")],
+        );
+
+        let opened = conn.for_queue(Operation::Recover, other()).await;
+
+        let is_refused = matches!(opened, Err(Error::Unusable { .. }));
+        markers.push((is_refused, say(&server, "GET {other}:marker")));
+    }
+    let marker = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+    assert_eq!(
+        markers,
+        [
+            (true, marker("relq 2 zset part=2")),
+            (true, marker("relq 2 zset tenants=2")),
+            (false, marker("relq 4 zset partitions=3")),
+        ]
+    );
 }

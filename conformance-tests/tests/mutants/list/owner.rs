@@ -52,8 +52,8 @@ pub(super) const OWNER: &[Mutant] = &[
         name: "a marker that recovery and first writers do not compare",
         patches: &[patch(
             "write_marker",
-            "if is_others or values[1] ~= ARGV[2] then return values end",
-            "if is_others or values[1] ~= ARGV[2] then return {ARGV[2]} end",
+            "if not is_own then return values end",
+            "if not is_own then return {ARGV[2]} end",
         )],
         caught_by: &[
             Case("owner::recovery_looks_before_it_touches", "the queue is another's"),

@@ -148,11 +148,6 @@ pub(crate) const SURVIVORS: Reasons = &[
     ("zset/recover: `==` for `~=` in `elseif entry ~= '' then`", DAMAGED),
     ("zset/recover: without `append(keys, {entry})`", DAMAGED),
     (
-        "marker/write: `==` for `~=` in `is_others = is_others or i > 1 and values[i] ~= ARGV[i + 1]`",
-        "zset has one key that names its owner, keyspace two: relq's \
-         `a_refused_writer_raises_no_format` tries it there",
-    ),
-    (
         "bookkeeping/followers: 0 for `redis.call('ZREM', results_key(keys, 'orphans'), job.id)`",
         "the next step that cancels orphans removes the id of the job that has ended",
     ),
