@@ -214,6 +214,8 @@ mod several_queues {
             it_ends_when_any_queue_is_paused,
             hopeless_queue_ends_the_worker,
             observer_of_a_queue_hears_of_that_queue;
+        until_empty:
+            it_sees_jobs_that_move_between_the_reads;
         blocked_runtime:
             blocked_runtime_keeps_the_jobs_of_all_queues;
     }

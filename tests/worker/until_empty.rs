@@ -1,13 +1,19 @@
 //! Tests of `run_until_empty`, which ends the worker when no work is left.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use relq::{
-    NewJob,
-    worker::{Failure, JobContext, WorkerError},
+    Error, NewJob, Operator, ReliableQueueExt, Stats,
+    environment::Environment,
+    worker::{Failure, JobContext, Queues, WorkerError},
 };
+use relq_conformance::overrides::{OverriddenQueue, Override, Right};
+use tokio::{sync::Semaphore, time::timeout};
 
-use crate::fixture::Fixture;
+use crate::{
+    fixture::{Fixture, LIMIT},
+    queues::{served, worker_on_several},
+};
 
 /// A duration that is longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
@@ -61,4 +67,87 @@ pub(crate) async fn it_stops_when_asked(fixture: Fixture) {
 
     assert_eq!(ended.unwrap().done, 0);
     assert_eq!(fixture.stats().await.scheduled, 1);
+}
+
+/// How a job ends.
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Done,
+    Discarded,
+    Dead,
+    Cancelled,
+}
+
+/// A queue that runs one job while its statistics are read, and then has none.
+struct ReadEmpty(Arc<Semaphore>);
+
+#[async_trait::async_trait]
+impl Override for ReadEmpty {
+    async fn stats(&self, right: &Right) -> Result<Stats, Error> {
+        self.0.add_permits(usize::from(right.stats().await?.unfinished() > 0));
+        loop {
+            let stats = right.stats().await?;
+            if stats.unfinished() == 0 {
+                return Ok(stats);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// The statistics of several queues are not read at the same time. A job can push another
+/// one to the queue that was just read, and end before its own queue is read: each read then
+/// finds an empty queue. The worker sees by the numbers of jobs that have ended, however
+/// they ended, that it must look again.
+pub(crate) async fn it_sees_jobs_that_move_between_the_reads(fixture: Fixture) {
+    const JOBS: usize = 7;
+    for ending in [Ending::Done, Ending::Discarded, Ending::Dead, Ending::Cancelled] {
+        let names = ["first", "second"].map(|name| format!("{name}-{ending:?}"));
+        let mut queues = Vec::new();
+        for name in &names {
+            queues.push(fixture.open_another(name).await);
+        }
+        let permits = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+        let read = queues.iter().zip(&permits).map(|(queue, permits)| {
+            let environment = Environment::default();
+            let right = Right { queue: Arc::clone(queue), environment };
+            let read_empty = Arc::new(ReadEmpty(Arc::clone(permits)));
+            Arc::new(OverriddenQueue::new(right, read_empty)) as Arc<dyn Operator>
+        });
+        let read = read.collect();
+        queues[1].push_one(NewJob::new((JOBS - 1).to_string())).await.unwrap();
+        let [first, second] = [0, 1].map(|at| served(&names[at], queues[at].clone()));
+        let worker = worker_on_several(Queues::strict([first, second]));
+        let (first, both) = (names[0].clone(), queues.clone());
+        let handler = move |job: JobContext| {
+            let at = usize::from(job.queue().unwrap().as_str() != first);
+            let (own, other) = (both[at].clone(), both[1 - at].clone());
+            let permits = Arc::clone(&permits[at]);
+            async move {
+                permits.acquire().await?.forget();
+                let left: usize = std::str::from_utf8(job.payload())?.parse()?;
+                if left > 0 {
+                    other.push_one(NewJob::new((left - 1).to_string())).await?;
+                }
+                match ending {
+                    Ending::Done => Ok(()),
+                    Ending::Discarded => Err(Failure::discard("no")),
+                    Ending::Dead => Err(Failure::dead("no")),
+                    Ending::Cancelled => Ok(own.cancel(job.id()).await.map(drop)?),
+                }
+            }
+        };
+
+        let running = worker.run_until_all_empty(read, LONG, handler);
+        let ended = timeout(LIMIT, running).await.expect("the worker ends");
+
+        ended.unwrap();
+        let mut count = 0;
+        for queue in &queues {
+            let stats = queue.stats().await.unwrap();
+            assert_eq!(stats.unfinished(), 0, "{ending:?}");
+            count += stats.finished + stats.discarded + stats.dead + stats.cancelled;
+        }
+        assert_eq!(count, JOBS as u64, "{ending:?}");
+    }
 }
