@@ -98,7 +98,9 @@ local function return_unleased(keys, stream, page, step)
     local sid, deliveries = one[1], one[4]
     local is_lost = not is_leased[sid] and has_room(step)
     local entry = is_lost and read_at(stream, sid)
-    count_job(step, entry)
+    -- Only what is returned or released costs time. Otherwise an entry that stands behind a
+    -- page of leased ones would never come back.
+    if is_lost then count_job(step, entry) end
     if entry then
       -- The server counts a delivery by XCLAIM beside those of the attempts.
       return_entry(stream, sid, math.max(1, deliveries - 1))

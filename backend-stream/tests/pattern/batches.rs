@@ -242,6 +242,25 @@ async fn pieces_held_without_a_lease_come_back() {
     assert_sound(&queue).await;
 }
 
+/// R1: a piece without a lease comes back also if it stands behind pieces with a lease,
+/// however few pieces one recovery looks for.
+#[tokio::test]
+async fn a_piece_without_a_lease_is_found_behind_leased_ones() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 3).await;
+    for _ in 0..3 {
+        take(&queue, 1).await;
+    }
+    say(&server, "ZPOPMAX {q}:leased");
+
+    while queue.recover(many(1)).await.unwrap().more {}
+
+    assert_eq!(queue.stats().await.unwrap().leased, 2);
+    take(&queue, 1).await;
+    assert_sound(&queue).await;
+}
+
 /// B3, B8: if the entries of held pieces are deleted and their leases are missing, the
 /// slots become free, and the pieces are counted as failed.
 #[tokio::test]
