@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::{
     page_error::PageError,
     sampler::{Known, Sampler},
-    text::number,
+    text::{number, visible},
     view::View,
 };
 
@@ -66,7 +66,8 @@ struct Following {
 }
 
 impl Following {
-    /// The counts as JSON: for each queue the text of each count.
+    /// The counts as JSON: for each queue the text of each count or, if they cannot be
+    /// read, the error.
     fn event(&self, sampler: &Sampler) -> String {
         let all = sampler.all();
         let wanted = all
@@ -79,7 +80,10 @@ impl Following {
 }
 
 fn texts(known: &Known) -> Value {
-    let Ok(stats) = &known.counts else { return json!({}) };
+    let stats = match &known.counts {
+        Ok(stats) => stats,
+        Err(error) => return json!({ "error": visible(error) }),
+    };
     json!({
         "ready": number(stats.ready),
         "scheduled": number(stats.scheduled),

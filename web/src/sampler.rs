@@ -131,10 +131,17 @@ async fn sample_for_ever(
     }
 }
 
-/// Reads the counts of all queues once, one queue after the other.
+/// Reads the counts of all queues once, one queue after the other. If the queues cannot be
+/// listed, the last counts of each are outdated, and the error takes their place.
 async fn sample(source: &dyn QueueSource, found: &SharedFound) {
     let listed = source.names().await.map_err(|error| PageError::source(&error));
     let lock = || found.lock().expect("no holder of the lock panics");
+    if let Err(error) = &listed {
+        let mut found = lock();
+        for known in found.queues.values_mut() {
+            known.counts = Err(error.message.clone());
+        }
+    }
     for name in listed.iter().flatten().take(MOST_QUEUES) {
         let counts = counts_of(source, name).await;
         let mut found = lock();

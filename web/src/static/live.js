@@ -7,21 +7,36 @@
   let events = null;
 
   const say = (text) => {
-    if (state) state.textContent = text;
+    // A screen reader reads the text again each time that it is set.
+    if (state && state.textContent !== text) state.textContent = text;
   };
+  const places = () => [...document.querySelectorAll("[data-queue][data-count]")];
   const show = (counts) => {
-    for (const place of document.querySelectorAll("[data-queue][data-count]")) {
+    for (const place of places()) {
       const queue = counts[place.dataset.queue];
       const text = queue && queue[place.dataset.count];
       if (text !== undefined && place.textContent !== text) place.textContent = text;
     }
   };
+  // The counts of a queue with an error, and those of a queue that is not in the message,
+  // are old ones.
+  const tell = (counts) => {
+    const queues = Object.values(counts);
+    const failed = queues.filter((queue) => queue.error !== undefined);
+    if (failed.length > 0) {
+      const which = failed.length === queues.length ? "The counts" : "Some counts";
+      return `${which} cannot be read: ${failed[0].error}`;
+    }
+    const isOld = places().some((place) => !counts[place.dataset.queue]);
+    return isOld ? "Not all counts are live." : "The counts are live.";
+  };
   const open = () => {
     if (events || document.hidden) return;
     events = new EventSource(address);
     events.onmessage = (event) => {
-      show(JSON.parse(event.data));
-      say("The counts are live.");
+      const counts = JSON.parse(event.data);
+      show(counts);
+      say(tell(counts));
     };
     events.onerror = () => say("The counts are not live: the connection is lost.");
   };

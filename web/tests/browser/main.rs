@@ -135,6 +135,22 @@ async fn counts_are_live() {
     check_console(&browser).await;
 }
 
+/// Counts that stand still are not called live.
+#[tokio::test]
+#[ignore = "needs chromium and chromedriver"]
+async fn counts_that_cannot_be_read_are_not_live() {
+    let (mut site, browser) = (Site::redis("zset").await, Browser::start().await);
+    open(&browser, &site, "").await;
+    browser.wait_for("The counts are live.").await;
+
+    site.server.as_mut().unwrap().kill();
+    browser.wait_for("The counts cannot be read: ").await;
+    site.server.as_mut().unwrap().restart();
+
+    browser.wait_for("The counts are live.").await;
+    check_console(&browser).await;
+}
+
 /// No page scrolls sideways on a phone, nor does a table of dead letters.
 #[tokio::test]
 #[ignore = "needs chromium and chromedriver"]

@@ -1,22 +1,38 @@
 //! Live counts.
 
-use std::time::Duration;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use relq::NewJob;
+use relq::{NewJob, Queue, QueueName, error::BoxError};
+use relq_web::{Access, QueueSource, WebPage};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     net::TcpStream,
     time::timeout,
 };
 
-use crate::{client::Request, on_each_store, site::Site};
+use crate::{
+    client::Request,
+    on_each_store,
+    site::{Site, serve},
+};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
 type Events = Lines<BufReader<TcpStream>>;
 
 async fn events(site: &Site, path: &str) -> Events {
-    BufReader::new(Request::get(path).open(site.address).await).lines()
+    events_at(site.address, path).await
+}
+
+async fn events_at(address: SocketAddr, path: &str) -> Events {
+    BufReader::new(Request::get(path).open(address).await).lines()
 }
 
 /// Reads events until one contains `text`.
@@ -55,6 +71,61 @@ async fn a_stream_of_an_unknown_queue_has_no_counts() {
     let mut stream = events(&site, "/live?queue=invoices").await;
 
     wait_for(&mut stream, "{}").await;
+}
+
+/// The page must not call counts live that nobody can read.
+#[tokio::test]
+async fn a_store_that_is_down_has_no_counts() {
+    let mut site = Site::redis("zset").await;
+    let mut one = events(&site, "/live?queue=emails").await;
+    wait_for(&mut one, r#""ready":"0""#).await;
+
+    site.server.as_mut().unwrap().kill();
+    wait_for(&mut one, r#"{"emails":{"error":""#).await;
+    site.server.as_mut().unwrap().restart();
+
+    wait_for(&mut one, r#""ready":"0""#).await;
+}
+
+/// A queue that can be opened, but not listed while `is_down`.
+#[derive(Debug)]
+struct Unlisted {
+    queue: Arc<dyn Queue>,
+    is_down: Arc<AtomicBool>,
+}
+
+#[relq_conformance::async_trait]
+impl QueueSource for Unlisted {
+    async fn names(&self) -> Result<Vec<QueueName>, BoxError> {
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err("no route to the store".into());
+        }
+        Ok(vec![QueueName::new("emails")?])
+    }
+
+    async fn open(&self, _: &QueueName) -> Result<Option<Arc<dyn Queue>>, BoxError> {
+        Ok(Some(self.queue.clone()))
+    }
+}
+
+/// The counts of the last list that was read are outdated.
+#[tokio::test]
+async fn queues_that_cannot_be_listed_have_no_counts() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let queue = Site::sqlite().await.queue.clone();
+    let source = Unlisted { queue, is_down: is_down.clone() };
+    let page = WebPage::new(source, Access::checked_by_caller());
+    let (address, serving) =
+        serve(page.sample_every(Duration::from_millis(20)).router()).await;
+    let mut all = events_at(address, "/live").await;
+    wait_for(&mut all, r#""ready":"0""#).await;
+
+    is_down.store(true, Ordering::Relaxed);
+    wait_for(&mut all, r#"{"emails":{"error":"no route to the store"}}"#).await;
+    is_down.store(false, Ordering::Relaxed);
+
+    wait_for(&mut all, r#""ready":"0""#).await;
+    serving.abort();
 }
 
 /// The streams are bounded, and a place is free again when a stream is closed.
