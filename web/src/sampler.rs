@@ -136,13 +136,18 @@ async fn sample_for_ever(
 async fn sample(source: &dyn QueueSource, found: &SharedFound) {
     let listed = source.names().await.map_err(|error| PageError::source(&error));
     let lock = || found.lock().expect("no holder of the lock panics");
-    if let Err(error) = &listed {
-        let mut found = lock();
-        for known in found.queues.values_mut() {
-            known.counts = Err(error.message.clone());
+    let names = match &listed {
+        Ok(names) => &names[..names.len().min(MOST_QUEUES)],
+        Err(error) => {
+            let mut found = lock();
+            for known in found.queues.values_mut() {
+                known.counts = Err(error.message.clone());
+            }
+            found.names = Some(listed);
+            return;
         }
-    }
-    for name in listed.iter().flatten().take(MOST_QUEUES) {
+    };
+    for name in names {
         let counts = counts_of(source, name).await;
         let mut found = lock();
         let known = found.queues.entry(name.clone()).or_insert_with(|| Known {
@@ -155,9 +160,7 @@ async fn sample(source: &dyn QueueSource, found: &SharedFound) {
         known.counts = counts;
     }
     let mut found = lock();
-    if let Ok(names) = &listed {
-        found.queues.retain(|name, _| names.contains(name));
-    }
+    found.queues.retain(|name, _| names.contains(name));
     found.names = Some(listed);
 }
 
@@ -167,5 +170,48 @@ async fn counts_of(source: &dyn QueueSource, name: &QueueName) -> Counts {
         Ok(Some(queue)) => queue.stats().await.map_err(|error| error.full_message()),
         Ok(None) => Err("the queue is gone".to_owned()),
         Err(error) => Err(with_causes(&*error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+
+    /// Queues of these names, of which none can be opened.
+    #[derive(Debug)]
+    struct Closed(Vec<QueueName>);
+
+    #[async_trait]
+    impl QueueSource for Closed {
+        async fn names(&self) -> Result<Vec<QueueName>, BoxError> {
+            Ok(self.0.clone())
+        }
+
+        async fn open(
+            &self,
+            _: &QueueName,
+        ) -> Result<Option<Arc<dyn Queue>>, BoxError> {
+            Ok(None)
+        }
+    }
+
+    fn queues(numbers: std::ops::Range<usize>) -> Vec<QueueName> {
+        numbers.map(|at| QueueName::new(format!("q{at:04}")).unwrap()).collect()
+    }
+
+    /// The last counts of such a queue are outdated, and its page would show them as live.
+    #[tokio::test]
+    async fn a_queue_that_is_no_longer_sampled_is_forgotten() {
+        let found = SharedFound::default();
+        let sampled =
+            || found.lock().unwrap().queues.keys().cloned().collect::<Vec<_>>();
+        sample(&Closed(queues(1..MOST_QUEUES + 1)), &found).await;
+        assert_eq!(sampled(), queues(1..MOST_QUEUES + 1));
+
+        sample(&Closed(queues(0..MOST_QUEUES + 1)), &found).await;
+
+        assert_eq!(sampled(), queues(0..MOST_QUEUES));
     }
 }
