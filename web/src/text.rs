@@ -23,11 +23,16 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether a character has no width, or changes the order in which others are shown.
+/// Whether a character has no glyph, or changes the order in which others are shown. These
+/// are the line separators, the marks of annotations, and the characters with the property
+/// `Default_Ignorable_Code_Point` of Unicode, some of which are not assigned yet.
 fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Bytes as text: as they are if they are UTF-8, else with escapes for all but ASCII.
@@ -121,6 +126,13 @@ mod tests {
     fn what_the_eye_cannot_tell_is_escaped() {
         assert_eq!(visible("a\n\u{202e}b\u{0}é"), "a\n\\u{202e}b\\u{0}é");
         assert_eq!(of_bytes(b"\xff<"), "\\xff<");
+        for c in
+            "\u{34f}\u{115f}\u{1160}\u{17b4}\u{180e}\u{3164}\u{fe00}\u{fe0f}\u{ffa0}\
+                  \u{fff9}\u{fffb}\u{1d173}\u{e0000}\u{e0100}\u{e0fff}"
+                .chars()
+        {
+            assert_eq!(visible(&c.to_string()), c.escape_unicode().to_string());
+        }
     }
 
     #[test]

@@ -73,7 +73,9 @@ pub(crate) fn of_queue(
     let queue = opened.name.as_str();
     let live = with_query(&view.app.links.to("/live"), &[("queue", Some(queue))]);
     let whole = html! {
-        p.quiet { "Queue " a href=(view.app.links.queue(&opened.name, "")) { (opened.name) } }
+        p.quiet {
+            "Queue " a href=(view.app.links.queue(&opened.name, "")) { (text::visible(queue)) }
+        }
         nav aria-label="Queue" {
             ul {
                 @for item in Tab::ALL.into_iter().filter(|item| item.is_there(opened)) {

@@ -11,7 +11,7 @@ use crate::{
     live::rate,
     page_error::PageError,
     sampler::{Known, MOST_QUEUES},
-    text::number,
+    text::{number, visible},
     view::View,
 };
 
@@ -82,7 +82,7 @@ fn row(view: &View, name: &QueueName) -> Markup {
     html! {
         tr {
             th.text scope="row" {
-                a href=(view.app.links.queue(name, "")) { (name) }
+                a href=(view.app.links.queue(name, "")) { (visible(name.as_str())) }
                 @if known.as_ref().is_some_and(is_paused) {
                     " " span.bad { "paused" }
                 }
@@ -95,7 +95,7 @@ fn row(view: &View, name: &QueueName) -> Markup {
                         td.spark { (chart.picture()) }
                     }
                 }
-                Some((_, Err(error))) => { td.bad colspan="7" { (error) } }
+                Some((_, Err(error))) => { td.bad colspan="7" { (visible(error)) } }
                 None => { td.quiet colspan="7" { "Its counts are on its page." } }
             }
         }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     action::Action,
     page_error::PageError,
-    text::{duration, number},
+    text::{duration, number, visible},
     view::{Opened, View},
 };
 
@@ -20,7 +20,7 @@ pub(crate) async fn show(view: View, opened: Opened) -> Result<Response, PageErr
     let stats = opened.queue.stats().await?;
     let known = view.app.sampler.known(&opened.name);
     let body = html! {
-        h1 { (opened.name) }
+        h1 { (visible(opened.name.as_str())) }
         (state(&view, &opened, &stats))
         div.tiles {
             (tile(&opened.name, "Ready", "ready", stats.ready))

@@ -45,6 +45,14 @@ pub(crate) fn addresses(page: &str) -> Vec<String> {
     ["href", "src", "action", "data-live"].into_iter().flat_map(quoted).collect()
 }
 
+/// The text of the page, without its tags.
+pub(crate) fn text(page: &str) -> String {
+    page.split('<')
+        .filter_map(|part| part.split_once('>'))
+        .map(|(_, text)| text)
+        .collect()
+}
+
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let (_, rest) = tag.split_once(&format!("{name}=\""))?;
     rest.split('"').next().map(decoded)

@@ -3,12 +3,16 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use relq::{
-    Disposition, JobId, NewJob, Settlement, WorkerId, operator::WorkerReport,
-    schedule::ScheduleName, unique::UniqueKey,
+    Disposition, JobId, NewJob, QueueName, Settlement, WorkerId,
+    operator::WorkerReport, schedule::ScheduleName, unique::UniqueKey,
 };
-use relq_web::Redaction;
+use relq_web::{Access, FixedQueues, Redaction, WebPage};
 
-use crate::{html, on_each_store, site::Site};
+use crate::{
+    client::Request,
+    html, on_each_store,
+    site::{Site, serve},
+};
 
 const HOSTILE: &str = "<script>alert('x')</script>\"'&<img src=x onerror=alert(1)>";
 
@@ -261,4 +265,33 @@ async fn a_long_payload_is_cut_at_the_stated_length() {
 
     assert!(page.contains("The first 100 of 1,000 bytes of text"), "{page}");
     assert_eq!(page.matches("yyyyyyyyyy").count(), 10);
+}
+
+/// A name must not look like another one, and must not change the order of the text.
+#[tokio::test]
+async fn hidden_characters_of_a_queue_name_are_shown() {
+    let name = QueueName::new("a\u{202e}b\u{200b}").unwrap();
+    let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
+    let page =
+        WebPage::new(FixedQueues::new([(name, queue)]), Access::checked_by_caller());
+    let (address, serving) = serve(page.router()).await;
+    let shown = r"a\u{202e}b\u{200b}";
+
+    let overview = Request::get("/").send(address).await.page();
+    let link = html::link(&overview, shown).expect("the row has a link");
+    let queue = Request::get(link).send(address).await.page();
+
+    assert!(queue.contains(&format!("<h1>{shown}</h1>")), "{queue}");
+    assert!(
+        queue.contains(&format!("<title>Queue – {shown} – relq</title>")),
+        "{queue}"
+    );
+    for page in [&overview, &queue] {
+        let text = html::text(page);
+        assert!(text.contains(shown), "{text}");
+        assert!(!text.contains(['\u{202e}', '\u{200b}']), "{text}");
+    }
+    let link = html::link(&queue, "Ready").expect("the queue has a list");
+    Request::get(link).send(address).await.page();
+    serving.abort();
 }
