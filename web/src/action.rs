@@ -9,8 +9,11 @@ use relq_core::{
 };
 
 use crate::{
-    fields::Fields, group_name::GroupName, page_error::PageError, pages::dead::GROUPED,
-    text::counted,
+    fields::Fields,
+    group_name::GroupName,
+    page_error::PageError,
+    pages::dead::GROUPED,
+    text::{counted, number},
 };
 
 /// A change of a queue.
@@ -140,12 +143,16 @@ impl Action {
             Self::Retry(id) => format!("The dead job {id} becomes ready again."),
             Self::Purge(id) => format!("The dead job {id} is removed for ever."),
             Self::RetryGroup(name) => {
-                let name = name.shown();
-                format!("All dead jobs with this error become ready again: {name}")
+                let (newest, name) = (newest_dead(), name.shown());
+                format!(
+                    "Those {newest} that have this error become ready again: {name}"
+                )
             }
             Self::PurgeGroup(name) => {
-                let name = name.shown();
-                format!("All dead jobs with this error are removed for ever: {name}")
+                let (newest, name) = (newest_dead(), name.shown());
+                format!(
+                    "Those {newest} that have this error are removed for ever: {name}"
+                )
             }
             Self::RetryAll => "All dead jobs of the queue become ready again.".into(),
             Self::PurgeAll => "All dead jobs of the queue are removed for ever.".into(),
@@ -205,6 +212,11 @@ impl Action {
         };
         Ok(Done { message })
     }
+}
+
+/// The jobs among which [`group`] looks for those of a group.
+fn newest_dead() -> String {
+    format!("of the newest {} dead jobs", number(GROUPED.get().into()))
 }
 
 fn only(id: &JobId) -> Selection {

@@ -95,6 +95,17 @@ on_each_store! {
         assert_eq!(site.counts().await, [2, 0, 0, 0]);
     }
 
+    /// The question must not promise more than the change does.
+    async fn the_question_about_a_group_says_which_jobs_are_read(site) {
+        for word in ["retry-group", "purge-group"] {
+            let path = format!("/queue/emails/confirm/{word}?error=%22timeout%22");
+            let page = site.page(&path).await;
+
+            assert!(page.contains("of the newest 10,000 dead jobs"), "{page}");
+            assert!(!page.contains("All dead jobs"), "{page}");
+        }
+    }
+
     /// A browser changes line breaks in a form, and a field without text counts as missing.
     async fn the_buttons_of_a_group_work_for_every_error(site) {
         site.bury("a", "50%\r100%\rfailed").await;
