@@ -93,6 +93,7 @@ fn cancelled(id: &JobId, cancelled: Cancelled) -> String {
 fn retried(redriven: Redriven) -> String {
     let kept = match redriven.duplicates {
         0 => String::new(),
+        1 => "; 1 stays dead: another job has the same unique key".to_owned(),
         kept => {
             format!("; {kept} stay dead: another job has the same unique key")
         }

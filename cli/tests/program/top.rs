@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use relq::{
     ClaimRequest, Disposition, JobId, NewJob, Queue, QueueName, ReliableQueueExt as _,
-    Settlement, WorkerId, operator::WorkerReport,
+    Settlement, WorkerId, operator::WorkerReport, unique::UniqueKey,
 };
 use tokio::runtime::Runtime;
 
@@ -46,8 +46,8 @@ async fn claim(queue: &dyn Queue) -> relq::Delivery {
 }
 
 /// Pushes a job that dies with this error.
-async fn bury(queue: &dyn Queue, id: &str, error: &str) {
-    queue.push_one(job(id, "bad")).await.unwrap();
+async fn bury(queue: &dyn Queue, job: NewJob, error: &str) {
+    queue.push_one(job).await.unwrap();
     let held = claim(queue).await;
     let dead = Disposition::Dead { error: error.to_owned() };
     let settlement = Settlement::new(held.receipt.clone(), dead);
@@ -58,8 +58,8 @@ async fn bury(queue: &dyn Queue, id: &str, error: &str) {
 /// that is leased, one that is scheduled, and two ready ones.
 pub(crate) fn fill(store: &Store) {
     with_queue(store, "emails", async |queue| {
-        bury(queue, "dead-1", "connection to smtp-3 timed out").await;
-        bury(queue, "dead-2", "connection to smtp-4 timed out").await;
+        bury(queue, job("dead-1", "bad"), "connection to smtp-3 timed out").await;
+        bury(queue, job("dead-2", "bad"), "connection to smtp-4 timed out").await;
         queue.push_one(job("leased-1", "in work")).await.unwrap();
         claim(queue).await;
         let slots = NonZeroU32::new(4).unwrap();
@@ -182,7 +182,7 @@ on_each_store! {
 
     fn the_jobs_of_an_error_are_retried_together(store) {
         fill(store);
-        with_queue(store, "emails", async |queue| bury(queue, "other", "no mailbox").await);
+        with_queue(store, "emails", async |queue| bury(queue, job("other", "bad"), "no mailbox").await);
         let top = open(store, "", "5", "smtp-#");
         top.press_for("r", "retry 2 dead jobs? y/N");
         top.press_for("y", "2 ready again");
@@ -216,6 +216,53 @@ on_each_store! {
         top.press_for("r", "run the job later-1 now? y/N");
         top.press_for("y", "the job later-1 is ready");
         assert_eq!((count(store, "scheduled"), count(store, "ready")), (0, 3));
+    }
+
+    /// Another user has run the job while the question was open.
+    fn a_job_that_is_no_longer_scheduled_is_not_run_now(store) {
+        fill(store);
+        let top = open(store, "", "3", "later-1");
+        top.press_for("r", "run the job later-1 now? y/N");
+        with_queue(store, "emails", async |queue| {
+            let id = JobId::new("later-1").unwrap();
+            queue.inspect_queue().unwrap().run_now(&id).await.unwrap();
+        });
+        top.press_for("y", "nothing was changed: the job later-1 is not scheduled");
+        assert_eq!((count(store, "scheduled"), count(store, "ready")), (0, 3));
+    }
+
+    fn a_follower_is_not_run_before_its_leader(store) {
+        with_queue(store, "emails", async |queue| {
+            queue.push_one(job("leader", "first")).await.unwrap();
+            let leader = JobId::new("leader").unwrap();
+            queue.push_one(job("follower", "second").after(leader)).await.unwrap();
+        });
+        let top = open(store, "", "3", "follower");
+        top.press_for("r", "run the job follower now? y/N");
+        top.press_for("y", "nothing was changed: the job follower waits until leader is done");
+        assert_eq!((count(store, "scheduled"), count(store, "ready")), (1, 1));
+    }
+
+    /// R16: a live job has the unique key of a dead one.
+    fn a_retry_says_how_many_jobs_stay_dead(store) {
+        let keyed = |id: &str, key: &str| job(id, "x").unique(UniqueKey::new(key).unwrap());
+        with_queue(store, "emails", async |queue| {
+            bury(queue, job("free", "x"), "no mailbox").await;
+            for key in ["one", "two"] {
+                bury(queue, keyed(&format!("dead-{key}"), key), "no mailbox").await;
+            }
+            for key in ["one", "two"] {
+                queue.push_one(keyed(&format!("ready-{key}"), key)).await.unwrap();
+            }
+        });
+        let top = open(store, "", "5", "no mailbox");
+        top.press_for("r", "retry 3 dead jobs? y/N");
+        top.press_for("y", "1 ready again; 2 stay dead: another job has the same unique key");
+        assert_eq!((count(store, "dead"), count(store, "ready")), (2, 3));
+        top.press_for("4", "dead-two");
+        top.press_for("r", "retry the dead job dead-two? y/N");
+        top.press_for("y", "0 ready again; 1 stays dead: another job has the same unique key");
+        assert_eq!((count(store, "dead"), count(store, "ready")), (2, 3));
     }
 
     fn a_view_that_is_read_only_changes_nothing(store) {
@@ -255,7 +302,7 @@ on_each_store! {
     fn a_hostile_payload_stays_text(store) {
         let hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31m\u{9b}5m\u{202e}end";
         with_queue(store, "emails", async |queue| {
-            bury(queue, "dead-1", hostile).await;
+            bury(queue, job("dead-1", "bad"), hostile).await;
             queue.push_one(job("ready-1", hostile).header("kind", hostile)).await.unwrap();
         });
         let top = open(store, "", "1", r"\u{1b}[2J");

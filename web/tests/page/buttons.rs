@@ -3,13 +3,35 @@
 use std::time::Duration;
 
 use relq::{
-    NewJob,
+    JobId, NewJob,
     batch::{BatchId, BatchState, NewBatch},
+    unique::UniqueKey,
 };
 
 use crate::{client::Request, html, on_each_store, site::Site};
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// Runs a job now, by the form of a page that has no button for it any more. Returns the
+/// next page.
+async fn run_now(site: &Site, id: &str) -> String {
+    let fields = format!("id={id}&confirmed=yes");
+    let answer = site.send(&Request::post("/queue/emails/do/run-now", fields)).await;
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    site.page(answer.header("location").unwrap()).await
+}
+
+/// Buries a job with each of these unique keys, and pushes a ready job with the same key.
+async fn bury_before_others(site: &Site, keys: &[&str]) {
+    let job = |key: &str| NewJob::new("x").unique(UniqueKey::new(key).unwrap());
+    for key in keys {
+        site.push(&format!("dead-{key}"), job(key)).await;
+        site.bury_next("broken").await;
+    }
+    for key in keys {
+        site.push(&format!("ready-{key}"), job(key)).await;
+    }
+}
 
 on_each_store! {
     async fn pause_and_resume(site) {
@@ -32,6 +54,28 @@ on_each_store! {
 
         assert!(page.contains("The job later is ready."), "{page}");
         assert_eq!(site.counts().await, [1, 0, 0, 0]);
+    }
+
+    /// It may have become ready after the page was loaded.
+    async fn run_now_says_that_a_job_is_not_scheduled(site) {
+        site.push("a", NewJob::new("x")).await;
+
+        let page = run_now(site, "a").await;
+
+        assert!(page.contains("Nothing was changed: the job a is not scheduled."), "{page}");
+        assert_eq!(site.counts().await, [1, 0, 0, 0]);
+    }
+
+    async fn run_now_says_for_which_job_a_follower_waits(site) {
+        site.push("leader", NewJob::new("x")).await;
+        let follower = NewJob::new("y").after(JobId::new("leader").unwrap());
+        site.push("follower", follower).await;
+
+        let page = run_now(site, "follower").await;
+
+        let told = "Nothing was changed: the job follower waits until leader is done.";
+        assert!(page.contains(told), "{page}");
+        assert_eq!(site.counts().await, [1, 1, 0, 0]);
     }
 
     async fn cancel_removes_a_ready_job(site) {
@@ -65,6 +109,32 @@ on_each_store! {
 
         assert!(page.contains("1 dead job is ready again."), "{page}");
         assert_eq!(site.counts().await, [1, 0, 0, 1]);
+    }
+
+    /// R16: the page says why a job is not ready again.
+    async fn a_retry_says_that_a_job_stays_dead(site) {
+        bury_before_others(site, &["one"]).await;
+        let page = site.page("/queue/emails/job?id=dead-one").await;
+
+        let page = site.press_and_confirm(&page, "Retry").await;
+
+        let told = "0 dead jobs are ready again. 1 job stays dead, because another job has \
+                    the same unique key.";
+        assert!(page.contains(told), "{page}");
+        assert_eq!(site.counts().await, [1, 0, 0, 1]);
+    }
+
+    async fn a_retry_of_all_says_how_many_jobs_stay_dead(site) {
+        site.bury("free", "broken").await;
+        bury_before_others(site, &["one", "two"]).await;
+        let page = site.page("/queue/emails/dead").await;
+
+        let page = site.press_and_confirm(&page, "Retry all").await;
+
+        let told = "1 dead job is ready again. 2 jobs stay dead, because another job has \
+                    the same unique key.";
+        assert!(page.contains(told), "{page}");
+        assert_eq!(site.counts().await, [3, 0, 0, 2]);
     }
 
     async fn purge_removes_one_dead_job(site) {
