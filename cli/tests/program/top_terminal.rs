@@ -148,6 +148,20 @@ fn a_change_under_way_is_made_before_the_end() {
     assert_eq!(store.relq("stats --json -q emails").json()["paused"], true);
 }
 
+/// The key was pressed, so the user relies on the change unless the program says otherwise.
+#[test]
+fn a_change_that_fails_after_the_end_is_an_error() {
+    let mut store = Store::redis();
+    let mut top = leave_during_a_change(&mut store);
+
+    store.server().kill();
+
+    assert_eq!(top.ends(), Some(1));
+    let told = top.text();
+    assert!(told.contains("the reply was lost"), "{told}");
+    assert!(!told.contains("a change had no answer yet"), "{told}");
+}
+
 #[test]
 fn a_second_q_leaves_a_change_without_its_answer() {
     let mut store = Store::redis();
