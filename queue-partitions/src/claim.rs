@@ -19,10 +19,9 @@ use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, ReliableQueue, Settlement,
-    error::Effect,
 };
 
-use crate::{FairTurn, Partitioned, receipt::wrap};
+use crate::{FairTurn, Partitioned, joined::PartErrors, receipt::wrap};
 
 /// Whether a claim asks the part again that it asked first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +36,7 @@ struct Gathered {
     jobs: Vec<Delivery>,
     /// Whether a part was asked and did not fail.
     has_answer: bool,
-    /// The error of the first part that failed, or of one whose reply was lost.
-    error: Option<Error>,
+    errors: PartErrors,
 }
 
 impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
@@ -70,15 +68,16 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         }
     }
 
-    /// Claims jobs for the free slots of a claim that already has `jobs`.
+    /// Claims jobs for the free slots of a claim that already has `jobs`, or the error of
+    /// the part that was asked first.
     pub(crate) async fn fill(
         &self,
         ask: &ClaimRequest,
-        jobs: Vec<Delivery>,
+        (jobs, errors): (Vec<Delivery>, PartErrors),
         (asked, again): (usize, Again),
     ) -> Result<Vec<Delivery>, Error> {
         let nothing = self.nothing_gathered(ask);
-        let mut gathered = Gathered { jobs, has_answer: true, ..nothing };
+        let mut gathered = Gathered { jobs, errors, has_answer: true, ..nothing };
         let others = FairTurn::beginning_at(asked, self.parts.len()).skip(1);
         let again = (again == Again::Ask).then_some(asked);
         self.sweep(others.chain(again), &mut gathered).await?;
@@ -88,7 +87,8 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     fn nothing_gathered(&self, ask: &ClaimRequest) -> Gathered {
         let most = ask.max.min(self.capabilities().limits.max_jobs_per_call);
         let ask = ask.clone().wait(Duration::ZERO).max(most);
-        Gathered { ask, jobs: Vec::new(), has_answer: false, error: None }
+        let errors = PartErrors::default();
+        Gathered { ask, jobs: Vec::new(), has_answer: false, errors }
     }
 
     /// Asks the parts that are up, in that order, until all slots are filled.
@@ -136,10 +136,10 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
                 gathered.jobs.extend(jobs.into_iter().map(|job| wrap(part, job)));
                 self.give_back_excess(gathered).await;
             }
-            Err(error) if is_outage => {
-                gathered.keep(error);
+            Err(error) if is_outage => gathered.errors.add(error),
+            Err(error) if gathered.jobs.is_empty() => {
+                return Err(gathered.errors.ended_by(error));
             }
-            Err(error) if gathered.jobs.is_empty() => return Err(error),
             Err(error) => {
                 let error = error.full_message();
                 tracing::warn!(part, error, "a claim ends with the jobs that it has");
@@ -193,21 +193,14 @@ impl Gathered {
         self.jobs.split_off(fitting)
     }
 
-    fn keep(&mut self, error: Error) {
-        if self.error.is_none() || error.effect() != Effect::No {
-            self.error = Some(error);
-        }
-    }
-
     /// Whether a claim that has no job fails at once, also if it may wait.
     fn has_failed(&self) -> bool {
-        let is_lost = |error: &Error| error.effect() != Effect::No;
-        !self.has_answer || self.error.as_ref().is_some_and(is_lost)
+        !self.has_answer || self.errors.may_have_happened()
     }
 
     /// The result of a claim that does not go on.
     fn end(self) -> Result<Vec<Delivery>, Error> {
-        match self.error {
+        match self.errors.end() {
             Some(error) if self.jobs.is_empty() => Err(error),
             _ => Ok(self.jobs),
         }

@@ -14,26 +14,71 @@ pub(crate) fn of_reads<T>(answers: Vec<Result<T, Error>>) -> Result<Vec<T>, Erro
 /// result has changed its part.
 ///
 /// # Errors
-/// The first error. If another part was changed, or may have been, the error says that
-/// the call may have happened. All such calls can be repeated.
+/// That of [`PartErrors::end`]. All such calls can be repeated.
 pub(crate) fn of_writes<T>(
     answers: Vec<Result<T, Error>>,
     has_changed: impl Fn(&T) -> bool,
 ) -> Result<Vec<T>, Error> {
-    let may_have_happened = answers.iter().any(|answer| match answer {
-        Ok(answer) => has_changed(answer),
-        Err(error) => error.effect() != Effect::No,
-    });
-    let joined: Result<Vec<T>, Error> = answers.into_iter().collect();
-    joined.map_err(|error| whole(error, may_have_happened))
+    let (mut all, mut errors) = (Vec::new(), PartErrors::default());
+    for answer in answers {
+        match answer {
+            Ok(answer) => {
+                if has_changed(&answer) {
+                    errors.note_change();
+                }
+                all.push(answer);
+            }
+            Err(error) => errors.add(error),
+        }
+    }
+    errors.end().map_or(Ok(all), Err)
 }
 
-/// Turns the error of one part into the error of the call. `may_have_happened` says
-/// whether the call changed another part, or may have.
-pub(crate) fn whole(error: Error, may_have_happened: bool) -> Error {
-    if !may_have_happened || error.effect() != Effect::No {
-        return error;
+/// The errors of the parts of one call, of which one error is made.
+#[derive(Debug, Default)]
+pub(crate) struct PartErrors {
+    error: Option<Error>,
+    may_have_happened: bool,
+}
+
+impl PartErrors {
+    /// Notes that the call changed a part.
+    pub(crate) fn note_change(&mut self) {
+        self.may_have_happened = true;
     }
+
+    /// Adds the error of a part. The first stays.
+    pub(crate) fn add(&mut self, error: Error) {
+        self.note(&error);
+        self.error.get_or_insert(error);
+    }
+
+    /// Notes the effect of an error that does not count among those of [`Self::end`].
+    pub(crate) fn note(&mut self, error: &Error) {
+        self.may_have_happened |= error.effect() != Effect::No;
+    }
+
+    /// Whether the call changed a part, or may have.
+    pub(crate) fn may_have_happened(&self) -> bool {
+        self.may_have_happened
+    }
+
+    /// The error of the call when all parts were asked; `None` if no part failed. It says
+    /// that the call did not happen only if no part was changed.
+    pub(crate) fn end(mut self) -> Option<Error> {
+        self.error.take().map(|error| self.ended_by(error))
+    }
+
+    /// The error of a call that ends with the error of a part.
+    pub(crate) fn ended_by(&self, error: Error) -> Error {
+        if !self.may_have_happened || error.effect() != Effect::No {
+            return error;
+        }
+        interrupted(error)
+    }
+}
+
+fn interrupted(error: Error) -> Error {
     Error::Interrupted { at: error.at(), source: Box::new(error) }
 }
 
@@ -43,14 +88,20 @@ mod tests {
 
     use super::*;
 
+    const AT: ErrorContext =
+        ErrorContext { backend: "mine", operation: Operation::Settle };
+
     fn refused() -> Error {
-        let at = ErrorContext { backend: "mine", operation: Operation::Settle };
-        Error::Full { at, source: "no memory".into() }
+        Error::Full { at: AT, source: "no memory".into() }
+    }
+
+    fn joined<const PARTS: usize>(answers: [Result<u32, Error>; PARTS]) -> Error {
+        of_writes(answers.into(), |jobs| *jobs > 0).unwrap_err()
     }
 
     #[test]
     fn a_call_that_one_part_applied_may_have_happened() {
-        let error = of_writes(vec![Ok(1), Err(refused())], |_| true).unwrap_err();
+        let error = joined([Ok(1), Err(refused())]);
 
         assert_eq!(error.effect(), Effect::Maybe);
         assert_eq!(error.retry_advice(), RetryAdvice::Safe);
@@ -59,12 +110,8 @@ mod tests {
 
     #[test]
     fn a_call_that_changed_no_part_did_not_happen() {
-        for answers in
-            [vec![Err(refused()), Err(refused())], vec![Ok(0), Err(refused())]]
-        {
-            let error = of_writes(answers, |jobs| *jobs > 0).unwrap_err();
-
-            assert_eq!(error.effect(), Effect::No);
+        for answers in [[Err(refused()), Err(refused())], [Ok(0), Err(refused())]] {
+            assert_eq!(joined(answers).effect(), Effect::No);
         }
         assert_eq!(
             of_reads(vec![Ok(1), Err(refused())]).unwrap_err().effect(),

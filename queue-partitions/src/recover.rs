@@ -8,13 +8,9 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use futures_util::future::join_all;
-use relq_core::{
-    Error, ReliableQueue,
-    error::{Effect, Operation},
-    outcome::Recovered,
-};
+use relq_core::{Error, ReliableQueue, error::Operation, outcome::Recovered};
 
-use crate::{Partitioned, health::is_temporary, joined};
+use crate::{Partitioned, health::is_temporary, joined::PartErrors};
 
 /// The result of a part that was not asked yet, and may have jobs to recover.
 const NOT_ASKED: Recovered =
@@ -23,10 +19,8 @@ const NOT_ASKED: Recovered =
 /// The results of the parts so far.
 struct ByPart {
     results: Vec<Recovered>,
-    /// The error of the first part that cannot be reached, or of one whose reply was lost.
-    outage: Option<Error>,
-    /// Whether a part was changed, or may have been.
-    may_have_happened: bool,
+    /// The errors of the parts that cannot be reached.
+    errors: PartErrors,
 }
 
 impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
@@ -48,7 +42,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
             };
             let recovered = self.recover_part(part, left).await;
             let added = by_part.add(part, recovered);
-            added.map_err(|error| joined::whole(error, by_part.may_have_happened))?;
+            added.map_err(|error| by_part.errors.ended_by(error))?;
         }
         by_part.end()
     }
@@ -75,7 +69,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
             }
         }
         match refused {
-            Some(error) => Err(joined::whole(error, by_part.may_have_happened)),
+            Some(error) => Err(by_part.errors.ended_by(error)),
             None => Ok(()),
         }
     }
@@ -105,8 +99,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
 
 impl ByPart {
     fn nothing(parts: usize) -> Self {
-        let results = vec![NOT_ASKED; parts];
-        Self { results, outage: None, may_have_happened: false }
+        Self { results: vec![NOT_ASKED; parts], errors: PartErrors::default() }
     }
 
     /// The number of jobs that all parts have recovered.
@@ -126,7 +119,9 @@ impl ByPart {
     ) -> Result<(), Error> {
         let error = match recovered {
             Ok(page) => {
-                self.may_have_happened |= count(&page) > 0;
+                if count(&page) > 0 {
+                    self.errors.note_change();
+                }
                 let all = sum(self.results[part], page);
                 let (more, next_in) = (page.more, page.next_in);
                 self.results[part] = Recovered { more, next_in, ..all };
@@ -134,22 +129,19 @@ impl ByPart {
             }
             Err(error) => error,
         };
-        let is_lost = error.effect() != Effect::No;
-        self.may_have_happened |= is_lost;
         if !is_temporary(&error) {
+            self.errors.note(&error);
             return Err(error);
         }
         self.results[part].more = false;
-        if is_lost || self.outage.is_none() {
-            self.outage = Some(error);
-        }
+        self.errors.add(error);
         Ok(())
     }
 
     /// The result of the whole page.
     fn end(self) -> Result<Recovered, Error> {
         let all = self.results.into_iter().fold(Recovered::default(), sum);
-        match self.outage {
+        match self.errors.end() {
             None => Ok(all),
             Some(_) if all.more || count(&all) > 0 => {
                 Ok(Recovered { more: true, ..all })

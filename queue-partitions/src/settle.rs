@@ -17,7 +17,7 @@ use relq_core::{
 use crate::{
     FairTurn, Partitioned,
     claim::Again,
-    joined,
+    joined::{self, PartErrors},
     receipt::{Group, grouped, unwrap, wrap},
 };
 
@@ -169,17 +169,16 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         claimed: Result<Vec<Delivery>, Error>,
     ) -> Result<Vec<Delivery>, Error> {
         let is_outage = self.notice(part, &claimed);
-        match claimed {
-            Ok(jobs) => {
-                let jobs = jobs.into_iter().map(|job| wrap(part, job)).collect();
-                self.fill(ask, jobs, (part, again)).await
-            }
+        let mut errors = PartErrors::default();
+        let jobs = match claimed {
+            Ok(jobs) => jobs.into_iter().map(|job| wrap(part, job)).collect(),
             Err(error) if is_outage => {
-                let jobs = self.fill(ask, Vec::new(), (part, again)).await?;
-                if jobs.is_empty() { Err(error) } else { Ok(jobs) }
+                errors.add(error);
+                Vec::new()
             }
-            Err(error) => Err(error),
-        }
+            Err(error) => return Err(error),
+        };
+        self.fill(ask, (jobs, errors), (part, again)).await
     }
 
     fn settlements_by_part(&self, done: &[Settlement]) -> Vec<Group<Settlement>> {

@@ -34,6 +34,9 @@ enum Kind {
     ReadOnly,
     Full,
     Denied,
+    /// The reply was lost.
+    Interrupted,
+    Unreadable,
 }
 
 impl Kind {
@@ -45,6 +48,8 @@ impl Kind {
             Self::ReadOnly => Error::ReadOnly { at, source },
             Self::Full => Error::Full { at, source },
             Self::Denied => Error::Denied { at, source },
+            Self::Interrupted => Error::Interrupted { at, source },
+            Self::Unreadable => Error::Unreadable { at, source },
         }
     }
 }
@@ -160,6 +165,20 @@ fn with_part(overrides: impl Override + 'static) -> (PartitionedQueue, Arc<dyn Q
     (PartitionedQueue::new(parts, environment).unwrap(), healthy)
 }
 
+/// A queue of two parts, each of which fails in its way. Part 0 has the first turn.
+fn failing(kinds: [Kind; 2]) -> PartitionedQueue {
+    let store = MemoryStore::default();
+    let part = |(at, kind)| -> Arc<dyn Queue> {
+        let name = QueueName::new(format!("emails:{at}")).unwrap();
+        let environment = Environment::default();
+        let queue = Arc::new(store.open(name, environment.clone()));
+        let right = Right { queue, environment };
+        Arc::new(OverriddenQueue::new(right, Arc::new(Failing(kind))))
+    };
+    let parts = kinds.into_iter().enumerate().map(part).collect();
+    PartitionedQueue::new(parts, Environment::default()).unwrap().starting_at(0)
+}
+
 fn ask(max: u32) -> ClaimRequest {
     let worker = WorkerId::new("worker").unwrap();
     ClaimRequest::new(worker, LEASE).max(NonZeroU32::new(max).unwrap())
@@ -212,6 +231,41 @@ async fn a_claim_keeps_its_jobs_when_another_part_refuses() {
             assert_eq!(leased, got, "{kind:?}: all leased jobs were returned");
         }
         assert_eq!(got, 4, "{kind:?}: the jobs of the other parts are claimed");
+    }
+}
+
+/// R21: if the reply of a part was lost, its jobs may be leased, whatever the other part
+/// answers before or after it.
+#[tokio::test]
+async fn a_claim_without_the_reply_of_a_part_may_have_happened() {
+    use Kind::{Denied, Interrupted, Unavailable, Unreadable};
+    for kinds in [
+        [Interrupted, Denied],
+        [Interrupted, Unavailable],
+        [Unavailable, Interrupted],
+        [Unavailable, Unreadable],
+        [Unreadable, Denied],
+    ] {
+        let claimed = failing(kinds).claim(&ask(1)).await;
+        let both = failing(kinds).settle_and_claim(&[], &ask(1)).await;
+
+        for error in [claimed.unwrap_err(), both.claimed.unwrap_err()] {
+            let message = error.full_message();
+            assert_eq!(error.effect(), Effect::Maybe, "{kinds:?}: {message}");
+        }
+    }
+}
+
+/// R21: a claim that no part has begun leases nothing.
+#[tokio::test]
+async fn a_claim_that_each_part_refuses_did_not_happen() {
+    for kinds in [[Kind::Unavailable, Kind::Denied], [Kind::Full, Kind::Unavailable]] {
+        let claimed = failing(kinds).claim(&ask(1)).await;
+        let both = failing(kinds).settle_and_claim(&[], &ask(1)).await;
+
+        for error in [claimed.unwrap_err(), both.claimed.unwrap_err()] {
+            assert_eq!(error.effect(), Effect::No, "{}", error.full_message());
+        }
     }
 }
 
