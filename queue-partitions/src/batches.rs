@@ -34,11 +34,13 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         call: impl Fn(&'a dyn BatchQueue) -> BoxFuture<'a, Found> + Send + Sync,
     ) -> Found {
         let first = self.part_of.batch(batch);
+        let mut left = self.parts.len();
         for part in FairTurn::beginning_at(first, self.parts.len()) {
             let found = call(self.batches_of(part)?).await;
             self.notice(part, &found);
+            left -= 1;
             if !matches!(found, Ok(None)) {
-                return found;
+                return joined::of_search(found, left);
             }
         }
         Ok(None)
@@ -65,11 +67,13 @@ impl<Q: ReliableQueue + ?Sized> BatchQueue for Partitioned<Q> {
         self.capabilities().check_pieces(pieces, token.is_some())?;
         self.begin_write(Operation::AddPieces).await?;
         let first = self.part_of.batch(batch);
+        let mut left = self.parts.len();
         for part in FairTurn::beginning_at(first, self.parts.len()) {
             let added = self.batches_of(part)?.add(batch, pieces, token).await;
             self.notice(part, &added);
+            left -= 1;
             if !matches!(added, Ok(Added::Unknown)) {
-                return added;
+                return joined::of_search(added, left);
             }
         }
         Ok(Added::Unknown)

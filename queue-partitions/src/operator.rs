@@ -87,11 +87,13 @@ impl Operator for Partitioned<dyn Queue> {
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
         self.begin_write(Operation::Cancel).await?;
         let first = self.part_of.text(job.as_str());
+        let mut left = self.parts.len();
         for part in FairTurn::beginning_at(first, self.parts.len()) {
             let cancelled = self.parts[part].cancel(job).await;
             self.notice(part, &cancelled);
+            left -= 1;
             if !matches!(cancelled, Ok(Cancelled::NotFound)) {
-                return cancelled;
+                return joined::of_search(cancelled, left);
             }
         }
         Ok(Cancelled::NotFound)

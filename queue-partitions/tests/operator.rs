@@ -2,7 +2,7 @@
 //! them (R21), and the figures of all.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq_conformance::{
     async_trait,
@@ -14,38 +14,60 @@ use relq_core::{
     environment::Environment,
     error::{Effect, ErrorContext, Operation},
     operator::{Cancelled, Redriven, Selection},
+    outcome::Recovered,
 };
 use relq_memory::MemoryStore;
 use relq_partitions::PartitionedQueue;
 
-/// A part that refuses the calls of an operator, and does nothing.
-struct Failing;
+/// The errors with which a part fails.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Denied,
+    Unavailable,
+    NotReplicated,
+    Unreadable,
+}
 
-fn denied(operation: Operation) -> Error {
-    let at = ErrorContext { backend: "mine", operation };
-    Error::Denied { at, source: "the test says so".into() }
+/// A part that answers the calls of an operator with an error, and does nothing.
+struct Failing(Kind);
+
+impl Failing {
+    fn at(&self, operation: Operation) -> Error {
+        let at = ErrorContext { backend: "mine", operation };
+        let source = "the test says so".into();
+        match self.0 {
+            Kind::Denied => Error::Denied { at, source },
+            Kind::Unavailable => Error::Unavailable { at, source },
+            Kind::NotReplicated => Error::NotReplicated { at, source },
+            Kind::Unreadable => Error::Unreadable { at, source },
+        }
+    }
 }
 
 #[async_trait]
 impl Override for Failing {
+    async fn recover(&self, _: &Right, _: NonZeroU32) -> Result<Recovered, Error> {
+        Err(self.at(Operation::Recover))
+    }
+
     async fn redrive(&self, _: &Right, _: &Selection) -> Result<Redriven, Error> {
-        Err(denied(Operation::Redrive))
+        Err(self.at(Operation::Redrive))
     }
 
     async fn purge_dead(&self, _: &Right, _: &Selection) -> Result<u64, Error> {
-        Err(denied(Operation::Purge))
+        Err(self.at(Operation::Purge))
     }
 
     async fn purge(&self, _: &Right) -> Result<u64, Error> {
-        Err(denied(Operation::Purge))
+        Err(self.at(Operation::Purge))
     }
 
     async fn cancel(&self, _: &Right, _: &JobId) -> Result<Cancelled, Error> {
-        Err(denied(Operation::Cancel))
+        Err(self.at(Operation::Cancel))
     }
 
     async fn pause(&self, _: &Right) -> Result<(), Error> {
-        Err(denied(Operation::Pause))
+        Err(self.at(Operation::Pause))
     }
 }
 
@@ -78,14 +100,14 @@ fn of<const PARTS: usize>(parts: [Arc<dyn Queue>; PARTS]) -> PartitionedQueue {
 }
 
 /// A queue whose part 0 has one dead job, and whose part 1 fails.
-async fn with_dead_job() -> PartitionedQueue {
+async fn with_dead_job(kind: Kind) -> PartitionedQueue {
     let first = in_memory();
     first.push(&["job".into()], None).await.unwrap();
     let worker = WorkerId::new("worker").unwrap();
     let ask = ClaimRequest::new(worker, Duration::from_secs(30));
     let held = first.claim_one(&ask).await.unwrap().unwrap();
     first.bury(&held.receipt, "broken").await.unwrap();
-    of([first, with(Failing)])
+    of([first, with(Failing(kind))])
 }
 
 /// An id that belongs to this part.
@@ -100,10 +122,10 @@ fn id_of(part: usize, queue: &PartitionedQueue) -> JobId {
 async fn a_call_that_one_part_has_done_may_have_happened() {
     let all = Selection::All;
     for (call, error) in [
-        ("redrive", with_dead_job().await.redrive(&all).await.err()),
-        ("purge_dead", with_dead_job().await.purge_dead(&all).await.err()),
-        ("purge", with_dead_job().await.purge().await.err()),
-        ("pause", with_dead_job().await.pause().await.err()),
+        ("redrive", with_dead_job(Kind::Denied).await.redrive(&all).await.err()),
+        ("purge_dead", with_dead_job(Kind::Denied).await.purge_dead(&all).await.err()),
+        ("purge", with_dead_job(Kind::Denied).await.purge().await.err()),
+        ("pause", with_dead_job(Kind::Denied).await.pause().await.err()),
     ] {
         assert_eq!(error.map(|error| error.effect()), Some(Effect::Maybe), "{call}");
     }
@@ -112,7 +134,7 @@ async fn a_call_that_one_part_has_done_may_have_happened() {
 /// R21: a part without such a job is not changed.
 #[tokio::test]
 async fn a_call_that_changed_no_part_did_not_happen() {
-    let queue = of([in_memory(), with(Failing)]);
+    let queue = of([in_memory(), with(Failing(Kind::Denied))]);
     let id = id_of(0, &queue);
     for (call, error) in [
         ("redrive", queue.redrive(&Selection::All).await.err()),
@@ -127,13 +149,67 @@ async fn a_call_that_changed_no_part_did_not_happen() {
 /// The part that refuses is not asked when the job is found before.
 #[tokio::test]
 async fn a_cancel_ends_at_the_part_that_has_the_job() {
-    let queue = of([in_memory(), with(Failing)]);
+    let queue = of([in_memory(), with(Failing(Kind::Denied))]);
     let id = id_of(0, &queue);
     queue.push_one(relq_core::NewJob::new("job").id(id.clone())).await.unwrap();
 
     let cancelled = queue.cancel(&id).await.unwrap();
 
     assert!(matches!(cancelled, Cancelled::Removed(_)), "{cancelled:?}");
+}
+
+/// R21: "it is done" holds for one part, and not for the call.
+#[tokio::test]
+async fn a_call_that_one_part_refuses_is_never_called_done() {
+    for done in [Kind::NotReplicated, Kind::Unreadable] {
+        for refused in [Kind::Denied, Kind::Unavailable] {
+            for kinds in [[done, refused], [refused, done]] {
+                let queue = of(kinds.map(|kind| with(Failing(kind))));
+                for error in [
+                    queue.redrive(&Selection::All).await.unwrap_err(),
+                    queue.purge().await.unwrap_err(),
+                    queue.pause().await.unwrap_err(),
+                ] {
+                    let is_doubtful = matches!(error, Error::Interrupted { .. });
+                    assert!(is_doubtful, "{kinds:?}: {}", error.full_message());
+                }
+            }
+        }
+    }
+}
+
+/// R21: the job may be in the part that was not asked.
+#[tokio::test]
+async fn a_cancel_that_has_not_asked_all_parts_is_never_called_done() {
+    for kind in [Kind::NotReplicated, Kind::Unreadable] {
+        let queue = of([with(Failing(kind)), in_memory()]);
+        let (first, last) = (id_of(0, &queue), id_of(1, &queue));
+
+        let some_asked = queue.cancel(&first).await.unwrap_err();
+        let all_asked = queue.cancel(&last).await.unwrap_err();
+
+        let message = some_asked.full_message();
+        assert!(matches!(some_asked, Error::Interrupted { .. }), "{message}");
+        assert_eq!(all_asked.effect(), Failing(kind).at(Operation::Cancel).effect());
+        assert!(!matches!(all_asked, Error::Interrupted { .. }), "{all_asked}");
+    }
+}
+
+/// R21: the jobs of a part that is down are not recovered.
+#[tokio::test]
+async fn a_recovery_without_a_part_is_never_called_done() {
+    for kinds in [
+        [Kind::Unreadable, Kind::Unavailable],
+        [Kind::Unavailable, Kind::Unreadable],
+        [Kind::NotReplicated, Kind::Unavailable],
+    ] {
+        let queue = of(kinds.map(|kind| with(Failing(kind))));
+
+        let error = queue.recover(NonZeroU32::new(10).unwrap()).await.unwrap_err();
+
+        let is_doubtful = matches!(error, Error::Interrupted { .. });
+        assert!(is_doubtful, "{kinds:?}: {}", error.full_message());
+    }
 }
 
 /// The oldest job of the queue, whichever part it is in.
