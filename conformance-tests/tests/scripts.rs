@@ -1,8 +1,7 @@
 //! Tests that the suite catches bugs that no author thought of. One at a time, every
-//! write in the scripts of the backends on Redis is removed and every comparison is
-//! inverted.
+//! write in the scripts of zset and stream is removed and every comparison is inverted.
 //!
-//! `script-mutants` has a page for each backend, which lists the result of each change. A
+//! `script-mutants` has a page for each of them, which lists the result of each change. A
 //! page takes some twenty minutes to generate:
 //!
 //! ```text

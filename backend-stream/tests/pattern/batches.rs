@@ -3,16 +3,22 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use relq_conformance::{assert_within, server::Server};
+use relq_conformance::{
+    assert_within,
+    proxy::{Fault, FaultProxy, VirtualClock},
+    server::Server,
+};
 use relq_core::{
     batch::{
-        Added, BatchId, BatchOutcome, BatchPriority, BatchQueue, BatchStatus, Created,
-        NewBatch, OnComplete,
+        Added, BatchId, BatchOutcome, BatchPriority, BatchQueue, BatchStatus, Change,
+        Created, NewBatch, OnComplete,
     },
-    operator::{Cancelled, JobState, Selection},
+    environment::Environment,
+    error::Effect,
+    operator::{Cancelled, JobState, PeekRequest, Selection},
     *,
 };
-use relq_stream::StreamQueue;
+use relq_stream::{StreamConfig, StreamQueue};
 
 use crate::fixture::*;
 
@@ -48,7 +54,7 @@ pub(crate) async fn fill_outbox(server: &Server, queue: &StreamQueue, letters: u
     say(server, "DEL there");
 }
 
-fn in_outbox(server: &Server) -> u64 {
+pub(crate) fn in_outbox(server: &Server) -> u64 {
     say(server, "SCARD {q}:batch:outbox")
         .trim_matches([':', '\r', '\n'])
         .parse()
@@ -150,153 +156,58 @@ async fn a_wait_after_another_completion_is_quiet() {
     assert!((1..=6).contains(&asked), "{asked} commands in {wait:?}");
 }
 
-/// B5, B8: if another client deletes pieces, they become dead letters, and their batch
-/// still completes.
+/// B7: a batch whose canceller has died after its first page gives no piece.
 #[tokio::test]
-async fn deleted_pieces_have_failed_and_the_batch_ends() {
+async fn a_half_cancelled_batch_gives_nothing() {
     let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let url = proxy.actor("operator").unwrap().url().to_owned();
+    let environment = Environment::default().with_max_jobs_per_step(many(2));
+    let config = StreamConfig::new(&url).unwrap().environment(environment);
+    let name = QueueName::new("q").unwrap();
+    let operator = StreamQueue::connect(config, name).await.unwrap();
     let queue = open(&server, "q").await;
-    submit(&queue, NewBatch::new(id()), 30).await;
-    let held = abandon(&queue).await;
-    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 0");
+    // The server now knows the script, so that each page is one command.
+    submit(&queue, NewBatch::new(BatchId::new("first").unwrap()), 1).await;
+    operator.cancel_batch(&BatchId::new("first").unwrap()).await.unwrap();
+    submit(&queue, NewBatch::new(id()), 6).await;
 
-    let start = std::time::Instant::now();
-    while status(&queue).await.outcome().is_none() {
-        queue.recover(many(10)).await.unwrap();
-        assert!(start.elapsed() < LONG, "{:?}", status(&queue).await);
-    }
+    let second_page = proxy.steps_by("operator").len() + 2;
+    let error = Fault::Error("OOM the test says so".to_owned());
+    proxy.plan("operator", u32::try_from(second_page).unwrap(), error);
+    let failed = operator.cancel_batch(&id()).await.unwrap_err();
+    assert_eq!(failed.effect(), Effect::Maybe, "{}", failed.full_message());
 
-    let status = status(&queue).await;
-    assert_eq!((status.outcome(), status.failed), (Some(BatchOutcome::Failed), 30));
-    let dead = dead(&queue).await;
-    assert_eq!(dead.len(), 30);
-    assert!(dead.iter().any(|(job, _)| *job == held.job().to_string()));
-    assert_sound(&queue).await;
-}
-
-/// B4: a returned piece that was deleted does not block the other pieces of its batch.
-#[tokio::test]
-async fn a_deleted_piece_that_came_back_hides_no_other() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    submit(&queue, NewBatch::new(id()), 2).await;
-    let held = take_one(&queue).await;
-    queue.give_back(&held.receipt).await.unwrap();
-    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 1");
-
-    let next = queue.claim_one(&ask("w")).await.unwrap();
-
-    assert_eq!(next.expect("the other is claimable").payload, "1");
-}
-
-/// B5: a completion job that cannot be read does not block the others in the outbox.
-#[tokio::test]
-async fn a_damaged_completion_holds_up_no_other() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    fill_outbox(&server, &queue, 3).await;
-    say(&server, "HDEL {q}:batch:record:b1 completion_queue");
-
-    queue.recover(many(10)).await.unwrap();
-
-    assert_eq!(in_outbox(&server), 1);
-    assert_eq!(open(&server, "there").await.stats().await.unwrap().ready, 2);
-}
-
-/// B5: one call of recovery pushes a backlog of completion jobs to their queues,
-/// although a damaged one stays in the outbox.
-#[tokio::test]
-async fn a_backlog_goes_on_beside_a_damaged_completion() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    fill_outbox(&server, &queue, 40).await;
-    say(&server, "HDEL {q}:batch:record:b1 completion_queue");
-
-    let mut recoveries = 1;
-    while queue.recover(many(10)).await.unwrap().more {
-        recoveries += 1;
-        assert!(recoveries < 40, "the damaged one is tried again and again");
-    }
-
-    assert!(in_outbox(&server) <= 10, "{} are left", in_outbox(&server));
-}
-
-/// R1, B3: if the leases of held pieces are missing, the pieces become ready again, and
-/// their slots become free.
-#[tokio::test]
-async fn pieces_held_without_a_lease_come_back() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    submit(&queue, NewBatch::new(id()).limit(NonZeroU32::new(2)), 3).await;
-    take(&queue, 2).await;
-    say(&server, "DEL {q}:leased");
+    assert!((1..6).contains(&status(&queue).await.dropped));
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
-
-    queue.recover(many(10)).await.unwrap();
-
-    let held = take(&queue, 2).await;
-    finish(&queue, held).await;
-    let held = take(&queue, 1).await;
-    finish(&queue, held).await;
-    assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Done));
+    while queue.recover(many(10)).await.unwrap().more {}
+    assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Cancelled));
     assert_sound(&queue).await;
 }
 
-/// R1: a piece without a lease comes back also if it stands behind pieces with a lease,
-/// however few pieces one recovery looks for.
+/// R23, B4: pieces are listed in the order of their batches, also after the priority of one
+/// was changed.
 #[tokio::test]
-async fn a_piece_without_a_lease_is_found_behind_leased_ones() {
+async fn pieces_are_listed_in_the_changed_order_of_their_batches() {
     let server = Server::start();
     let queue = open(&server, "q").await;
-    submit(&queue, NewBatch::new(id()), 3).await;
-    for _ in 0..3 {
-        take(&queue, 1).await;
+    for name in ["first", "second"] {
+        let batch = NewBatch::new(BatchId::new(name).unwrap());
+        queue.create(&batch).await.unwrap();
+        queue.add(&batch.id, &[name.into()], None).await.unwrap();
     }
-    say(&server, "ZPOPMAX {q}:leased");
+    let listed = async || {
+        let ask = PeekRequest::new(JobState::Ready, many(10));
+        let jobs = queue.peek(&ask).await.unwrap().jobs;
+        jobs.into_iter().map(|job| job.payload).collect::<Vec<_>>()
+    };
+    assert_eq!(listed().await, ["first", "second"]);
 
-    while queue.recover(many(1)).await.unwrap().more {}
+    let change = Change::default().priority(BatchPriority::HIGHEST);
+    queue.alter(&BatchId::new("second").unwrap(), &change).await.unwrap();
 
-    assert_eq!(queue.stats().await.unwrap().leased, 2);
-    take(&queue, 1).await;
-    assert_sound(&queue).await;
-}
-
-/// B3, B8: if the entries of held pieces are deleted and their leases are missing, the
-/// slots become free, and the pieces are counted as failed.
-#[tokio::test]
-async fn entries_deleted_with_their_leases_free_their_slots() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    submit(&queue, NewBatch::new(id()).limit(NonZeroU32::new(2)), 3).await;
-    take(&queue, 2).await;
-    say(&server, "DEL {q}:leased");
-    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 1");
-
-    queue.recover(many(10)).await.unwrap();
-
-    let held = take(&queue, 1).await;
-    finish(&queue, held).await;
-    while queue.recover(many(10)).await.unwrap().more {}
-    let status = status(&queue).await;
-    assert_eq!((status.outcome(), status.failed), (Some(BatchOutcome::Failed), 2));
-    assert_sound(&queue).await;
-}
-
-/// B7: a cancelled batch completes even if another client has deleted its leases.
-#[tokio::test]
-async fn a_cancelled_batch_without_its_leases_ends() {
-    let server = Server::start();
-    let queue = open(&server, "q").await;
-    submit(&queue, NewBatch::new(id()), 3).await;
-    take(&queue, 2).await;
-    queue.cancel_batch(&id()).await.unwrap();
-    say(&server, "DEL {q}:leased");
-
-    while queue.recover(many(10)).await.unwrap().more {}
-
-    let status = status(&queue).await;
-    assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Cancelled), 3));
-    assert_sound(&queue).await;
+    assert_eq!(listed().await, ["second", "first"]);
+    assert_eq!(served(&queue).await, ["second", "first"]);
 }
 
 /// R1, B7: if an open batch is listed in the key `cancelling` by mistake, it keeps its

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod batches;
+mod changed_batches;
 mod fixture;
 mod purging;
 mod pushing;

@@ -28,6 +28,9 @@ async fn a_purge_removes_any_number_of_batches() {
     }
     push(&queue, "plain").await;
     take_one(&queue).await;
+    // Another client's keys in place of side records are removed as well.
+    say(&server, "SET {q}:ids theirs");
+    say(&server, "SET {q}:unique theirs");
 
     let purged = queue.purge().await.unwrap();
 

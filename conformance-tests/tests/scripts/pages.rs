@@ -79,33 +79,3 @@ page!(
         ..OWN_SCRIPTS
     }
 );
-
-page!(
-    keyspace,
-    Page {
-        backend: "keyspace",
-        backends: &[|| Box::new(Keyspace::default())],
-        survivors: survivors::keyspace::SURVIVORS,
-        ..OWN_SCRIPTS
-    }
-);
-
-page!(
-    circular,
-    Page {
-        backend: "circular",
-        backends: &[|| Box::new(Circular), || Box::new(CircularLrem)],
-        survivors: survivors::circular::SURVIVORS,
-        ..OWN_SCRIPTS
-    }
-);
-
-page!(
-    processing_list,
-    Page {
-        backend: "processing-list",
-        backends: &[|| Box::new(ProcessingList), || Box::new(ProcessingListShared)],
-        survivors: survivors::processing_list::SURVIVORS,
-        ..OWN_SCRIPTS
-    }
-);

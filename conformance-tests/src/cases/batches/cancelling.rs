@@ -120,6 +120,8 @@ async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
 
     one.assert_completed(&made, BatchOutcome::Cancelled).await;
     assert_eq!(one.status(&made).await.dropped, 9);
+    let ended = one.figures().await;
+    assert_eq!((ended.cancelled, ended.discarded), (8, 1), "R23");
     let after = drain(&one).await;
     assert_eq!((after.len(), completed(&after)), (1, 1));
 }

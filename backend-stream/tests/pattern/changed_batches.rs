@@ -1,0 +1,163 @@
+//! Tests in which other clients change batches. The queue must recover from each change.
+
+use std::num::NonZeroU32;
+
+use relq_conformance::server::Server;
+use relq_core::{
+    batch::{BatchOutcome, BatchQueue, NewBatch},
+    *,
+};
+
+use crate::{
+    batches::{fill_outbox, id, in_outbox, status, submit},
+    fixture::*,
+};
+
+/// B5, B8: if another client deletes pieces, they become dead letters, and their batch
+/// still completes.
+#[tokio::test]
+async fn deleted_pieces_have_failed_and_the_batch_ends() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 30).await;
+    let held = abandon(&queue).await;
+    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 0");
+
+    let start = std::time::Instant::now();
+    while status(&queue).await.outcome().is_none() {
+        queue.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "{:?}", status(&queue).await);
+    }
+
+    let status = status(&queue).await;
+    assert_eq!((status.outcome(), status.failed), (Some(BatchOutcome::Failed), 30));
+    let dead = dead(&queue).await;
+    assert_eq!(dead.len(), 30);
+    assert!(dead.iter().any(|(job, _)| *job == held.job().to_string()));
+    assert_sound(&queue).await;
+}
+
+/// B4: a returned piece that was deleted does not block the other pieces of its batch.
+#[tokio::test]
+async fn a_deleted_piece_that_came_back_hides_no_other() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 2).await;
+    let held = take_one(&queue).await;
+    queue.give_back(&held.receipt).await.unwrap();
+    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 1");
+
+    let next = queue.claim_one(&ask("w")).await.unwrap();
+
+    assert_eq!(next.expect("the other is claimable").payload, "1");
+}
+
+/// B5: a completion job that cannot be read does not block the others in the outbox.
+#[tokio::test]
+async fn a_damaged_completion_holds_up_no_other() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, 3).await;
+    say(&server, "HDEL {q}:batch:record:b1 completion_queue");
+
+    queue.recover(many(10)).await.unwrap();
+
+    assert_eq!(in_outbox(&server), 1);
+    assert_eq!(open(&server, "there").await.stats().await.unwrap().ready, 2);
+}
+
+/// B5: one call of recovery pushes a backlog of completion jobs to their queues,
+/// although a damaged one stays in the outbox.
+#[tokio::test]
+async fn a_backlog_goes_on_beside_a_damaged_completion() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, 40).await;
+    say(&server, "HDEL {q}:batch:record:b1 completion_queue");
+
+    let mut recoveries = 1;
+    while queue.recover(many(10)).await.unwrap().more {
+        recoveries += 1;
+        assert!(recoveries < 40, "the damaged one is tried again and again");
+    }
+
+    assert!(in_outbox(&server) <= 10, "{} are left", in_outbox(&server));
+}
+
+/// R1, B3: if the leases of held pieces are missing, the pieces become ready again, and
+/// their slots become free.
+#[tokio::test]
+async fn pieces_held_without_a_lease_come_back() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()).limit(NonZeroU32::new(2)), 3).await;
+    take(&queue, 2).await;
+    say(&server, "DEL {q}:leased");
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+
+    queue.recover(many(10)).await.unwrap();
+
+    let held = take(&queue, 2).await;
+    finish(&queue, held).await;
+    let held = take(&queue, 1).await;
+    finish(&queue, held).await;
+    assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Done));
+    assert_sound(&queue).await;
+}
+
+/// R1: a piece without a lease comes back also if it stands behind pieces with a lease,
+/// however few pieces one recovery looks for.
+#[tokio::test]
+async fn a_piece_without_a_lease_is_found_behind_leased_ones() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 3).await;
+    for _ in 0..3 {
+        take(&queue, 1).await;
+    }
+    say(&server, "ZPOPMAX {q}:leased");
+
+    while queue.recover(many(1)).await.unwrap().more {}
+
+    assert_eq!(queue.stats().await.unwrap().leased, 2);
+    take(&queue, 1).await;
+    assert_sound(&queue).await;
+}
+
+/// B3, B8: if the entries of held pieces are deleted and their leases are missing, the
+/// slots become free, and the pieces are counted as failed.
+#[tokio::test]
+async fn entries_deleted_with_their_leases_free_their_slots() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()).limit(NonZeroU32::new(2)), 3).await;
+    take(&queue, 2).await;
+    say(&server, "DEL {q}:leased");
+    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 1");
+
+    queue.recover(many(10)).await.unwrap();
+
+    let held = take(&queue, 1).await;
+    finish(&queue, held).await;
+    while queue.recover(many(10)).await.unwrap().more {}
+    let status = status(&queue).await;
+    assert_eq!((status.outcome(), status.failed), (Some(BatchOutcome::Failed), 2));
+    assert_sound(&queue).await;
+}
+
+/// B7: a cancelled batch completes even if another client has deleted its leases.
+#[tokio::test]
+async fn a_cancelled_batch_without_its_leases_ends() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 3).await;
+    take(&queue, 2).await;
+    queue.cancel_batch(&id()).await.unwrap();
+    say(&server, "DEL {q}:leased");
+
+    while queue.recover(many(10)).await.unwrap().more {}
+
+    let status = status(&queue).await;
+    assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Cancelled), 3));
+    assert_sound(&queue).await;
+}
