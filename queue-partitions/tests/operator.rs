@@ -94,9 +94,7 @@ fn with(overrides: impl Override + 'static) -> Arc<dyn Queue> {
 }
 
 fn of<const PARTS: usize>(parts: [Arc<dyn Queue>; PARTS]) -> PartitionedQueue {
-    PartitionedQueue::new(parts.to_vec(), Environment::default())
-        .unwrap()
-        .starting_at(0)
+    PartitionedQueue::new(parts.into(), Environment::default()).unwrap().starting_at(0)
 }
 
 /// A queue whose part 0 has one dead job, and whose part 1 fails.

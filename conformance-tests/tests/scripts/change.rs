@@ -103,8 +103,11 @@ pub(crate) fn all(backend: &str, scope: Scope) -> Vec<Change> {
     }
     changes.retain(|change| !change.scripts.is_empty());
     if scope == Scope::Own {
-        let of_zset: BTreeSet<_> =
+        let mut of_zset: BTreeSet<_> =
             all("zset", Scope::All).into_iter().map(|change| change.name).collect();
+        for (survivor, _) in zset::SURVIVORS {
+            of_zset.remove(*survivor);
+        }
         changes.retain(|change| {
             !of_zset.contains(&change.name)
                 && !change.name.contains(": without `check_")

@@ -1,9 +1,6 @@
 //! The pages, and the tests of each.
 
-use relq_conformance::own::{
-    Circular, CircularLrem, Keyspace, ProcessingList, ProcessingListShared, Stream,
-    Zset,
-};
+use relq_conformance::own::{Stream, Zset};
 
 use crate::{change::Scope, page::Page, survivors};
 
