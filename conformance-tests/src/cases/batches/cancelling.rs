@@ -46,6 +46,7 @@ async fn a_cancel_drops_what_is_retried(store: &Store) {
     let status = actor.call_off(&made).await;
 
     assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Cancelled), 2));
+    assert_eq!(actor.figures().await.unfinished(), 0, "R23");
     store.advance(PAST_BRIEF).await;
     actor.recover_all().await;
     assert_eq!(actor.take(5).await, []);

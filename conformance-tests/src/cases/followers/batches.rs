@@ -10,7 +10,12 @@ use relq_core::{
 use super::fixture::following;
 use crate::{
     cases::case,
-    harness::{actor::Actor, checks::dead, store::Store, times::HELD},
+    harness::{
+        actor::Actor,
+        checks::{dead, retry_after},
+        store::Store,
+        times::HELD,
+    },
 };
 
 /// Creates a batch of pieces that keep their results, and so can be followed. Returns the
@@ -77,15 +82,18 @@ async fn a_redriven_piece_still_holds_its_follower(store: &Store) {
 }
 
 case!(the_followers_of_dropped_pieces_are_cancelled: R30 B7 => Followers Results Batches);
-/// A cancelled batch drops its waiting pieces at once, and its leased pieces with their
-/// next heartbeat, settlement or recovery. Their followers are cancelled.
+/// A cancelled batch drops its ready and scheduled pieces at once, and its leased pieces
+/// with their next heartbeat, settlement or recovery. Their followers are cancelled.
 async fn the_followers_of_dropped_pieces_are_cancelled(store: &Store) {
     let actor = store.actor("worker").await;
     let (batch, pieces) =
-        submit(&actor, &["beats", "settles", "expires", "waits"]).await;
+        submit(&actor, &["beats", "settles", "expires", "is tried again", "waits"])
+            .await;
     follow_each(&actor, &pieces).await;
     let held = actor.take(2).await;
     actor.take_one_briefly().await;
+    let tried = actor.take_one().await;
+    actor.say(&tried, retry_after(2 * HELD)).await;
 
     actor.call_off(&batch).await;
     store.outlast_brief_leases().await;
@@ -97,7 +105,7 @@ async fn the_followers_of_dropped_pieces_are_cancelled(store: &Store) {
     actor.assert_none_ready("each piece was dropped").await;
     let stats = actor.figures().await;
     assert_eq!((stats.unfinished(), stats.dead), (0, 0), "R30 B7");
-    assert_eq!(stats.cancelled, 8, "R30 R23: four pieces and their followers");
+    assert_eq!(stats.cancelled, 10, "R30 R23: five pieces and their followers");
 }
 
 case!(a_completion_job_can_be_followed: R30 B5 => Followers Results Batches);
