@@ -25,5 +25,5 @@ mod lua;
 mod page;
 #[path = "scripts/pages.rs"]
 mod pages;
-#[path = "scripts/survivors/mod.rs"]
+#[path = "scripts/survivors.rs"]
 mod survivors;

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use crate::{lua::Lua, survivors::zset};
+use crate::{lua::Lua, survivors::SURVIVORS};
 
 /// The Redis commands by which scripts write.
 const WRITES: [&str; 28] = [
@@ -105,7 +105,7 @@ pub(crate) fn all(backend: &str, scope: Scope) -> Vec<Change> {
     if scope == Scope::Own {
         let mut of_zset: BTreeSet<_> =
             all("zset", Scope::All).into_iter().map(|change| change.name).collect();
-        for (survivor, _) in zset::SURVIVORS {
+        for (survivor, _) in SURVIVORS {
             of_zset.remove(*survivor);
         }
         changes.retain(|change| {

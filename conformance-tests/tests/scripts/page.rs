@@ -20,7 +20,7 @@ pub(crate) type Reasons = &'static [(&'static str, &'static str)];
 
 /// The text in the row of a change that no test case catches and that has no reason
 /// yet.
-const OPEN: &str = "NOT LOOKED AT";
+const OPEN: &str = "not looked at yet";
 
 /// What the page of a backend contains, and how it is made.
 pub(crate) struct Page {
@@ -33,8 +33,9 @@ pub(crate) struct Page {
     /// How many test cases must catch a change. Afterwards only cases that have caught no
     /// change yet are tried on it.
     pub(crate) enough: usize,
-    /// The changes that no test case catches.
-    pub(crate) survivors: Reasons,
+    /// The changes that no test case catches, each with its reason. `None` as long as nobody
+    /// has looked for the reasons.
+    pub(crate) survivors: Option<Reasons>,
     /// Whether the page says what each test case catches. Then each case that has caught
     /// nothing is tried on all changes.
     pub(crate) lists_cases: bool,
@@ -77,7 +78,8 @@ impl Page {
     /// that it is tried again.
     fn caught_before(&self) -> Known {
         let cases = judge::functional(self);
-        let settled = rows_of(&self.text()).into_iter().filter(|row| !row.is_open);
+        let is_settled = |row: &Row| !row.is_open || self.survivors.is_none();
+        let settled = rows_of(&self.text()).into_iter().filter(is_settled);
         let known = settled.map(|row| {
             let by = cases.iter().filter(|case| row.by.contains(&format!("`{case}`")));
             (row.change, by.copied().collect())
@@ -123,6 +125,14 @@ impl Page {
                  on all other changes."
             }
         };
+        let open = match self.survivors {
+            Some(_) => "",
+            None => {
+                "\nNobody has looked yet at the changes that no case catches. Tests of the \
+                 backend alone may\ncatch them, above all those of what other clients do to \
+                 its keys.\n"
+            }
+        };
         let command = self.command();
         format!(
             "\
@@ -136,7 +146,7 @@ the mutants of [MUTANTS.md](../MUTANTS.md) do not.
 A change is tried on the cases that may run it, {cases}
 This command makes the page:
 `{command}`.
-
+{open}
 "
         )
     }
@@ -157,7 +167,8 @@ This command makes the page:
             let first: Vec<_> =
                 cases.iter().take(4).map(|case| format!("`{case}`")).collect();
             let by = if first.is_empty() {
-                format!("none: {}", reason(self.survivors, &change.name))
+                let known = self.survivors.unwrap_or_default();
+                format!("none: {}", reason(known, &change.name))
             } else {
                 first.join(", ")
             };
@@ -222,6 +233,7 @@ By the numbers of the changes below; with `!`, what no other case catches.
     /// Each change that no test case catches has exactly one reason, and so has each test
     /// case that catches no change.
     pub(crate) fn check_reasons(&self) {
+        let Some(survivors) = self.survivors else { return };
         let text = self.text();
         let survive: BTreeSet<_> = rows_of(&text)
             .into_iter()
@@ -229,7 +241,7 @@ By the numbers of the changes below; with `!`, what no other case catches.
             .map(|row| row.change)
             .collect();
         let reasons: BTreeSet<_> =
-            self.survivors.iter().map(|(name, _)| (*name).to_owned()).collect();
+            survivors.iter().map(|(name, _)| (*name).to_owned()).collect();
 
         let different: Vec<_> = survive.symmetric_difference(&reasons).collect();
 

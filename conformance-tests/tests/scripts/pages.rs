@@ -11,7 +11,7 @@ const OWN_SCRIPTS: Page = Page {
     has_batches: false,
     scope: Scope::Own,
     enough: 1,
-    survivors: &[],
+    survivors: None,
     lists_cases: false,
     other_cases: &[],
 };
@@ -59,9 +59,9 @@ page!(
         backends: &[|| Box::new(Zset)],
         scope: Scope::All,
         enough: 3,
-        survivors: survivors::zset::SURVIVORS,
+        survivors: Some(survivors::SURVIVORS),
         lists_cases: true,
-        other_cases: survivors::zset::OTHERS,
+        other_cases: survivors::OTHERS,
         ..OWN_SCRIPTS
     }
 );
@@ -72,7 +72,6 @@ page!(
         backend: "stream",
         backends: &[|| Box::new(Stream)],
         has_batches: true,
-        survivors: survivors::stream::SURVIVORS,
         ..OWN_SCRIPTS
     }
 );

@@ -20,6 +20,9 @@ const OVERWRITTEN: &str = "of use where another client overwrote a total, which 
 const PASSED_ON: &str = "what stays in `handed` is claimed from there, and the notification that \
                          follows wakes who waits";
 
+const NO_BATCHES: &str = "zset has no batches: stream's page tries it";
+const BOUND: &str = "bounds what one script moves, which no case measures";
+
 /// The changes that no case catches, each with the reason why none has to.
 pub(crate) const SURVIVORS: Reasons = &[
     (
@@ -151,15 +154,34 @@ pub(crate) const SURVIVORS: Reasons = &[
         "bookkeeping/followers: 0 for `redis.call('ZREM', results_key(keys, 'orphans'), job.id)`",
         "the next step that cancels orphans removes the id of the job that has ended",
     ),
-    (
-        "bookkeeping/followers: without `count_settled(step, entry)`",
-        "bounds what one script moves, which no case measures",
-    ),
+    ("bookkeeping/followers: without `count_settled(step, entry)`", BOUND),
     (
         "zset/stats: without `count_job(step, entry)`",
         "bounds what one script reads, which no case measures: relq-zset's \
          `stats_read_few_large_jobs` does",
     ),
+    ("bookkeeping/fail: without `settle_dropped(keys, step)`", NO_BATCHES),
+    ("bookkeeping/give_back: without `settle_dropped(keys, step)`", NO_BATCHES),
+    ("bookkeeping/promote: without `settle_dropped(keys, step)`", NO_BATCHES),
+    ("bookkeeping/redrive: without `settle_dropped(keys, step)`", NO_BATCHES),
+    ("bookkeeping/followers: without `count_settled(step, false)`", BOUND),
+    ("bookkeeping/followers: without `count_job(step, entry)`", BOUND),
+    (
+        "bookkeeping/side_records: without `count_job(step, redis.call('HGET', results, gone[#gone]))`",
+        BOUND,
+    ),
+    (
+        "bookkeeping/purge_dead: without `free_unique(keys.unique, job)`",
+        "of use where an earlier version of relq has left the key with a dead job, which no \
+         case does",
+    ),
+    (
+        "bookkeeping/remove_worker: 0 for `redis.call('ZREM', alive, worker)`",
+        "the record is listed by nobody: relq-zset's \
+         `a_released_worker_leaves_no_record` sees it",
+    ),
+    ("bookkeeping/side_records: without `check_side_records(keys)` (2)", ANOTHER_TYPE),
+    ("zset/finish_with_side_records: without `check_ready(keys)`", ANOTHER_TYPE),
 ];
 
 const REFUSED: &str = "judges what is refused before a script runs: `MUTANTS.md`";
@@ -225,4 +247,18 @@ pub(crate) const OTHERS: Reasons = &[
         "isolation::names_that_reach_out_are_refused",
         "judges the type of names, which is the same for all backends",
     ),
+    (
+        "schedules::another_connection_has_the_schedules",
+        "judges what a second connection reads",
+    ),
+    (
+        "schedules::a_schedule_begins_when_it_is_stored",
+        "judges the client's clock, by which the first tick is due",
+    ),
+    ("idempotence::a_token_makes_the_ids", "judges ids that the client makes"),
+    (
+        "restoring::due_times_and_expiries_out_of_range_are_refused",
+        "judges what is refused before a script runs",
+    ),
+    ("running_now::it_goes_to_the_back", SEVERAL),
 ];
