@@ -229,7 +229,7 @@ pub(super) const RETURNED: &[Mutant] = &[
         patches: &[patch("recover", "last_claimed_first(overdue)\n", "")],
         caught_by: &[Case(
             "order::extended_jobs_keep_their_order",
-            "is served before job 0",
+            "is served before job",
         )],
         ..NARROW
     },
