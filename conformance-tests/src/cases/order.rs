@@ -4,6 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
     Delivery, Disposition, NewJob, Priority,
+    capabilities::LeaseScope,
     operator::{JobState, Selection},
 };
 
@@ -144,9 +145,12 @@ async fn pages_of_recovery_keep_the_order(store: &Store) {
 
 case!(extended_jobs_keep_their_order: R13 R9 => Order);
 /// Jobs that are recovered together keep their order, whichever lease ended first, and
-/// whatever the names of their workers.
+/// whatever the names of their workers. Where a lease is that of a worker, its jobs are
+/// recovered together, and those of another worker before or after them.
 async fn extended_jobs_keep_their_order(store: &Store) {
-    let (first, second) = (store.actor("zoe").await, store.actor("ann").await);
+    let first = store.actor("zoe").await;
+    let is_of_worker = first.capabilities().lease_scope == LeaseScope::Worker;
+    let second = if is_of_worker { first.clone() } else { store.actor("ann").await };
     first.store(numbered(8)).await;
     let held = [first.take_briefly(3).await, second.take_briefly(2).await];
     store.advance(BRIEF / 4).await;
