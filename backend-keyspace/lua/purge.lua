@@ -20,7 +20,13 @@ end
 -- If a key has another type, the script fails here, before its first write.
 check_ready(keys)
 for _, key in ipairs({keys.later, keys.dead}) do redis.call('ZCARD', key) end
-remove_foreign_records(keys)
+
+-- What another client has stored in place of side records holds none.
+local RECORDS = {[keys.unique] = 'hash', [keys.ids] = 'zset', [keys.errors] = 'hash',
+  [keys.jobs] = 'hash'}
+for key, kind in pairs(RECORDS) do
+  if redis.call('TYPE', key).ok ~= kind then redis.call('UNLINK', key) end
+end
 
 -- Only the records of removed jobs go, because a job may be pushed behind this page, and
 -- stays if the purge is interrupted.

@@ -32,11 +32,13 @@ local function remove_pieces(id)
     jobs = jobs + 1
     count_job(step, entry)
     if job then
+      -- Another client may have stored something else in place of these records. The last
+      -- step removes that.
       redis.pcall('SREM', live, job.id)
       redis.pcall('HINCRBY', batch_key(keys, 'record', id), 'dropped', 1)
       end_result(keys, job, now_ms, PURGED)
-      redis.call('ZREM', keys.ids, job.id)
-      redis.call('HDEL', keys.errors, job.id)
+      redis.pcall('ZREM', keys.ids, job.id)
+      redis.pcall('HDEL', keys.errors, job.id)
     end
   end
   return false
@@ -57,7 +59,6 @@ for _, id in ipairs(ids) do jobs = jobs + redis.call('XLEN', batch_key(keys, 'pi
 
 if #ids > page then
   jobs = 0
-  remove_foreign_records(keys)
   for _, id in ipairs(ids) do
     if not remove_pieces(id) then break end
     remove_records(id)

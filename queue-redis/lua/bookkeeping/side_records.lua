@@ -29,16 +29,6 @@ local function check_bookkeeping(keys)
   redis.call('LLEN', keys.wake)
 end
 
--- Removes what another client has stored in place of side records, which are then empty. A
--- purge by steps does so, because it needs the records of the jobs that it removes.
-local function remove_foreign_records(keys)
-  local kinds = {[keys.unique] = 'hash', [keys.ids] = 'zset', [keys.errors] = 'hash',
-    [keys.jobs] = 'hash'}
-  for key, kind in pairs(kinds) do
-    if redis.call('TYPE', key).ok ~= kind then redis.call('UNLINK', key) end
-  end
-end
-
 -- Adds to one of the totals. If another client has overwritten the totals with another
 -- type, nothing is added and no error is raised, because the other writes of the call
 -- have already happened. A call that reads the totals reports the error.
