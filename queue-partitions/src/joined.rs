@@ -189,7 +189,7 @@ mod tests {
         assert!(matches!(kept, Error::NotReplicated { .. }), "{kept}");
     }
 
-    /// A batch or job that is looked for may be in a part that was not asked.
+    /// The job or batch may be in a part that the call did not ask.
     #[test]
     fn a_search_is_done_only_if_each_part_was_asked() {
         for done in [unconfirmed, unreadable] {

@@ -15,7 +15,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// first.
 const HEAD_START: Duration = Duration::from_millis(500);
 
-/// Opens the queue `emails`, while `knowing` stands still at first.
+/// Opens the queue `emails`. The server `knowing`, which knows the master, is frozen for a
+/// moment, so that the client hears of the silent server first.
 async fn open(url: &str, knowing: &Node) -> Conn {
     let config = RedisConfig::new(url).unwrap().connect_timeout(LIMIT).unwrap();
     let owner = Owner::new("zset", QueueName::new("emails").unwrap());

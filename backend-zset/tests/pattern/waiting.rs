@@ -162,7 +162,8 @@ async fn a_result_is_told_after_the_runtime_of_an_earlier_wait_ended() {
 }
 
 /// Waits once on a runtime that then ends, and again on a second one. Returns how long the
-/// second wait takes after the change for which it waits.
+/// second wait takes after the change for which it waits. The change is made when the server
+/// has a blocked client again, and not that of the first wait.
 fn on_a_second_runtime(
     first_wait: impl AsyncFn(&ZsetQueue) + Sync,
     second_wait: impl AsyncFn(&ZsetQueue) + Sync,
@@ -174,14 +175,26 @@ fn on_a_second_runtime(
         let queue = first.block_on(open(&server, "q"));
         first.block_on(first_wait(&queue));
         drop(first);
+        let until = async |is_blocked: bool| {
+            let has_blocked = || {
+                let clients = server.command(&[b"INFO", b"clients"]);
+                !String::from_utf8_lossy(&clients).contains("blocked_clients:0\r\n")
+            };
+            let start = Instant::now();
+            while has_blocked() != is_blocked {
+                assert!(start.elapsed() < LONG, "a call blocks: {}", has_blocked());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
         let changing = async {
-            // The call waits by then.
-            tokio::time::sleep(2 * BRIEF).await;
+            until(true).await;
             change(&queue).await;
             Instant::now()
         };
+        let second = Runtime::new().unwrap();
+        second.block_on(until(false));
         let both = async { tokio::join!(second_wait(&queue), changing) };
-        let ((), changed) = Runtime::new().unwrap().block_on(both);
+        let ((), changed) = second.block_on(both);
         changed.elapsed()
     };
     thread::scope(|scope| scope.spawn(waiting).join().unwrap())

@@ -28,7 +28,7 @@ pub(super) async fn create(
     if found.map_err(|unsent| failed(id, "made", "made", &unsent))?.is_some() {
         return Err(is_taken());
     }
-    // After a try that may have taken effect, an existing batch is the one of that try.
+    // If the reply to a try was lost, a batch that exists now is the one of that try.
     let mut may_be_made = false;
     let made = sender.repeat(async || {
         let made = batches.create(batch).await;

@@ -115,7 +115,7 @@ impl Args {
         let mut shown = Shown::begin(self.format)?;
         let submitted =
             self.submit_each(queue, &sender, requests, ids, &mut shown).await;
-        // Also a JSON array of some of the batches is complete.
+        // A JSON array must be closed, so that the ids of the submitted batches can be read.
         let ended = shown.end();
         submitted.and(ended)
     }

@@ -326,3 +326,33 @@ fn stats_by_part_have_the_figures_of_each() {
         );
     }
 }
+
+/// The jobs that were cancelled before an error are gone, so their ids are printed.
+#[test]
+fn an_error_hides_no_job_that_was_cancelled_before() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=3");
+    let ids: Vec<_> = (1..10).map(|number| format!("job-{number}")).collect();
+    for id in &ids {
+        store.push(&format!("--id {id} x"));
+    }
+    // The part can cancel nothing any more, because a key has another type.
+    store.server().command(&[b"DEL", b"{default:1}:ids"]);
+    store.server().command(&[b"SET", b"{default:1}:ids", b"another client's"]);
+
+    let ended = store.relq(&format!("cancel {}", ids.join(" "))).run();
+
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let out = String::from_utf8(ended.out).unwrap();
+    let printed = out.lines().count();
+    assert!((1..ids.len()).contains(&printed), "{out}{}", ended.err);
+    for (line, id) in out.lines().zip(&ids) {
+        assert_eq!(line, format!("{id} cancelled, was ready"));
+    }
+    let told = format!("this is the answer for {}", ids[printed]);
+    assert!(
+        ended.err.contains("WRONGTYPE") && ended.err.contains(&told),
+        "{}",
+        ended.err
+    );
+}

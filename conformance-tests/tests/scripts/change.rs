@@ -143,7 +143,7 @@ fn narrow(change: &mut Change) {
     *from = from[start..end].trim_end().to_owned();
 }
 
-/// The text of each script file that a backend uses, by its name.
+/// Returns the texts of all Lua files that a backend uses, by the names of the files.
 fn files(backend: &str) -> BTreeMap<String, String> {
     let own = format!("backend-{backend}/lua");
     let own = [

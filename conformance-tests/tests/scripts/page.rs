@@ -281,7 +281,7 @@ struct Row {
     change: String,
     /// The test cases that catch the change, or why none does.
     by: String,
-    /// Whether no test case catches the change, and no reason is given for that yet.
+    /// Whether no test case catches the change and nobody has said why.
     is_open: bool,
 }
 

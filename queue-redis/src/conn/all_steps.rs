@@ -1,5 +1,5 @@
-//! Calls of several steps that take all of their steps, although too few replicas have
-//! one of them in time (`?replicas=N`).
+//! A call of several steps goes on when too few replicas confirm one of them in time
+//! (`?replicas=N`).
 //!
 //! ```text
 //!  step 1   done, and too few replicas have it   noted, and the call goes on

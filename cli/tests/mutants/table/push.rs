@@ -189,7 +189,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a batch whose id is taken gets the pieces",
         promise: "batch::sqlite::a_batch_is_submitted_once: sealed",
         file: "cli/src/batch/calls.rs",
-        old: "    if found.map_err(|unsent| failed(id, \"made\", \"made\", &unsent))?.is_some() {\n        return Err(is_taken());\n    }\n    // After a try that may have taken effect, an existing batch is the one of that try.\n    let mut may_be_made = false;\n",
+        old: "    if found.map_err(|unsent| failed(id, \"made\", \"made\", &unsent))?.is_some() {\n        return Err(is_taken());\n    }\n    // If the reply to a try was lost, a batch that exists now is the one of that try.\n    let mut may_be_made = false;\n",
         new: "    drop(found);\n    let mut may_be_made = true;\n",
     },
     Mutant {
