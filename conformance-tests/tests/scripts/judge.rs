@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -88,11 +88,6 @@ impl Tried {
     pub(crate) fn caught(&self) -> BTreeSet<&'static str> {
         self.by.iter().filter(|(_, caught)| **caught).map(|(case, _)| *case).collect()
     }
-
-    /// Notes whether a case has caught the change, with any settings of the backend.
-    fn note(&mut self, case: &'static str, is_caught: bool) {
-        *self.by.entry(case).or_default() |= is_caught;
-    }
 }
 
 /// Returns the ids of the test cases for the backend of a page.
@@ -108,31 +103,14 @@ pub(crate) fn functional(page: &Page) -> Vec<&'static str> {
 /// The changes that an earlier run tried, each with the test cases that caught it.
 pub(crate) type Known = BTreeMap<String, BTreeSet<&'static str>>;
 
-/// A test case, and the settings of the backend with which it runs.
-#[derive(Clone, Copy)]
-struct Trial {
-    case: &'static str,
-    backend: fn() -> Box<dyn Subject>,
-}
-
 /// Tries each change, and returns its result. Skips changes with a known result.
 pub(crate) fn all(page: &Page, changes: &[Change], known: &Known) -> Vec<Tried> {
-    let trials: Vec<_> = functional(page)
-        .into_iter()
-        .flat_map(|case| {
-            page.backends.iter().map(move |backend| Trial { case, backend: *backend })
-        })
-        .collect();
-    let unchanged: Vec<Mutex<Unchanged>> =
-        trials.iter().map(|_| Mutex::default()).collect();
-    in_parallel(trials.len(), |at| {
-        *unchanged[at].lock().unwrap() = trials[at].run_unchanged();
+    let ids = functional(page);
+    let cases: Vec<_> = ids.iter().map(|_| OnceLock::new()).collect();
+    in_parallel(ids.len(), |at| {
+        cases[at].get_or_init(|| Case::run(page.backend_of_case, ids[at]));
     });
-    let unchanged: Vec<_> =
-        unchanged.into_iter().map(|one| one.into_inner().unwrap()).collect();
-    let may_catch = |trial: usize, change: &Change| {
-        !unchanged[trial].sent.is_disjoint(&change.scripts)
-    };
+    let cases: Vec<_> = cases.into_iter().filter_map(OnceLock::into_inner).collect();
     let before = |change: &Change| {
         let cases = known.get(&change.name).into_iter().flatten();
         Mutex::new(Tried { by: cases.map(|case| (*case, true)).collect() })
@@ -145,23 +123,20 @@ pub(crate) fn all(page: &Page, changes: &[Change], known: &Known) -> Vec<Tried> 
         }
         // Try the cases in another order for each change, so that different cases get
         // the chance to catch a change first.
-        let order = (0..trials.len()).map(|at| (number * 31 + at * 97) % trials.len());
-        let order = order.filter(|trial| may_catch(*trial, change));
-        let (quick, slow): (Vec<_>, Vec<_>) =
-            order.partition(|trial| unchanged[*trial].took < SLOW);
-        for trial in quick.into_iter().chain(slow) {
-            let tried = &tried[number];
-            if tried.lock().unwrap().caught().len() >= page.enough {
+        let order = (0..cases.len()).map(|at| (number * 31 + at * 97) % cases.len());
+        let order = order.map(|at| &cases[at]).filter(|case| case.may_catch(change));
+        let (quick, slow): (Vec<_>, Vec<_>) = order.partition(|case| case.took < SLOW);
+        let mut tried = tried[number].lock().unwrap();
+        for case in quick.into_iter().chain(slow) {
+            if tried.caught().len() >= page.enough {
                 break;
             }
-            let is_caught = trials[trial].catches(change, unchanged[trial].took);
-            tried.lock().unwrap().note(trials[trial].case, is_caught);
+            tried.by.insert(case.id, case.catches(change));
         }
-        let caught = tried[number].lock().unwrap().caught().len();
-        println!("{caught} {}", change.name);
+        println!("{} {}", tried.caught().len(), change.name);
     });
     if page.lists_cases {
-        try_idle_cases(page, &trials, changes, known, &tried, &unchanged);
+        try_idle_cases(page, &cases, changes, known, &tried);
     }
     tried.into_iter().map(|one| one.into_inner().unwrap()).collect()
 }
@@ -169,74 +144,80 @@ pub(crate) fn all(page: &Page, changes: &[Change], known: &Known) -> Vec<Tried> 
 /// Tries each case that has caught nothing on all changes, until it catches one.
 fn try_idle_cases(
     page: &Page,
-    trials: &[Trial],
+    cases: &[Case],
     changes: &[Change],
     known: &Known,
     tried: &[Mutex<Tried>],
-    unchanged: &[Unchanged],
 ) {
     let has_caught: BTreeSet<_> =
         tried.iter().flat_map(|one| one.lock().unwrap().caught()).collect();
-    let was_looked_at = |case: &str| {
-        !known.is_empty() && page.other_cases.iter().any(|(other, _)| *other == case)
+    let was_looked_at = |id: &str| {
+        !known.is_empty() && page.other_cases.iter().any(|(other, _)| *other == id)
     };
-    let is_idle = |case: &str| !has_caught.contains(case) && !was_looked_at(case);
-    let idle: Vec<_> =
-        (0..trials.len()).filter(|trial| is_idle(trials[*trial].case)).collect();
+    let is_idle =
+        |case: &&Case| !has_caught.contains(case.id) && !was_looked_at(case.id);
+    let idle: Vec<_> = cases.iter().filter(is_idle).collect();
     println!("{} cases have caught nothing yet", idle.len());
     in_parallel(idle.len(), |at| {
-        let trial = trials[idle[at]];
+        let case = idle[at];
         for change in 0..changes.len() {
             let number = (change * 101 + at) % changes.len();
-            let is_known = tried[number].lock().unwrap().by.contains_key(trial.case);
-            let Unchanged { sent, took } = &unchanged[idle[at]];
-            if is_known || sent.is_disjoint(&changes[number].scripts) {
+            let is_known = tried[number].lock().unwrap().by.contains_key(case.id);
+            if is_known || !case.may_catch(&changes[number]) {
                 continue;
             }
-            let is_caught = trial.catches(&changes[number], *took);
-            tried[number].lock().unwrap().note(trial.case, is_caught);
+            let is_caught = case.catches(&changes[number]);
+            tried[number].lock().unwrap().by.insert(case.id, is_caught);
             if is_caught {
-                println!("{} catches {}", trial.case, changes[number].name);
+                println!("{} catches {}", case.id, changes[number].name);
                 return;
             }
         }
-        println!("{} catches nothing", trial.case);
+        println!("{} catches nothing", case.id);
     });
 }
 
-/// What a case does on the unchanged backend: the names of the scripts that it sends, and
-/// how long it takes.
-#[derive(Default)]
-struct Unchanged {
+/// A test case, and how it ran on the unchanged backend.
+struct Case {
+    id: &'static str,
+    backend: fn() -> Box<dyn Subject>,
+    /// The names of the scripts that it sent.
     sent: BTreeSet<String>,
     took: Duration,
 }
 
-impl Trial {
-    fn run_unchanged(self) -> Unchanged {
+impl Case {
+    /// Runs the case on the unchanged backend.
+    fn run(backend: fn() -> Box<dyn Subject>, id: &'static str) -> Self {
         let subject =
-            Changed { backend: (self.backend)(), change: None, fitted: Arc::default() };
+            Changed { backend: backend(), change: None, fitted: Arc::default() };
         let start = Instant::now();
-        let sent = commands(subject, self.case);
-        Unchanged { sent, took: start.elapsed() }
+        let sent = commands(subject, id);
+        Self { id, backend, sent, took: start.elapsed() }
+    }
+
+    fn may_catch(&self, change: &Change) -> bool {
+        !self.sent.is_disjoint(&change.scripts)
     }
 
     /// Runs the case on the backend with this change. Returns whether the case fails because
-    /// of the change. `took` is how long it takes without the change.
-    fn catches(self, change: &Change, took: Duration) -> bool {
+    /// of the change.
+    fn catches(&self, change: &Change) -> bool {
         let fitted = Arc::default();
         let subject = Changed {
             backend: (self.backend)(),
             change: Some(change.clone()),
             fitted: Arc::clone(&fitted),
         };
-        let judged =
-            judge_case_within(LIMIT + took * 10, subject, Profile::Redis, self.case);
+        let limit = LIMIT + self.took * 10;
+        let judged = judge_case_within(limit, subject, Profile::Redis, self.id);
         let is_fitted = fitted.lock().unwrap().as_ref().is_some_and(Fitted::get);
         if !is_fitted {
             // The case did not send the script this time, so it says nothing of the change.
-            let case = self.case;
-            println!("{case} did not send the script of {}: {judged:?}", change.name);
+            println!(
+                "{} did not send the script of {}: {judged:?}",
+                self.id, change.name
+            );
         }
         is_fitted && judged.is_err()
     }

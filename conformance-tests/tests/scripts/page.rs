@@ -26,8 +26,8 @@ const OPEN: &str = "not looked at yet";
 pub(crate) struct Page {
     /// The name of the backend, which is in the name of its folder.
     pub(crate) backend: &'static str,
-    /// Creates the backend with each of the settings that need scripts of their own.
-    pub(crate) backends: &'static [fn() -> Box<dyn Subject>],
+    /// Creates the backend for a test case.
+    pub(crate) backend_of_case: fn() -> Box<dyn Subject>,
     pub(crate) has_batches: bool,
     pub(crate) scope: Scope,
     /// How many test cases must catch a change. Afterwards only cases that have caught no

@@ -4,18 +4,6 @@ use relq_conformance::own::{Stream, Zset};
 
 use crate::{change::Scope, page::Page, survivors};
 
-/// What the pages of all backends but zset share.
-const OWN_SCRIPTS: Page = Page {
-    backend: "",
-    backends: &[],
-    has_batches: false,
-    scope: Scope::Own,
-    enough: 1,
-    survivors: None,
-    lists_cases: false,
-    other_cases: &[],
-};
-
 macro_rules! page {
     ($backend:ident, $page:expr) => {
         mod $backend {
@@ -56,13 +44,13 @@ page!(
     zset,
     Page {
         backend: "zset",
-        backends: &[|| Box::new(Zset)],
+        backend_of_case: || Box::new(Zset),
+        has_batches: false,
         scope: Scope::All,
         enough: 3,
         survivors: Some(survivors::SURVIVORS),
         lists_cases: true,
         other_cases: survivors::OTHERS,
-        ..OWN_SCRIPTS
     }
 );
 
@@ -70,8 +58,12 @@ page!(
     stream,
     Page {
         backend: "stream",
-        backends: &[|| Box::new(Stream)],
+        backend_of_case: || Box::new(Stream),
         has_batches: true,
-        ..OWN_SCRIPTS
+        scope: Scope::Own,
+        enough: 1,
+        survivors: None,
+        lists_cases: false,
+        other_cases: &[],
     }
 );
