@@ -6,11 +6,14 @@ use relq_core::{
     Error, WorkerId,
     environment::Timestamp,
     error::Operation,
-    operator::{JobState, JobView, Page, PageCursor, PeekRequest, StateDetail},
+    operator::{JobState, Page, PageCursor, PeekRequest, StateDetail},
 };
 use relq_redis::{
     Reply,
-    bookkeeping::{Look, PageSize, REPLY_BYTES},
+    bookkeeping::{
+        Look, PageSize, REPLY_BYTES, SectionPart, SectionRequest, in_order,
+        next_offset, offset_of,
+    },
     command,
 };
 
@@ -36,18 +39,28 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
     if ask.state == JobState::Ready {
         return ready(store, ask).await;
     }
-    store.bookkeeping.page(&[()], ask, |(), look| leased(store, look).boxed()).await
+    let read = |(), asked| leased(store, asked).boxed();
+    store.bookkeeping.list(&in_order(&[()]), ask, read).await
 }
 
-async fn leased(store: &Store, look: Look) -> Result<Vec<JobView>, Error> {
-    let members = store.bookkeeping.members(&store.keys.leased, look).await?;
+async fn leased(store: &Store, asked: SectionRequest) -> Result<SectionPart, Error> {
+    let (offset, count) = (offset_of(&asked), asked.count);
+    let (bookkeeping, leases) = (&store.bookkeeping, &store.keys.leased);
+    let members = bookkeeping.members(leases, Look { offset, count }).await?;
+    let next = next_offset(&asked, offset, members.len());
     let keys: Vec<_> = members.iter().map(|(key, _)| key.clone()).collect();
     let entries = values(store, &keys).await?;
-    let element = |((key, until), entry): ((Bytes, Timestamp), Option<Bytes>)| {
-        Some((entry.unwrap_or_default(), holder(&key, until)?))
-    };
-    let elements = members.into_iter().zip(entries).filter_map(element).collect();
-    store.bookkeeping.views_of(elements).await
+    let mut elements = Vec::new();
+    for ((key, until), entry) in members.into_iter().zip(entries) {
+        // A job that has ended since the leases were read has no entry. If it is still
+        // leased, another client has removed the entry.
+        if entry.is_some() || bookkeeping.has_member(leases, &key).await? {
+            let holder = holder(&key, until);
+            elements.extend(holder.map(|holder| (entry.unwrap_or_default(), holder)));
+        }
+    }
+    let jobs = bookkeeping.views_of(elements).await?;
+    Ok(SectionPart { jobs, next, other_bytes: 0 })
 }
 
 /// Returns the worker that holds a leased job, and since when. If another client

@@ -13,7 +13,9 @@ use relq_core::{
     limits::DEFAULT_MAX_ATTEMPTS,
     operator::{JobParts, JobState, JobView, Page, PeekRequest, StateDetail},
 };
-use relq_redis::bookkeeping::{SectionPart, SectionRequest, in_order, next_of};
+use relq_redis::bookkeeping::{
+    Member, SectionPart, SectionRequest, StoredJob, in_order, next_of,
+};
 
 use crate::{
     cancel,
@@ -63,18 +65,17 @@ async fn ready(
 }
 
 async fn leased(store: &Store, asked: SectionRequest) -> Result<SectionPart, Error> {
-    let found = store.bookkeeping.members_after(&store.keys.leased, &asked).await?;
-    let leases = found.iter().filter_map(|member| {
-        Lease::parse(&member.name).map(|lease| (lease, member.time()))
-    });
+    let found =
+        store.bookkeeping.members_after(&store.keys.leased, None, &asked).await?;
     let jobs = match asked.parts {
-        JobParts::Whole => whole(store, leases.collect()).await?,
+        JobParts::Whole => whole(store, &found).await?,
         JobParts::Outline => {
-            let known = leases.map(|(Lease { token, id }, until)| (id, (token, until)));
-            let detail = |(token, until): (Token, Timestamp), _: Option<&str>| {
-                StateDetail::Leased { worker: token.worker, since: token.since, until }
-            };
-            store.bookkeeping.outlines(known.collect(), detail).await?
+            let known = found.iter().filter_map(|StoredJob { member, .. }| {
+                let Lease { token, id } = Lease::parse(&member.name)?;
+                let Token { worker, since, .. } = token;
+                Some((id, StateDetail::Leased { worker, since, until: member.time() }))
+            });
+            store.bookkeeping.outlines(known.collect()).await?
         }
     };
     Ok(SectionPart { jobs, next: next_of(&asked, &found), other_bytes: 0 })
@@ -101,17 +102,23 @@ pub(crate) async fn leased_job(
 }
 
 /// Reads the jobs of leases.
-async fn whole(
-    store: &Store,
-    leases: Vec<(Lease, Timestamp)>,
-) -> Result<Vec<JobView>, Error> {
-    let operation = Operation::Peek;
-    let entries = leases.iter().map(|(lease, _)| entry_of(store, operation, lease));
-    let entries = try_join_all(entries).await?;
-    let jobs = leases.into_iter().zip(entries);
-    let jobs =
-        jobs.map(|((lease, until), found)| seen_of(lease, until, found.as_ref()));
-    views(store, operation, jobs.collect()).await
+async fn whole(store: &Store, leases: &[StoredJob]) -> Result<Vec<JobView>, Error> {
+    let jobs = leases.iter().map(|lease| read_leased(store, &lease.member));
+    let jobs = try_join_all(jobs).await?;
+    views(store, Operation::Peek, jobs.into_iter().flatten().collect()).await
+}
+
+/// Reads the job of a lease. `None` if the job is not leased any longer.
+async fn read_leased(store: &Store, member: &Member) -> Result<Option<Seen>, Error> {
+    let Some(lease) = Lease::parse(&member.name) else { return Ok(None) };
+    let found = entry_of(store, Operation::Peek, &lease).await?;
+    // A job that has ended since the leases were read has no entry. If it is still leased,
+    // another client has removed the entry.
+    let leases = &store.keys.leased;
+    if found.is_none() && !store.bookkeeping.has_member(leases, &member.name).await? {
+        return Ok(None);
+    }
+    Ok(Some(seen_of(lease, member.time(), found.as_ref())))
 }
 
 async fn entry_of(

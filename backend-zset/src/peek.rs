@@ -10,7 +10,7 @@ use relq_core::{
     },
 };
 use relq_redis::bookkeeping::{
-    SectionPart, SectionRequest, in_order, next_of, position,
+    SectionPart, SectionRequest, StoredJob, in_order, next_of, position,
 };
 
 use crate::{cancel, lease::Lease, scripts::Store};
@@ -77,41 +77,49 @@ async fn ranked(
     if begins_inside && asked.after.is_none() {
         asked.after = Some(position(NORMAL_RANKS.to_string().as_bytes(), b""));
     }
-    let mut found = bookkeeping.members_after(set, &asked).await?;
+    let entries = Some(&*bookkeeping.keys.jobs);
+    let mut found = bookkeeping.members_after(set, entries, &asked).await?;
     let next = next_of(&asked, &found);
     let all = found.len();
-    found.retain(|job| (job.number() < NORMAL_RANKS) == (section == Section::Urgent));
+    found.retain(|job| {
+        (job.member.number() < NORMAL_RANKS) == (section == Section::Urgent)
+    });
     // The other section begins here.
     let next = next.filter(|_| found.len() == all);
-    let members = found.iter().map(|job| (job.name.clone(), job.time())).collect();
-    let jobs = bookkeeping.views(members, |_, _| StateDetail::Ready).await?;
+    let view = |job: &StoredJob| job.view(&job.member.name, |_| StateDetail::Ready);
+    let jobs = found.iter().map(view).collect();
     Ok(SectionPart { jobs, next, other_bytes: 0 })
 }
 
 async fn leased(store: &Store, asked: &SectionRequest) -> Result<SectionPart, Error> {
-    let found = store.bookkeeping.members_after(&store.keys.leased, asked).await?;
-    let leases = found.iter().filter_map(|member| {
-        let Lease { worker, since, id, .. } = Lease::parse(&member.name)?;
-        let detail = StateDetail::Leased { worker, since, until: member.time() };
-        Some((member.name.clone(), id, detail))
+    let (keys, bookkeeping) = (&store.keys, &store.bookkeeping);
+    let entries = match asked.parts {
+        JobParts::Whole => Some(&*keys.held),
+        JobParts::Outline => None,
+    };
+    let found = bookkeeping.members_after(&keys.leased, entries, asked).await?;
+    let leases = found.iter().filter_map(|job| {
+        let Lease { worker, since, id, .. } = Lease::parse(&job.member.name)?;
+        let until = job.member.time();
+        Some((job, id, StateDetail::Leased { worker, since, until }))
     });
     let jobs = match asked.parts {
-        JobParts::Whole => {
-            let (ids, leases): (Vec<_>, Vec<_>) =
-                leases.map(|(name, id, detail)| (id, (name, detail))).unzip();
-            let mut jobs = whole(store, Operation::Peek, leases).await?;
-            // An entry that another client has damaged has no id.
-            for (job, id) in jobs.iter_mut().zip(ids) {
-                job.id = job.id.take().or_else(|| job_id(&id));
-            }
-            jobs
-        }
+        JobParts::Whole => leases
+            .map(|(job, id, detail)| counting_delivery(job.view(&id, |_| detail)))
+            .collect(),
         JobParts::Outline => {
             let known = leases.map(|(_, id, detail)| (id, detail)).collect();
-            store.bookkeeping.outlines(known, |detail, _| detail).await?
+            bookkeeping.outlines(known).await?
         }
     };
     Ok(SectionPart { jobs, next: next_of(asked, &found), other_bytes: 0 })
+}
+
+/// The stored entry of a leased job does not count the delivery under way: see
+/// `held_entry`.
+fn counting_delivery(mut job: JobView) -> JobView {
+    job.attempt = job.attempt.saturating_add(1);
+    job
 }
 
 /// Reads the jobs of leases.
@@ -125,10 +133,8 @@ async fn whole(
         store.bookkeeping.fields_for(operation, &store.keys.held, &names).await?;
     let entries = entries.into_iter().map(Option::unwrap_or_default);
     let elements = entries.zip(details).collect();
-    let mut jobs = store.bookkeeping.views_for(operation, elements).await?;
-    // The stored entry does not count the delivery under way: see `held_entry`.
-    jobs.iter_mut().for_each(|job| job.attempt = job.attempt.saturating_add(1));
-    Ok(jobs)
+    let jobs = store.bookkeeping.views_for(operation, elements).await?;
+    Ok(jobs.into_iter().map(counting_delivery).collect())
 }
 
 /// Looks for a leased job by its id, among the names of the leases.
@@ -154,8 +160,4 @@ pub(crate) async fn leased_job(
         view.id = Some(job.clone());
     }
     Ok(found)
-}
-
-fn job_id(id: &[u8]) -> Option<JobId> {
-    std::str::from_utf8(id).ok().and_then(|id| JobId::new(id).ok())
 }

@@ -1,4 +1,4 @@
-//! Reads the members of sorted sets, page by page.
+//! Reads the members of sorted sets, page by page, and what is stored of their jobs.
 
 use std::str::from_utf8;
 
@@ -37,6 +37,18 @@ impl Member {
     }
 }
 
+/// A member of a sorted set, and what is stored of its job at the same moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredJob {
+    /// The member of the set.
+    pub member: Member,
+    /// The entry of the job. `None` if the entries were not asked for, or if another client
+    /// has removed this one.
+    pub entry: Option<Bytes>,
+    /// The last error of the job, as the scripts store it.
+    pub error: Option<Bytes>,
+}
+
 /// The position of a member in a listing of a sorted set. The member need not exist. In a
 /// listing from the highest score on, the members before it follow.
 pub fn position(score: &[u8], name: &[u8]) -> Bytes {
@@ -44,9 +56,9 @@ pub fn position(score: &[u8], name: &[u8]) -> Bytes {
 }
 
 /// Where the next part begins, after a part with these members.
-pub fn next_of(asked: &SectionRequest, found: &[Member]) -> Option<Bytes> {
+pub fn next_of(asked: &SectionRequest, found: &[StoredJob]) -> Option<Bytes> {
     let last = found.last().filter(|_| found.len() >= asked.count)?;
-    Some(last.position())
+    Some(last.member.position())
 }
 
 /// The score and the name in a position of a sorted set.
@@ -62,9 +74,10 @@ fn number_of(score: &Bytes) -> Option<f64> {
 }
 
 impl Bookkeeping {
-    /// Reads members of a sorted set, from the lowest score on or from the highest. Each
-    /// part begins behind the last member of the part before. So a member that keeps its
-    /// score is not missed, whatever happens to the others.
+    /// Reads members of a sorted set, from the lowest score on or from the highest, and
+    /// their jobs, whose entries are in the hash `entries`. Each part begins behind the last
+    /// member of the part before. So a member that keeps its score is not missed, whatever
+    /// happens to the others.
     ///
     /// # Errors
     /// The errors of [`Conn::call`](crate::Conn::call), and [`Error::Invalid`] for a
@@ -72,13 +85,16 @@ impl Bookkeeping {
     pub async fn members_after(
         &self,
         set: &str,
+        entries: Option<&str>,
         asked: &SectionRequest,
-    ) -> Result<Vec<Member>, Error> {
+    ) -> Result<Vec<StoredJob>, Error> {
         let order = match asked.order {
             PeekOrder::AsServed => "served",
             PeekOrder::NewestFirst => "newest",
         };
-        let call = self.scripts.read_members.keys(&[set]);
+        let mut keys = vec![set, &self.keys.errors];
+        keys.extend(entries);
+        let call = self.scripts.read_members.keys(&keys);
         let mut call = call.arg(order).arg(asked.count);
         if let Some(after) = &asked.after {
             let (score, name) = score_and_name(after)
@@ -86,13 +102,28 @@ impl Bookkeeping {
             call.push_arg(&score[..]);
             call.push_arg(&name[..]);
         }
-        let mut parts =
-            call.run(&self.conn, Operation::Peek).await?.list()?.into_iter();
-        let mut members = Vec::new();
-        while let (Some(name), Some(score)) = (parts.next(), parts.next()) {
-            members.push(Member { name: name.bytes()?, score: score.bytes()? });
+        let mut parts = call.run(&self.conn, Operation::Peek).await?.parts()?;
+        let mut found = Vec::new();
+        while let Some(name) = parts.next() {
+            let (name, score) = (name.bytes()?, parts.part().bytes()?);
+            found.push(StoredJob {
+                member: Member { name, score },
+                entry: parts.part().optional_bytes()?,
+                error: parts.part().optional_bytes()?,
+            });
         }
-        Ok(members)
+        Ok(found)
+    }
+
+    /// Whether a sorted set has a member with this name.
+    ///
+    /// # Errors
+    /// The errors of [`peek_list`](Self::peek_list).
+    pub async fn has_member(&self, set: &str, name: &Bytes) -> Result<bool, Error> {
+        let mut cmd = command("ZSCORE");
+        cmd.arg(set).arg(&name[..]);
+        let score = self.conn.call(Operation::Peek, &cmd).await?;
+        Ok(score.optional_bytes()?.is_some())
     }
 
     /// Reads members of a sorted set of times. The earliest comes first.

@@ -66,7 +66,7 @@ pub use list::ListPages;
 pub use listing::{
     Look, SectionPart, SectionRequest, in_order, next_offset, offset_of,
 };
-pub use members::{Member, next_of, position};
+pub use members::{Member, StoredJob, next_of, position};
 pub use page_size::{PageSize, REPLY_BYTES};
 pub use push::{Stores, push, token_of_another_call};
 pub(crate) use restore::Restored;

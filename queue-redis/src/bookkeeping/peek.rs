@@ -14,7 +14,7 @@ use relq_core::{
 use super::{
     Bookkeeping, Look, SectionPart, SectionRequest,
     listing::{in_order, next_offset, offset_of},
-    members::next_of,
+    members::{StoredJob, next_of},
 };
 use crate::{Reply, command, entry::Entry};
 
@@ -43,22 +43,30 @@ impl Bookkeeping {
         &self,
         asked: SectionRequest,
     ) -> Result<SectionPart, Error> {
-        let found = self.members_after(&self.keys.later, &asked).await?;
-        let times = found.iter().map(|member| (member.name.clone(), member.time()));
-        let detail = |due, _: Option<&str>| StateDetail::Scheduled { due };
-        let jobs = self.views(times.collect(), detail).await?;
-        Ok(SectionPart { jobs, next: next_of(&asked, &found), other_bytes: 0 })
+        let keys = &self.keys;
+        let found = self.members_after(&keys.later, Some(&keys.jobs), &asked).await?;
+        let next = next_of(&asked, &found);
+        let view = |job: &StoredJob| {
+            let due = job.member.time();
+            job.view(&job.member.name, |_| StateDetail::Scheduled { due })
+        };
+        let jobs = found.iter().map(view).collect();
+        Ok(SectionPart { jobs, next, other_bytes: 0 })
     }
 
     async fn dead_jobs(&self, asked: SectionRequest) -> Result<SectionPart, Error> {
-        let found = self.members_after(&self.keys.dead, &asked).await?;
-        let times = found.iter().map(|member| (member.name.clone(), member.time()));
-        let times: Vec<_> = times.collect();
-        let jobs = match asked.parts {
-            JobParts::Whole => self.views(times, dead).await?,
-            JobParts::Outline => self.outlines(times, dead).await?,
+        let entries = match asked.parts {
+            JobParts::Whole => Some(&*self.keys.jobs),
+            JobParts::Outline => None,
         };
-        Ok(SectionPart { jobs, next: next_of(&asked, &found), other_bytes: 0 })
+        let found = self.members_after(&self.keys.dead, entries, &asked).await?;
+        let next = next_of(&asked, &found);
+        let view = |job: &StoredJob| {
+            let since = job.member.time();
+            job.view(&job.member.name, |error| dead(since, error))
+        };
+        let jobs = found.iter().map(view).collect();
+        Ok(SectionPart { jobs, next, other_bytes: 0 })
     }
 
     /// Reads the elements of a list as ready jobs, from its right end to the left.
@@ -159,44 +167,19 @@ impl Bookkeeping {
         Ok(jobs)
     }
 
-    /// Reads the jobs with the given ids, whose entries are in the hash `jobs`.
+    /// Reads the outlines of leased jobs: their ids and states are known, and their errors
+    /// are read.
     ///
     /// # Errors
     /// The errors of [`peek_list`](Self::peek_list).
-    pub async fn views(
+    pub async fn outlines(
         &self,
-        members: Vec<(Bytes, Timestamp)>,
-        detail: impl Fn(Timestamp, Option<&str>) -> StateDetail + Send,
+        leased: Vec<(Bytes, StateDetail)>,
     ) -> Result<Vec<JobView>, Error> {
-        let ids: Vec<_> = members.iter().map(|(id, _)| id.clone()).collect();
-        let entries = self.fields(&self.keys.jobs, &ids).await?;
+        let ids: Vec<_> = leased.iter().map(|(id, _)| id.clone()).collect();
         let errors = self.fields(&self.keys.errors, &ids).await?;
-        let jobs = members.iter().zip(entries).zip(errors);
-        let jobs = jobs.map(|(((id, time), entry), error)| {
-            let stored = Stored { id, entry, error };
-            stored.view(|error| detail(*time, error))
-        });
-        Ok(jobs.collect())
-    }
-
-    /// Reads the outlines of jobs: their ids and states are known, and their errors are
-    /// read. `detail` turns what is known of a job and its error into its state.
-    ///
-    /// # Errors
-    /// The errors of [`peek_list`](Self::peek_list).
-    pub async fn outlines<T>(
-        &self,
-        known: Vec<(Bytes, T)>,
-        detail: impl Fn(T, Option<&str>) -> StateDetail + Send,
-    ) -> Result<Vec<JobView>, Error> {
-        let ids: Vec<_> = known.iter().map(|(id, _)| id.clone()).collect();
-        let errors = self.fields(&self.keys.errors, &ids).await?;
-        let jobs = known.into_iter().zip(errors).map(|((id, known), error)| {
-            let error = error.as_ref().map(text);
-            let detail = detail(known, error.as_deref());
-            let mut job = JobView::new(job_id(&id), Bytes::new(), detail);
-            job.last_error = error.as_deref().and_then(last_error);
-            job
+        let jobs = leased.into_iter().zip(errors).map(|((id, detail), error)| {
+            Stored { id: &id, entry: None, error }.view(|_| detail)
         });
         Ok(jobs.collect())
     }
@@ -233,6 +216,19 @@ impl Bookkeeping {
         });
         let reply = self.conn.call(operation, &cmd).await?;
         reply.list()?.into_iter().map(Reply::optional_bytes).collect()
+    }
+}
+
+impl StoredJob {
+    /// The view of the job. `id` is shown if there is none in its entry, and `detail` turns
+    /// its error into its state.
+    pub fn view(
+        &self,
+        id: &Bytes,
+        detail: impl FnOnce(Option<&str>) -> StateDetail,
+    ) -> JobView {
+        let (entry, error) = (self.entry.clone(), self.error.clone());
+        Stored { id, entry, error }.view(detail)
     }
 }
 

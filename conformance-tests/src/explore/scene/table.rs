@@ -275,6 +275,28 @@ pub(in super::super) const SCENES: &[SceneText] = &[
         needs: &[Capability::Schedules],
     },
     SceneText {
+        name: "a_listing_of_the_scheduled_against_a_promotion",
+        lines: "p push jd1; - advance 2 | \
+                o peek scheduled | \
+                a claim 1 l0; a settle 0R1",
+        needs: &[Capability::Delay],
+    },
+    SceneText {
+        name: "a_listing_of_the_leased_against_a_settlement",
+        lines: "p push j,j; a claim 2 l0 | \
+                o peek leased | \
+                a settle 0D",
+        needs: &[],
+    },
+    SceneText {
+        name: "a_listing_of_the_dead_against_a_redrive",
+        lines: "p push jm1; a claim 1 l0; a settle 0R0 | \
+                o peek dead | \
+                r redrive | \
+                a claim 1 l0; a settle 0B",
+        needs: &[],
+    },
+    SceneText {
         name: "two_workers_share_two_jobs",
         lines: "p push j,j | \
                 a claim 1 l0; a settle 0D | \
