@@ -9,6 +9,7 @@ pub(crate) mod clock;
 pub(crate) mod environment;
 pub(crate) mod inspector;
 pub(crate) mod logged_queue;
+mod neighbour;
 pub mod overrides;
 pub(crate) mod parallel;
 pub(crate) mod probe;
