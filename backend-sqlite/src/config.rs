@@ -233,8 +233,7 @@ pub fn at_each_step(config: SqliteConfig, watch: AtStep) -> SqliteConfig {
     SqliteConfig { steps: Steps::watched_by(watch), ..config }
 }
 
-/// Adds a hook for a test. The hook can replace the statements that set up a connection
-/// or the schema.
+/// Adds a hook for a test. The hook can replace statements.
 #[must_use]
 pub fn with_statements_replaced(
     config: SqliteConfig,

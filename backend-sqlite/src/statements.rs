@@ -17,7 +17,9 @@ mod workers;
 mod working;
 
 use relq_core::QueueName;
-use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
+use rusqlite::{
+    CachedStatement, Connection, OptionalExtension as _, Params, Row, params,
+};
 
 use crate::failure::Failure;
 use crate::steps::Steps;
@@ -48,19 +50,20 @@ pub(crate) fn queue_key(
     steps: &Steps,
     name: &QueueName,
 ) -> Result<i64, Failure> {
-    let (find, add) = (sql!("queue_find"), sql!("queue_add"));
+    let find = sql!("queue_find");
+    let add = sql!("queue_add");
     let find = || {
         let read = |row: &Row<'_>| {
             steps.returned(row);
             row.get(0)
         };
-        let query = || conn.query_row(find, [name.as_str()], read);
+        let query = || conn.query_row(&steps.text(find), [name.as_str()], read);
         steps.step(find, || query().optional())
     };
     if let Some(key) = find()? {
         return Ok(key);
     }
-    steps.step(add, || conn.execute(add, [name.as_str()]))?;
+    steps.step(add, || conn.execute(&steps.text(add), [name.as_str()]))?;
     find()?
         .ok_or_else(|| Failure::unusable("the queue was removed while it was opened"))
 }
@@ -74,7 +77,7 @@ pub(crate) fn queue_names(
 ) -> rusqlite::Result<Vec<String>> {
     let sql = sql!("queue_list");
     steps.step(sql, || {
-        let mut list = conn.prepare(sql)?;
+        let mut list = conn.prepare(&steps.text(sql))?;
         list.query_map(params![after, most], |row| row.get(0))?.collect()
     })
 }
@@ -96,10 +99,15 @@ pub(crate) fn temporary_namesake(conn: &Connection) -> Result<Option<String>, Fa
 }
 
 impl Store<'_> {
+    /// Prepares a statement, or the one by which a test has replaced it.
+    fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
+        self.conn.prepare_cached(&self.steps.text(sql))
+    }
+
     /// Executes a statement. Returns how many rows it changed.
     fn change(&self, sql: &str, params: impl Params) -> Result<usize, Failure> {
         let execute = || {
-            let rows = self.conn.prepare_cached(sql)?.execute(params)?;
+            let rows = self.prepare(sql)?.execute(params)?;
             self.steps.changed(rows, self.conn);
             Ok(rows)
         };
@@ -117,8 +125,7 @@ impl Store<'_> {
             self.steps.returned(row);
             read(row)
         };
-        let query =
-            || self.conn.prepare_cached(sql)?.query_row(params, read).optional();
+        let query = || self.prepare(sql)?.query_row(params, read).optional();
         Ok(self.steps.step(sql, query)?)
     }
 
@@ -146,7 +153,7 @@ impl Store<'_> {
             read(row)
         };
         let query = || {
-            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut statement = self.prepare(sql)?;
             statement.query_map(params, read)?.collect::<Result<_, _>>()
         };
         Ok(self.steps.step(sql, query)?)
@@ -166,7 +173,7 @@ impl Store<'_> {
             read(row)
         };
         let query = || {
-            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut statement = self.prepare(sql)?;
             let rows = statement.query_map(params, read)?;
             rows.take_while(|row| row.as_ref().map_or(true, &mut is_wanted)).collect()
         };

@@ -27,9 +27,9 @@ pub enum Side {
     After,
 }
 
-/// A hook of a test that replaces statements. It is called with each statement that
-/// sets up a connection or the schema, or that begins or ends a transaction. It returns
-/// the statement to execute instead, or `None` to execute the original.
+/// A hook of a test that replaces statements. It is called with the text of each statement,
+/// as it is in its file in `sql/`. It returns the statement to execute instead, or `None` to
+/// execute the original.
 pub type Replace = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 thread_local! {
@@ -65,8 +65,12 @@ impl Steps {
     /// Returns the text to execute: the replacement that a test has set for the
     /// statement, or the statement itself.
     pub(crate) fn text<'a>(&self, sql: &'a str) -> Cow<'a, str> {
-        let replaced = self.replace.as_ref().and_then(|replace| replace(sql));
-        replaced.map_or(Cow::Borrowed(sql), Cow::Owned)
+        self.replacement(sql).map_or(Cow::Borrowed(sql), Cow::Owned)
+    }
+
+    /// Returns the replacement that a test has set for the statement.
+    pub(crate) fn replacement(&self, sql: &str) -> Option<String> {
+        self.replace.as_ref().and_then(|replace| replace(sql))
     }
 
     /// Executes one statement, and calls the hook before and after it.

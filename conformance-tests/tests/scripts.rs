@@ -1,5 +1,6 @@
 //! Tests that the suite catches bugs that no author thought of. One at a time, every
-//! write in the scripts of zset and stream is removed and every comparison is inverted.
+//! write in the scripts of zset and stream, and in the statements of SQLite, is removed and
+//! every comparison is inverted.
 //!
 //! `script-mutants` has a page for each of them, which lists the result of each change. A
 //! page takes some twenty minutes to generate:
@@ -17,13 +18,21 @@
 
 #[path = "scripts/change.rs"]
 mod change;
+#[path = "scripts/code.rs"]
+mod code;
 #[path = "scripts/judge.rs"]
 mod judge;
-#[path = "scripts/lua.rs"]
-mod lua;
+#[path = "scripts/on_redis.rs"]
+mod on_redis;
+#[path = "scripts/on_sqlite.rs"]
+mod on_sqlite;
 #[path = "scripts/page.rs"]
 mod page;
 #[path = "scripts/pages.rs"]
 mod pages;
+#[path = "scripts/source.rs"]
+mod source;
+#[path = "scripts/sql.rs"]
+mod sql;
 #[path = "scripts/survivors.rs"]
 mod survivors;

@@ -275,7 +275,7 @@ impl Store<'_> {
     ) -> Result<(), Failure> {
         let sql = sql!("audit_headers");
         let query = || {
-            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut statement = self.prepare(sql)?;
             let mut rows = statement.query([self.queue])?;
             while let Some(row) = rows.next()? {
                 self.steps.returned(row);

@@ -21,6 +21,8 @@ const SIZES: [usize; 4] = [64, 16, 4, 1];
 
 /// The texts of a statement, one for each number of rows in [`SIZES`].
 pub(super) struct ForRows {
+    /// The text for one row.
+    sql: String,
     texts: [String; SIZES.len()],
     /// How many parameters belong to one row.
     width: usize,
@@ -54,7 +56,7 @@ impl ForRows {
             let rows: Vec<_> = (0..rows).map(one).collect();
             format!("{head}{}{tail}", rows.join(", "))
         });
-        Self { texts, width, shared }
+        Self { sql: sql.to_owned(), texts, width, shared }
     }
 
     /// Returns the text with which to begin on so many rows, and how many it handles.
@@ -152,6 +154,9 @@ impl Store<'_> {
         set: impl Fn(&R, &mut Parameters<'_, '_>) -> rusqlite::Result<()>,
         mut run: impl FnMut(&mut Statement<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), Failure> {
+        let replaced = self.steps.replacement(&sql.sql);
+        let replaced = replaced.map(|text| ForRows::new(&text, sql.shared));
+        let sql = replaced.as_ref().unwrap_or(sql);
         while !rows.is_empty() {
             let (text, count) = sql.for_first_of(rows.len());
             let (first, rest) = rows.split_at(count);

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use crate::{lua::Lua, survivors::SURVIVORS};
+use crate::{source::Source, survivors::SURVIVORS};
 
 /// The Redis commands by which scripts write.
 const WRITES: [&str; 28] = [
@@ -76,7 +76,7 @@ pub(crate) enum Scope {
     Own,
 }
 
-/// One small change of one script file.
+/// One small change of one script or statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The name of the change. It contains the changed line, and stays the same as long
@@ -224,7 +224,7 @@ fn of_file(file: &str, text: &str) -> Vec<Change> {
         _ => text,
     };
     let body = body.trim_end();
-    let lua = Lua::read(body);
+    let lua = Source::read(body);
     let mut spots: Vec<(usize, usize, &str)> = Vec::new();
     for write in WRITES {
         for call in ["redis.call", "redis.pcall"] {
@@ -270,7 +270,7 @@ fn change(file: &str, body: &str, start: usize, end: usize, to: &str) -> Change 
     Change { name, from, to: changed, scripts: BTreeSet::new() }
 }
 
-fn number_those_alike(mut changes: Vec<Change>) -> Vec<Change> {
+pub(crate) fn number_those_alike(mut changes: Vec<Change>) -> Vec<Change> {
     let names: Vec<_> = changes.iter().map(|change| change.name.clone()).collect();
     for (at, change) in changes.iter_mut().enumerate() {
         let before = names[..at].iter().filter(|name| **name == change.name).count();

@@ -1,25 +1,18 @@
-//! Runs the test cases on each change of a script, until enough of them catch it.
+//! Runs the test cases on each change, until enough of them catch it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io,
     sync::{
-        Arc, Mutex, OnceLock,
+        Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
-use relq_conformance::{
-    Need, Profile, Room, Scope, Subject, cases, commands, judge_case_within,
-    proxy::{FaultProxy, Fitted},
-};
-use relq_core::{
-    Error, Queue, QueueName, capabilities::Capability, environment::Environment,
-};
+use relq_conformance::{Need, cases};
+use relq_core::capabilities::Capability;
 
-use crate::{change::Change, page::Page};
+use crate::{change::Change, code::Code, page::Page};
 
 /// How many changes are tried in parallel. Most of the time each waits for its server.
 const AT_ONCE: usize = 5;
@@ -30,53 +23,6 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// Test cases that take longer than this are tried last.
 const SLOW: Duration = Duration::from_secs(2);
-
-/// A backend, with one change of a script if there is one.
-struct Changed {
-    backend: Box<dyn Subject>,
-    change: Option<Change>,
-    fitted: Arc<Mutex<Option<Fitted>>>,
-}
-
-#[async_trait]
-impl Subject for Changed {
-    async fn prepare(&self, proxy: &FaultProxy) -> io::Result<()> {
-        if let Some(change) = &self.change {
-            let fitted = proxy.patch_scripts(&change.from, &change.to);
-            *self.fitted.lock().unwrap() = Some(fitted);
-        }
-        self.backend.prepare(proxy).await
-    }
-
-    async fn connect(
-        &self,
-        endpoint: &str,
-        queue: &QueueName,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Queue>, Error> {
-        self.backend.connect(endpoint, queue, environment).await
-    }
-
-    fn plain_push(&self, queue: &QueueName, payload: &[u8]) -> Vec<Vec<u8>> {
-        self.backend.plain_push(queue, payload)
-    }
-
-    fn plain_pushes_wake(&self) -> bool {
-        self.backend.plain_pushes_wake()
-    }
-
-    fn room(&self) -> Room {
-        self.backend.room()
-    }
-
-    fn owns(&self, queue: &QueueName, key: &[u8]) -> bool {
-        self.backend.owns(queue, key)
-    }
-
-    fn scripts(&self) -> Vec<String> {
-        self.backend.scripts()
-    }
-}
 
 /// The cases that were tried on a change, and those of them that caught it.
 #[derive(Default)]
@@ -94,7 +40,7 @@ impl Tried {
 pub(crate) fn functional(page: &Page) -> Vec<&'static str> {
     let batches = Need::Option(Capability::Batches);
     let concerned = cases().iter().filter(|case| {
-        case.scope != Scope::Embedded
+        page.code.is_concerned(case.scope)
             && (page.has_batches || !case.needs.contains(&batches))
     });
     concerned.map(|case| case.id).collect()
@@ -108,7 +54,7 @@ pub(crate) fn all(page: &Page, changes: &[Change], known: &Known) -> Vec<Tried> 
     let ids = functional(page);
     let cases: Vec<_> = ids.iter().map(|_| OnceLock::new()).collect();
     in_parallel(ids.len(), |at| {
-        cases[at].get_or_init(|| Case::run(page.backend_of_case, ids[at]));
+        cases[at].get_or_init(|| Case::run(page.code, ids[at]));
     });
     let cases: Vec<_> = cases.into_iter().filter_map(OnceLock::into_inner).collect();
     let before = |change: &Change| {
@@ -180,46 +126,38 @@ fn try_idle_cases(
 /// A test case, and how it ran on the unchanged backend.
 struct Case {
     id: &'static str,
-    backend: fn() -> Box<dyn Subject>,
-    /// The names of the scripts that it sent.
-    sent: BTreeSet<String>,
+    code: Code,
+    /// The names of the scripts or statements that it ran.
+    ran: BTreeSet<String>,
     took: Duration,
 }
 
 impl Case {
     /// Runs the case on the unchanged backend.
-    fn run(backend: fn() -> Box<dyn Subject>, id: &'static str) -> Self {
-        let subject =
-            Changed { backend: backend(), change: None, fitted: Arc::default() };
+    ///
+    /// # Panics
+    /// If the case fails.
+    fn run(code: Code, id: &'static str) -> Self {
         let start = Instant::now();
-        let sent = commands(subject, id);
-        Self { id, backend, sent, took: start.elapsed() }
+        let ran = code.run_unchanged(id);
+        Self { id, code, ran, took: start.elapsed() }
     }
 
     fn may_catch(&self, change: &Change) -> bool {
-        !self.sent.is_disjoint(&change.scripts)
+        !self.ran.is_disjoint(&change.scripts)
     }
 
     /// Runs the case on the backend with this change. Returns whether the case fails because
     /// of the change.
     fn catches(&self, change: &Change) -> bool {
-        let fitted = Arc::default();
-        let subject = Changed {
-            backend: (self.backend)(),
-            change: Some(change.clone()),
-            fitted: Arc::clone(&fitted),
-        };
-        let limit = LIMIT + self.took * 10;
-        let judged = judge_case_within(limit, subject, Profile::Redis, self.id);
-        let is_fitted = fitted.lock().unwrap().as_ref().is_some_and(Fitted::get);
-        if !is_fitted {
-            // The case did not send the script this time, so it says nothing of the change.
-            println!(
-                "{} did not send the script of {}: {judged:?}",
-                self.id, change.name
-            );
+        let judged = self.code.judge(self.id, change, LIMIT + self.took * 10);
+        if !judged.is_fitted {
+            // The case did not run the changed code this time, so it says nothing of the
+            // change.
+            let result = &judged.result;
+            println!("{} did not run {}: {result:?}", self.id, change.name);
         }
-        is_fitted && judged.is_err()
+        judged.is_fitted && judged.result.is_err()
     }
 }
 

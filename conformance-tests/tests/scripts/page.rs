@@ -8,10 +8,9 @@ use std::{
     path::PathBuf,
 };
 
-use relq_conformance::Subject;
-
 use crate::{
-    change::{self, Change, Scope},
+    change::{Change, Scope},
+    code::Code,
     judge::{self, Known, Tried},
 };
 
@@ -24,12 +23,10 @@ const OPEN: &str = "not looked at yet";
 
 /// What the page of a backend contains, and how it is made.
 pub(crate) struct Page {
-    /// The name of the backend, which is in the name of its folder.
+    /// The name of the backend.
     pub(crate) backend: &'static str,
-    /// Creates the backend for a test case.
-    pub(crate) backend_of_case: fn() -> Box<dyn Subject>,
+    pub(crate) code: Code,
     pub(crate) has_batches: bool,
-    pub(crate) scope: Scope,
     /// How many test cases must catch a change. Afterwards only cases that have caught no
     /// change yet are tried on it.
     pub(crate) enough: usize,
@@ -53,10 +50,6 @@ impl Page {
         fs::read_to_string(self.path()).unwrap()
     }
 
-    fn changes(&self) -> Vec<Change> {
-        change::all(self.backend, self.scope)
-    }
-
     /// The command that makes the page.
     fn command(&self) -> String {
         let test = self.backend.replace('-', "_");
@@ -66,7 +59,7 @@ impl Page {
     /// Tries all changes, and writes the page.
     pub(crate) fn make(&self) {
         std::panic::set_hook(Box::new(|_| {}));
-        let changes = self.changes();
+        let changes = self.code.changes();
         let is_more = std::env::var("SCRIPT_MUTANTS").is_ok_and(|what| what == "more");
         let known = if is_more { self.caught_before() } else { Known::new() };
         let tried = judge::all(self, &changes, &known);
@@ -109,12 +102,30 @@ impl Page {
 
     fn head(&self) -> String {
         let backend = self.backend;
-        let (what, left_out) = match self.scope {
-            Scope::All => (format!("{backend}'s Lua scripts"), ""),
-            Scope::Own => (
-                format!("the Lua code that {backend} runs"),
-                "What a case catches\non zset is left out, and so are calls of functions that \
-                 check the types of keys, which the\nserver faults try. ",
+        let (title, what, changes) = match self.code {
+            Code::Lua { changes, .. } => {
+                let (what, left_out) = match changes {
+                    Scope::All => (format!("{backend}'s Lua scripts"), ""),
+                    Scope::Own => (
+                        format!("the Lua code that {backend} runs"),
+                        "What a case catches\non zset is left out, and so are calls of \
+                         functions that check the types of keys, which the\nserver faults \
+                         try. ",
+                    ),
+                };
+                let changes = format!(
+                    "A change leaves out one write, inverts one comparison or one `not`, or \
+                     leaves out one call\nof a function. {left_out}"
+                );
+                ("scripts", what, changes)
+            }
+            Code::Sql => (
+                "statements",
+                format!("{backend}'s SQL statements"),
+                "A change leaves out one condition, one assignment or the whole write, inverts \
+                 one condition,\nor reverses one term of an order. The triggers of the schema \
+                 are changed in the same way.\n"
+                    .to_owned(),
             ),
         };
         let cases = match (self.enough, self.lists_cases) {
@@ -136,11 +147,10 @@ impl Page {
         let command = self.command();
         format!(
             "\
-# Mutants of {backend}'s scripts
+# Mutants of {backend}'s {title}
 
 Small changes of {what}, and the cases that catch each.
-A change leaves out one write, inverts one comparison or one `not`, or leaves out one call
-of a function. {left_out}Only the functional cases judge it. The step sweeps, the model and
+{changes}Only the functional cases judge it. The step sweeps, the model and
 the mutants of [MUTANTS.md](../MUTANTS.md) do not.
 
 A change is tried on the cases that may run it, {cases}
@@ -209,7 +219,7 @@ By the numbers of the changes below; with `!`, what no other case catches.
         let told: BTreeSet<_> =
             rows_of(&self.text()).into_iter().map(|row| row.change).collect();
         let made: BTreeSet<_> =
-            self.changes().into_iter().map(|change| change.name).collect();
+            self.code.changes().into_iter().map(|change| change.name).collect();
 
         let different: Vec<_> = told.symmetric_difference(&made).collect();
 

@@ -2,7 +2,7 @@
 
 use relq_conformance::own::{Stream, Zset};
 
-use crate::{change::Scope, page::Page, survivors};
+use crate::{change::Scope, code::Code, page::Page, survivors};
 
 macro_rules! page {
     ($backend:ident, $page:expr) => {
@@ -44,9 +44,12 @@ page!(
     zset,
     Page {
         backend: "zset",
-        backend_of_case: || Box::new(Zset),
+        code: Code::Lua {
+            backend: "zset",
+            settings: &[|| Box::new(Zset)],
+            changes: Scope::All,
+        },
         has_batches: false,
-        scope: Scope::All,
         enough: 3,
         survivors: Some(survivors::SURVIVORS),
         lists_cases: true,
@@ -58,9 +61,25 @@ page!(
     stream,
     Page {
         backend: "stream",
-        backend_of_case: || Box::new(Stream),
+        code: Code::Lua {
+            backend: "stream",
+            settings: &[|| Box::new(Stream)],
+            changes: Scope::Own,
+        },
         has_batches: true,
-        scope: Scope::Own,
+        enough: 1,
+        survivors: None,
+        lists_cases: false,
+        other_cases: &[],
+    }
+);
+
+page!(
+    sqlite,
+    Page {
+        backend: "sqlite",
+        code: Code::Sql,
+        has_batches: true,
         enough: 1,
         survivors: None,
         lists_cases: false,

@@ -1,4 +1,4 @@
-//! Parses as much of Lua as is needed to change scripts.
+//! Parses as much of Lua and SQL as is needed to change scripts and statements.
 
 /// Whether a byte of the source is code, text in quotes, or a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,16 +8,16 @@ enum Part {
     Comment,
 }
 
-/// The source of a Lua script, with the kind of each byte: code, quoted text or
-/// comment.
-pub(crate) struct Lua<'a> {
+/// The source of a Lua script or a SQL statement, with the kind of each byte: code, quoted
+/// text or comment.
+pub(crate) struct Source<'a> {
     source: &'a str,
     parts: Vec<Part>,
 }
 
-impl<'a> Lua<'a> {
-    /// Parses a source without long strings and long comments, which this parser does
-    /// not support.
+impl<'a> Source<'a> {
+    /// Parses a source in which strings and comments end with their line. Lua's long
+    /// strings and comments are not supported.
     pub(crate) fn read(source: &'a str) -> Self {
         let (mut parts, mut quote, mut is_comment) = (Vec::new(), None, false);
         let bytes = source.as_bytes();
@@ -52,7 +52,12 @@ impl<'a> Lua<'a> {
         found.filter(|at| self.parts[*at] == Part::Code).collect()
     }
 
-    /// Returns the offset behind the closing bracket of the function call whose name
+    /// Whether the byte at this offset is code.
+    pub(crate) fn is_code(&self, at: usize) -> bool {
+        self.parts[at] == Part::Code
+    }
+
+    /// Returns the offset behind the closing bracket of the Lua call whose name
     /// begins at `start`.
     pub(crate) fn end_of_call(&self, start: usize) -> Option<usize> {
         let mut depth = 0;
@@ -70,7 +75,7 @@ impl<'a> Lua<'a> {
         None
     }
 
-    /// Whether the text from `start` to `end` is a whole statement.
+    /// Whether the text from `start` to `end` is a whole statement of Lua.
     pub(crate) fn is_statement(&self, start: usize, end: usize) -> bool {
         let before = self.source[..start].trim_end_matches(' ');
         let begins = ["\n", "then", "do", "else", "", ")"];
@@ -98,7 +103,7 @@ impl<'a> Lua<'a> {
         depth > 0
     }
 
-    /// The offsets of calls of the script's own functions that are whole statements.
+    /// The offsets of calls of a Lua script's own functions that are whole statements.
     pub(crate) fn calls(&self) -> Vec<usize> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let bytes = self.source.as_bytes();
