@@ -26,14 +26,17 @@ struct ByPart {
 impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     /// Recovers up to `page` jobs of all parts together. All parts get an equal share of
     /// the page at the same time. Parts that have more jobs get the rest of it in turn.
+    /// A page that is smaller than the number of parts has no equal shares: part 0 gets one
+    /// job of it, and all parts get the rest in turn.
     pub(crate) async fn recover_page(
         &self,
         page: NonZeroU32,
     ) -> Result<Recovered, Error> {
         let parts = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         let mut by_part = ByPart::nothing(self.parts.len());
-        if let Some(share) = NonZeroU32::new(page.get() / parts) {
-            self.recover_at_once(share, &mut by_part).await?;
+        match NonZeroU32::new(page.get() / parts) {
+            Some(share) => self.recover_at_once(share, &mut by_part).await?,
+            None => self.recover_first(&mut by_part).await?,
         }
         for part in self.reaper_turn.order() {
             let left = NonZeroU32::new(page.get().saturating_sub(by_part.count()));
@@ -72,6 +75,15 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
             Some(error) => Err(by_part.errors.ended_by(error)),
             None => Ok(()),
         }
+    }
+
+    /// Recovers one job of part 0, because its marker must be checked before another part
+    /// is changed (R25). It gets no more than that, so that the parts share the rest of the
+    /// page in turn.
+    async fn recover_first(&self, by_part: &mut ByPart) -> Result<(), Error> {
+        let recovered = self.recover_part(0, NonZeroU32::MIN).await;
+        let added = by_part.add(0, recovered);
+        added.map_err(|error| by_part.errors.ended_by(error))
     }
 
     /// Recovers a page of one part, and notes whether the part can be reached. A part that

@@ -1,4 +1,4 @@
-//! Recovery and release while a part is down.
+//! Recovery and release while a part is down, or while its marker refuses the client.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -91,6 +91,17 @@ fn without_the_first_part(down: &Arc<Down>) -> PartitionedQueue {
     PartitionedQueue::new(vec![first, in_memory(1)], environment).unwrap()
 }
 
+/// Opens a queue of one part on each of these servers.
+async fn on(servers: &[Server]) -> PartitionedQueue {
+    let mut parts: Vec<Arc<dyn Queue>> = Vec::new();
+    for (part, server) in servers.iter().enumerate() {
+        let config = ZsetConfig::new(&server.url()).unwrap();
+        let name = QueueName::new(format!("emails:{part}")).unwrap();
+        parts.push(relq_zset::connect(config, name).await.unwrap());
+    }
+    PartitionedQueue::new(parts, Environment::default()).unwrap()
+}
+
 /// Pushes `jobs` jobs to the part, and claims them with leases that end at once.
 async fn abandon(part: &dyn Queue, jobs: u32) {
     let pushed: Vec<_> = (0..jobs).map(|job| NewJob::new(job.to_string())).collect();
@@ -105,13 +116,7 @@ async fn abandon(part: &dyn Queue, jobs: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_others_are_recovered_without_the_node_of_the_first_part() {
     let mut servers = [Server::start(), Server::start()];
-    let mut parts: Vec<Arc<dyn Queue>> = Vec::new();
-    for (part, server) in servers.iter().enumerate() {
-        let config = ZsetConfig::new(&server.url()).unwrap();
-        let name = QueueName::new(format!("emails:{part}")).unwrap();
-        parts.push(relq_zset::connect(config, name).await.unwrap());
-    }
-    let queue = PartitionedQueue::new(parts, Environment::default()).unwrap();
+    let queue = on(&servers).await;
     let other = Arc::clone(&queue.parts()[1]);
     abandon(&*other, 1).await;
 
@@ -125,6 +130,24 @@ async fn the_others_are_recovered_without_the_node_of_the_first_part() {
     assert!(is_outage, "{}", error.full_message());
     let stats = other.stats().await.unwrap();
     assert_eq!((stats.ready, stats.leased), (1, 0));
+}
+
+/// R25: only the marker of part 0 shows that the queue has another owner. It is compared
+/// before another part is changed, also if the page is too small for a share of each part
+/// and the turn begins at another part.
+#[tokio::test]
+async fn a_small_recovery_looks_at_the_first_marker_before_it_touches() {
+    let servers = [Server::start(), Server::start()];
+    let queue = on(&servers).await.starting_at(1);
+    let other = Arc::clone(&queue.parts()[1]);
+    abandon(&*other, 1).await;
+    servers[0].command(&[b"SET", b"{emails:0}:marker", b"relq 4 stream"]);
+
+    let error = queue.recover(page(1)).await.unwrap_err();
+
+    assert!(matches!(error, Error::Unusable { .. }), "{}", error.full_message());
+    let stats = other.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.leased), (0, 1));
 }
 
 /// R9: the parts that are up get the whole page, and their counts are not lost.
