@@ -196,6 +196,41 @@ async fn another_number_of_parts_is_refused() {
     assert_eq!(queue.stats().await.unwrap().ready, 1);
 }
 
+/// R25: the same holds for each call that changes a batch, also if the batch belongs to a
+/// part that both clients know and whose own marker admits them.
+#[tokio::test]
+async fn another_number_of_parts_is_refused_for_batches() {
+    let server = Server::start();
+    let [two, three] =
+        ["partitions=2", "partitions=3"].map(|options| url(&server, "stream", options));
+    let early = relq::connect(&two, &named("q")).await.unwrap();
+    let queue = relq::connect(&three, &named("q")).await.unwrap();
+    let (early, batches) = (early.batch_queue().unwrap(), queue.batch_queue().unwrap());
+    // These belong to part 1 for both clients.
+    let ids = (0..).map(|number| BatchId::new(format!("batch-{number}")).unwrap());
+    let mut ids = ids.filter(|id| fnv1a(id.as_str()) % 6 == 1);
+    let (id, another) = (ids.next().unwrap(), ids.next().unwrap());
+    batches.create(&NewBatch::new(id.clone())).await.unwrap();
+    let before = batches.batch(&id).await.unwrap();
+
+    let change = Change::default().priority(BatchPriority::LOWEST);
+    for (call, error) in [
+        ("create", early.create(&NewBatch::new(another.clone())).await.err()),
+        ("add", early.add(&id, &[NewJob::new("1")], None).await.err()),
+        ("alter", early.alter(&id, &change).await.err()),
+        ("seal", early.seal(&id).await.err()),
+        ("cancel", early.cancel_batch(&id).await.err()),
+    ] {
+        let error = error.unwrap_or_else(|| panic!("{call} is not refused"));
+        let message = error.full_message();
+        assert!(matches!(error, Error::Unusable { .. }), "{call}: {message}");
+        assert!(message.contains("?partitions=3"), "{call}: {message}");
+    }
+
+    assert_eq!(batches.batch(&id).await.unwrap(), before);
+    assert_eq!(batches.batch(&another).await.unwrap(), None);
+}
+
 /// R25: the name of a part cannot be used for a queue of its own, nor the name of such a
 /// queue for a part.
 #[tokio::test]
@@ -318,6 +353,8 @@ async fn batches_work_under_their_ids_when_the_number_of_parts_changes() {
     let batches = queue.batch_queue().unwrap();
     for id in &ids {
         assert_eq!(batches.batch(id).await.unwrap().unwrap().state, BatchState::Open);
+        let waited = batches.wait_batch(id, Duration::ZERO).await.unwrap().unwrap();
+        assert_eq!(waited.state, BatchState::Open, "{id}");
 
         let token = PushToken::new(format!("add-{id}")).unwrap();
         let pieces = ["1", "2"].map(NewJob::new);
@@ -446,7 +483,36 @@ async fn a_part_with_jobs_is_not_dropped() {
     for _ in 0..3 {
         queue.push(&["job".into()], None).await.unwrap();
     }
-    let two = url(&server, "zset", "partitions=2");
+
+    the_last_part_is_not_dropped(&server).await;
+}
+
+/// A part whose only job is delayed or dead has a job, too: workers of the other parts would
+/// never see it again.
+#[tokio::test]
+async fn a_part_without_ready_jobs_is_not_dropped() {
+    let server = Server::start();
+    let many = NonZeroU32::new(9).unwrap();
+    open(&server, "partitions=3").await.recover(many).await.unwrap();
+    let part = relq::connect(&url(&server, "zset", "part=2"), &named("q:2")).await;
+    let part = part.unwrap();
+
+    let delayed = NewJob::new("job").delay(Duration::from_secs(3600));
+    part.push(&[delayed], None).await.unwrap();
+    the_last_part_is_not_dropped(&server).await;
+
+    assert_eq!(part.purge().await.unwrap(), 1);
+    part.push(&["job".into()], None).await.unwrap();
+    let claimed = part.claim(&ask(1)).await.unwrap();
+    let dead = Disposition::Dead { error: "no".to_owned() };
+    let buried = Settlement::new(claimed[0].receipt.clone(), dead);
+    part.settle(&[buried]).await.unwrap();
+    the_last_part_is_not_dropped(&server).await;
+}
+
+/// Asserts that the last of three parts, which has one job, cannot be dropped.
+async fn the_last_part_is_not_dropped(server: &Server) {
+    let two = url(server, "zset", "partitions=2");
 
     let error = relq::redis::mark(&two, &named("q")).await.unwrap_err();
 
@@ -454,7 +520,7 @@ async fn a_part_with_jobs_is_not_dropped() {
     let error = error.full_message();
     assert!(error.contains("part 2 of the queue q still has 1 jobs"), "{error}");
     assert!(error.contains("?partitions=2&claim_from=3"), "{error}");
-    assert_eq!(marker(&server, "q"), "relq 4 zset partitions=3");
+    assert_eq!(marker(server, "q"), "relq 4 zset partitions=3");
 }
 
 /// R28: a queue of several parts has no schedules, so they would be out of reach.

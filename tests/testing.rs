@@ -412,6 +412,19 @@ async fn pushes_are_asserted_by_payload() {
     assert_eq!(left, format!("the queue is not empty{end}"));
 }
 
+/// One call reads about 1 MiB of jobs, and an assertion looks at all of them.
+#[tokio::test]
+async fn large_pushes_are_asserted_too() {
+    let queue = TestQueue::new();
+    let large = |byte: u8| vec![byte; 600 << 10];
+    push(&queue, [b'1', b'2', b'3'].map(|byte| NewJob::new(large(byte)))).await;
+
+    let forbidden = panic_of(|| queue.assert_not_pushed(large(b'3')));
+
+    assert!(forbidden.contains("; 3 jobs wait:\n"));
+    assert_eq!(queue.waiting().len(), 3);
+}
+
 #[tokio::test]
 async fn pushes_are_asserted_by_kind() {
     let queue = TestQueue::new();

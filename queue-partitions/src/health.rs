@@ -250,6 +250,19 @@ mod tests {
         assert_eq!(health.left_out_for(0), Duration::from_millis(100));
     }
 
+    /// Each push to a silent node waits for a time limit, so only one push at a time finds out
+    /// whether the node is back.
+    #[test]
+    fn a_part_that_is_left_out_takes_one_push_at_a_time() {
+        let (health, clock) = left_out();
+        assert!(!health.takes_push(0));
+
+        clock.advance(BACKOFF.0);
+
+        assert_eq!([health.takes_push(0), health.takes_push(0)], [true, false]);
+        assert_eq!(health.left_out_for(0), 2 * BACKOFF.0);
+    }
+
     #[test]
     fn an_error_that_needs_a_person_is_no_outage() {
         let health = Health::new(1, Environment::default());

@@ -150,31 +150,53 @@ impl Override for FailsWithoutWorkers {
     }
 }
 
+/// A part whose heartbeats fail after this time.
+struct FailsToExtend {
+    after: Duration,
+}
+
+#[async_trait]
+impl Override for FailsToExtend {
+    async fn extend(
+        &self,
+        _: &Right,
+        _: &WorkerId,
+        _: &[Receipt],
+        _: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        tokio::time::sleep(self.after).await;
+        Err(Kind::Unavailable.at(Operation::Extend))
+    }
+}
+
+/// A healthy part of a queue in memory.
+fn in_memory(store: &MemoryStore, part: usize) -> Arc<dyn Queue> {
+    let name = QueueName::new(format!("emails:{part}")).unwrap();
+    Arc::new(store.open(name, Environment::default()))
+}
+
+/// The part `healthy`, which makes its calls through `overrides`.
+fn overridden(
+    healthy: Arc<dyn Queue>,
+    overrides: impl Override + 'static,
+) -> Arc<dyn Queue> {
+    let right = Right { queue: healthy, environment: Environment::default() };
+    Arc::new(OverriddenQueue::new(right, Arc::new(overrides)))
+}
+
 /// A queue of three parts in memory. The part 1 makes its calls through `overrides`.
 fn with_part(overrides: impl Override + 'static) -> (PartitionedQueue, Arc<dyn Queue>) {
     let store = MemoryStore::default();
-    let part = |part: usize| -> Arc<dyn Queue> {
-        let name = QueueName::new(format!("emails:{part}")).unwrap();
-        Arc::new(store.open(name, Environment::default()))
-    };
-    let healthy = part(1);
-    let environment = Environment::default();
-    let right = Right { queue: Arc::clone(&healthy), environment: environment.clone() };
-    let changed = Arc::new(OverriddenQueue::new(right, Arc::new(overrides)));
-    let parts = vec![part(0), changed, part(2)];
-    (PartitionedQueue::new(parts, environment).unwrap(), healthy)
+    let healthy = in_memory(&store, 1);
+    let changed = overridden(Arc::clone(&healthy), overrides);
+    let parts = vec![in_memory(&store, 0), changed, in_memory(&store, 2)];
+    (PartitionedQueue::new(parts, Environment::default()).unwrap(), healthy)
 }
 
 /// A queue of two parts, each of which fails in its way. Part 0 has the first turn.
 fn failing(kinds: [Kind; 2]) -> PartitionedQueue {
     let store = MemoryStore::default();
-    let part = |(at, kind)| -> Arc<dyn Queue> {
-        let name = QueueName::new(format!("emails:{at}")).unwrap();
-        let environment = Environment::default();
-        let queue = Arc::new(store.open(name, environment.clone()));
-        let right = Right { queue, environment };
-        Arc::new(OverriddenQueue::new(right, Arc::new(Failing(kind))))
-    };
+    let part = |(at, kind)| overridden(in_memory(&store, at), Failing(kind));
     let parts = kinds.into_iter().enumerate().map(part).collect();
     PartitionedQueue::new(parts, Environment::default()).unwrap().starting_at(0)
 }
@@ -296,6 +318,39 @@ async fn the_other_parts_go_on_whatever_one_part_answers() {
         let recovered = queue.recover(NonZeroU32::new(100).unwrap()).await;
         let requeued = recovered.as_ref().map(|recovered| recovered.requeued);
         assert_eq!(requeued.ok(), Some(9), "{kind:?}: {recovered:?}");
+    }
+}
+
+/// R10: a heartbeat that one part has answered does not wait for a silent part, also if a
+/// third part fails in between.
+#[tokio::test]
+async fn a_failed_part_does_not_make_a_heartbeat_wait_for_a_silent_one() {
+    let store = MemoryStore::default();
+    let fails = FailsToExtend { after: Duration::from_millis(50) };
+    let is_silent = FailsToExtend { after: Duration::MAX };
+    let parts = vec![
+        in_memory(&store, 0),
+        overridden(in_memory(&store, 1), fails),
+        overridden(in_memory(&store, 2), is_silent),
+    ];
+    let queue = PartitionedQueue::new(parts, Environment::default()).unwrap();
+    for (number, part) in queue.parts().iter().enumerate() {
+        part.push(&[NewJob::new(number.to_string())], None).await.unwrap();
+    }
+    let jobs = queue.claim(&ask(3)).await.unwrap();
+    assert_eq!(jobs.len(), 3);
+    let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
+    let lease = Duration::from_secs(6);
+
+    let extending = queue.extend(&ask(1).worker, &held, lease);
+    let extended = tokio::time::timeout(lease, extending).await;
+
+    let extended = extended.expect("R10: it ends before the leases").unwrap();
+    assert_eq!(extended.len(), jobs.len());
+    for (job, extended) in jobs.iter().zip(extended) {
+        let is_kept = matches!(extended, Extended::Until(_));
+        assert!(is_kept || extended == Extended::Unknown, "{extended:?}");
+        assert_eq!(is_kept, &job.payload[..] == b"0", "{extended:?}");
     }
 }
 

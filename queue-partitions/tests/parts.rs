@@ -515,6 +515,21 @@ async fn an_operator_sees_one_queue() {
     assert_eq!(queue.purge().await.unwrap(), 2);
 }
 
+/// R23: an audit reports the problems of each part, with the number of the part, also if the
+/// parts after it have none.
+#[tokio::test]
+async fn an_audit_reports_the_problems_of_each_part() {
+    let servers = [Server::start()];
+    let queue = on(&servers, 3).await;
+    queue.parts()[0].push(&["job".into()], None).await.unwrap();
+    assert_eq!(queue.claim(&ask(1)).await.unwrap().len(), 1);
+    assert_eq!(servers[0].command(&[b"DEL", b"{emails:0}:leased"]), b":1\r\n");
+
+    let problems = queue.audit().await.unwrap().problems;
+
+    assert!(problems.iter().any(|it| it.starts_with("part 0: ")), "{problems:?}");
+}
+
 /// While a node is down, jobs of the others are pushed, claimed and settled. A call that
 /// needs the dead node says so. When the node is back, its jobs are claimed.
 #[tokio::test(flavor = "multi_thread")]

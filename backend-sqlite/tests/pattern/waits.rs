@@ -1,12 +1,21 @@
-//! Waits without a claim (`wait_for_jobs`) that follow a claim which found no job. They
-//! look at the file only after an hour, so what ends them is a notification or a due time.
+//! Waits without a claim (`wait_for_jobs`) that follow a claim which found no job, and waits
+//! for a batch. They look at the file only after an hour, so what ends them is a notification
+//! or a due time.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use futures_util::FutureExt as _;
 use relq_core::{
     Disposition, NewJob, ReliableQueue as _, ReliableQueueExt as _, Settlement,
+    batch::{BatchId, BatchOutcome, BatchQueue as _, NewBatch},
 };
-use relq_sqlite::SqliteQueue;
+use relq_sqlite::{
+    SqliteQueue,
+    testing::{AtStep, Side, at_each_step},
+};
 use tokio::time::timeout;
 
 use crate::fixture::{Folder, ask, open, raw};
@@ -91,4 +100,38 @@ async fn a_write_of_another_process_ends_the_wait() {
         .unwrap();
 
     wait_ends(&queue, "the write ends the wait").await;
+}
+
+/// B5: a batch that completes after a call has looked at it, and before the call waits, ends
+/// the wait.
+#[tokio::test]
+async fn a_completion_between_the_look_and_the_wait_ends_it() {
+    let folder = Folder::new();
+    let gate = Arc::new(Mutex::new(()));
+    let passed = Arc::clone(&gate);
+    let watch: AtStep = Arc::new(move |_: Side, _: &str| {
+        drop(passed.lock().unwrap());
+        Ok(())
+    });
+    let config = folder.config().poll_interval(HOUR);
+    let queue = open(at_each_step(config, watch)).await.unwrap();
+    let id = BatchId::new("b").unwrap();
+    queue.create(&NewBatch::new(id.clone())).await.unwrap();
+    queue.add(&id, &["piece".into()], None).await.unwrap();
+    queue.seal(&id).await.unwrap();
+    let piece = queue.claim_one(&ask("worker")).await.unwrap().unwrap();
+
+    let waiting = {
+        let _closed = gate.lock().unwrap();
+        let mut waiting = queue.wait_batch(&id, HOUR);
+        assert!((&mut waiting).now_or_never().is_none(), "its look is not answered");
+        waiting
+    };
+    // The look is done before the settlement, and the call learns of it only after both.
+    queue.ack(&piece.receipt).await.unwrap();
+    let ended =
+        timeout(LIMIT, waiting).await.expect("B5: the completion ends the wait");
+
+    let status = ended.unwrap().unwrap();
+    assert_eq!(status.outcome(), Some(BatchOutcome::Done));
 }

@@ -210,6 +210,25 @@ async fn pieces_are_listed_in_the_changed_order_of_their_batches() {
     assert_eq!(served(&queue).await, ["second", "first"]);
 }
 
+/// B4: the priority of a batch counts before its age, also if the queue has had more than a
+/// million batches in between.
+#[tokio::test]
+async fn an_urgent_batch_goes_before_one_that_is_much_older() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let store = async |name: &'static str, priority: u8| {
+        let batch = NewBatch::new(BatchId::new(name).unwrap());
+        let batch = batch.priority(BatchPriority::new(priority).unwrap());
+        queue.create(&batch).await.unwrap();
+        queue.add(&batch.id, &[name.into()], None).await.unwrap();
+    };
+    store("low", 49).await;
+    say(&server, "HSET {q}:totals batches 1048600");
+    store("high", 50).await;
+
+    assert_eq!(served(&queue).await, ["high", "low"]);
+}
+
 /// R1, B7: if an open batch is listed in the key `cancelling` by mistake, it keeps its
 /// pieces.
 #[tokio::test]
@@ -309,6 +328,22 @@ async fn a_claim_looks_at_no_batch_in_vain() {
     assert!(calls(&server, "xreadgroup") < 5);
 }
 
+/// Waits until this number of clients wait for the completion of a batch. Returns their ids.
+async fn waiting_clients(server: &Server, count: usize) -> Vec<String> {
+    let start = std::time::Instant::now();
+    loop {
+        let clients = say(server, "CLIENT LIST");
+        let waiting = clients.lines().filter(|client| client.contains("cmd=xread "));
+        let id = |client: &str| client.split([' ', '=']).nth(1).unwrap().to_owned();
+        let ids: Vec<_> = waiting.map(id).collect();
+        if ids.len() >= count {
+            return ids;
+        }
+        assert!(start.elapsed() < LONG, "they do not wait");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// B5: when a batch completes, all callers that wait for it return at once, however
 /// many there are. Before that they sleep.
 #[tokio::test]
@@ -324,11 +359,7 @@ async fn all_waiters_for_a_batch_return_at_once() {
                 tokio::spawn(async move { queue.wait_batch(&id(), LONG).await })
             })
             .collect();
-        let start = std::time::Instant::now();
-        while say(&server, "CLIENT LIST").matches("cmd=xread ").count() < 5 {
-            assert!(start.elapsed() < LONG, "they do not wait");
-            tokio::task::yield_now().await;
-        }
+        waiting_clients(&server, 5).await;
 
         let start = std::time::Instant::now();
         finish(&queue, vec![held]).await;
@@ -340,6 +371,24 @@ async fn all_waiters_for_a_batch_return_at_once() {
         start.elapsed()
     })
     .await;
+}
+
+/// B5: a call that waits for a batch learns of the completion although its connection breaks.
+#[tokio::test]
+async fn a_wait_goes_on_after_its_connection_breaks() {
+    let server = Server::start();
+    let queue = std::sync::Arc::new(open(&server, "q").await);
+    submit(&queue, NewBatch::new(id()), 1).await;
+    let held = take_one(&queue).await;
+    let waiter = std::sync::Arc::clone(&queue);
+    let waiting = tokio::spawn(async move { waiter.wait_batch(&id(), 3 * LONG).await });
+    let clients = waiting_clients(&server, 1).await;
+
+    say(&server, &format!("CLIENT KILL ID {}", clients[0]));
+    finish(&queue, vec![held]).await;
+
+    let known = waiting.await.unwrap().unwrap().unwrap();
+    assert_eq!(known.outcome(), Some(BatchOutcome::Done));
 }
 
 /// R4: a token that was used to add pieces is refused for a push. A token that was used

@@ -161,3 +161,17 @@ async fn a_cancelled_batch_without_its_leases_ends() {
     assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Cancelled), 3));
     assert_sound(&queue).await;
 }
+
+/// R23, B2: an audit reports a batch whose total is not the sum of its other counts.
+#[tokio::test]
+async fn an_audit_finds_counts_that_do_not_add_up() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 1).await;
+    assert_sound(&queue).await;
+    say(&server, "HINCRBY {q}:batch:record:b total 1");
+
+    let problems = problems(&queue).await;
+
+    assert_eq!(problems, ["the counts of batch b do not add up to its total"]);
+}

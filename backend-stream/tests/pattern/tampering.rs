@@ -296,3 +296,18 @@ async fn an_audit_finds_what_is_lost_in_the_stream() {
 
     assert_eq!(problems, [format!("entry {id} was read and is not pending")]);
 }
+
+/// R23: an audit reports a lease whose entry was deleted.
+#[tokio::test]
+async fn an_audit_finds_a_lease_without_its_entry() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "x").await;
+    take_one(&queue).await;
+    say(&server, "XTRIM q MAXLEN 0");
+
+    let problems = problems(&queue).await;
+
+    let is_found = problems.iter().any(|it| it.ends_with("without the other"));
+    assert!(is_found, "{problems:?}");
+}

@@ -32,6 +32,23 @@ async fn a_store_that_cannot_be_read_is_tried_until_it_works() {
     assert_eq!(world.summary().failed_calls, 7);
 }
 
+/// A scheduler that starts while the store is down does not end: it stores its schedules when
+/// the store is back.
+#[tokio::test]
+async fn a_schedule_that_cannot_be_stored_is_tried_until_the_store_works() {
+    let mut world = World::starting(START);
+    *world.queue.failing_puts.lock().unwrap() = 3;
+    let spec = every(seconds(20), Missed::Skip);
+    let scheduler = world.scheduler().schedule(name("poll"), spec.clone());
+    world.start(scheduler).await;
+
+    world.advance(seconds(120)).await;
+
+    let expected = ticks(&spec, START, "2027-01-01T00:02:05Z");
+    assert_eq!(world.pushed("poll").await, expected);
+    assert_eq!(world.summary().failed_calls, 3);
+}
+
 #[tokio::test]
 async fn a_push_that_failed_is_made_again() {
     let mut world = World::starting(START);
@@ -84,11 +101,23 @@ async fn a_job_that_the_store_refuses_does_not_hold_up_other_schedules() {
 /// their unique key.
 #[tokio::test]
 async fn an_error_of_one_schedule_does_not_hold_up_the_others() {
+    a_schedule_ticks_in_time_beside(["damaged", "unreadable"]).await;
+}
+
+/// Another process may have stored a schedule whose job has an option that the backend lacks.
+#[tokio::test]
+async fn a_refusal_of_one_schedule_does_not_hold_up_the_others() {
+    a_schedule_ticks_in_time_beside(["refused", "unsupported"]).await;
+}
+
+/// Runs a schedule beside others, and asserts that its ticks are pushed in time. The payloads
+/// of the others' jobs say how each push of such a job fails.
+async fn a_schedule_ticks_in_time_beside(payloads: [&'static str; 2]) {
     let mut world = World::starting(START);
-    for what in ["damaged", "unreadable"] {
+    for payload in payloads {
         let every = Every::new(seconds(10)).unwrap();
-        let spec = ScheduleSpec::new(every, NewJob::new(what)).unwrap();
-        world.put(&format!("a-{what}"), &spec).await;
+        let spec = ScheduleSpec::new(every, NewJob::new(payload)).unwrap();
+        world.put(&format!("a-{payload}"), &spec).await;
     }
     let poll = every(seconds(60), Missed::Skip);
     world.put("poll", &poll).await;

@@ -54,6 +54,8 @@ pub(crate) struct Meddled {
     /// Those of a backend with fewer options, if a test sets them.
     pub(crate) capabilities: OnceLock<Capabilities>,
     pub(crate) failing_reads: Mutex<u32>,
+    /// How many of the next calls that store a schedule fail.
+    pub(crate) failing_puts: Mutex<u32>,
     /// What the store has among its schedules that is not one.
     pub(crate) unreadable: Mutex<Vec<String>>,
     reads: AtomicUsize,
@@ -67,6 +69,7 @@ impl Meddled {
             has_schedules: true,
             capabilities: OnceLock::new(),
             failing_reads: Mutex::default(),
+            failing_puts: Mutex::default(),
             unreadable: Mutex::default(),
             reads: AtomicUsize::default(),
             pushes: Mutex::default(),
@@ -97,6 +100,15 @@ impl ScheduleQueue for Meddled {
         definition: &[u8],
     ) -> Result<ScheduleStored, Error> {
         tokio::task::yield_now().await;
+        let is_failing = {
+            let mut failing = self.failing_puts.lock().unwrap();
+            let left = failing.checked_sub(1);
+            *failing = left.unwrap_or(0);
+            left.is_some()
+        };
+        if is_failing {
+            return Err(Self::unavailable(Operation::PutSchedule));
+        }
         self.inner.put_schedule(name, definition).await
     }
 
@@ -125,6 +137,10 @@ impl ScheduleQueue for Meddled {
         if &job.payload[..] == b"refused" {
             let at = ErrorContext { backend: "memory", operation: Operation::PushTick };
             return Err(Error::Invalid { at, reason: "the test wants it".into() });
+        }
+        if &job.payload[..] == b"unsupported" {
+            let at = ErrorContext { backend: "memory", operation: Operation::PushTick };
+            return Err(Error::Unsupported { at, option: "what the test says" });
         }
         if &job.payload[..] == b"damaged" {
             let at = ErrorContext { backend: "memory", operation: Operation::PushTick };
