@@ -9,5 +9,6 @@ mod fixture;
 mod keeping;
 mod making;
 mod serving;
+mod siblings;
 mod stored;
 mod waking;

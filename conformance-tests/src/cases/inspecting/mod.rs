@@ -4,5 +4,6 @@ mod ended;
 mod finding;
 mod listing;
 mod outlines;
+mod owners;
 mod searching;
 mod shifting;

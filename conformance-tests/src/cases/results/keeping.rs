@@ -45,6 +45,25 @@ async fn a_result_is_kept_for_its_time(store: &Store) {
     actor.assert_untold(&job).await;
 }
 
+case!(a_purge_forgets_the_results_of_its_jobs_only: R29 R23 => Results);
+/// A purge of some dead jobs leaves the results of the others, dead and done, alone.
+async fn a_purge_forgets_the_results_of_its_jobs_only(store: &Store) {
+    let actor = store.actor("worker").await;
+    let jobs = actor.store(["purged", "dead", "done"].map(kept)).await;
+    for held in actor.take(3).await {
+        let is_done = held.payload == "done";
+        let disposition = if is_done { done_with("result") } else { dead("no") };
+        actor.ends(&held, disposition).await;
+    }
+    let before = actor.told_of(&jobs[1..]).await;
+    assert!(before.iter().all(Option::is_some), "R29: {before:?}");
+
+    let purged = actor.purge_dead(&Selection::Only(vec![jobs[0].clone()])).await;
+
+    assert_eq!(purged.expect("answered"), 1);
+    assert_eq!(actor.told_of(&jobs[1..]).await, before, "R29: the other results");
+}
+
 case!(each_result_is_kept_for_its_own_time: R29 => Results);
 /// A recovery removes the results whose time has passed, and no other.
 async fn each_result_is_kept_for_its_own_time(store: &Store) {
