@@ -257,12 +257,14 @@ impl Slots {
         own.unwrap_or(settings.retry)
     }
 
-    /// Cancels the token of every running job, and drops every handler's future at its
-    /// next `await`.
+    /// Drops every handler's future at its next `await`, and cancels the token of every
+    /// running job.
     pub(crate) fn cut_off(&mut self) {
+        // Abort before the tokens fire. Otherwise another thread may poll a handler whose
+        // token has fired, and if that handler returns an error, the attempt counts (R24).
+        self.tasks.abort_all();
         let running = self.jobs.values();
         running.for_each(|running| running.job.cancel(Cancellation::ShutDown));
-        self.tasks.abort_all();
     }
 
     /// Removes and returns the jobs whose handlers still run after they were cut off.
@@ -310,9 +312,14 @@ fn without_answer(error: JoinError) -> Ended {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{
+        task::{Context, Wake, Waker},
+        time::Duration,
+    };
 
+    use futures_lite::future::or;
     use relq_core::{Delivery, JobId, Receipt};
+    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::{Handler, settings::Settings};
@@ -361,5 +368,59 @@ mod tests {
 
         assert_eq!(job.cancellation(), Some(Cancellation::ShutDown), "the reason");
         assert!(matches!(slots.next_ended().await.1, Ended::CutOff), "it was cut off");
+    }
+
+    /// A handler that fails when its token fires. It adds a permit when it listens to the
+    /// token.
+    struct FailsWhenCancelled(Semaphore);
+
+    impl Handler for FailsWhenCancelled {
+        async fn handle(&self, job: JobContext) -> Result<(), Failure> {
+            let listens = async {
+                self.0.add_permits(1);
+                pending::<()>().await
+            };
+            or(job.cancelled(), listens).await;
+            Err(Failure::retry("cancelled"))
+        }
+    }
+
+    /// A waker that takes its time, as a waker of the application may.
+    struct SlowWaker;
+
+    impl Wake for SlowWaker {
+        fn wake(self: Arc<Self>) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// R24: a handler that returns an error when its token fires is cut off like any other,
+    /// so that no attempt is counted. Other threads of the runtime may poll such a handler
+    /// while the tokens of the other jobs fire, one after the other.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_handler_that_is_cut_off_fails_no_attempt() {
+        const JOBS: u32 = 8;
+        let handler = Arc::new(FailsWhenCancelled(Semaphore::new(0)));
+        let listening = Arc::clone(&handler);
+        let program = Program { handler, settings: Settings::default() };
+        let mut slots = Slots::new(program, None, Readiness::default());
+        let jobs: Vec<_> = (0..JOBS).map(|_| job()).collect();
+        jobs.iter().for_each(|job| slots.start(job.clone()));
+        drop(listening.0.acquire_many(JOBS).await.unwrap());
+        let waker = Waker::from(Arc::new(SlowWaker));
+        let tokens = jobs.iter().map(JobContext::token);
+        let mut fired: Vec<_> =
+            tokens.map(|token| Box::pin(token.cancelled_owned())).collect();
+        for future in &mut fired {
+            let first = future.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(first.is_pending());
+        }
+
+        slots.cut_off();
+
+        for _ in 0..JOBS {
+            let (_, ended) = slots.next_ended().await;
+            assert!(matches!(ended, Ended::CutOff), "the handler has failed");
+        }
     }
 }
