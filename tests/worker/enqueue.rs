@@ -111,6 +111,45 @@ async fn unique_text_is_unique_within_its_kind() {
     assert!(matches!(other_kind, Pushed::Stored(_)), "{other_kind:?}");
 }
 
+#[derive(Serialize, Deserialize)]
+struct ChangeUser(String);
+
+impl Job for ChangeUser {
+    const KIND: &'static str = "user";
+
+    fn unique(&self) -> Option<String> {
+        Some(self.0.clone())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct DeleteUser(String);
+
+impl Job for DeleteUser {
+    const KIND: &'static str = "user:delete";
+
+    fn unique(&self) -> Option<String> {
+        Some(self.0.clone())
+    }
+}
+
+/// R16: the jobs of two kinds are no duplicates of each other, also if the name of one
+/// kind and a colon begin the name of the other.
+#[tokio::test]
+async fn colons_of_a_kind_and_of_a_text_are_told_apart() {
+    let fixture = Fixture::sqlite().await;
+    let change = ChangeUser("delete:7".to_owned());
+    let delete = DeleteUser("7".to_owned());
+
+    let first = fixture.queue.enqueue(&change).await.unwrap();
+    let other_kind = fixture.queue.enqueue(&delete).await.unwrap();
+    let same_kind = fixture.queue.enqueue(&delete).await.unwrap();
+
+    assert!(matches!(first, Pushed::Stored(_)), "{first:?}");
+    assert!(matches!(other_kind, Pushed::Stored(_)), "{other_kind:?}");
+    assert!(matches!(same_kind, Pushed::Duplicate { .. }), "{same_kind:?}");
+}
+
 /// R30: a job of one kind follows a job of another one.
 #[tokio::test]
 async fn job_of_a_kind_follows_one_of_another() {

@@ -102,7 +102,8 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// that may be pushed any number of times.
     ///
     /// The unique key is the name of the kind, a colon and this text, and has at most
-    /// [`UniqueKey::MAX_BYTES`].
+    /// [`UniqueKey::MAX_BYTES`]. A colon or a backslash in the name has a backslash before
+    /// it in the key, which counts too.
     fn unique(&self) -> Option<String> {
         None
     }
@@ -153,10 +154,12 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     }
 }
 
-/// The key begins with the kind, so that jobs of two kinds are never duplicates. An
+/// The key begins with the kind, so that jobs of two kinds are never duplicates. Its first
+/// colon that is not escaped ends the kind, because kinds and texts may contain colons. An
 /// empty text is refused because it is a mistake: the key would be that of the kind.
 fn unique_key(kind: &'static str, text: &str) -> Result<UniqueKey, EnqueueError> {
+    let escaped = kind.replace('\\', r"\\").replace(':', r"\:");
     UniqueKey::new(text)
-        .and_then(|_text| UniqueKey::new(format!("{kind}:{text}")))
+        .and_then(|_text| UniqueKey::new(format!("{escaped}:{text}")))
         .map_err(|source| EnqueueError::UniqueKey { kind, source })
 }

@@ -5,7 +5,8 @@ use relq_core::QueueName;
 use crate::Job;
 
 /// The largest length of the name of a kind, in bytes. A unique key is at most 255 bytes
-/// long and begins with the name of the kind, so this leaves half of it to the job.
+/// long and begins with the name of the kind, so this leaves half of it to the job, unless
+/// the name has colons or backslashes, which [take two bytes](crate::Job::unique).
 pub const MAX_KIND_BYTES: usize = 128;
 
 /// Fails the compilation, when it is called in a constant, if a name of the kind `T` is
