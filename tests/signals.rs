@@ -8,7 +8,7 @@ use std::{process::Command, time::Duration};
 use relq::{
     QueueName, ReliableQueueExt,
     schedule::Scheduler,
-    worker::{Failure, JobContext, Worker},
+    worker::{Failure, JobContext, Queues, Worker, WorkerQueue},
 };
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -21,6 +21,7 @@ fn send(signal: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signals_end_a_worker_and_a_scheduler() {
     first_signal_stops_in_good_order_and_the_second_hard().await;
+    signal_ends_a_worker_on_several_queues().await;
     each_signal_ends_a_scheduler().await;
 }
 
@@ -49,6 +50,33 @@ async fn first_signal_stops_in_good_order_and_the_second_hard() {
     let summary = tokio::time::timeout(limit, running).await.unwrap().unwrap().unwrap();
     assert_eq!(summary.given_back, 1);
     assert_eq!(queue.stats().await.unwrap().ready, 1);
+}
+
+/// R24: the parts of a worker that serve its queues hear a signal as a worker on one queue
+/// does.
+async fn signal_ends_a_worker_on_several_queues() {
+    let mut queues = Vec::new();
+    for name in ["first", "second"] {
+        let name = QueueName::new(name).unwrap();
+        let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
+        queue.push_one("job".into()).await.unwrap();
+        queues.push(WorkerQueue::new(name, queue));
+    }
+    let (begins, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+
+    let worker = Worker::on(Queues::strict(queues)).lease(LONG).handle_signals();
+    let running = tokio::spawn(worker.run(move |_: JobContext| {
+        begins.send(()).unwrap();
+        async { Ok::<_, Failure>(()) }
+    }));
+    for _ in 0..2 {
+        has_begun.recv().await.unwrap();
+    }
+
+    send("-TERM");
+    let limit = Duration::from_secs(10);
+    let summary = tokio::time::timeout(limit, running).await.expect("it ends");
+    assert_eq!(summary.unwrap().unwrap().done, 2);
 }
 
 /// A signal that comes before the scheduler listens ends nothing, because the process has

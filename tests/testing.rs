@@ -167,6 +167,24 @@ async fn a_retry_runs_when_it_is_due_until_its_last_attempt() {
     assert_eq!(queue.dead()[0].last_error.as_deref(), Some("busy"));
 }
 
+/// R14: a failed job waits longer after each attempt, so that a handler that keeps failing
+/// does not keep its store busy.
+#[tokio::test]
+async fn each_retry_waits_twice_as_long_as_the_one_before() {
+    let queue = TestQueue::new();
+    push(&queue, ["7".into()]).await;
+
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        let ran = queue.drain(fail).await.ran;
+        let Outcome::Retried { after, .. } = ran[0].outcome else { panic!("{ran:?}") };
+        waits.push(after);
+        queue.advance(HOUR);
+    }
+
+    assert_eq!(waits, [1, 2, 4].map(Duration::from_secs));
+}
+
 #[tokio::test]
 async fn a_retry_that_is_due_at_once_runs_in_the_same_drain() {
     let queue = TestQueue::new();

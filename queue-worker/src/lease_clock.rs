@@ -116,7 +116,15 @@ mod tests {
 
     /// A steady clock and a wall clock whose times a test sets.
     #[derive(Debug, Clone, Default)]
-    struct SetClocks(Arc<Mutex<(Duration, Duration)>>);
+    struct SetClocks(Arc<Mutex<Times>>);
+
+    #[derive(Debug, Default)]
+    struct Times {
+        steady: Duration,
+        wall: Duration,
+        /// How much time passes after the next reading of the wall clock.
+        interruption: Duration,
+    }
 
     impl SetClocks {
         fn lease_clock(&self) -> LeaseClock {
@@ -128,23 +136,33 @@ mod tests {
         }
 
         fn advance(&self, steady: Duration, wall: Duration) {
-            let mut clocks = self.0.lock().unwrap();
-            clocks.0 += steady;
-            clocks.1 += wall;
+            let mut times = self.0.lock().unwrap();
+            times.steady += steady;
+            times.wall += wall;
         }
 
         fn set_wall_back(&self, by: Duration) {
-            self.0.lock().unwrap().1 -= by;
+            self.0.lock().unwrap().wall -= by;
+        }
+
+        /// Interrupts the next thread that reads the wall clock, after the reading.
+        fn interrupt(&self, interruption: Duration) {
+            self.0.lock().unwrap().interruption = interruption;
         }
     }
 
     impl Clock for SetClocks {
         fn now(&self) -> Timestamp {
-            Timestamp::from_unix_ms(0).plus(self.0.lock().unwrap().1)
+            let mut times = self.0.lock().unwrap();
+            let now = Timestamp::from_unix_ms(0).plus(times.wall);
+            let interruption = std::mem::take(&mut times.interruption);
+            times.steady += interruption;
+            times.wall += interruption;
+            now
         }
 
         fn elapsed(&self) -> Duration {
-            self.0.lock().unwrap().0
+            self.0.lock().unwrap().steady
         }
 
         fn sleep(
@@ -178,6 +196,19 @@ mod tests {
         machine.advance(Duration::ZERO, HOUR / 2);
 
         assert_eq!(clock.elapsed(), HOUR + HOUR / 2);
+    }
+
+    /// The two clocks do not belong together if the thread was interrupted between their
+    /// readings. The next reading would then show a suspend that never was.
+    #[test]
+    fn an_interrupted_reading_does_not_count() {
+        let machine = SetClocks::default();
+        let clock = machine.lease_clock();
+
+        machine.interrupt(Duration::from_secs(1));
+        clock.elapsed();
+
+        assert_eq!(clock.missed(), Duration::ZERO);
     }
 
     /// Rounding errors of many readings in a row do not add up to missed time.

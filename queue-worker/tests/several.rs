@@ -137,6 +137,17 @@ async fn until(queue: &MemoryQueue, expected: (u64, u64)) {
 /// wait for that handler: after half a lease, other workers can claim it.
 #[tokio::test]
 async fn job_that_gets_no_slot_is_given_back() {
+    job_without_a_slot_comes_back(Duration::from_secs(4)).await;
+}
+
+/// Half of a long lease would be too long a wait, because other workers may have a free
+/// slot.
+#[tokio::test]
+async fn job_with_a_long_lease_is_given_back_within_seconds() {
+    job_without_a_slot_comes_back(20 * LIMIT).await;
+}
+
+async fn job_without_a_slot_comes_back(lease: Duration) {
     let (late, long) = (Late::new(in_memory("late")), in_memory("long"));
     push_a_job(&late.queue).await;
     let queues = Queues::strict([
@@ -146,7 +157,7 @@ async fn job_that_gets_no_slot_is_given_back() {
     let stop = CancellationToken::new();
     let worker = Worker::on(queues)
         .concurrency(NonZeroU32::MIN)
-        .lease(Duration::from_secs(4))
+        .lease(lease)
         .stop_on(stop.clone().cancelled_owned());
     let may_end = CancellationToken::new();
     let is_over = may_end.clone();

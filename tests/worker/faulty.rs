@@ -137,6 +137,7 @@ pub(crate) struct Faulty {
     pub(crate) settlements: Faults,
     pub(crate) extensions: Faults,
     pub(crate) recoveries: Faults,
+    pub(crate) releases: Faults,
     pub(crate) reports: Faults,
     /// The reports of workers that were sent, whether they were stored or not.
     pub(crate) reported: Arc<Mutex<Vec<WorkerReport>>>,
@@ -153,6 +154,7 @@ impl Faulty {
             settlements: Faults::default(),
             extensions: Faults::default(),
             recoveries: Faults::default(),
+            releases: Faults::default(),
             reports: Faults::default(),
             reported: Arc::default(),
             takes_retries: true,
@@ -208,6 +210,14 @@ impl Faulty {
         decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
     ) -> Self {
         self.recoveries.on(decide);
+        self
+    }
+
+    pub(crate) fn on_release(
+        mut self,
+        decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Self {
+        self.releases.on(decide);
         self
     }
 
@@ -280,7 +290,8 @@ impl ReliableQueue for Faulty {
     }
 
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
-        self.inner.release_worker(worker).await
+        let call = self.inner.release_worker(worker);
+        self.releases.around(Operation::ReleaseWorker, 0, call).await
     }
 
     async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
@@ -300,6 +311,7 @@ impl ReliableQueue for Faulty {
             settlements: self.settlements.clone(),
             extensions: self.extensions.clone(),
             recoveries: self.recoveries.clone(),
+            releases: self.releases.clone(),
             reports: self.reports.clone(),
             reported: Arc::clone(&self.reported),
             capabilities: self.capabilities.clone(),

@@ -194,8 +194,10 @@ mod on_sqlite_alone {
     on_a_backend! {
         sqlite: prefetch: several_queues_are_refused;
         leases: own_token_ends_no_handler;
+        shutdown: request_to_stop_cancels_no_token;
         state:
             ready_while_the_store_answers,
+            starting_until_all_queues_are_reached,
             each_kind_of_call_tells_the_state,
             not_ready_while_it_stops,
             ended_however_it_ended;
@@ -213,7 +215,8 @@ mod several_queues {
             it_ends_when_all_queues_are_empty,
             it_ends_when_any_queue_is_paused,
             hopeless_queue_ends_the_worker,
-            observer_of_a_queue_hears_of_that_queue;
+            observer_of_a_queue_hears_of_that_queue,
+            observer_of_the_worker_hears_of_all_queues;
         until_empty:
             it_sees_jobs_that_move_between_the_reads;
         blocked_runtime:
@@ -251,7 +254,9 @@ mod events {
             unheard_heartbeats_are_told,
             cancelled_job_is_told_as_cancelled,
             failed_calls_are_told_by_operation,
+            failed_reading_of_the_statistics_is_told,
             recovery_is_told_with_its_dead_letters,
+            recovery_of_due_jobs_is_told,
             job_given_back_at_shutdown_is_told,
             late_job_is_told_without_a_start,
             settlement_without_a_reply_is_told_as_uncertain,

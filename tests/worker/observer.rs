@@ -10,8 +10,9 @@ use std::{
 };
 
 use relq::{
-    ClaimRequest, NewJob, WorkerId,
-    error::Operation,
+    ClaimRequest, Error, NewJob, Stats, WorkerId,
+    environment::Environment,
+    error::{ErrorContext, Operation},
     operator::{JobState, PeekRequest},
     outcome::{Recovered, Released},
     worker::{
@@ -22,6 +23,7 @@ use relq::{
         },
     },
 };
+use relq_conformance::overrides::{OverriddenQueue, Override, Right};
 use tokio::sync::Notify;
 
 use crate::{
@@ -400,7 +402,8 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
         .on_claim(|call, _| (call < 2).then_some(Fault::Unavailable))
         .on_settle(|call, _| (call < 3).then_some(Fault::Unavailable))
         .on_recover(|call, _| (call < 4).then_some(Fault::Unavailable))
-        .on_extend(|call, _| (call < 1).then_some(Fault::Unavailable));
+        .on_extend(|call, _| (call < 1).then_some(Fault::Unavailable))
+        .on_release(|call, _| (call < 1).then_some(Fault::Unavailable));
     let flaky = Arc::new(flaky);
     let time = BeatenTime::default();
     let worker = time.worker_on(flaky.clone()).observe(seen.clone());
@@ -423,11 +426,43 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
         Operation::Settle,
         Operation::Recover,
         Operation::Extend,
+        Operation::ReleaseWorker,
         Operation::Connect,
     ]
     .map(|operation| seen.failed(operation));
-    assert_eq!(failed, [2, 3, 4, 1, 0], "{:?}", seen.events());
+    assert_eq!(failed, [2, 3, 4, 1, 1, 0], "{:?}", seen.events());
     assert_eq!((seen.ended("done"), seen.claimed()), (3, 3));
+}
+
+/// A queue whose statistics cannot be read at first.
+#[derive(Default)]
+struct UnreadAtFirst(AtomicUsize);
+
+#[async_trait::async_trait]
+impl Override for UnreadAtFirst {
+    async fn stats(&self, right: &Right) -> Result<Stats, Error> {
+        if self.0.fetch_add(1, SeqCst) == 0 {
+            let at = ErrorContext { backend: "unread", operation: Operation::Stats };
+            let source = "as the test wants it".into();
+            return Err(Error::Unavailable { at, source });
+        }
+        right.stats().await
+    }
+}
+
+/// A worker that ends when no work is left reads the statistics of its queue for that. A
+/// reading that fails is told like each other failed call.
+pub(crate) async fn failed_reading_of_the_statistics_is_told(fixture: Fixture) {
+    let (seen, environment) = (Recorder::default(), Environment::default());
+    let right = Right { queue: fixture.queue.clone(), environment };
+    let queue = OverriddenQueue::new(right, Arc::new(UnreadAtFirst::default()));
+
+    let worker = fixture.worker().observe(seen.clone());
+    let running = worker.run_until_empty(Arc::new(queue), HOUR, succeeds);
+    let ended = tokio::time::timeout(LIMIT, running).await.expect("the worker ends");
+
+    ended.unwrap();
+    assert_eq!(seen.failed(Operation::Stats), 1, "{:?}", seen.events());
 }
 
 /// R9, R11: the jobs of a dead worker are told with how many of them were buried.
@@ -455,6 +490,24 @@ pub(crate) async fn recovery_is_told_with_its_dead_letters(fixture: Fixture) {
     assert_eq!(sum(), (1, 1));
     assert_eq!(seen.count(|event| matches!(event, Event::Buried(..))), 0);
     assert_eq!(seen.of("again"), [started("again", 2), ended("again", 2, "done")]);
+}
+
+/// R14: a recovery that makes due jobs ready is told, too. While all slots are in use, the
+/// worker makes no claim that would do so.
+pub(crate) async fn recovery_of_due_jobs_is_told(fixture: Fixture) {
+    fixture.push("endless").await;
+    let seen = Recorder::default();
+
+    let worker = fixture.worker().concurrency(1.try_into().unwrap());
+    let worker = Running::start(worker.observe(seen.clone()), never_ends);
+    worker.until_running(1).await;
+    fixture.push(NewJob::new("due").delay(Duration::from_millis(50))).await;
+    let told = Event::Recovered { requeued: 0, buried: 0 };
+    eventually(|| seen.count(|event| *event == told) > 0).await;
+    worker.halt();
+    worker.end().await.unwrap();
+
+    assert_eq!(seen.claimed(), 1, "{:?}", seen.events());
 }
 
 /// R24: a job that is cut off at shutdown ends as given back. It was started, so it has a

@@ -1,13 +1,17 @@
 //! Tests of a producer of several queues: it pushes each job to the queue of its kind.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 use relq::{
     NewJob, Priority, Queue, QueueName,
     operator::{JobState, JobView, PeekRequest},
+    results::JobResult,
     worker::{
         Enqueue, EnqueueError, Failure, Job, JobContext, Producer, Queues, Router,
     },
@@ -194,6 +198,35 @@ async fn jobs_of_one_call_are_in_one_queue_or_in_none() {
     assert_eq!(pushed.len(), 2);
     assert_eq!(kinds(&*mail).await, ["send-email", "send-email"]);
     assert_eq!(fixture.stats().await.unfinished(), 0);
+}
+
+/// More jobs than one call takes are pushed in several calls. If one fails, the error says
+/// how many jobs are stored.
+#[tokio::test]
+async fn failed_push_in_several_calls_tells_what_is_stored() {
+    let fixture = Fixture::sqlite().await;
+    let (producer, mail) = both(&fixture).await;
+    let mut emails: Vec<_> = (1..1500).map(|_| email("anna")).collect();
+    emails.push(email(&"x".repeat(1 << 20)));
+
+    let error = producer.enqueue_all(&emails).await.unwrap_err();
+
+    assert!(matches!(error, EnqueueError::Push { stored: 1000, .. }), "{error}");
+    assert_eq!(mail.stats().await.unwrap().ready, 1000);
+}
+
+/// R29: the handle on a job reads its result from the queue of its kind.
+#[tokio::test]
+async fn handle_finds_a_job_in_the_queue_of_its_kind() {
+    let fixture = Fixture::sqlite().await;
+    let (producer, _mail) = both(&fixture).await;
+    let kept = |job: NewJob| job.keep_result(Duration::from_secs(3600));
+
+    let pushed = producer.enqueue_with(&email("anna"), kept).await.unwrap();
+    let handle = producer.job_handle::<SendEmail>(pushed.job()).unwrap();
+
+    let unfinished = JobResult::Unfinished { progress: None };
+    assert_eq!(handle.look().await.unwrap(), Some(unfinished));
 }
 
 /// Each prepare function gets every job as the kind, the call and the earlier functions

@@ -437,6 +437,34 @@ pub(crate) async fn observer_of_a_queue_hears_of_that_queue(fixture: Fixture) {
     assert_eq!(told.load(SeqCst), 4);
 }
 
+/// The observer of the worker receives the events of all queues, also those of a queue that
+/// has an observer of its own.
+pub(crate) async fn observer_of_the_worker_hears_of_all_queues(fixture: Fixture) {
+    #[derive(Clone, Default)]
+    struct Counts(Arc<AtomicUsize>);
+    impl Observer for Counts {
+        fn ended(&self, _: &Ended<'_>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    let second = fixture.open_another("second").await;
+    fixture.push_many(3).await;
+    push_many(&*second, 4).await;
+    let (of_all, of_second) = (Counts::default(), Counts::default());
+
+    let queues = Queues::strict([
+        served("first", fixture.queue.clone()),
+        served("second", second).observe(of_second.clone()),
+    ]);
+    let handler = async |_: JobContext| Ok::<_, Failure>(());
+    let worker = worker_on_several(queues).observe(of_all.clone());
+    let worker = Running::start(worker, handler);
+    worker.until(|summary| summary.done == 7).await;
+    worker.stop().await;
+
+    assert_eq!((of_all.0.load(SeqCst), of_second.0.load(SeqCst)), (7, 4));
+}
+
 #[tokio::test]
 async fn list_of_queues_is_checked() {
     let fixture = Fixture::sqlite().await;

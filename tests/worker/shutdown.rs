@@ -4,14 +4,14 @@
 use std::{
     future::pending,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
 };
 
-use relq::worker::{CancellationToken, Failure, JobContext};
-use tokio::sync::Notify;
+use relq::worker::{Cancellation, CancellationToken, Failure, JobContext, WorkerState};
+use tokio::sync::{Notify, Semaphore};
 
 use crate::{
     blocked_runtime::BlockingHandlers,
@@ -54,6 +54,35 @@ pub(crate) async fn running_handlers_get_their_grace_time(fixture: Fixture) {
     assert_eq!(summary.done, 2);
     let stats = fixture.stats().await;
     assert_eq!((stats.finished, stats.ready, stats.leased), (2, 1, 0));
+}
+
+/// R24: a request to stop cancels no token. Running handlers may finish their work within
+/// the grace time, so they must not be told to give it up.
+pub(crate) async fn request_to_stop_cancels_no_token(fixture: Fixture) {
+    fixture.push_many(2).await;
+    let (gate, seen) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (open, told) = (Arc::clone(&gate), Arc::clone(&seen));
+
+    let worker = fixture.worker().grace(LONG).concurrency(2.try_into().unwrap());
+    let worker = Running::start(worker, move |job: JobContext| {
+        let (open, told) = (Arc::clone(&open), Arc::clone(&told));
+        async move {
+            open.acquire().await.unwrap().forget();
+            told.lock().unwrap().push(job.cancellation());
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until_running(2).await;
+    worker.ask_to_stop();
+    eventually(|| worker.progress.state() == WorkerState::Stopping).await;
+    gate.add_permits(1);
+    // The second handler ends when the worker has settled a job after the request.
+    worker.until(|summary| summary.done == 1).await;
+    gate.add_permits(1);
+    let summary = worker.end().await.unwrap();
+
+    assert_eq!(summary.done, 2);
+    assert_eq!(*seen.lock().unwrap(), [None::<Cancellation>; 2]);
 }
 
 /// R24: a job whose handler is cut off at the end of the grace time is ready at once,

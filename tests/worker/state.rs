@@ -9,24 +9,32 @@ use std::{
     time::Duration,
 };
 
-use relq::worker::{Failure, JobContext, Worker, WorkerError, WorkerState};
+use relq::{
+    ReliableQueue,
+    worker::{Failure, JobContext, Queues, Worker, WorkerError, WorkerState},
+};
 use tokio::sync::Notify;
 
 use crate::{
     faulty::{Fault, Faulty},
     fixture::{Fixture, Running, eventually, worker_on},
+    queues::{served, worker_on_several},
 };
 
 /// A worker on a store that fails all claims and recoveries while the flag is set.
 fn worker_on_failing(fixture: &Fixture, fault: &Fault) -> (Worker, Arc<AtomicBool>) {
+    let (store, is_down) = failing(fixture.queue.clone(), fault);
+    (worker_on(Arc::new(store)), is_down)
+}
+
+/// A store that fails all claims and recoveries while the flag is set, as it is at first.
+fn failing(queue: Arc<dyn ReliableQueue>, fault: &Fault) -> (Faulty, Arc<AtomicBool>) {
     let is_down = Arc::new(AtomicBool::new(true));
     let decide = || {
         let (is_down, fault) = (Arc::clone(&is_down), fault.clone());
         move |_, _| is_down.load(SeqCst).then(|| fault.clone())
     };
-    let store =
-        Faulty::new(fixture.queue.clone()).on_claim(decide()).on_recover(decide());
-    (worker_on(Arc::new(store)), is_down)
+    (Faulty::new(queue).on_claim(decide()).on_recover(decide()), is_down)
 }
 
 /// A worker is ready only while its store answers.
@@ -47,6 +55,28 @@ pub(crate) async fn ready_while_the_store_answers(fixture: Fixture) {
 
     worker.stop().await;
     assert_eq!(progress.state(), WorkerState::Ended);
+}
+
+/// A worker on several queues is not ready while it has not reached the store of one of
+/// them, although it runs the jobs of the others.
+pub(crate) async fn starting_until_all_queues_are_reached(fixture: Fixture) {
+    fixture.push("job").await;
+    let second = fixture.open_another("second").await;
+    let (second, is_down) = failing(second, &Fault::Unavailable);
+    let queues = Queues::strict([
+        served("first", fixture.queue.clone()),
+        served("second", Arc::new(second)),
+    ]);
+    let worker = Running::start(worker_on_several(queues), async |_: JobContext| {
+        Ok::<_, Failure>(())
+    });
+
+    worker.until(|summary| summary.done == 1).await;
+    assert_eq!(worker.progress.state(), WorkerState::Starting);
+    is_down.store(false, SeqCst);
+    eventually(|| worker.progress.state() == WorkerState::Running).await;
+
+    worker.stop().await;
 }
 
 /// A worker whose slots are all in use makes no claims. Then its recoveries tell whether the

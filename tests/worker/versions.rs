@@ -113,6 +113,30 @@ async fn unknown_kind_can_wait_for_a_worker_that_knows_it() {
     assert_eq!(log.sorted(), ["resize to 7, attempt 1"]);
 }
 
+/// R26: the jobs that a router postpones are the same if its state is set last.
+#[tokio::test]
+async fn state_of_a_router_may_be_set_last() {
+    let fixture = Fixture::sqlite().await;
+    fixture.queue.enqueue(&email("anna")).await.unwrap();
+    let (log, soon) = (Log::default(), Duration::from_millis(5));
+
+    let router: Router<Log> =
+        Router::new().job(log_email).postpone_unknown(soon).postpone_paused(soon);
+    let paused = router.paused_kinds();
+    paused.pause(SendEmail::KIND);
+    let worker = fixture.start(router.with_state(log.clone()));
+    worker.until(|summary| summary.postponed > 0).await;
+    paused.resume(SendEmail::KIND);
+    worker.until(|summary| summary.done == 1).await;
+    let of_the_paused = worker.progress.summary().postponed;
+    fixture.push(once("{\"width\":7}", "resize")).await;
+    worker.until(|summary| summary.postponed > of_the_paused).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.retried, summary.dead), (0, 0));
+    assert_eq!(log.sorted(), ["email to anna"]);
+}
+
 /// R26: a router can leave payloads that do not fit their types, here with a renamed field,
 /// to workers of the next version. No attempt is counted, also not the last one.
 #[tokio::test]

@@ -129,31 +129,50 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
-    use std::{fmt, future::pending, num::NonZeroU32};
+    use std::{fmt, future::pending, num::NonZeroU32, sync::atomic::AtomicUsize};
 
     use async_trait::async_trait;
     use relq_core::{
         ClaimRequest, Delivery, NewJob, PushToken, QueueName, Settlement,
+        error::ErrorContext,
         outcome::{Pushed, Recovered, Released, Settled},
     };
     use relq_memory::{MemoryQueue, MemoryStore};
 
     use super::*;
 
-    /// A queue that never opens another connection, because a node is silent.
-    #[derive(Debug)]
-    struct Silent(MemoryQueue);
+    /// The lease of the heartbeats. They wait for the opening of their connection within
+    /// a sixth of it.
+    const LEASE: Duration = Duration::from_millis(60);
 
-    impl fmt::Display for Silent {
+    /// The time limit of a test. A test that succeeds does not reach it.
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    /// A queue whose worker is connected, and a node of it, which a new connection needs.
+    #[derive(Debug)]
+    struct Connected {
+        queue: MemoryQueue,
+        node: Node,
+    }
+
+    #[derive(Debug)]
+    enum Node {
+        /// It never replies.
+        Silent,
+        /// It refuses this many connections.
+        Refusing(AtomicUsize),
+    }
+
+    impl fmt::Display for Connected {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("silent")
+            f.write_str("connected")
         }
     }
 
     #[async_trait]
-    impl ReliableQueue for Silent {
+    impl ReliableQueue for Connected {
         fn capabilities(&self) -> &Capabilities {
-            self.0.capabilities()
+            self.queue.capabilities()
         }
 
         async fn push(
@@ -161,15 +180,15 @@ mod tests {
             jobs: &[NewJob],
             token: Option<&PushToken>,
         ) -> Result<Vec<Pushed>, Error> {
-            self.0.push(jobs, token).await
+            self.queue.push(jobs, token).await
         }
 
         async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
-            self.0.claim(ask).await
+            self.queue.claim(ask).await
         }
 
         async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
-            self.0.settle(done).await
+            self.queue.settle(done).await
         }
 
         async fn extend(
@@ -178,41 +197,68 @@ mod tests {
             held: &[Receipt],
             lease: Duration,
         ) -> Result<Vec<Extended>, Error> {
-            self.0.extend(worker, held, lease).await
+            self.queue.extend(worker, held, lease).await
         }
 
         async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
-            self.0.release_worker(worker).await
+            self.queue.release_worker(worker).await
         }
 
         async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
-            self.0.recover(page).await
+            self.queue.recover(page).await
         }
 
         async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
-            pending().await
+            let Node::Refusing(left) = &self.node else { return pending().await };
+            if left.load(Ordering::Relaxed) == 0 {
+                return self.queue.open_another().await;
+            }
+            left.fetch_sub(1, Ordering::Relaxed);
+            let operation = Operation::Connect;
+            let at = ErrorContext { backend: "test", operation };
+            Err(Error::Unavailable { at, source: "refused".into() })
         }
+    }
+
+    fn caller(node: Node) -> Arc<Caller> {
+        let name = QueueName::new("emails").unwrap();
+        let queue = MemoryStore::default().open(name, Environment::default());
+        let worker = WorkerId::new("worker").unwrap();
+        let queue = Arc::new(Connected { queue, node });
+        Arc::new(Caller::new(queue, worker, Environment::default()))
+    }
+
+    async fn beat(caller: &Arc<Caller>) -> Answer {
+        Arc::clone(caller).extend(Beat { lease: LEASE, jobs: Vec::new() }).await
     }
 
     /// R10: the leases on the other nodes are extended while a silent node delays the
     /// opening of the heartbeat's own connection.
     #[tokio::test]
     async fn a_heartbeat_does_not_wait_for_its_own_connection() {
-        let name = QueueName::new("emails").unwrap();
-        let queue = MemoryStore::default().open(name, Environment::default());
-        let worker = WorkerId::new("worker").unwrap();
-        let caller =
-            Caller::new(Arc::new(Silent(queue)), worker, Environment::default());
-        let caller = Arc::new(caller);
-        let beat = || {
-            let beat = Beat { lease: Duration::from_millis(60), jobs: Vec::new() };
-            Arc::clone(&caller).extend(beat)
-        };
+        let caller = caller(Node::Silent);
 
-        let both = async { tokio::join!(beat(), beat()) };
-        let limit = Duration::from_secs(30);
-        let (first, second) = tokio::time::timeout(limit, both).await.expect("in time");
+        let both = async { tokio::join!(beat(&caller), beat(&caller)) };
+        let (first, second) = tokio::time::timeout(LIMIT, both).await.expect("in time");
 
         assert!(first.result.is_ok() && second.result.is_ok());
+    }
+
+    /// A node that refused the connection of the heartbeats may accept it later. So each
+    /// heartbeat that is sent without this connection has it opened anew.
+    #[tokio::test]
+    async fn a_refused_connection_is_opened_by_later_heartbeats() {
+        let caller = caller(Node::Refusing(AtomicUsize::new(3)));
+        // From now on no heartbeat opens the connection itself.
+        tokio::time::sleep(LEASE / 6).await;
+
+        let opened = async {
+            while caller.another.get().is_none() {
+                beat(&caller).await.result.unwrap();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+
+        tokio::time::timeout(LIMIT, opened).await.expect("it is opened");
     }
 }
