@@ -1,10 +1,12 @@
-//! Claim: makes due jobs ready, buries expired ones, and leases the next ready jobs.
+//! Claim: makes due jobs ready, buries expired ones, and leases the next ready jobs. A
+//! claim of many jobs takes several steps (R21).
 
-use std::{num::NonZeroU16, time::Duration};
+use std::{mem, num::NonZeroU16, time::Duration};
 
 use relq_core::{
-    ClaimRequest, Delivery, Headers, JobId, Priority, Receipt, batch::BatchId,
-    capabilities::ClaimBytes, environment::Timestamp, error::InvalidName,
+    ClaimRequest, Delivery, Headers, JobId, Priority, Receipt, ReliableQueue as _,
+    batch::BatchId, capabilities::ClaimBytes, environment::Timestamp,
+    error::InvalidName,
 };
 
 use crate::batch::maintenance;
@@ -13,22 +15,27 @@ use crate::failure::Failure;
 use crate::give_back::GiveBack;
 use crate::headers;
 use crate::lease::{NONCE_BYTES, token};
+use crate::queue::SqliteQueue;
 use crate::statements::{EXPIRED, NewLease, ReadyRow};
 use crate::store::Store;
 
-/// One attempt to claim jobs, which does not wait for new ones. The caller has already
+/// One step of a claim, which does not wait for new jobs. The caller has already
 /// validated the request.
 pub(crate) struct Claim {
     pub(crate) ask: ClaimRequest,
-    /// The maximum number of jobs to lease.
+    /// The maximum number of jobs to lease in this step.
     pub(crate) most: usize,
+    /// The bytes of the jobs that the earlier steps have leased.
+    pub(crate) bytes: ClaimBytes,
 }
 
-/// The result of one claim.
+/// The result of one step of a claim, or of several.
 pub(crate) struct Claimed {
     pub(crate) deliveries: Vec<Delivery>,
     /// Whether there may be more jobs that this call did not reach.
     pub(crate) more: bool,
+    /// The bytes of the jobs of this step and of the earlier ones.
+    pub(crate) bytes: ClaimBytes,
     /// The state of the file. If the claim found no job, it waits until this state
     /// changes.
     pub(crate) pulse: Pulse,
@@ -61,8 +68,8 @@ impl Call for Claim {
             return Ok(None);
         }
         let due_in = look.due.filter(|_| !look.is_paused).map(|due| store.until(due));
-        let pulse = Pulse { version, due_in };
-        Ok(Some(Claimed { deliveries: Vec::new(), more: false, pulse }))
+        let (pulse, bytes) = (Pulse { version, due_in }, self.bytes.clone());
+        Ok(Some(Claimed { deliveries: Vec::new(), more: false, bytes, pulse }))
     }
 
     fn run(&self, store: &Store<'_>) -> Result<Claimed, Failure> {
@@ -75,7 +82,7 @@ impl Call for Claim {
         if round.buried > 0 {
             maintenance::after_pieces_ended(store)?;
         }
-        let deliveries = round.deliveries;
+        let (deliveries, bytes) = (round.deliveries, round.bytes);
         let mut pulse = Pulse { version: store.data_version()?, due_in: None };
         if deliveries.is_empty() {
             // No job was leased. Perhaps all jobs that were promoted are pieces whose
@@ -85,7 +92,7 @@ impl Call for Claim {
             let (_, due) = store.next_ends()?;
             pulse.due_in = due.map(|due| store.until(due));
         }
-        Ok(Claimed { deliveries, more, pulse })
+        Ok(Claimed { deliveries, more, bytes, pulse })
     }
 
     /// If the caller stopped waiting before it received the jobs, returns a call that
@@ -127,12 +134,12 @@ impl<'a> ClaimRound<'a> {
             nonce,
             deliveries: Vec::new(),
             buried: 0,
-            bytes: ClaimBytes::default(),
+            bytes: claim.bytes.clone(),
             only_pieces: false,
         }
     }
 
-    /// Leases jobs until the claim has enough, or no more are ready. Returns whether a
+    /// Leases jobs until the step has enough, or no more are ready. Returns whether a
     /// limit stopped it while more jobs may be ready.
     fn fill(&mut self) -> Result<bool, Failure> {
         while self.deliveries.len() < self.claim.most {
@@ -148,7 +155,7 @@ impl<'a> ClaimRound<'a> {
                 return Ok(true);
             }
         }
-        Ok(false)
+        Ok(true)
     }
 
     /// Reads the next jobs to lease: first jobs without a batch, then pieces of the
@@ -186,6 +193,82 @@ impl<'a> ClaimRound<'a> {
         self.buried += 1;
         self.store.bury(job, reason, None)?;
         Ok(None)
+    }
+}
+
+impl SqliteQueue {
+    /// The first step of a claim.
+    pub(crate) fn claim_call(&self, ask: &ClaimRequest) -> Claim {
+        let most = self.most_to_claim(ask).min(self.max_jobs_per_step());
+        Claim { ask: ask.clone(), most, bytes: ClaimBytes::default() }
+    }
+
+    /// Takes the further steps of a claim, until it has enough jobs or no more are ready.
+    /// `first` is its first step. If a later step fails, the claim ends with the jobs that
+    /// it has.
+    pub(crate) async fn claim_rest(
+        &self,
+        ask: &ClaimRequest,
+        first: Claimed,
+    ) -> Result<Claimed, Failure> {
+        let Claimed { deliveries, mut more, mut bytes, mut pulse } = first;
+        let mut leased = Leased { queue: self, deliveries };
+        while more
+            && let Some(next) = self.next_step(ask, &leased.deliveries, bytes.clone())
+        {
+            match self.db_thread().call(next).await {
+                Ok(step) => {
+                    leased.deliveries.extend(step.deliveries);
+                    (more, bytes, pulse) = (step.more, step.bytes, step.pulse);
+                }
+                Err(failure) if leased.deliveries.is_empty() => return Err(failure),
+                Err(failure) => {
+                    tracing::debug!(?failure, "a claim ends with the jobs that it has");
+                    break;
+                }
+            }
+        }
+        let deliveries = mem::take(&mut leased.deliveries);
+        Ok(Claimed { deliveries, more, bytes, pulse })
+    }
+
+    /// The step of a claim that follows those which have leased these jobs. `None` if the
+    /// claim has enough.
+    fn next_step(
+        &self,
+        ask: &ClaimRequest,
+        leased: &[Delivery],
+        bytes: ClaimBytes,
+    ) -> Option<Claim> {
+        let first = self.claim_call(ask);
+        if leased.is_empty() {
+            return Some(first);
+        }
+        let missing = self.most_to_claim(ask).saturating_sub(leased.len());
+        let most = first.most.min(missing);
+        (most > 0 && !bytes.is_full()).then_some(Claim { most, bytes, ..first })
+    }
+
+    fn most_to_claim(&self, ask: &ClaimRequest) -> usize {
+        let most = ask.max.min(self.capabilities().limits.max_jobs_per_call);
+        usize::try_from(most.get()).unwrap_or(usize::MAX)
+    }
+}
+
+/// The jobs that the steps of a claim have leased so far. If the claim is dropped between
+/// two steps, they are given back at once (R22).
+struct Leased<'a> {
+    queue: &'a SqliteQueue,
+    deliveries: Vec<Delivery>,
+}
+
+impl Drop for Leased<'_> {
+    fn drop(&mut self) {
+        for page in self.deliveries.chunks(self.queue.max_jobs_per_step()) {
+            let receipts = page.iter().map(|delivery| delivery.receipt.clone());
+            let call = GiveBack { receipts: receipts.collect() };
+            self.queue.db_thread().call_in_background(call);
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 use relq_core::QueueName;
 use tokio::sync::oneshot;
 
-use crate::call::{Call, Pending, request};
+use crate::call::{Call, Pending, background_call, request};
 use crate::config::SqliteConfig;
 use crate::connection::{self, FileIdentity};
 use crate::failure::Failure;
@@ -138,6 +138,12 @@ impl DbThread {
         let first = first_reply.await.unwrap_or_else(|_| Err(ended()));
         let second = second_reply.await.unwrap_or_else(|_| Err(ended()));
         (first, second)
+    }
+
+    /// Runs a call whose result no caller waits for. If the thread has ended, the call is
+    /// not run.
+    pub(crate) fn call_in_background<C: Call>(&self, call: C) {
+        drop(self.send(vec![background_call(call)]));
     }
 
     fn send(&self, calls: Vec<Box<dyn Pending>>) -> Result<(), Failure> {

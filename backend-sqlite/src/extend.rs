@@ -12,13 +12,15 @@ use crate::batch::maintenance;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::lease::job_of;
+use crate::pages::Pages;
+use crate::queue::SqliteQueue;
 use crate::statements::{End, Ended};
 use crate::store::{Store, WINDOW};
 
-/// A heartbeat: extends all the given leases by the same duration from now.
-pub(crate) struct Extend {
-    pub(crate) held: Vec<Receipt>,
-    pub(crate) lease: Duration,
+/// A step of a heartbeat: extends all the given leases by the same duration from now.
+struct Extend {
+    held: Vec<Receipt>,
+    lease: Duration,
 }
 
 impl Call for Extend {
@@ -81,10 +83,10 @@ fn end_cancelled_piece(
     Ok(true)
 }
 
-/// Releases a worker: all its leased jobs are given back (R24), and it is no longer listed
-/// (R33).
-pub(crate) struct ReleaseWorker {
-    pub(crate) worker: WorkerId,
+/// A step of the release of a worker: up to a page of its leased jobs are given back (R24),
+/// and it is no longer listed (R33).
+struct ReleaseWorker {
+    worker: WorkerId,
 }
 
 impl Call for ReleaseWorker {
@@ -99,11 +101,43 @@ impl Call for ReleaseWorker {
 
     fn run(&self, store: &Store<'_>) -> Result<Released, Failure> {
         store.forget_worker(self.worker.as_str())?;
-        let jobs = store.release_worker(self.worker.as_str())?;
+        let jobs = store.release_worker(self.worker.as_str(), store.page)?;
         if jobs > 0 {
             store.wake_claims();
             maintenance::after_pieces_ended(store)?;
         }
         Ok(Released { jobs: u64::try_from(jobs).unwrap_or(u64::MAX) })
+    }
+}
+
+impl SqliteQueue {
+    /// Extends leases in steps, each of which extends a limited number of them (R21).
+    pub(crate) async fn extend_steps(
+        &self,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Failure> {
+        let (mut answers, mut pages) = (Vec::new(), Pages::default());
+        for held in held.chunks(self.max_jobs_per_step()) {
+            let step = Extend { held: held.to_vec(), lease };
+            answers.extend(pages.then(self.db_thread().call(step).await)?);
+        }
+        Ok(answers)
+    }
+
+    /// Releases a worker in steps, each of which gives back a limited number of jobs (R21).
+    pub(crate) async fn release_steps(
+        &self,
+        worker: &WorkerId,
+    ) -> Result<Released, Failure> {
+        let (mut total, mut pages) = (Released::default(), Pages::default());
+        loop {
+            let step = ReleaseWorker { worker: worker.clone() };
+            let step = pages.then(self.db_thread().call(step).await)?;
+            total.jobs += step.jobs;
+            if step.jobs < self.max_jobs_per_step() as u64 {
+                return Ok(total);
+            }
+        }
     }
 }

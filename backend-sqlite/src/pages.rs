@@ -1,7 +1,25 @@
-//! Failures of calls that take several transactions: an earlier one may be committed
-//! when a later one fails (R21).
+//! Calls that take several transactions, one for each step: how many jobs a step handles,
+//! and what a failure says if an earlier step was committed (R21).
+
+use relq_core::ClaimRequest;
 
 use crate::failure::Failure;
+
+/// How many of the jobs, counted from the first, one step of a call handles (R21): at most
+/// `most`, and about as many bytes as a claim returns, or one job.
+pub(crate) fn step_of<T>(
+    jobs: &[T],
+    most: usize,
+    bytes_of: impl Fn(&T) -> usize,
+) -> usize {
+    let mut bytes = 0;
+    let has_room = |job: &&T| {
+        let had_room = bytes < ClaimRequest::MAX_BYTES;
+        bytes += bytes_of(job);
+        had_room
+    };
+    jobs.iter().take(most).take_while(has_room).count()
+}
 
 /// Whether an earlier page of a call was committed. If so, the error of a later page
 /// must say that the call was done in part.

@@ -26,17 +26,15 @@ use relq_core::{
 };
 use tokio::sync::watch;
 
-use crate::claim::Claim;
 use crate::config::{Sorts, SqliteConfig};
 use crate::db_thread::{DbThread, Site};
 use crate::end_poll::{EndPoll, Looks, Polled};
-use crate::extend::{Extend, ReleaseWorker};
 use crate::failure::Failure;
 use crate::inspect::ReportWorker;
-use crate::pages::Pages;
+use crate::pages::{Pages, step_of};
 use crate::push::Push;
 use crate::recover::Recover;
-use crate::settle::Settle;
+use crate::settle::{Settle, result_bytes};
 use crate::waiting::EmptyClaim;
 use crate::wake::EndWaiter;
 
@@ -186,8 +184,8 @@ impl SqliteQueue {
         self.capabilities.check_batch(Operation::Settle, done.len())
     }
 
-    /// Settles in steps, each of which moves a limited number of followers (R30).
-    /// `answers` are those of the steps that are done.
+    /// Settles in steps, each of which settles a limited number of jobs (R21), and moves a
+    /// limited number of followers (R30). `answers` are those of the steps that are done.
     async fn settle_steps(
         &self,
         done: &[Settlement],
@@ -195,20 +193,25 @@ impl SqliteQueue {
     ) -> Result<Vec<Settled>, Failure> {
         let mut pages = if answers.is_empty() { Pages::Undone } else { Pages::Begun };
         while answers.len() < done.len() {
-            let rest = Settle { done: done[answers.len()..].to_vec() };
-            answers.extend(pages.then(self.db_thread.call(rest).await)?);
+            let rest = &done[answers.len()..];
+            let step = Settle { done: rest[..self.first_step(rest)].to_vec() };
+            answers.extend(pages.then(self.db_thread.call(step).await)?);
         }
         Ok(answers)
     }
 
-    pub(crate) fn claim_call(&self, ask: &ClaimRequest) -> Claim {
-        let most = ask.max.min(self.capabilities.limits.max_jobs_per_call);
-        let most = usize::try_from(most.get()).unwrap_or(usize::MAX);
-        Claim { ask: ask.clone(), most }
+    /// How many of the settlements, counted from the first, one step can apply.
+    fn first_step(&self, done: &[Settlement]) -> usize {
+        step_of(done, self.max_jobs_per_step(), result_bytes)
     }
 
     pub(crate) fn environment(&self) -> &Environment {
         &self.site.config.environment
+    }
+
+    /// The most jobs that one step of a call handles (R21).
+    pub(crate) fn max_jobs_per_step(&self) -> usize {
+        self.environment().max_jobs_per_step().get() as usize
     }
 }
 
@@ -253,10 +256,12 @@ impl ReliableQueue for SqliteQueue {
     ) -> SettledAndClaimed {
         let settle_fits = self.check_settlements(done);
         let claim_fits = self.capabilities.check_claim(ask);
+        let is_one_step = !done.is_empty() && self.first_step(done) == done.len();
         // If the settlements or the claim exceed a limit, make two separate calls, so
-        // that the other one is still carried out. Without settlements only `claim` is
-        // called, which takes no lock while no job is ready.
-        if done.is_empty() || settle_fits.is_err() || claim_fits.is_err() {
+        // that the other one is still carried out. A claim follows all the steps of the
+        // settlements, because they may make jobs ready. Without settlements only `claim`
+        // is called, which takes no lock while no job is ready.
+        if !is_one_step || settle_fits.is_err() || claim_fits.is_err() {
             let at_once = ask.clone().wait(Duration::ZERO);
             let settled = self.settle(done).await;
             return SettledAndClaimed { settled, claimed: self.claim(&at_once).await };
@@ -270,16 +275,13 @@ impl ReliableQueue for SqliteQueue {
             failed => failed,
         };
         let claimed = match claimed {
-            // The claim buried expired jobs and leased none. More jobs may be ready.
-            Ok(claimed) if claimed.deliveries.is_empty() && claimed.more => {
-                self.claim_patiently(&ask.clone().wait(Duration::ZERO)).await
-            }
-            Ok(claimed) => {
-                self.note_empty(notifier, &claimed);
-                Ok(claimed.deliveries)
-            }
-            Err(failure) => Err(failure),
+            Ok(first) => self.claim_rest(ask, first).await,
+            failed => failed,
         };
+        let claimed = claimed.map(|claimed| {
+            self.note_empty(notifier, &claimed);
+            claimed.deliveries
+        });
         SettledAndClaimed {
             settled: settled.map_err(|it| it.at(Operation::Settle)),
             claimed: claimed.map_err(|it| it.at(Operation::Claim)),
@@ -297,13 +299,13 @@ impl ReliableQueue for SqliteQueue {
         if held.is_empty() {
             return Ok(Vec::new());
         }
-        let call = Extend { held: held.to_vec(), lease };
-        self.db_thread.call(call).await.map_err(|it| it.at(Operation::Extend))
+        let extended = self.extend_steps(held, lease).await;
+        extended.map_err(|it| it.at(Operation::Extend))
     }
 
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
-        let call = ReleaseWorker { worker: worker.clone() };
-        self.db_thread.call(call).await.map_err(|it| it.at(Operation::ReleaseWorker))
+        let released = self.release_steps(worker).await;
+        released.map_err(|it| it.at(Operation::ReleaseWorker))
     }
 
     async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {

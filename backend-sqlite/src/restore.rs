@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use relq_core::{
-    ClaimRequest, Error, NewJob, ReliableQueue as _,
+    Error, NewJob, ReliableQueue as _,
     error::Operation,
     operator::{JobState, JobView, RestoreQueue},
     outcome::{DuplicateOf, Pushed},
@@ -10,7 +10,7 @@ use relq_core::{
 
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::pages::Pages;
+use crate::pages::{Pages, step_of};
 use crate::push::{SWEPT_AT_ONCE, find_live_holder, holder_id};
 use crate::queue::SqliteQueue;
 use crate::store::Store;
@@ -67,27 +67,16 @@ fn restore_one(
     Ok(Pushed::Stored(id))
 }
 
-/// How many of the jobs, counted from the first, are stored in one step: at most `most`,
-/// and about as many bytes as a claim returns, or one job.
-fn step_of(jobs: &[Restored], most: usize) -> usize {
-    let mut bytes = 0;
-    let has_room = |(_, job): &&Restored| {
-        let had_room = bytes < ClaimRequest::MAX_BYTES;
-        bytes += job.total_bytes();
-        had_room
-    };
-    jobs.iter().take(most).take_while(has_room).count()
-}
-
 impl SqliteQueue {
     async fn restore_steps(
         &self,
         mut jobs: Vec<Restored>,
     ) -> Result<Vec<Pushed>, Failure> {
-        let most = self.environment().max_jobs_per_step().get() as usize;
+        let most = self.max_jobs_per_step();
         let (mut answers, mut pages) = (Vec::new(), Pages::default());
         while !jobs.is_empty() {
-            let rest = jobs.split_off(step_of(&jobs, most));
+            let stored = step_of(&jobs, most, |(_, job)| job.total_bytes());
+            let rest = jobs.split_off(stored);
             let step = Restore { jobs: std::mem::replace(&mut jobs, rest) };
             answers.extend(pages.then(self.db_thread().call(step).await)?);
         }

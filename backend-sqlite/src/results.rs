@@ -120,7 +120,7 @@ impl SqliteQueue {
         &self,
         jobs: &[JobId],
     ) -> Result<Vec<Option<JobResult>>, Failure> {
-        let page = self.environment().max_jobs_per_step().get() as usize;
+        let page = self.max_jobs_per_step();
         let (thread, mut found) = (self.reading_thread().await?, Vec::new());
         while found.len() < jobs.len() {
             let jobs = jobs[found.len()..].iter().take(page).cloned().collect();

@@ -18,9 +18,18 @@ use crate::store::Store;
 const FOUND_AT_ONCE: usize = 64;
 
 /// Applies a list of settlements, or the first of them: it stops behind the one that moves
-/// many followers, and the caller sends the rest.
+/// many followers, and the caller sends the rest. The list is no longer than a step (R21).
 pub(crate) struct Settle {
     pub(crate) done: Vec<Settlement>,
+}
+
+/// Returns how many bytes the result of a settlement takes. An error takes few, because it is
+/// cut.
+pub(crate) fn result_bytes(settlement: &Settlement) -> usize {
+    match &settlement.disposition {
+        Disposition::DoneWith { result } => result.len(),
+        _ => 0,
+    }
 }
 
 impl Call for Settle {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use relq_core::{
+    QueueName,
     environment::{Randomness, Timestamp},
     limits::{DEDUPLICATION_WINDOW, MAX_DURATION},
 };
@@ -47,6 +48,11 @@ impl Store<'_> {
     /// does this if it made jobs available.
     pub(crate) fn wake_claims(&self) {
         self.wakes.claims.set(true);
+    }
+
+    /// Requests the same for the claims of another queue of the file.
+    pub(crate) fn wake_claims_of(&self, queue: QueueName) {
+        self.wakes.other_queues.borrow_mut().push(queue);
     }
 
     /// Requests that the calls that wait for the end of a job are woken once this

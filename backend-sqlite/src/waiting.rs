@@ -36,16 +36,15 @@ impl SqliteQueue {
         let mut notifier = self.listen();
         loop {
             notifier.mark_unchanged();
-            let claimed = self.db_thread().call(self.claim_call(ask)).await?;
+            let first = self.db_thread().call(self.claim_call(ask)).await?;
+            let claimed = self.claim_rest(ask, first).await?;
             let left = deadline.saturating_sub(clock.elapsed());
-            if !claimed.deliveries.is_empty() || (left.is_zero() && !claimed.more) {
+            if !claimed.deliveries.is_empty() || left.is_zero() {
                 self.note_empty(notifier, &claimed);
                 return Ok(claimed.deliveries);
             }
-            if !claimed.more {
-                let woken = notifier.changed();
-                self.wait_for_change(woken, claimed.pulse, left).await?;
-            }
+            let woken = notifier.changed();
+            self.wait_for_change(woken, claimed.pulse, left).await?;
         }
     }
 

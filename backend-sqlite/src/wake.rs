@@ -19,6 +19,9 @@ pub(crate) struct Notifier(Arc<Waiting>);
 /// The waiting calls of one queue.
 #[derive(Debug)]
 struct Waiting {
+    /// The canonical path of the file, whose other queues have notifiers, too. `None` for a
+    /// store in memory, which has one queue.
+    file: Option<PathBuf>,
     /// Counts the notifications for claims. So a claim does not miss one that arrives
     /// after it looked for jobs and before it waits.
     claims: watch::Sender<u64>,
@@ -40,6 +43,8 @@ static NOTIFIERS: OnceLock<Mutex<Notifiers>> = OnceLock::new();
 pub(crate) struct Wakes {
     /// Whether jobs may have become available, so that waiting claims look again.
     pub(crate) claims: Cell<bool>,
+    /// The other queues of the file in which jobs may have become available.
+    pub(crate) other_queues: RefCell<Vec<QueueName>>,
     /// The ids of jobs that have ended.
     pub(crate) ended: RefCell<Vec<String>>,
     /// Whether other jobs, too, may have ended.
@@ -49,8 +54,12 @@ pub(crate) struct Wakes {
 impl Notifier {
     /// Creates a notifier that is not in the global list. A store in memory uses it.
     pub(crate) fn alone() -> Self {
+        Self::new(None)
+    }
+
+    fn new(file: Option<PathBuf>) -> Self {
         let (claims, ends) = (watch::Sender::new(0), Mutex::default());
-        Self(Arc::new(Waiting { claims, ends }))
+        Self(Arc::new(Waiting { file, claims, ends }))
     }
 
     /// Returns the notifier of the given queue on the file with the given canonical
@@ -63,7 +72,7 @@ impl Notifier {
         if let Some(notifier) = notifiers.get(&key).and_then(Weak::upgrade) {
             return Self(notifier);
         }
-        let notifier = Self::alone();
+        let notifier = Self::new(Some(file.to_owned()));
         notifiers.insert(key, Arc::downgrade(&notifier.0));
         notifier
     }
@@ -71,7 +80,12 @@ impl Notifier {
     /// Wakes all waiting calls that a committed transaction may have served.
     pub(crate) fn notify(&self, wakes: Wakes) {
         if wakes.claims.get() {
-            self.0.claims.send_modify(|count| *count = count.wrapping_add(1));
+            self.wake_claims();
+        }
+        if let Some(file) = &self.0.file {
+            for queue in wakes.other_queues.into_inner() {
+                Self::of(file, &queue).wake_claims();
+            }
         }
         if wakes.all_ended.get() {
             wake(std::mem::take(&mut *self.0.ends()).into_values().flatten());
@@ -79,6 +93,10 @@ impl Notifier {
         for job in wakes.ended.into_inner() {
             wake(self.0.ends().remove(&job).into_iter().flatten());
         }
+    }
+
+    fn wake_claims(&self) {
+        self.0.claims.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Returns a receiver of all notifications for claims that are sent from now on.

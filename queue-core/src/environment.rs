@@ -180,9 +180,10 @@ impl Environment {
         Self { max_jobs_per_step: max, ..self.clone() }
     }
 
-    /// The most jobs that a backend handles in one script or transaction, during which
-    /// it serves no other client. A call for more jobs takes several steps. A push is
-    /// the exception, because it stores all of its jobs or none (R5).
+    /// The most jobs of a call that a backend handles in one script or transaction. A
+    /// call for more jobs takes several steps, between which the backend serves other
+    /// clients. A push is an exception, because it stores all of its jobs or none (R5).
+    /// R21 names the others, which take little time for a job.
     pub fn max_jobs_per_step(&self) -> NonZeroU32 {
         self.max_jobs_per_step
     }

@@ -44,12 +44,11 @@ pub(super) fn push(
     row: CompletionRow,
 ) -> Result<(), Failure> {
     let batch = BatchId::new(&ended.id).map_err(|it| damaged(&it.to_string()))?;
-    let queue = match &row.queue_name {
+    let other = row.queue_name.as_ref().map(QueueName::new).transpose();
+    let other = other.map_err(|it| damaged(&it.to_string()))?;
+    let queue = match &other {
         None => store.queue,
-        Some(name) => {
-            let name = QueueName::new(name).map_err(|it| damaged(&it.to_string()))?;
-            queue_key(store.conn, store.steps, &name)?
-        }
+        Some(name) => queue_key(store.conn, store.steps, name)?,
     };
     let id = batch.completion_job(Timestamp::from_unix_ms(ended.created_at));
     let push = Push { jobs: vec![job(row)?.id(id)], token: None };
@@ -66,6 +65,9 @@ pub(super) fn push(
             ..*store
         })?
     };
+    if let Some(other) = other {
+        store.wake_claims_of(other);
+    }
     for pushed in pushed {
         if let Pushed::Duplicate { existing, .. } = pushed {
             tracing::warn!(%batch, job = %existing, "another job has the id of the completion job");

@@ -11,6 +11,7 @@ use std::{
 
 use relq_core::{
     ClaimRequest, Disposition, NewJob, QueueName, Settlement, WorkerId,
+    capabilities::ClaimBytes,
     error::{Effect, Operation},
 };
 use rusqlite::{Connection, ffi};
@@ -60,7 +61,8 @@ fn push_of(bytes: usize) -> Push {
 fn claim_one() -> Claim {
     let worker = WorkerId::new("w").unwrap();
     let lease = std::time::Duration::from_secs(60);
-    Claim { ask: ClaimRequest::new(worker, lease).max(NonZeroU32::MIN), most: 1 }
+    let ask = ClaimRequest::new(worker, lease).max(NonZeroU32::MIN);
+    Claim { ask, most: 1, bytes: ClaimBytes::default() }
 }
 
 fn answer<T>(mut reply: Reply<T>) -> Result<T, Failure> {

@@ -162,9 +162,13 @@ impl Store<'_> {
         self.read(sql!("worker_holds"), params![self.queue, worker], |row| row.get(0))
     }
 
-    /// Gives back all jobs that a worker holds. Returns how many jobs it gave back.
-    pub(crate) fn release_worker(&self, worker: &str) -> Result<usize, Failure> {
-        self.change(sql!("worker_release"), params![self.queue, worker])
+    /// Gives back up to `most` jobs that a worker holds. Returns how many jobs it gave back.
+    pub(crate) fn release_worker(
+        &self,
+        worker: &str,
+        most: u32,
+    ) -> Result<usize, Failure> {
+        self.change(sql!("worker_release"), params![self.queue, worker, most])
     }
 
     /// Recovers up to `most` jobs whose lease has expired. Returns their new states.

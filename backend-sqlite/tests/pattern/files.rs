@@ -4,11 +4,13 @@
 use std::{fs, path::Path};
 
 use relq_core::{
-    Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _, error::RetryAdvice,
+    Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
+    error::RetryAdvice,
+    operator::{JobState, PeekRequest},
 };
 use relq_sqlite::{MissingFile, SqliteConfig};
 
-use crate::fixture::{Folder, ask, open, raw};
+use crate::fixture::{Folder, ask, many, open, raw};
 
 async fn refusal(file: &Path) -> Error {
     open(SqliteConfig::file(file)).await.unwrap_err()
@@ -244,14 +246,27 @@ async fn a_file_that_is_put_back_is_used_again() {
     assert_eq!(queue.stats().await.unwrap().ready, 1);
 }
 
+/// The connection for stats is opened by the first call that needs it. If that failed, the
+/// next call opens it again.
+#[tokio::test]
+async fn stats_of_a_file_that_is_put_back_are_read_again() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    queue.push_one("kept".into()).await.unwrap();
+    let aside = folder.path().join("aside.db");
+    fs::rename(folder.file(), &aside).unwrap();
+    assert_unusable(&queue.stats().await.unwrap_err(), "was deleted or moved");
+
+    fs::rename(&aside, folder.file()).unwrap();
+
+    assert_eq!(queue.stats().await.unwrap().ready, 1);
+}
+
 /// R3: a job whose row was changed by another program is buried with its bytes. The
 /// jobs behind it are still delivered.
 #[tokio::test]
 async fn a_job_with_damaged_headers_is_buried() {
-    use relq_core::{
-        NewJob,
-        operator::{JobState, PeekRequest},
-    };
+    use relq_core::NewJob;
     let folder = Folder::new();
     let queue = folder.queue().await;
     queue.push_one(NewJob::new("first").header("name", "value")).await.unwrap();
@@ -324,6 +339,26 @@ async fn a_file_that_was_migrated_while_open_is_not_written() {
         .query_row("SELECT count(*) FROM jobs", [], |row| row.get(0))
         .unwrap();
     assert_eq!(jobs, 1);
+}
+
+/// Nor does the queue read such a file, also if its connections are open: the tables may
+/// mean something else.
+#[tokio::test]
+async fn a_file_that_was_migrated_while_open_is_not_read() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    assert_eq!(queue.stats().await.unwrap().ready, 0);
+    raw(&folder.file()).pragma_update(None, "user_version", 99).unwrap();
+
+    let stats = queue.stats().await.unwrap_err();
+    let ready = PeekRequest::new(JobState::Ready, many(1));
+    let peeked = queue.peek(&ready).await.unwrap_err();
+    // No job is ready, so the claim would only look.
+    let claimed = queue.claim(&ask("w")).await.unwrap_err();
+
+    for error in [stats, peeked, claimed] {
+        assert_unusable(&error, "schema version 99");
+    }
 }
 
 /// The queue works again once the file has the schema version of this program again.

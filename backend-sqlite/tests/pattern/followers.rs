@@ -72,7 +72,7 @@ async fn refusal(queue: &SqliteQueue, job: NewJob) -> CannotFollow {
 }
 
 /// Records the statements that a queue executes.
-fn recorder() -> (AtStep, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn recorder() -> (AtStep, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let record = Arc::clone(&seen);
     let watch: AtStep = Arc::new(move |side, sql| {
@@ -275,7 +275,8 @@ async fn a_held_job_that_has_expired_frees_its_key() {
     assert_eq!(problems(&queue).await, [""; 0]);
 }
 
-/// A waiting call would notice the end after an hour, so a notification wakes it.
+/// A claim would notice the release after an hour, and a call that waits for a result the
+/// cancellation after some seconds, so a notification wakes both.
 #[tokio::test]
 async fn a_release_and_a_cancel_wake_waiting_calls() {
     const HOUR: Duration = Duration::from_secs(3600);

@@ -46,6 +46,30 @@ async fn a_call_waits_for_a_lock_that_is_freed_in_time() {
     pushed.unwrap();
 }
 
+/// The busy timeout is the limit of one wait. A wait for the lock does not count for the next
+/// one, however long ago it was.
+#[tokio::test]
+async fn each_wait_for_a_lock_has_the_whole_time() {
+    const TIMEOUT: Duration = Duration::from_secs(3);
+    let folder = Folder::new();
+    let queue = open(folder.config().busy_timeout(TIMEOUT)).await.unwrap();
+    let other = raw(&folder.file());
+    let push_behind_lock = async || {
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let free = async {
+            tokio::time::sleep(SHORT).await;
+            other.execute_batch("COMMIT").unwrap();
+        };
+        let (pushed, ()) = tokio::join!(queue.push_one("hello".into()), free);
+        pushed
+    };
+
+    push_behind_lock().await.unwrap();
+    // The first wait is now longer ago than any wait may last.
+    tokio::time::sleep(TIMEOUT + SHORT).await;
+    push_behind_lock().await.unwrap();
+}
+
 /// A claim, a recovery or a release that finds nothing to do takes no write lock. Stats
 /// and the audit never take one.
 #[tokio::test]

@@ -21,4 +21,5 @@ mod push_in;
 mod read_only;
 mod results;
 mod schedules;
+mod steps;
 mod waits;

@@ -1,5 +1,5 @@
-//! Tests of calls that handle several pages and fail at a later one. The earlier pages
-//! stay committed, and the error says so (R21).
+//! Tests of calls that handle several pages, each in a transaction of its own. If a later
+//! one fails, the earlier pages stay committed, and the error says so (R21).
 
 use std::{
     sync::{Arc, Mutex},
@@ -7,11 +7,14 @@ use std::{
 };
 
 use relq_core::{
-    Disposition, Error, NewJob, Operator as _, ReliableQueue as _, Settlement, Stats,
+    Disposition, Error, NewJob, Operator as _, Receipt, ReliableQueue as _,
+    ReliableQueueExt as _, Settlement, Stats,
     batch::{BatchId, BatchQueue as _, NewBatch},
     environment::Environment,
     error::Effect,
-    operator::{JobState, PeekRequest, Selection},
+    operator::{
+        JobState, JobView, PeekRequest, RestoreQueue as _, Selection, StateDetail,
+    },
     results::ResultQueue as _,
 };
 use relq_sqlite::{
@@ -20,7 +23,8 @@ use relq_sqlite::{
 };
 use rusqlite::Connection;
 
-use crate::fixture::{Folder, LONG, ask, many, open, raw};
+use crate::fixture::{Folder, LONG, ask, eventually, many, open, raw};
+use crate::followers::{claim, id, named, push};
 
 const SHORT: Duration = Duration::from_millis(60);
 /// The number of jobs that a call handles in its first page. `REST` more jobs are left
@@ -28,23 +32,46 @@ const SHORT: Duration = Duration::from_millis(60);
 const PAGE: u64 = Environment::MAX_JOBS_PER_STEP.get() as u64;
 const REST: u64 = 300;
 
-/// Acts as another process, whose connection locks the file when a test asks for it.
+/// Acts as another process, whose connection locks the file or buries the leased jobs when a
+/// test asks for it.
 #[derive(Default)]
 struct Other {
     /// Whether the queue under test is in a write transaction.
     sees_writing: bool,
+    /// Whether the queue has begun to wait for the lock of this process.
+    sees_waiting: bool,
     waiting: Option<Connection>,
     holding: Option<Connection>,
+    burying: Option<Connection>,
 }
 
 impl Other {
-    /// Is called with each statement of the queue. Locks the file after the commit of a
-    /// write transaction, but not after a read transaction.
-    fn look(&mut self, sql: &str) {
+    /// Is called before each statement of the queue.
+    fn look_before(&mut self, sql: &str) {
+        self.sees_waiting |= sql == "BEGIN IMMEDIATE" && self.holding.is_some();
+    }
+
+    /// Is called after each statement of the queue. Acts after the commit of a write
+    /// transaction, but not after a read transaction.
+    fn look_after(&mut self, sql: &str) {
         match sql {
             "BEGIN IMMEDIATE" => self.sees_writing = true,
-            "COMMIT" if std::mem::take(&mut self.sees_writing) => self.lock(),
+            "COMMIT" if std::mem::take(&mut self.sees_writing) => {
+                self.lock();
+                self.bury();
+            }
             _ => {}
+        }
+    }
+
+    /// Buries the leased jobs, a moment after all other dead ones.
+    fn bury(&mut self) {
+        if let Some(conn) = self.burying.take() {
+            let bury = "UPDATE jobs SET state = 'dead', reason = 'late', turn = NULL,
+                          at = NULL, token = NULL, worker = NULL,
+                          since = (SELECT max(since) + 1 FROM jobs WHERE state = 'dead')
+                        WHERE state = 'leased'";
+            assert_eq!(conn.execute(bury, ()).unwrap(), 1);
         }
     }
 
@@ -59,11 +86,18 @@ impl Other {
 fn watch(other: &Arc<Mutex<Other>>) -> AtStep {
     let other = Arc::clone(other);
     Arc::new(move |side, sql| {
-        if side == Side::After {
-            other.lock().unwrap().look(sql);
+        let mut other = other.lock().unwrap();
+        match side {
+            Side::Before => other.look_before(sql),
+            Side::After => other.look_after(sql),
         }
         Ok(())
     })
+}
+
+/// An environment with steps of at most so many jobs.
+pub(crate) fn steps_of(page: u32) -> Environment {
+    Environment::default().with_max_jobs_per_step(many(page))
 }
 
 struct Scene {
@@ -74,8 +108,13 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
+        Self::with(Environment::default(), SHORT).await
+    }
+
+    async fn with(environment: Environment, busy_timeout: Duration) -> Self {
         let (folder, other) = (Folder::new(), Arc::default());
-        let config = at_each_step(folder.config().busy_timeout(SHORT), watch(&other));
+        let config = folder.config().environment(environment);
+        let config = at_each_step(config.busy_timeout(busy_timeout), watch(&other));
         let queue = open(config).await.unwrap();
         Self { folder, queue, other }
     }
@@ -108,6 +147,11 @@ impl Scene {
         self.other.lock().unwrap().waiting = Some(raw(&self.folder.file()));
     }
 
+    /// Arranges that the leased jobs are buried after the first page of the next call.
+    fn bury_after_a_page(&self) {
+        self.other.lock().unwrap().burying = Some(raw(&self.folder.file()));
+    }
+
     fn lock_at_once(&self) {
         self.lock_after_a_page();
         self.other.lock().unwrap().lock();
@@ -121,7 +165,7 @@ impl Scene {
     }
 }
 
-fn jobs(count: u64) -> Vec<NewJob> {
+pub(crate) fn jobs(count: u64) -> Vec<NewJob> {
     (0..count).map(|_| NewJob::new("hello")).collect()
 }
 
@@ -223,6 +267,139 @@ async fn a_call_that_fails_at_once_did_not_happen() {
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     assert_eq!(error.effect(), Effect::No);
     assert_eq!(scene.free().await.ready, PAGE + REST);
+}
+
+/// A restore is done in pages, too (R34).
+#[tokio::test]
+async fn a_restore_that_fails_later_may_have_happened() {
+    let scene = Scene::new().await;
+    let view = |number| {
+        let id = id(&format!("job {number}"));
+        JobView::new(Some(id), "hello", StateDetail::Ready)
+    };
+    let views: Vec<_> = (0..PAGE + REST).map(view).collect();
+    scene.lock_after_a_page();
+
+    let error = scene.queue.restore(&views).await.unwrap_err();
+
+    assert_in_part(&error);
+    assert_eq!(scene.free().await.ready, PAGE);
+}
+
+/// A queue with steps of two jobs, and the acks of two leaders that have three followers
+/// each. A step moves the followers of one leader (R30), and the file is locked after it.
+async fn acks_of_two_leaders() -> (Scene, Vec<Settlement>) {
+    let scene = Scene::with(steps_of(2), SHORT).await;
+    push(&scene.queue, &["a", "b"].map(named)).await;
+    for name in ["a", "b"] {
+        push(&scene.queue, &vec![NewJob::new("follower").after(id(name)); 3]).await;
+    }
+    let held = claim(&scene.queue, 2).await.into_iter();
+    let done = held.map(|receipt| Settlement::new(receipt, Disposition::Done));
+    let done = done.collect();
+    scene.lock_after_a_page();
+    (scene, done)
+}
+
+#[tokio::test]
+async fn a_settlement_that_fails_later_may_have_happened() {
+    let (scene, done) = acks_of_two_leaders().await;
+
+    let error = scene.queue.settle(&done).await.unwrap_err();
+
+    assert_in_part(&error);
+    assert_eq!(scene.free().await.finished, 1);
+}
+
+/// The first step of the settlements is one transaction with the claim.
+#[tokio::test]
+async fn a_settlement_beside_a_claim_that_fails_later_may_have_happened() {
+    let (scene, done) = acks_of_two_leaders().await;
+
+    let both = scene.queue.settle_and_claim(&done, &ask("w")).await;
+
+    assert_in_part(&both.settled.unwrap_err());
+    assert_eq!(both.claimed.unwrap().len(), 1);
+    assert_eq!(scene.free().await.finished, 1);
+}
+
+/// Pushes five jobs to a queue with steps of two jobs, and claims them. The file is locked
+/// after the first step of the next call.
+async fn five_leases() -> (Scene, Vec<Receipt>) {
+    let scene = Scene::with(steps_of(2), SHORT).await;
+    scene.queue.push(&jobs(5), None).await.unwrap();
+    let held = claim(&scene.queue, 5).await;
+    assert_eq!(held.len(), 5);
+    scene.lock_after_a_page();
+    (scene, held)
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_fails_later_may_have_happened() {
+    let (scene, held) = five_leases().await;
+
+    let extended = scene.queue.extend(&ask("w").worker, &held, LONG).await;
+
+    assert_in_part(&extended.unwrap_err());
+    assert_eq!(scene.free().await.leased, 5);
+}
+
+#[tokio::test]
+async fn a_release_that_fails_later_may_have_happened() {
+    let (scene, _) = five_leases().await;
+
+    let error = scene.queue.release_worker(&ask("w").worker).await.unwrap_err();
+
+    assert_in_part(&error);
+    assert_eq!(scene.free().await.leased, 3);
+}
+
+/// A claim whose later step fails returns the jobs that it has leased.
+#[tokio::test]
+async fn a_claim_that_fails_later_has_the_jobs_of_its_first_step() {
+    let scene = Scene::with(steps_of(2), SHORT).await;
+    scene.queue.push(&jobs(5), None).await.unwrap();
+    scene.lock_after_a_page();
+
+    let claimed = claim(&scene.queue, 5).await;
+
+    assert_eq!(claimed.len(), 2);
+    assert_eq!(scene.free().await.leased, 2);
+}
+
+/// R22: a claim that is dropped between two steps gives back the jobs of the first.
+#[tokio::test]
+async fn a_claim_that_is_dropped_between_two_steps_strands_nothing() {
+    let scene = Scene::with(steps_of(2), LONG).await;
+    scene.queue.push(&jobs(5), None).await.unwrap();
+    scene.lock_after_a_page();
+
+    let sees_waiting = || async { scene.other.lock().unwrap().sees_waiting };
+    tokio::select! {
+        claimed = claim(&scene.queue, 5) => panic!("{claimed:?}"),
+        () = eventually("the second step waits", sees_waiting) => {}
+    }
+    scene.free().await;
+
+    eventually("all jobs are ready", || async {
+        scene.queue.stats().await.unwrap().ready == 5
+    })
+    .await;
+}
+
+/// A purge of all dead jobs leaves one that dies during the purge.
+#[tokio::test]
+async fn a_job_that_dies_during_a_purge_of_the_dead_is_not_purged() {
+    let scene = Scene::with(steps_of(2), SHORT).await;
+    scene.queue.push(&jobs(6), None).await.unwrap();
+    for held in &claim(&scene.queue, 6).await[1..] {
+        scene.queue.bury(held, "no").await.unwrap();
+    }
+    scene.bury_after_a_page();
+
+    assert_eq!(scene.queue.purge_dead(&Selection::All).await.unwrap(), 5);
+
+    assert_eq!(scene.queue.stats().await.unwrap().dead, 1);
 }
 
 /// R23: a page of large jobs ends when their bytes reach a limit, and the next pages

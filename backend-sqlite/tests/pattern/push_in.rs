@@ -348,6 +348,27 @@ async fn a_transaction_that_has_ended_is_refused() {
     assert_eq!(ready(&queue).await, 0);
 }
 
+/// A newer relq has migrated the file since the queue was opened. The push is refused, and
+/// the application can continue.
+#[tokio::test]
+async fn a_file_that_was_migrated_while_open_takes_no_job() {
+    let folder = Folder::new();
+    let (queue, mut conn) = shop(&folder).await;
+    conn.pragma_update(None, "user_version", 99).unwrap();
+    let transaction = begin(&mut conn);
+    let job = order(&transaction, 7);
+
+    let error = queue.push_in(&transaction, &[job], None).unwrap_err();
+    transaction.commit().unwrap();
+
+    assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+    let message = error.full_message();
+    assert!(message.contains("schema version 99"), "{message}");
+    let jobs = "SELECT count(*) FROM jobs";
+    assert_eq!(conn.query_row(jobs, [], |row| row.get::<_, i64>(0)), Ok(0));
+    assert_eq!(orders(&conn), [7].into());
+}
+
 /// A deferred transaction that has read an old state cannot write. The error says that
 /// nothing was stored.
 #[tokio::test]

@@ -3,14 +3,22 @@
 //! or a due time.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::{self, Sender},
+    },
     time::Duration,
 };
 
 use futures_util::FutureExt as _;
 use relq_core::{
-    Disposition, NewJob, ReliableQueue as _, ReliableQueueExt as _, Settlement,
-    batch::{BatchId, BatchOutcome, BatchQueue as _, NewBatch},
+    Disposition, JobId, NewJob, QueueName, ReliableQueue as _, ReliableQueueExt as _,
+    Settlement,
+    batch::{BatchId, BatchOutcome, BatchQueue as _, NewBatch, OnComplete},
+    operator::{InspectQueue as _, JobView, RestoreQueue as _, RunNow, StateDetail},
+    outcome::Pushed,
+    unique::{OnDuplicate, UniqueKey},
 };
 use relq_sqlite::{
     SqliteQueue,
@@ -18,7 +26,7 @@ use relq_sqlite::{
 };
 use tokio::time::timeout;
 
-use crate::fixture::{Folder, ask, open, raw};
+use crate::fixture::{Folder, ask, eventually, open, raw};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const LIMIT: Duration = Duration::from_secs(60);
@@ -61,6 +69,125 @@ async fn a_push_after_a_settlement_that_claimed_nothing_ends_the_wait() {
     queue.push_one("second".into()).await.unwrap();
 
     wait_ends(&queue, "the push ends the wait").await;
+}
+
+/// Stops a queue after the commit of a write transaction.
+struct StopAtCommit {
+    /// Whether the queue stops at its next commit.
+    is_set: Arc<AtomicBool>,
+    has_stopped: Arc<AtomicBool>,
+    /// Lets the queue continue.
+    release: Sender<()>,
+}
+
+impl StopAtCommit {
+    /// Returns the hook for the queue, which does not stop before `is_set` is true.
+    fn new() -> (Self, AtStep) {
+        let (release, released) = mpsc::channel();
+        let (is_set, has_stopped) = (Arc::default(), Arc::default());
+        let stop = Self { is_set, has_stopped, release };
+        let (is_set, has_stopped) =
+            (Arc::clone(&stop.is_set), Arc::clone(&stop.has_stopped));
+        let released = Mutex::new(released);
+        let hook: AtStep = Arc::new(move |side, sql| {
+            if side == Side::After && sql == "COMMIT" && is_set.swap(false, SeqCst) {
+                has_stopped.store(true, SeqCst);
+                // If the test has failed meanwhile, the queue continues as well.
+                released.lock().unwrap().recv().ok();
+            }
+            Ok(())
+        });
+        (stop, hook)
+    }
+}
+
+/// R21: so does a push that comes after the commit of the two and before their results. The
+/// claim did not see the job, so only the notification tells of it.
+#[tokio::test]
+async fn a_push_before_the_result_of_the_settlement_ends_the_wait() {
+    let (folder, (stop, hook)) = (Folder::new(), StopAtCommit::new());
+    let config = folder.config().poll_interval(HOUR);
+    let queue = open(at_each_step(config, hook)).await.unwrap();
+    let other = folder.queue().await;
+    queue.push_one("first".into()).await.unwrap();
+    let held = queue.claim_one(&ask("worker")).await.unwrap().unwrap();
+    let done = [Settlement::new(held.receipt, Disposition::Done)];
+    stop.is_set.store(true, SeqCst);
+
+    let asked = ask("worker");
+    let (both, ()) = tokio::join!(queue.settle_and_claim(&done, &asked), async {
+        let has_stopped = || async { stop.has_stopped.load(SeqCst) };
+        eventually("the settlement is committed", has_stopped).await;
+        other.push_one("second".into()).await.unwrap();
+        stop.release.send(()).unwrap();
+    });
+
+    assert_eq!(both.claimed.unwrap(), []);
+    wait_ends(&queue, "the push ends the wait").await;
+}
+
+/// B5: a batch of another queue completes, and its completion job is pushed to this queue.
+#[tokio::test]
+async fn a_completion_job_of_a_batch_of_another_queue_ends_the_wait() {
+    let folder = Folder::new();
+    let queue = empty(&folder).await;
+    let elsewhere = QueueName::new("elsewhere").unwrap();
+    let other = SqliteQueue::open(folder.config(), elsewhere).await.unwrap();
+    let batch = BatchId::new("batch").unwrap();
+    let here =
+        OnComplete::new("completed".into()).queue(QueueName::new("jobs").unwrap());
+    other.create(&NewBatch::new(batch.clone()).on_complete(here)).await.unwrap();
+
+    other.seal(&batch).await.unwrap();
+
+    wait_ends(&queue, "the completion job ends the wait").await;
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap().len(), 1);
+}
+
+/// R32: a job that is run before its time ends the wait.
+#[tokio::test]
+async fn a_job_that_is_run_now_ends_the_wait() {
+    let folder = Folder::new();
+    let queue = open(folder.config().poll_interval(HOUR)).await.unwrap();
+    let id = JobId::new("later").unwrap();
+    let later = NewJob::new("later").id(id.clone()).delay(HOUR);
+    queue.push_one(later).await.unwrap();
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap(), []);
+
+    assert_eq!(queue.run_now(&id).await.unwrap(), RunNow::Ready);
+
+    wait_ends(&queue, "the job ends the wait").await;
+}
+
+/// R34: a ready job that is restored ends the wait.
+#[tokio::test]
+async fn a_restored_job_ends_the_wait() {
+    let folder = Folder::new();
+    let queue = empty(&folder).await;
+    let id = JobId::new("restored").unwrap();
+    let job = JobView::new(Some(id.clone()), "restored", StateDetail::Ready);
+
+    assert_eq!(queue.restore(&[job]).await.unwrap(), [Pushed::Stored(id)]);
+
+    wait_ends(&queue, "the job ends the wait").await;
+}
+
+/// R16: a push that stores nothing ends the wait, too, if it makes the job that holds the
+/// unique key due.
+#[tokio::test]
+async fn a_push_that_makes_another_job_due_ends_the_wait() {
+    let folder = Folder::new();
+    let queue = open(folder.config().poll_interval(HOUR)).await.unwrap();
+    let key = || UniqueKey::new("key").unwrap();
+    queue.push_one(NewJob::new("later").unique(key()).delay(HOUR)).await.unwrap();
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap(), []);
+
+    let now = NewJob::new("now").unique_or(key(), OnDuplicate::Reschedule);
+    let pushed = queue.push_one(now).await.unwrap();
+
+    assert!(matches!(pushed, Pushed::Duplicate { .. }), "{pushed:?}");
+    wait_ends(&queue, "the job that is due ends the wait").await;
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap().len(), 1);
 }
 
 /// R14: a job that falls due ends the wait, counted from the claim.

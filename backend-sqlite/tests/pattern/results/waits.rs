@@ -1,7 +1,8 @@
 //! Calls that wait for the end of a job.
 
 use std::{
-    pin::pin,
+    future::pending,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -11,8 +12,10 @@ use std::{
 
 use futures_util::future::join_all;
 use relq_core::{
-    JobId, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
-    environment::Environment,
+    Delivery, Disposition, JobId, Operator as _, ReliableQueue as _,
+    ReliableQueueExt as _,
+    environment::{Clock, Environment, SystemClock, Timestamp},
+    operator::{Cancelled, JobState},
     results::{JobResult, ResultQueue as _},
 };
 use relq_sqlite::{
@@ -22,48 +25,157 @@ use relq_sqlite::{
 
 use super::{claim, done, done_with, kept, push, rows, settle, unfinished};
 use crate::fixture::{
-    Folder, LONG, Notes, ask, eventually, file_of_child, many, open, spawn,
+    Folder, LONG, Notes, ask, eventually, file_of_child, many, open, raw, spawn,
 };
 
 /// So long that a call which waits was woken if it returns earlier.
 const NEVER: Duration = Duration::from_secs(60 * 60);
+/// How long a test waits for a call that returns soon.
+const LIMIT: Duration = Duration::from_secs(60);
 
-/// A poll would notice the end after an hour, so a notification wakes the call.
-#[tokio::test]
-async fn an_end_wakes_the_calls_of_all_handles_of_this_process() {
-    let folder = Folder::new();
-    let queue = open(folder.config().poll_interval(NEVER)).await.unwrap();
-    let worker = folder.queue().await;
-    let job = push(&queue, kept("a")).await;
-    let receipt = claim(&worker).await.receipt;
+/// A clock whose sleeps end soon if they are no longer than this, and otherwise never.
+#[derive(Debug)]
+struct SleepsUpTo(Duration);
 
-    let wait = || queue.wait_result(&job, NEVER);
-    let own_wait = worker.wait_result(&job, NEVER);
-    let (one, two, own, ()) = tokio::join!(wait(), wait(), own_wait, async {
-        queue.report_progress(&receipt, b"half").await.unwrap();
-        settle(&worker, &receipt, done_with("42")).await;
-    });
+impl Clock for SleepsUpTo {
+    fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
 
-    assert_eq!([one, two, own].map(Result::unwrap), [(); 3].map(|()| done("42")));
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        match duration <= self.0 {
+            true => SystemClock.sleep(duration.min(Duration::from_millis(10))),
+            false => Box::pin(pending::<()>()),
+        }
+    }
+}
+
+/// Opens the queue with such a clock. It looks at the file of its own accord every hour.
+async fn with_sleeps_up_to(folder: &Folder, longest: Duration) -> SqliteQueue {
+    let environment = Environment::default().with_clock(Arc::new(SleepsUpTo(longest)));
+    let config = folder.config().poll_interval(NEVER).environment(environment);
+    open(config).await.unwrap()
+}
+
+/// What `queue` tells of the job of this delivery, for which it waits while `end` ends it.
+/// A call that nothing wakes looks again after some seconds, but no sleep ends here, so a
+/// notification wakes this one.
+async fn told_after(
+    queue: &SqliteQueue,
+    held: &Delivery,
+    end: impl Future<Output = ()>,
+) -> Option<JobResult> {
+    let wait = tokio::time::timeout(LIMIT, queue.wait_result(held.job(), NEVER));
+    let (told, ()) = tokio::join!(wait, end);
+    told.expect("a notification wakes the call").unwrap()
+}
+
+async fn push_and_claim(queue: &SqliteQueue) -> Delivery {
+    push(queue, kept("a").max_attempts(1.try_into().unwrap())).await;
+    claim(queue).await
 }
 
 #[tokio::test]
-async fn a_burial_and_a_purge_wake_the_calls() {
+async fn an_end_wakes_the_calls_of_all_handles_of_this_process() {
     let folder = Folder::new();
-    let queue = open(folder.config().poll_interval(NEVER)).await.unwrap();
-    let dead = push(&queue, kept("dead")).await;
-    let receipt = claim(&queue).await.receipt;
-    let purged = push(&queue, kept("purged")).await;
+    let queue = with_sleeps_up_to(&folder, Duration::ZERO).await;
+    let worker = with_sleeps_up_to(&folder, Duration::ZERO).await;
+    let held = push_and_claim(&worker).await;
 
-    let (found, ()) = tokio::join!(queue.wait_result(&dead, NEVER), async {
-        queue.bury(&receipt, "broken").await.unwrap();
+    let wait = || told_after(&queue, &held, async {});
+    let own_wait = told_after(&worker, &held, async {
+        // The two calls of the other handle look at the file before it stores this.
+        queue.report_progress(&held.receipt, b"half").await.unwrap();
+        settle(&worker, &held.receipt, done_with("42")).await;
     });
-    assert_eq!(found.unwrap(), Some(JobResult::Dead { error: "broken".to_owned() }));
-    let (found, ()) = tokio::join!(queue.wait_result(&purged, NEVER), async {
-        assert_eq!(queue.purge().await.unwrap(), 2);
-    });
-    assert_eq!(found.unwrap(), None);
+    let (one, two, own) = tokio::join!(wait(), wait(), own_wait);
+
+    assert_eq!([one, two, own], [(); 3].map(|()| done("42")));
+}
+
+#[tokio::test]
+async fn each_settlement_that_ends_a_job_wakes_the_calls() {
+    let folder = Folder::new();
+    let queue = with_sleeps_up_to(&folder, Duration::ZERO).await;
+    let error = || "broken".to_owned();
+    for (disposition, told) in [
+        (Disposition::Done, JobResult::Done { result: "".into() }),
+        (done_with("42"), JobResult::Done { result: "42".into() }),
+        (Disposition::Discard, JobResult::Discarded),
+        (Disposition::Dead { error: error() }, JobResult::Dead { error: error() }),
+    ] {
+        let held = push_and_claim(&queue).await;
+        let end = settle(&queue, &held.receipt, disposition);
+        assert_eq!(told_after(&queue, &held, end).await, Some(told));
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_wakes_the_calls() {
+    let folder = Folder::new();
+    let queue = with_sleeps_up_to(&folder, Duration::ZERO).await;
+    let held = push_and_claim(&queue).await;
+
+    let told = told_after(&queue, &held, async {
+        let cancelled = queue.cancel(held.job()).await.unwrap();
+        assert_eq!(cancelled, Cancelled::Removed(JobState::Leased));
+    })
+    .await;
+
+    assert_eq!(told, Some(JobResult::Cancelled { leader: None }));
+}
+
+/// One statement recovers many jobs, so it does not say which of them it has buried.
+#[tokio::test]
+async fn a_recovery_that_buries_a_job_wakes_the_calls() {
+    let folder = Folder::new();
+    let queue = with_sleeps_up_to(&folder, Duration::ZERO).await;
+    let held = push_and_claim(&queue).await;
+    let sql = "UPDATE jobs SET at = 1 WHERE state = 'leased'";
+    assert_eq!(raw(&folder.file()).execute(sql, []).unwrap(), 1);
+
+    let told = told_after(&queue, &held, async {
+        assert_eq!(queue.recover(many(10)).await.unwrap().buried, 1);
+    })
+    .await;
+
+    assert!(matches!(told, Some(JobResult::Dead { .. })), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_purge_wakes_the_calls() {
+    let folder = Folder::new();
+    let queue = with_sleeps_up_to(&folder, Duration::ZERO).await;
+    let held = push_and_claim(&queue).await;
+
+    let told = told_after(&queue, &held, async {
+        assert_eq!(queue.purge().await.unwrap(), 1);
+    })
+    .await;
+
+    assert_eq!(told, None);
     assert_eq!(rows(&folder), 0);
+}
+
+/// The task that looks for ends in other processes stops with the runtime of the call that
+/// started it. Here it never looks, and the call looks itself after some seconds.
+#[tokio::test]
+async fn a_call_that_nothing_wakes_looks_again() {
+    let folder = Folder::new();
+    let queue = with_sleeps_up_to(&folder, Duration::from_secs(60)).await;
+    let _child = spawn("results::waits::child_finishes_one", &folder.file());
+    let opened = Notes::of(&folder.file(), "open");
+    eventually("the child opens the file", || async { !opened.read().is_empty() })
+        .await;
+    let job = push(&queue, kept("a")).await;
+
+    let found = tokio::time::timeout(LIMIT, queue.wait_result(&job, NEVER)).await;
+
+    assert_eq!(found.expect("the call looks again").unwrap(), done("42"));
 }
 
 #[tokio::test]

@@ -205,6 +205,24 @@ async fn pushes_forget_what_need_not_be_known(store: &Store) {
     assert!(sizes[3] < sizes[1] + 20, "the store grows: {sizes:?}");
 }
 
+case!(a_large_push_forgets_as_much_as_it_adds: R4 => ClientIds);
+/// A push of many jobs with ids removes as many ids that need not be known any longer, so
+/// that the store of a producer of large pushes does not grow, either.
+async fn a_large_push_forgets_as_much_as_it_adds(store: &Store) {
+    const MANY: usize = 300;
+    let actor = store.actor("worker").await;
+    let mut sizes = Vec::new();
+    for round in 0..4 {
+        let job = |number| NewJob::new("job").id(id(&format!("{round}-{number}")));
+        actor.store((0..MANY).map(job)).await;
+        assert_eq!(drain(&actor).await.len(), MANY, "R1: all jobs of round {round}");
+        sizes.push(store.size().await);
+        store.advance(PAST_WINDOW).await;
+    }
+
+    assert!(sizes[3] <= sizes[1] + 50, "the store grows: {sizes:?}");
+}
+
 case!(a_token_that_meets_an_id_loses_nothing: R4 R1 => ClientIds PushTokens);
 /// A token derives a job id that another job already has. No job is lost: the queue
 /// delivers exactly the jobs that were reported as stored.
