@@ -378,7 +378,7 @@ mod tests {
         async fn handle(&self, job: JobContext) -> Result<(), Failure> {
             let listens = async {
                 self.0.add_permits(1);
-                pending::<()>().await
+                pending::<()>().await;
             };
             or(job.cancelled(), listens).await;
             Err(Failure::retry("cancelled"))
