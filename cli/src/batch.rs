@@ -4,6 +4,7 @@
 mod alter;
 mod calls;
 mod cancel;
+mod json;
 mod json_fields;
 mod json_request;
 mod known;

@@ -79,7 +79,12 @@ pub(crate) struct Args {
     /// Make the jobs ready at this time, by the clock of this machine, such as
     /// 2026-12-24T18:00:00Z; or 2026-12-24T18:00 and 18:00, which are local times. If it has
     /// passed, they are ready at once
-    #[arg(long, value_name = "TIME", value_parser = DueAt::parse, conflicts_with = "delay")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = DueAt::parse,
+        conflicts_with_all = ["delay", "after"]
+    )]
     at: Option<DueAt>,
 
     /// Use the SHA-256 of each payload as the job's unique key, as --unique does
@@ -132,7 +137,8 @@ impl Args {
             return self.push_and_wait(queue, timeout).await;
         }
         let interrupts = Interrupts::listen()?;
-        let lines = self.lines(Limits::of(queue.capabilities()))?;
+        let limits = Limits::of(queue.capabilities());
+        let lines = self.lines(limits, &interrupts).await?;
         let sender = Sender::new(queue, interrupts);
         let mut ids = Ids::new(self.quiet, self.format)?;
         let progress = Progress::start(self.file.as_deref(), self.quiet);
@@ -192,10 +198,21 @@ impl Args {
         result::show(id, &found, self.format)
     }
 
-    fn lines(&mut self, limits: Limits) -> CommandResult<Lines> {
+    /// The payloads to push. A signal ends the wait for the writer of a FIFO.
+    async fn lines(
+        &mut self,
+        limits: Limits,
+        interrupts: &Interrupts,
+    ) -> CommandResult<Lines> {
         let separator = if self.null { b'\0' } else { b'\n' };
         match &self.file {
-            Some(path) => Lines::of_file(path, separator, limits),
+            Some(path) => tokio::select! {
+                biased;
+                () = interrupts.first() => {
+                    Err(Unit::Line.stopped("by a signal", 0, None))
+                }
+                lines = Lines::of_file(path, separator, limits) => lines,
+            },
             None => {
                 let payloads = std::mem::take(&mut self.payload).into_iter();
                 let bytes = payloads.map(|payload| Bytes::from(payload.into_vec()));

@@ -65,7 +65,7 @@ pub(crate) struct JobJson<'a> {
 
 /// Headers as an object whose members have their order (R2).
 #[derive(Debug)]
-struct HeadersJson<'a>(&'a Headers);
+pub(crate) struct HeadersJson<'a>(pub(crate) &'a Headers);
 
 impl Serialize for HeadersJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,17 +1,19 @@
 //! The fields of a JSON object, with errors that name the field.
 
-use serde_json::{Map, Value, error::Category};
+use serde_json::{Value, error::Category};
+
+use super::json::Json;
 
 /// The fields that have not been read yet.
 pub(super) struct Fields {
-    left: Map<String, Value>,
+    left: Vec<(String, Json)>,
     /// The names of the fields that were read, whether the object has them or not.
     known: Vec<&'static str>,
 }
 
 impl Fields {
-    pub(super) fn new(object: Map<String, Value>) -> Self {
-        Self { left: object, known: Vec::new() }
+    pub(super) fn new(members: Vec<(String, Json)>) -> Self {
+        Self { left: members, known: Vec::new() }
     }
 
     /// Parses a line that holds one JSON object.
@@ -19,7 +21,7 @@ impl Fields {
     /// # Errors
     /// Why it is not JSON, and at which byte of the line.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(text).map(Self::new).map_err(|error| {
+        let json: Json = serde_json::from_slice(text).map_err(|error| {
             let why = error.to_string();
             match (error.classify(), why.split_once(" at line 1 column ")) {
                 (Category::Eof, _) => "it is not JSON: it ends too early".to_owned(),
@@ -28,7 +30,11 @@ impl Fields {
                 }
                 _ => format!("it is not JSON: {why}"),
             }
-        })
+        })?;
+        match json {
+            Json::Object(members) => Ok(Self::new(members)),
+            _ => Err("it is not a JSON object".to_owned()),
+        }
     }
 
     pub(super) fn text(
@@ -36,28 +42,29 @@ impl Fields {
         name: &'static str,
     ) -> Result<Option<String>, String> {
         self.take(name, "a string", |value| match value {
-            Value::String(text) => Some(text),
-            _ => None,
+            Json::Text(text) => Ok(text),
+            other => Err(other),
         })
     }
 
     pub(super) fn list(
         &mut self,
         name: &'static str,
-    ) -> Result<Option<Vec<Value>>, String> {
+    ) -> Result<Option<Vec<Json>>, String> {
         self.take(name, "a list", |value| match value {
-            Value::Array(list) => Some(list),
-            _ => None,
+            Json::List(list) => Ok(list),
+            other => Err(other),
         })
     }
 
+    /// The members of an object, in their order.
     pub(super) fn object(
         &mut self,
         name: &'static str,
-    ) -> Result<Option<Map<String, Value>>, String> {
+    ) -> Result<Option<Vec<(String, Json)>>, String> {
         self.take(name, "an object", |value| match value {
-            Value::Object(object) => Some(object),
-            _ => None,
+            Json::Object(members) => Ok(members),
+            other => Err(other),
         })
     }
 
@@ -67,32 +74,36 @@ impl Fields {
         name: &'static str,
         kind: &str,
     ) -> Result<Option<N>, String> {
-        self.take(name, kind, |value| N::try_from(value.as_u64()?).ok())
+        self.take(name, kind, |value| {
+            let number = match &value {
+                Json::Other(number) => number.as_u64(),
+                _ => None,
+            };
+            number.and_then(|number| N::try_from(number).ok()).ok_or(value)
+        })
     }
 
     fn take<T>(
         &mut self,
         name: &'static str,
         kind: &str,
-        read: impl FnOnce(Value) -> Option<T>,
+        read: impl FnOnce(Json) -> Result<T, Json>,
     ) -> Result<Option<T>, String> {
         self.known.push(name);
-        match self.left.remove(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                let shown = value.to_string();
-                let read = read(value);
-                read.map(Some)
-                    .ok_or_else(|| format!("{name:?} is {shown}, and not {kind}"))
-            }
+        // Of several fields with the same name the last one counts.
+        match self.left.extract_if(.., |(field, _)| field.as_str() == name).last() {
+            None | Some((_, Json::Other(Value::Null))) => Ok(None),
+            Some((_, value)) => read(value).map(Some).map_err(|other| {
+                format!("{name:?} is {}, and not {kind}", Value::from(other))
+            }),
         }
     }
 
     /// Fails if the object has a field that was never read.
     pub(super) fn end(self) -> Result<(), String> {
-        match self.left.keys().next() {
+        match self.left.first() {
             None => Ok(()),
-            Some(name) => {
+            Some((name, _)) => {
                 let known = self.known.join(", ");
                 Err(format!("there is no field {name:?}, only {known}"))
             }

@@ -10,9 +10,8 @@ use relq::{
     Bytes, NewJob, QueueName,
     batch::{BatchId, BatchPriority},
 };
-use serde_json::Value;
 
-use super::{json_fields::Fields, request::Request};
+use super::{json::Json, json_fields::Fields, request::Request};
 use crate::values::{batch_priority, positive_duration};
 
 /// Parses one line. What is not set is as the options of the command say.
@@ -65,10 +64,10 @@ fn set<V, T>(
 }
 
 /// A piece with options of its own is an object. A piece without them is a string.
-fn piece(piece: Value) -> Result<NewJob, String> {
+fn piece(piece: Json) -> Result<NewJob, String> {
     let mut fields = match piece {
-        Value::String(payload) => return Ok(NewJob::new(payload)),
-        Value::Object(object) => Fields::new(object),
+        Json::Text(payload) => return Ok(NewJob::new(payload)),
+        Json::Object(members) => Fields::new(members),
         _ => {
             return Err(
                 "a piece is a string, or an object with \"payload\" and options \
@@ -90,7 +89,7 @@ fn piece(piece: Value) -> Result<NewJob, String> {
     job.lease = duration("lease", lease.as_deref())?;
     job.keep_result = duration("keep_result", keep_result.as_deref())?;
     for (name, value) in headers {
-        let Value::String(value) = value else {
+        let Json::Text(value) = value else {
             return Err(format!("the value of the header {name:?} is not a string"));
         };
         job.headers.set(name, value);

@@ -5,7 +5,6 @@
 //! any time.
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
     sync::Arc,
@@ -53,8 +52,9 @@ impl Lines {
         Self::Given { left: payloads.into_iter(), batch: limits.batch }
     }
 
-    /// Divides the lines of a file into calls. The path `-` means standard input.
-    pub(super) fn of_file(
+    /// Divides the lines of a file into calls. The path `-` means standard input. Waits
+    /// until a FIFO has a writer.
+    pub(super) async fn of_file(
         path: &Path,
         separator: u8,
         limits: Limits,
@@ -66,7 +66,9 @@ impl Lines {
             let name = piped_input::in_words(path);
             Failure::Failed(format!("{name} cannot be read: {error}"))
         };
-        Ok(Self::of(File::open(path).map_err(cannot)?, separator, limits))
+        // The open of a FIFO blocks its thread, so it needs one of its own.
+        let opened = tokio::fs::File::open(path).await.map_err(cannot)?;
+        Ok(Self::of(opened.into_std().await, separator, limits))
     }
 
     fn of(input: impl Read + Send + 'static, separator: u8, limits: Limits) -> Self {

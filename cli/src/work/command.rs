@@ -14,7 +14,6 @@ use relq::{
     worker::{Cancellation, Failure, JobContext},
 };
 use rustix::{io::Errno, process::Pid};
-use serde_json::{Map, Value};
 use tokio::{
     process::{Child, Command},
     sync::Mutex,
@@ -35,6 +34,7 @@ use super::{
 use crate::{
     printable::printable,
     target::{Environment, QUEUE},
+    view::HeadersJson,
 };
 
 /// The pause between two tries to start a command while the system is short of
@@ -246,9 +246,7 @@ fn set_result(job: &JobContext, result: &ResultBytes) -> Result<(), Failure> {
 
 /// The headers as a JSON object of strings, as `relq peek --json` shows them.
 fn headers_json(headers: &Headers) -> String {
-    let object: Map<String, Value> =
-        headers.iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-    Value::Object(object).to_string()
+    serde_json::to_string(&HeadersJson(headers)).expect("names and values are texts")
 }
 
 /// How a command ended: by itself, by a time limit, or because it was stopped.

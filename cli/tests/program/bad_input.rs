@@ -41,6 +41,7 @@ const WITHOUT_SENSE: &[(&str, &str)] = &[
     ("push a --max-attempts -1", "a whole number from 1 to 65535"),
     ("push a --at soon", "a time is given as 2026-12-24T18:00:00Z"),
     ("push a --at 18:00 --delay 5s", "cannot be used with"),
+    ("push a --at 18:00 --after b", "cannot be used with"),
     ("push a --header a", "a header is given as NAME=VALUE"),
     ("work", "no command is given"),
     ("work --", "as in `relq work -- CMD ARG…`"),

@@ -172,6 +172,18 @@ on_stores_with_batches! {
         assert_eq!(rows.len(), 2);
     }
 
+    /// A call reads a hundred batches. If none of them runs, the list goes on behind them.
+    fn a_running_batch_is_listed_behind_many_that_have_ended(store) {
+        // A batch without pieces completes at once.
+        submit(store, "--id a", &"0\n".repeat(101));
+        submit(store, "--id z", "0:x");
+
+        let running = store.relq("batch list --running --json").json();
+
+        let ids: Vec<_> = running.as_array().unwrap().iter().map(|one| &one["id"]).collect();
+        assert_eq!(ids, ["z"]);
+    }
+
     /// The payloads of a JSON line may contain colons, and its options hold for its batch
     /// alone.
     fn a_batch_is_a_line_of_json(store) {
@@ -193,6 +205,18 @@ on_stores_with_batches! {
             "cat; echo \" $RELQ_HEADERS\""];
         let out = store.relq_with(&script).ok();
         assert_eq!(out, "a:b {}\nc {\"k\":\"v\"}\nd {}\n");
+    }
+
+    /// R2: the headers of a piece are stored in the order of its line. Of two with the same
+    /// name the last one counts, as in an import.
+    fn the_headers_of_a_piece_keep_their_order(store) {
+        let headers = r#"{"b":"0","z":"1","b":"2","a":"3"}"#;
+        let piece = format!(r#"{{"payload":"x","headers":{headers}}}"#);
+        submit(store, "", &format!(r#"{{"pieces":[{piece}]}}"#));
+
+        let jobs = store.relq("peek --json").ok();
+
+        assert!(jobs.contains(r#""headers":{"z":"1","b":"2","a":"3"}"#), "{jobs}");
     }
 
     fn requests_are_read_from_a_pipe(store) {

@@ -93,6 +93,33 @@ fn a_second_signal_ends_a_push_without_a_reply() {
     );
 }
 
+/// The open of a FIFO waits for its writer, and a signal ends the wait.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_push_of_a_fifo_without_a_writer_can_be_stopped() {
+    let store = Store::sqlite();
+    store.shell("mkfifo lines").ok();
+    let mut push = store.relq("push --file lines").start();
+    wait_until("it handles signals", || handles(&push, Signal::TERM));
+
+    push.signal(Signal::TERM);
+
+    let ended = push.end_by_itself();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let words = "the push was stopped: by a signal; nothing was stored";
+    assert!(ended.err.contains(words), "{}", ended.err);
+}
+
+/// Whether the program has a handler for this signal.
+#[cfg(target_os = "linux")]
+fn handles(running: &Running, signal: Signal) -> bool {
+    let status = format!("/proc/{}/status", running.child.id());
+    let status = std::fs::read_to_string(status).unwrap();
+    let handled = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    let handled = u64::from_str_radix(handled.trim(), 16).unwrap();
+    handled & (1_u64 << (signal.as_raw() - 1)) != 0
+}
+
 /// R4: a call whose reply was lost is repeated, and its jobs are stored once.
 #[test]
 fn a_push_outlives_its_server_and_stores_each_line_once() {

@@ -44,6 +44,14 @@ on_each_store! {
         assert!(refused.contains("NAME=VALUE"), "{refused}");
     }
 
+    /// R2: a script may read the headers one after the other.
+    fn the_command_gets_the_headers_in_their_order(store) {
+        store.push("--header z=1 --header b=2 job");
+        let command = ["work", "--until-empty", "--exec", "sh", "-c",
+            "echo \"$RELQ_HEADERS\""];
+        assert_eq!(store.relq_with(&command).ok(), "{\"z\":\"1\",\"b\":\"2\"}\n");
+    }
+
     fn flags_may_stand_before_and_after_the_command(store) {
         for line in [
             "work --exec cat --concurrency 8 --until-empty",
