@@ -83,6 +83,22 @@ mod tests {
         assert!(lacks_password("zset+rediss-sentinel://a/main?sentinel_user=me"));
     }
 
+    /// An editor ends the line of the password, which is no part of it.
+    #[test]
+    fn a_password_ends_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        for text in ["p", "p\n", "p\r\n"] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(read(&file).unwrap(), "p", "{text:?}");
+        }
+        for text in ["", "\n", "\r\n"] {
+            fs::write(&file, text).unwrap();
+            let Err(Failure::Failed(message)) = read(&file) else { panic!("{text:?}") };
+            assert!(message.ends_with("holds no password"), "{message}");
+        }
+    }
+
     #[test]
     fn any_password_is_an_option_of_the_url() {
         assert_eq!(

@@ -155,3 +155,73 @@ async fn pause_after(error: Error) -> CommandResult {
     tokio::time::sleep(PAUSE).await;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    use relq::{
+        Queue, QueueName,
+        batch::BatchState,
+        environment::{Environment, Timestamp},
+        error::{ErrorContext, Operation},
+    };
+    use relq_conformance::{
+        async_trait,
+        overrides::{OverriddenQueue, Override, Right},
+    };
+
+    use super::*;
+
+    /// The store is down at the first call, the second one ends before the batch does, and
+    /// the third one ends with the batch.
+    #[derive(Default)]
+    struct CompletesLater(AtomicU32);
+
+    #[async_trait]
+    impl Override for CompletesLater {
+        async fn wait_batch(
+            &self,
+            _: &Right,
+            batch: &BatchId,
+            _: Duration,
+        ) -> Result<Option<BatchStatus>, Error> {
+            let mut status =
+                BatchStatus::new(batch.clone(), Timestamp::from_unix_ms(0));
+            match self.0.fetch_add(1, Ordering::Relaxed) {
+                0 => {
+                    let operation = Operation::WaitBatch;
+                    let at = ErrorContext { backend: "mine", operation };
+                    let source = "the test says so".into();
+                    return Err(Error::Unavailable { at, source });
+                }
+                1 => {}
+                _ => status.state = BatchState::Completed(BatchOutcome::Done),
+            }
+            Ok(Some(status))
+        }
+    }
+
+    /// A wait without a limit has no last call.
+    #[tokio::test]
+    async fn a_wait_without_a_limit_outlasts_its_calls_and_an_outage() {
+        let name = QueueName::new("q").expect("it is a name");
+        let healthy = relq::connect("sqlite::memory:", &name).await;
+        let right = Right {
+            queue: healthy.expect("it needs no file"),
+            environment: Environment::default(),
+        };
+        let overrides = Arc::new(CompletesLater::default());
+        let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
+        let batches = queue.batch_queue().expect("the backend has batches");
+        let id = BatchId::new("b").expect("it is an id");
+
+        let ended = Watch::unseen().until_completed(batches, &id, None).await;
+
+        let status = ended.expect("the outage ends");
+        assert_eq!(status.outcome(), Some(BatchOutcome::Done));
+    }
+}

@@ -159,12 +159,27 @@ fn may_repeat(error: &Error, may_be_repeated: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use relq::{
         error::{ErrorContext, Operation},
         limits::DEDUPLICATION_WINDOW,
     };
+    use relq_conformance::{
+        async_trait,
+        overrides::{OverriddenQueue, Override, Right},
+    };
 
     use super::*;
+
+    fn at() -> ErrorContext {
+        ErrorContext { backend: "mine", operation: Operation::Push }
+    }
+
+    async fn healthy_queue() -> Arc<dyn Queue> {
+        let name = relq::QueueName::new("q").expect("it is a name");
+        relq::connect("sqlite::memory:", &name).await.expect("it needs no file")
+    }
 
     /// A call that is repeated at the end of the time still finds its token in the store (R4).
     #[test]
@@ -178,12 +193,8 @@ mod tests {
     /// answered.
     #[tokio::test]
     async fn a_lost_reply_is_not_forgotten_when_the_next_try_is_refused() {
-        let at = || ErrorContext { backend: "mine", operation: Operation::Push };
         let source = || "the test says so".into();
-        let name = relq::QueueName::new("q").expect("it is a name");
-        let queue = relq::connect("sqlite::memory:", &name).await;
-        let queue = queue.expect("it needs no file");
-        let sender = Sender::new(queue, Interrupts::default());
+        let sender = Sender::new(healthy_queue().await, Interrupts::default());
         let mut calls = 0;
 
         let unsent = sender
@@ -200,5 +211,41 @@ mod tests {
         assert!(calls > 1, "the call is repeated");
         assert_eq!(unsent.error.effect(), Effect::No);
         assert_eq!(unsent.happened, Effect::Maybe);
+    }
+
+    /// R4: a push whose reply was lost is repeated with the same token, so that its jobs are
+    /// stored once.
+    #[tokio::test]
+    async fn a_push_without_a_reply_is_repeated_and_stored_once() {
+        /// Carries out each push, and loses the reply to the first one.
+        #[derive(Default)]
+        struct LosesFirstReply(AtomicBool);
+
+        #[async_trait]
+        impl Override for LosesFirstReply {
+            async fn push(
+                &self,
+                right: &Right,
+                jobs: &[NewJob],
+                token: Option<&PushToken>,
+            ) -> Result<Vec<Pushed>, Error> {
+                let pushed = right.push(jobs, token).await?;
+                if self.0.swap(true, Ordering::Relaxed) {
+                    return Ok(pushed);
+                }
+                Err(Error::Interrupted { at: at(), source: "the test says so".into() })
+            }
+        }
+        let environment = Environment::default();
+        let right = Right { queue: healthy_queue().await, environment };
+        let overrides = Arc::new(LosesFirstReply::default());
+        let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
+        let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
+
+        let pushed =
+            sender.send(&["a".into()]).await.expect("the second try has a reply");
+
+        assert_eq!(pushed.len(), 1);
+        assert_eq!(queue.stats().await.expect("it is healthy").ready, 1);
     }
 }

@@ -75,3 +75,61 @@ fn stopped(id: &JobId) -> Failure {
     );
     Failure::Unfinished { code: LEFT, message }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use relq::{Error, Queue, QueueName, environment::Environment};
+    use relq_conformance::{
+        async_trait,
+        overrides::{OverriddenQueue, Override, Right},
+    };
+
+    use super::*;
+    use crate::interrupts::Interrupts;
+
+    /// A job that runs for longer than one call waits: it has ended at the second call.
+    #[derive(Default)]
+    struct EndsLater(AtomicBool);
+
+    #[async_trait]
+    impl Override for EndsLater {
+        async fn wait_result(
+            &self,
+            _: &Right,
+            _: &JobId,
+            _: Duration,
+        ) -> Result<Option<JobResult>, Error> {
+            let has_ended = self.0.swap(true, Ordering::Relaxed);
+            Ok(Some(match has_ended {
+                true => JobResult::Done { result: "x".into() },
+                false => JobResult::Unfinished { progress: None },
+            }))
+        }
+    }
+
+    /// A wait without a limit has no last call.
+    #[tokio::test]
+    async fn a_wait_without_a_limit_outlasts_its_calls() {
+        let name = QueueName::new("q").expect("it is a name");
+        let healthy = relq::connect("sqlite::memory:", &name).await;
+        let right = Right {
+            queue: healthy.expect("it needs no file"),
+            environment: Environment::default(),
+        };
+        let overrides = Arc::new(EndsLater::default());
+        let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
+        let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
+        let results = queue.result_queue().expect("the backend keeps results");
+        let id = JobId::new("a").expect("it is an id");
+
+        let found = Waiting::new(results, &sender, None).until_ended(&id).await;
+
+        let done = JobResult::Done { result: "x".into() };
+        assert_eq!(found.expect("each call has a reply"), Some(done));
+    }
+}

@@ -49,6 +49,15 @@ on_each_store! {
         assert!(ended.err.contains("there may be more: --limit 30"), "{}", ended.err);
     }
 
+    /// The payloads of a page are limited, so that a page with few jobs may not be the last.
+    fn a_filter_reads_the_pages_of_large_payloads(store) {
+        let lines = format!("{}\n", "x".repeat(700 << 10)).repeat(3);
+        store.relq("push --quiet --expires-in 1ms").input(lines).ok();
+        store.relq("work --until-empty -- true").fails(3);
+
+        assert_eq!(store.relq("dead purge --payload x").ok(), "3 removed\n");
+    }
+
     fn a_filter_chooses_what_is_retried_and_purged(store) {
         die(store, "slow", "mail-to-anna", "timeout");
         die(store, "full", "mail-to-bert", "disk_full");

@@ -30,6 +30,20 @@ on_each_store! {
         working.signal(Signal::TERM);
         working.end_by_itself();
     }
+
+    /// The whole file is checked first, so that the queue is not left paused.
+    fn a_follower_of_a_job_that_is_skipped_is_refused_before_anything_is_stored(store) {
+        store.create();
+        let dead = job("d", r#","since_ms":7"#).replace("ready", "dead");
+        let jobs = [dead, job("f", r#","after":"d""#)];
+
+        let error = import(store, "--dead skip", &file_of(&jobs)).fails(1);
+
+        assert!(error.contains("line 3: the job f follows the job d"), "{error}");
+        let stats = store.relq("stats --json").json();
+        let counts = (&stats["ready"], &stats["scheduled"], &stats["paused"]);
+        assert_eq!(counts, (&json!(0), &json!(0), &json!(false)));
+    }
 }
 
 /// The followers of a job that cannot be stored are named, and all others are stored. The

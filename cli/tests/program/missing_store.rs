@@ -36,6 +36,10 @@ fn a_command_that_reads_creates_no_store_and_says_so() {
         "batch alter some-id --priority 3",
         "batch cancel some-id",
         "queues",
+        "workers",
+        "show x",
+        "run x",
+        "export",
         "work --until-empty --exec cat",
     ] {
         let error = in_folder(&store, line).fails(1);

@@ -52,6 +52,7 @@ on_each_store! {
         let text = store.relq("dead list").ok();
         assert!(text.contains(&format!("exit status: 1: {SHOWN}")), "{text}");
         assert_tame(&text);
+        assert_tame(&store.relq("dead list --group").ok());
         let error = store.relq("dead list --json").json()[0]["last_error"].clone();
         assert!(error.as_str().unwrap().ends_with(NASTY), "{error}");
     }

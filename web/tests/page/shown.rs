@@ -3,8 +3,12 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use relq::{
-    Disposition, JobId, NewJob, QueueName, Settlement, WorkerId,
-    operator::WorkerReport, schedule::ScheduleName, unique::UniqueKey,
+    ClaimRequest, Disposition, JobId, NewJob, QueueName, Settlement, WorkerId,
+    batch::{BatchId, NewBatch},
+    operator::WorkerReport,
+    results::Reported,
+    schedule::ScheduleName,
+    unique::UniqueKey,
 };
 use relq_web::{Access, FixedQueues, Redaction, WebPage};
 
@@ -122,15 +126,9 @@ on_each_store! {
             let text = if at % 2 == 0 { "even" } else { "odd" };
             site.push(&format!("job-{at:03}"), NewJob::new(text)).await;
         }
-        let mut found = 0;
-        let mut next = Some("/queue/emails/jobs/ready?text=even&in=payload".to_owned());
-        while let Some(path) = next {
-            let page = site.page(&path).await;
-            assert!(!page.contains(">odd</td>"), "{page}");
-            found += page.matches(">even</td>").count();
-            next = html::link(&page, "Continue the search");
-        }
-        assert_eq!(found, 120);
+        let first = "/queue/emails/jobs/ready?text=even&in=payload";
+        let found = payloads_of_search(site, first).await;
+        assert_eq!(found, vec!["even"; 120]);
         let nothing = site.page("/queue/emails/jobs/ready?text=even&in=headers").await;
         assert!(!nothing.contains(">even</td>"), "{nothing}");
     }
@@ -201,6 +199,52 @@ on_each_store! {
     }
 }
 
+/// Follows a search from its first page to its end. Returns the payloads of all the jobs that
+/// it shows.
+async fn payloads_of_search(site: &Site, first: &str) -> Vec<String> {
+    let (mut found, mut next) = (Vec::new(), Some(first.to_owned()));
+    while let Some(path) = next {
+        let page = site.page(&path).await;
+        let cells = page.split("<td class=\"text wide\">").skip(1);
+        found.extend(cells.map(|cell| cell.split('<').next().unwrap().to_owned()));
+        next = html::link(&page, "Continue the search");
+    }
+    found
+}
+
+/// Each further page of a search shows the jobs of the same batch.
+#[tokio::test]
+async fn a_search_in_a_batch_stays_in_it() {
+    let site = Site::sqlite().await;
+    let plain = vec![NewJob::new("plain"); 120];
+    site.queue.push(&plain, None).await.unwrap();
+    let (batches, id) = (site.queue.batch_queue().unwrap(), BatchId::new("b").unwrap());
+    batches.create(&NewBatch::new(id.clone())).await.unwrap();
+    batches.add(&id, &vec![NewJob::new("piece"); 240], None).await.unwrap();
+
+    let found = payloads_of_search(&site, "/queue/emails/jobs/ready?batch=b").await;
+
+    assert_eq!(found, vec!["piece"; 240]);
+}
+
+/// Each further page of a search shows the jobs of the same worker.
+#[tokio::test]
+async fn a_search_for_the_jobs_of_a_worker_stays_with_it() {
+    let site = Site::sqlite().await;
+    for (worker, payload, jobs) in [("mine", "held", 240), ("other", "others", 120)] {
+        site.queue.push(&vec![NewJob::new(payload); jobs], None).await.unwrap();
+        let worker = WorkerId::new(worker).unwrap();
+        let most = NonZeroU32::new(1000).unwrap();
+        let ask = ClaimRequest::new(worker, Duration::from_secs(600)).max(most);
+        assert_eq!(site.queue.claim(&ask).await.unwrap().len(), jobs);
+    }
+
+    let found =
+        payloads_of_search(&site, "/queue/emails/jobs/leased?worker=mine").await;
+
+    assert_eq!(found, vec!["held"; 240]);
+}
+
 #[tokio::test]
 async fn what_the_rules_name_is_hidden_everywhere() {
     let rules = ["header:Session", "/user/email", "errors"];
@@ -223,6 +267,16 @@ async fn what_the_rules_name_is_hidden_everywhere() {
     let held = site.claim().await;
     let done = Disposition::DoneWith { result: secret.into() };
     site.queue.settle(&[Settlement::new(held.receipt, done)]).await.unwrap();
+    let kept = NewJob::new("{}").keep_result(Duration::from_secs(600));
+    site.push("held", kept).await;
+    let held = site.claim().await;
+    let progress = br#"{"user":{"email":"secret-6","name":"bert"}}"#;
+    let results = site.queue.result_queue().unwrap();
+    let reported = results.report_progress(&held.receipt, progress).await.unwrap();
+    assert_eq!(reported, Reported::Stored);
+    let metadata = r#"{"user":{"email":"secret-7","name":"carl"}}"#;
+    let batch = NewBatch::new(BatchId::new("b").unwrap()).metadata(metadata);
+    site.queue.batch_queue().unwrap().create(&batch).await.unwrap();
     let schedules = site.queue.schedule_queue().unwrap();
     let hourly = relq_schedule::Cron::new("0 * * * *").unwrap();
     let spec = relq_schedule::ScheduleSpec::new(hourly, job()).unwrap();
@@ -231,6 +285,8 @@ async fn what_the_rules_name_is_hidden_everywhere() {
     site.push("ready", job()).await;
     for path in [
         "/queue/emails/job?id=done",
+        "/queue/emails/job?id=held",
+        "/queue/emails/batch/b",
         "/queue/emails/schedules",
         "/queue/emails/jobs/ready",
         "/queue/emails/jobs/dead",
@@ -244,6 +300,8 @@ async fn what_the_rules_name_is_hidden_everywhere() {
     }
     let page = site.page("/queue/emails/job?id=ready").await;
     assert!(page.contains("anna") && page.contains("welcome"), "{page}");
+    assert!(site.page("/queue/emails/job?id=held").await.contains("bert"));
+    assert!(site.page("/queue/emails/batch/b").await.contains("carl"));
     // A search does not tell what is hidden.
     for text in ["secret-1", "secret-2", "secret-3", "secret-4"] {
         for state in ["ready", "dead"] {
