@@ -342,7 +342,8 @@ async fn a_failed_part_does_not_make_a_heartbeat_wait_for_a_silent_one() {
     let held: Vec<_> = jobs.iter().map(|job| job.receipt.clone()).collect();
     let lease = Duration::from_secs(6);
 
-    let extending = queue.extend(&ask(1).worker, &held, lease);
+    let worker = ask(1).worker;
+    let extending = queue.extend(&worker, &held, lease);
     let extended = tokio::time::timeout(lease, extending).await;
 
     let extended = extended.expect("R10: it ends before the leases").unwrap();
