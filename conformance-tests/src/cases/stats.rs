@@ -71,6 +71,27 @@ async fn overdue_leases_are_counted(store: &Store) {
     assert_eq!((after.leased, after.overdue, after.ready), (2, 0, 3));
 }
 
+case!(due_jobs_are_not_overdue: R23 R27 => Delay);
+/// A scheduled job that is due is not counted as overdue, and an overdue lease does not
+/// count as a job that waits.
+async fn due_jobs_are_not_overdue(store: &Store) {
+    let (actor, dying) = (store.actor("w1").await, store.actor("w2").await);
+    actor.store_one("held").await;
+    dying.take_one_briefly().await;
+    store.outlast_brief_leases().await;
+    store.advance(HELD).await;
+
+    let stats = actor.figures().await;
+    assert_eq!((stats.leased, stats.overdue, stats.scheduled), (1, 1, 0));
+    assert_eq!(stats.oldest_ready_age, None, "R27: a leased job waits for no worker");
+
+    actor.store_one(NewJob::new("due").delay(BRIEF)).await;
+    store.outlast_brief_leases().await;
+    let stats = actor.figures().await;
+    assert_eq!((stats.leased, stats.overdue), (1, 1));
+    assert_eq!(stats.scheduled + stats.ready, 1);
+}
+
 case!(all_levels_are_counted: R23 => Priority);
 /// Jobs of all priorities are counted together.
 async fn all_levels_are_counted(store: &Store) {
@@ -93,11 +114,15 @@ async fn a_purge_removes_everything(store: &Store) {
     let held = actor.take(3).await;
     actor.finish(&held[0]).await;
     actor.say(&held[1], dead("no")).await;
+    actor.say(&actor.take_one().await, Disposition::Discard).await;
+    let cancelled = actor.store_one("cancelled").await;
+    actor.cancel(&cancelled).await.expect("answered");
 
-    assert_eq!(actor.purge().await.expect("answered"), 4);
+    assert_eq!(actor.purge().await.expect("answered"), 3);
 
     let stats = actor.figures().await;
-    assert_eq!((stats.unfinished(), stats.dead, stats.finished), (0, 0, 0));
+    assert_eq!((stats.unfinished(), stats.dead), (0, 0));
+    assert_eq!((stats.finished, stats.discarded, stats.cancelled), (0, 0, 0));
     assert_eq!(actor.purge().await.expect("answered"), 0);
     assert_eq!(actor.say(&held[2], Disposition::Done).await, Settled::LeaseLost);
     assert_eq!(actor.figures().await.finished, 0);

@@ -51,7 +51,8 @@ page!(
         },
         has_batches: false,
         enough: 3,
-        survivors: Some(survivors::SURVIVORS),
+        survivors: survivors::SURVIVORS,
+        has_all_reasons: true,
         lists_cases: true,
         other_cases: survivors::OTHERS,
     }
@@ -68,7 +69,8 @@ page!(
         },
         has_batches: true,
         enough: 1,
-        survivors: None,
+        survivors: survivors::ON_STREAM,
+        has_all_reasons: false,
         lists_cases: false,
         other_cases: &[],
     }
@@ -81,7 +83,8 @@ page!(
         code: Code::Sql,
         has_batches: true,
         enough: 1,
-        survivors: None,
+        survivors: survivors::ON_SQLITE,
+        has_all_reasons: false,
         lists_cases: false,
         other_cases: &[],
     }

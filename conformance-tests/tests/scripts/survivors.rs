@@ -258,3 +258,317 @@ pub(crate) const OTHERS: Reasons = &[
     ),
     ("running_now::it_goes_to_the_back", SEVERAL),
 ];
+
+/// A call that never ends, with this change, in relq-stream's own tests.
+const NEVER_ENDS: &str = "a call of relq-stream's own tests never ends with it";
+
+/// The changes of what stream runs that no case catches.
+pub(crate) const ON_STREAM: Reasons = &[
+    (
+        "bookkeeping/cancel: `==` for `~=` in `if lease ~= '' then` (2)",
+        NO_KEYS_OF_ITS_OWN,
+    ),
+    (
+        "bookkeeping/cancel: without `redis.call('HDEL', keys.errors, id)`",
+        "`close_side_records` has removed it already, where the entry can be read",
+    ),
+    ("bookkeeping/fail: without `settle_dropped(keys, step)`", NO_BATCHES),
+    (
+        "bookkeeping/followers: 0 for `redis.call('ZREM', results_key(keys, 'orphans'), job.id)`",
+        "the next step that cancels orphans removes the id of the job that has ended",
+    ),
+    ("bookkeeping/followers: without `count_settled(step, entry)`", BOUND),
+    ("bookkeeping/followers: without `count_settled(step, false)`", BOUND),
+    ("bookkeeping/followers: without `count_job(step, entry)`", BOUND),
+    (
+        "bookkeeping/moves: without `redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), id)`",
+        UNREADABLE,
+    ),
+    (
+        "bookkeeping/moves: without `redis.call('HSET', keys.errors, id, 'mits entry cannot be read')`",
+        UNREADABLE,
+    ),
+    ("bookkeeping/moves: `>=` for `<` in `if score < earliest then`", LATE),
+    ("bookkeeping/moves: without `notify(keys)`", LATE),
+    (
+        "bookkeeping/moves: without `error({err = 'WRONGTYPE the total \"' .. name .. '\" is no number'})`",
+        OVERWRITTEN,
+    ),
+    ("bookkeeping/promote: without `settle_dropped(keys, step)`", NO_BATCHES),
+    (
+        "bookkeeping/purge_dead: without `free_unique(keys.unique, job)`",
+        "of use where an earlier version of relq has left the key with a dead job, which no \
+         case does",
+    ),
+    ("bookkeeping/pushing: without `notify(keys)`", LATE),
+    (
+        "bookkeeping/put_schedule: `<` for `>=` in `if stored and #stored >= TICK_BYTES then`",
+        "relq-stream's `a_damaged_schedule_can_be_stored_again` tries it",
+    ),
+    ("bookkeeping/redrive: without `settle_dropped(keys, step)`", NO_BATCHES),
+    (
+        "bookkeeping/remove_worker: without `redis.call('HDEL', runs, worker)`",
+        "the record is listed by nobody: relq-zset's \
+         `a_released_worker_leaves_no_record` sees it",
+    ),
+    (
+        "bookkeeping/remove_worker: 0 for `redis.call('ZREM', alive, worker)`",
+        "the record is listed by nobody: relq-zset's \
+         `a_released_worker_leaves_no_record` sees it",
+    ),
+    ("bookkeeping/run_now: without `settle_dropped(keys, new_step(1))`", NO_BATCHES),
+    (
+        "bookkeeping/side_records: without `redis.call('EXPIRE', ended, 3600)`",
+        "one entry of a stream would stay after a purge; no case waits an hour for its end",
+    ),
+    (
+        "bookkeeping/side_records: without `count_job(step, redis.call('HGET', results, gone[#gone]))`",
+        BOUND,
+    ),
+    (
+        "bookkeeping/side_records: without `redis.pcall('HDEL', results_key(keys, 'results'), job.id)`",
+        "only for a job whose id another job has taken, which no case of results makes: what \
+         is told of the lost id would stay",
+    ),
+    (
+        "stream/adopt: without `not` in `if not has_room(step) then break end`",
+        "relq-stream's `entries_of_foreign_consumers_are_taken_back` tries it",
+    ),
+    (
+        "stream/adopt: without `return_entry(stream, sid, deliveries)`",
+        "relq-stream's `entries_of_foreign_consumers_are_taken_back` tries it",
+    ),
+    (
+        "stream/adopt: without `bury_deleted(keys, stream, sid, sid)`",
+        "relq-stream's `entries_of_foreign_consumers_are_taken_back_by_pages` tries it",
+    ),
+    (
+        "stream/adopt: `<=` for `>` in `if pending > 0 then`",
+        "relq-stream's `a_foreign_consumer_that_holds_nothing_is_removed` tries it",
+    ),
+    (
+        "stream/adopt: without `take_from(stream, name)`",
+        "relq-stream's `entries_of_foreign_consumers_are_taken_back` tries it",
+    ),
+    (
+        "stream/adopt: `<=` for `>` in `elseif consumer_idle_ms > idle_ms then`",
+        "relq-stream's `a_foreign_consumer_that_holds_nothing_is_removed` tries it",
+    ),
+    (
+        "stream/adopt: without `redis.call('XGROUP', 'DELCONSUMER', stream, GROUP, name)`",
+        "relq-stream's `a_foreign_consumer_that_holds_nothing_is_removed` tries it",
+    ),
+    (
+        "stream/adopt: `==` for `~=` in `if name ~= READY and name ~= LEASED then visit(stream, name, pending, consumer_idle_ms) end`",
+        "relq-stream's `a_foreign_consumer_that_holds_nothing_is_removed` tries it",
+    ),
+    (
+        "stream/adopt: `==` for `~=` in `if name ~= READY and name ~= LEASED then visit(stream, name, pending, consumer_idle_ms) end` (2)",
+        "relq-stream's `a_foreign_consumer_that_holds_nothing_is_removed` tries it",
+    ),
+    (
+        "stream/adopt: without `visit(stream, name, pending, consumer_idle_ms)`",
+        "relq-stream's `a_batch_that_is_open_is_not_swept` tries it",
+    ),
+    (
+        "stream/adopt: without `bury_deleted(keys, stream, sid, sid)` (2)",
+        "relq-stream's `jobs_deleted_with_their_leases_are_dead` tries it",
+    ),
+    (
+        "stream/batch/alter: without `redis.call('ZADD', batch_key(keys, 'running'), rank_of(priority, number), id)`",
+        "relq-stream's `pieces_are_listed_in_the_changed_order_of_their_batches` tries it",
+    ),
+    (
+        "stream/batch/cancel_batch: without `redis.call('ZREM', batch_key(keys, 'claimable'), id)`",
+        "relq-stream's `a_half_cancelled_batch_gives_nothing` tries it",
+    ),
+    (
+        "stream/batch/pieces: `~=` for `==` in `if batch and redis.call('SISMEMBER', batch_key(keys, 'live', batch), id) == 0 then`",
+        "relq-stream's `an_interrupted_purge_leaves_a_batch_with_its_other_pieces` tries it",
+    ),
+    (
+        "stream/batch/pieces: without `redis.call('ZREM', keys.leased, lease)` (3)",
+        "relq-stream's `an_interrupted_purge_leaves_a_batch_with_its_other_pieces` tries it",
+    ),
+    (
+        "stream/batch/pieces: without `bury_deleted(keys, stream, sid, id)`",
+        "relq-stream's `deleted_pieces_have_failed_and_the_batch_ends` tries it",
+    ),
+    (
+        "stream/batch/pieces: without `drop_leased(keys, lease)`",
+        "relq-stream's `a_batch_that_completes_is_swept_no_more` tries it",
+    ),
+    (
+        "stream/batch/pieces: without `cancel_piece(keys, id, job)`",
+        "relq-stream's `a_half_cancelled_batch_gives_nothing` tries it",
+    ),
+    (
+        "stream/batch/read_outbox: `<=` for `>` in `for i = 1, 4 do letters[#letters + 1] = letter[i] or (i > 2 and '0' or '') end`",
+        "relq-stream's `a_damaged_completion_holds_up_no_other` tries it",
+    ),
+    (
+        "stream/batch/records: `<=` for `>` in `if leases > MOST_LEASES or count_leased(stream) <= leases then return 0, {} end`",
+        "relq-stream's `a_cancelled_batch_without_its_leases_ends` tries it",
+    ),
+    (
+        "stream/batch/records: `~=` for `==` in `if where == stream then is_leased[sid] = true end`",
+        "relq-stream's `a_piece_without_a_lease_is_found_behind_leased_ones` tries it",
+    ),
+    (
+        "stream/batch/records: without `not` in `local is_lost = not is_leased[sid] and has_room(step)`",
+        "relq-stream's `a_cancelled_batch_without_its_leases_ends` tries it",
+    ),
+    (
+        "stream/batch/records: without `return_entry(stream, sid, math.max(1, deliveries - 1))`",
+        NEVER_ENDS,
+    ),
+    (
+        "stream/batch/records: without `redis.call('XACK', stream, GROUP, sid)`",
+        "relq-stream's `entries_deleted_with_their_leases_free_their_slots` tries it",
+    ),
+    (
+        "stream/batch/records: without `redis.call('SREM', batch_key(keys, 'cancelling'), id)`",
+        "relq-stream's `a_batch_that_completes_is_swept_no_more` tries it",
+    ),
+    (
+        "stream/batch/records: without `redis.call('UNLINK', batch_key(keys, 'pieces', id))`",
+        "relq-stream's `a_completed_batch_is_its_record` tries it",
+    ),
+    (
+        "stream/batch/records: without `redis.call('XADD', batch_key(keys, 'told'), 'MAXLEN', 1, '*', 'batch', id)`",
+        "relq-stream's `a_completed_batch_is_its_record` tries it",
+    ),
+    (
+        "stream/batch/sweep: `<=` for `>` in `if redis.call('XLEN', stream) > 0 or count_leased(stream) > 0 then return false end` (2)",
+        "relq-stream's `deleted_pieces_have_failed_and_the_batch_ends` tries it",
+    ),
+    (
+        "stream/batch/sweep: without `not` in `if not has_room(step) then return has_found end`",
+        "relq-stream's `deleted_pieces_have_failed_and_the_batch_ends` tries it",
+    ),
+    (
+        "stream/batch/sweep: without `bury_deleted(keys, stream, '0-0', job_id)`",
+        "relq-stream's `deleted_pieces_have_failed_and_the_batch_ends` tries it",
+    ),
+    ("stream/batch/sweep: without `end_piece(keys, id, job_id, 'failed')`", NEVER_ENDS),
+    (
+        "stream/batch/sweep: without `redis.call('SREM', batch_key(keys, 'cancelling'), id)`",
+        "relq-stream's `a_batch_that_is_open_is_not_swept` tries it",
+    ),
+    ("stream/batch/tend: without `cancel_page(keys, id, step)`", NEVER_ENDS),
+    (
+        "stream/batch/tend: `<=` for `>` in `if returned + #gone > 0 then refresh(keys, running) end`",
+        "relq-stream's `a_piece_without_a_lease_is_found_behind_leased_ones` tries it",
+    ),
+    (
+        "stream/batch/tend: without `refresh(keys, running)`",
+        "relq-stream's `a_piece_without_a_lease_is_found_behind_leased_ones` tries it",
+    ),
+    (
+        "stream/batch/tend: `~=` for `==` in `if returned > 0 and state_of(keys, running) == 'cancelling' then`",
+        "relq-stream's `a_cancelled_batch_without_its_leases_ends` tries it",
+    ),
+    (
+        "stream/batch/tend: without `redis.call('SADD', batch_key(keys, 'cancelling'), running)`",
+        "relq-stream's `a_cancelled_batch_without_its_leases_ends` tries it",
+    ),
+    (
+        "stream/batch/tend: without `redis.call('UNLINK', batch_key(keys, 'told'))`",
+        "relq-stream's `a_completed_batch_is_its_record` tries it",
+    ),
+    (
+        "stream/claim: without `bury(keys, job, entry, 'mits entry has no field \"job\"; the headers have its fields', now_ms)`",
+        "relq-stream's `an_entry_without_a_payload_is_buried_with_its_fields` tries it",
+    ),
+    (
+        "stream/claim: without `redis.call('XDEL', stream, sid)`",
+        "relq-stream's `an_entry_without_a_payload_is_buried_with_its_fields` tries it",
+    ),
+    (
+        "stream/claim: `~=` for `==` in `if #word == 1 then bury_deleted(keys, stream, sid, sid) end`",
+        "relq-stream's `a_deleted_job_that_came_back_is_buried_by_a_claim` tries it",
+    ),
+    (
+        "stream/claim: without `bury_deleted(keys, stream, sid, sid)`",
+        "relq-stream's `a_deleted_job_that_came_back_is_buried_by_a_claim` tries it",
+    ),
+    (
+        "stream/claim: `<=` for `>` in `if level ~= 'n' and budget.jobs > 0 then remove_empty(stream) end`",
+        "relq-stream's `a_job_with_every_option_ends_and_leaves_nothing_behind` tries it",
+    ),
+    (
+        "stream/claim: without `remove_empty(stream)`",
+        "relq-stream's `a_job_with_every_option_ends_and_leaves_nothing_behind` tries it",
+    ),
+    (
+        "stream/claim: `~=` for `==` in `if #ends == leased_before and buried == buried_before and not budget.is_full then` (2)",
+        "relq-stream's `a_deleted_piece_that_came_back_hides_no_other` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if #fields == 2 then`",
+        "relq-stream's `a_single_field_may_have_any_name` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if fields[i] == PAYLOAD then`",
+        "relq-stream's `an_entry_of_another_client_shows_its_id_and_headers` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if #headers == 0 then return header .. payload end`",
+        "relq-stream's `an_entry_of_another_client_shows_its_id_and_headers` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if #fields == 2 then return false end`",
+        "relq-stream's `a_single_field_may_have_any_name` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if fields[i] == PAYLOAD then return false end`",
+        "relq-stream's `an_entry_without_a_payload_is_buried_with_its_fields` tries it",
+    ),
+    (
+        "stream/pattern: without `bury(keys, job, entry, 'mits entry was deleted from the stream', now_ms)`",
+        "relq-stream's `deleted_pieces_have_failed_and_the_batch_ends` tries it",
+    ),
+    (
+        "stream/pattern: without `redis.call('XACK', stream, GROUP, sid)`",
+        "relq-stream's `entries_of_foreign_consumers_are_taken_back_by_pages` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if redis.call('XLEN', stream) == 0 and redis.call('XPENDING', stream, GROUP)[1] == 0 then`",
+        "relq-stream's `a_job_with_every_option_ends_and_leaves_nothing_behind` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if redis.call('XLEN', stream) == 0 and redis.call('XPENDING', stream, GROUP)[1] == 0 then` (2)",
+        "relq-stream's `a_job_with_every_option_ends_and_leaves_nothing_behind` tries it",
+    ),
+    (
+        "stream/pattern: without `redis.call('UNLINK', stream)`",
+        "relq-stream's `a_job_with_every_option_ends_and_leaves_nothing_behind` tries it",
+    ),
+    (
+        "stream/purge: without `not` in `if not found then return true end`",
+        "relq-stream's `a_purge_removes_any_number_of_batches` tries it",
+    ),
+    (
+        "stream/purge: without `count_job(step, entry)`",
+        "relq-stream's `an_interrupted_purge_leaves_a_batch_with_its_other_pieces` tries it",
+    ),
+    (
+        "stream/purge: without `redis.pcall('HINCRBY', batch_key(keys, 'record', id), 'dropped', 1)`",
+        "relq-stream's `an_interrupted_purge_leaves_a_batch_with_its_other_pieces` tries it",
+    ),
+    (
+        "stream/purge: without `redis.pcall('ZREM', keys.ids, job.id)`",
+        "relq-stream's `an_interrupted_purge_leaves_a_batch_with_its_other_pieces` tries it",
+    ),
+    (
+        "stream/purge: without `not` in `if not remove_pieces(id) then break end`",
+        NEVER_ENDS,
+    ),
+    (
+        "stream/purge: without `redis.call('UNLINK', batch_key(keys, 'told'))`",
+        "relq-stream's `a_purge_removes_what_was_not_delivered` tries it",
+    ),
+];
+
+/// The changes of SQLite's statements that no case catches.
+pub(crate) const ON_SQLITE: Reasons = &[];

@@ -12,7 +12,7 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, retry_after},
+        checks::{dead, postpone, retry_after, retry_now},
         store::Store,
         times::HELD,
     },
@@ -86,26 +86,36 @@ case!(the_followers_of_dropped_pieces_are_cancelled: R30 B7 => Followers Results
 /// with their next heartbeat, settlement or recovery. Their followers are cancelled.
 async fn the_followers_of_dropped_pieces_are_cancelled(store: &Store) {
     let actor = store.actor("worker").await;
-    let (batch, pieces) =
-        submit(&actor, &["beats", "settles", "expires", "is tried again", "waits"])
-            .await;
+    let names = [
+        "beats",
+        "is given back",
+        "fails",
+        "fails now",
+        "is postponed",
+        "expires",
+        "is tried again",
+        "waits",
+    ];
+    let (batch, pieces) = submit(&actor, &names).await;
     follow_each(&actor, &pieces).await;
-    let held = actor.take(2).await;
+    let mut held = actor.take(5).await;
     actor.take_one_briefly().await;
     let tried = actor.take_one().await;
     actor.say(&tried, retry_after(2 * HELD)).await;
 
     actor.call_off(&batch).await;
     store.outlast_brief_leases().await;
-    let mut held = held.into_iter();
-    let (beats, settles) = (held.next().expect("taken"), held.next().expect("taken"));
+    let beats = held.remove(0);
     actor.keep(&beats, HELD).await.expect("answered");
-    actor.ends(&settles, Disposition::GiveBack).await;
+    let says = [Disposition::GiveBack, retry_after(HELD), retry_now(), postpone(HELD)];
+    for (piece, disposition) in held.iter().zip(says) {
+        actor.ends(piece, disposition).await;
+    }
 
     actor.assert_none_ready("each piece was dropped").await;
     let stats = actor.figures().await;
     assert_eq!((stats.unfinished(), stats.dead), (0, 0), "R30 B7");
-    assert_eq!(stats.cancelled, 10, "R30 R23: five pieces and their followers");
+    assert_eq!(stats.cancelled, 16, "R30 R23: eight pieces and their followers");
 }
 
 case!(a_completion_job_can_be_followed: R30 B5 => Followers Results Batches);

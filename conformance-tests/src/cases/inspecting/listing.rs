@@ -55,6 +55,27 @@ async fn newest_first_is_the_reverse(store: &Store) {
     assert_eq!(newest, ["40", "30", "20", "10"], "R31: the last due is the newest");
 }
 
+case!(pieces_are_listed_over_pages: R31 R23 B1 => Inspect Batches);
+/// Ready pieces of several batches, beside plain jobs. Pages of any size show each of them
+/// once, in the same order, and newest first in the reverse one.
+async fn pieces_are_listed_over_pages(store: &Store) {
+    let actor = store.actor("operator").await;
+    for name in ["a", "b", "c"] {
+        let batch = BatchId::new(name).expect("a valid id");
+        actor.make(&NewBatch::new(batch.clone())).await;
+        actor.fill(&batch, numbered(4)).await;
+    }
+    actor.store(numbered(4)).await;
+
+    let wanted = actor.list(JobState::Ready, 1000).await;
+    assert_eq!(wanted.len(), 16, "R23");
+    for limit in [1, 2, 3, 5] {
+        let seen = actor.list(JobState::Ready, limit).await;
+        assert_eq!(seen, wanted, "R23: pages of {limit}");
+    }
+    assert_reverse(&actor, JobState::Ready).await;
+}
+
 case!(newest_first_begins_with_the_last_served: R31 R15 => Inspect Priority);
 /// The first ready job of a listing newest first is the one that is served last: the
 /// newest of the lowest priority. A given-back job is listed where it is served.
