@@ -16,7 +16,8 @@ use relq::{
     batch::{BatchId, Change, NewBatch},
     environment::Timestamp,
     error::Effect,
-    operator::{JobState, JobView, PeekRequest, Selection, StateDetail},
+    operator::{JobState, JobView, PeekRequest, Selection, StateDetail, WorkerReport},
+    results::Reported,
     schedule::{ScheduleName, Tick},
     worker::{Failure, JobContext, Worker},
 };
@@ -151,6 +152,27 @@ async fn claims_do_not_wait_and_settlements_do() {
         let stats = queue.stats().await.unwrap();
         assert_eq!((stats.leased, stats.finished), (0, 1), "{backend}");
     }
+}
+
+/// R29, R33: the reports of a worker do not wait for replicas. The next report replaces one
+/// that a fail-over loses.
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_do_not_wait() {
+    let (master, replica) = master_and_replica().await;
+    let producer = open(&url("zset", &master, 1, RUNNING)).await;
+    producer.push_one(NewJob::new("job").keep_result(LIMIT)).await.unwrap();
+    let queue = open(&url("zset", &master, 1, FROZEN)).await;
+    let worker = WorkerId::new("w").unwrap();
+    let ask = ClaimRequest::new(worker.clone(), Duration::from_secs(30));
+    let job = queue.claim_one(&ask).await.unwrap().unwrap();
+
+    replica.freeze();
+    let report = WorkerReport::new(worker, NonZeroU32::MIN);
+    queue.report_worker(&report).await.unwrap();
+    let results = queue.result_queue().unwrap();
+    let reported = results.report_progress(&job.receipt, b"half").await.unwrap();
+
+    assert_eq!(reported, Reported::Stored);
 }
 
 /// Each call of an operator, of a batch or of a schedule that changes something waits for

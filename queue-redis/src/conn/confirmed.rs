@@ -80,11 +80,17 @@ impl Replication {
 /// Whether a call of `operation` waits for replicas. A call waits if its caller relies
 /// on its result after a fail-over: a push, a settlement, a tick, or an operator's change.
 /// Claims, heartbeats and recoveries do not wait. If a fail-over loses one of them, a
-/// job only runs once more.
+/// job only runs once more. Reports of workers and of progress do not wait either: the
+/// next report replaces one that was lost.
 fn is_confirmed(operation: Operation) -> bool {
-    use Operation::{Claim, Extend, Recover, ReleaseWorker};
-    !operation.only_reads()
-        && !matches!(operation, Claim | Extend | Recover | ReleaseWorker)
+    use Operation::{
+        Claim, Extend, Recover, ReleaseWorker, ReportProgress, ReportWorker,
+    };
+    let may_be_lost = matches!(
+        operation,
+        Claim | Extend | Recover | ReleaseWorker | ReportProgress | ReportWorker
+    );
+    !operation.only_reads() && !may_be_lost
 }
 
 impl Conn {
