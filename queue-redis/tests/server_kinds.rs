@@ -9,7 +9,7 @@ use relq_core::{
     Error,
     error::{Effect, Operation, RetryAdvice},
 };
-use relq_redis::{Cmd, Conn, RedisConfig};
+use relq_redis::{Cmd, Conn, RedisConfig, command};
 
 /// The longest time that a test waits for a condition. A cluster forms in less.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -83,20 +83,47 @@ async fn a_node_without_slots_cannot_be_used() {
     assert!(message.contains("a node of a Redis Cluster"), "{message}");
 }
 
+/// Makes the server a replica. Nothing listens on port 1, so it never copies any data.
+fn demote(server: &Server) {
+    assert_eq!(server.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]), b"+OK\r\n");
+}
+
 /// R21: a replica accepts no writes until it is promoted.
 #[tokio::test]
 async fn a_replica_only_reads() {
     let server = Server::start();
     let config = RedisConfig::new(&server.url()).unwrap();
     let conn = Conn::open("test", config).await.unwrap();
-    // Nothing listens on port 1, so the replica never copies any data.
-    server.command(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    demote(&server);
 
     let error = answer(&conn, &["SET", "foo", "1"]).await.unwrap_err();
 
     assert!(matches!(error, Error::ReadOnly { .. }), "{error:?}");
     assert_eq!(error.effect(), Effect::No);
     assert_eq!(error.retry_advice(), RetryAdvice::Safe);
+}
+
+/// R21: after a refused write, calls leave the connection to a server that was demoted. A
+/// new connection may lead to the new master.
+#[tokio::test]
+async fn a_demoted_server_is_left() {
+    let server = Server::start();
+    let config = RedisConfig::new(&server.url()).unwrap();
+    let conn = Conn::open("test", config).await.unwrap();
+    let before = connection(&conn).await;
+    demote(&server);
+    assert_eq!(connection(&conn).await, before, "the server keeps its connections");
+
+    answer(&conn, &["SET", "foo", "1"]).await.unwrap_err();
+
+    assert_ne!(connection(&conn).await, before);
+}
+
+/// The id of the connection that a call uses.
+async fn connection(conn: &Conn) -> i64 {
+    let mut id = command("CLIENT");
+    id.arg("ID");
+    conn.call(Operation::Stats, &id).await.unwrap().number().unwrap()
 }
 
 /// R21: a server that does not know a command that relq needs is refused.

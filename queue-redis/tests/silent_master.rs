@@ -1,5 +1,6 @@
 //! Tests how a connection is opened when one of several servers names a master that does
-//! not answer: a sentinel that was cut off, or a node with an old view of its cluster.
+//! not answer, or a replica: a sentinel that was cut off, or a node with an old view of its
+//! cluster.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const HEAD_START: Duration = Duration::from_millis(500);
 
 /// Opens the queue `emails`. The server `knowing`, which knows the master, is frozen for a
-/// moment, so that the client hears of the silent server first.
+/// moment, so that the client hears of the wrong server first.
 async fn open(url: &str, knowing: &Node) -> Conn {
     let config = RedisConfig::new(url).unwrap().connect_timeout(LIMIT).unwrap();
     let owner = Owner::new("zset", QueueName::new("emails").unwrap());
@@ -36,20 +37,44 @@ async fn open(url: &str, knowing: &Node) -> Conn {
 #[tokio::test]
 async fn a_sentinel_that_names_a_silent_server_delays_nothing() {
     let (silent, master) = (Node::start("", &[]), Node::start("", &[]));
-    let watching = |node: &Node| format!("sentinel monitor main {} 1\n", spaced(node));
     // This sentinel has no replica that it could promote.
-    let outdated = Node::start(&watching(&silent), &["--sentinel"]);
-    let sentinel = Node::start(&watching(&master), &["--sentinel"]);
+    let (outdated, sentinel) = (sentinel_of(&silent), sentinel_of(&master));
     silent.freeze();
-    let url =
-        format!("redis-sentinel://{},{}/main", outdated.address(), sentinel.address());
     let start = Instant::now();
 
-    let conn = open(&url, &sentinel).await;
+    let conn = open(&url_of(&outdated, &sentinel), &sentinel).await;
 
     assert!(start.elapsed() < LIMIT / 2, "{:?}", start.elapsed());
     conn.call(Operation::Push, &set()).await.unwrap();
     assert_eq!(master.ask(&["GET", "emails"]), "$1\r\n1\r\n");
+}
+
+/// R21: a sentinel that was cut off during a fail-over names the earlier master, which is a
+/// replica now. A client uses only a server that is a master by its own account.
+#[tokio::test]
+async fn a_sentinel_that_names_a_replica_is_not_believed() {
+    let master = Node::start("", &[]);
+    let following = format!("replicaof 127.0.0.1 {}\n", master.port());
+    let replica = Node::start(&following, &[]);
+    let (outdated, sentinel) = (sentinel_of(&replica), sentinel_of(&master));
+
+    let conn = open(&url_of(&outdated, &sentinel), &sentinel).await;
+
+    // A client that believed it would have named its connection there.
+    let clients = replica.ask(&["CLIENT", "LIST"]);
+    assert!(!clients.contains("name=relq:"), "{clients}");
+    conn.call(Operation::Push, &set()).await.unwrap();
+    assert_eq!(master.ask(&["GET", "emails"]), "$1\r\n1\r\n");
+}
+
+/// Starts a sentinel that takes the server for the master.
+fn sentinel_of(node: &Node) -> Node {
+    let watching = format!("sentinel monitor main {} 1\n", spaced(node));
+    Node::start(&watching, &["--sentinel"])
+}
+
+fn url_of(outdated: &Node, sentinel: &Node) -> String {
+    format!("redis-sentinel://{},{}/main", outdated.address(), sentinel.address())
 }
 
 /// R21: a node of a cluster that names a silent server as the master does not delay a node

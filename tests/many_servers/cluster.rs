@@ -1,11 +1,16 @@
 //! `redis-cluster://`: the master of the queue's slot serves the queue.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
-use relq::{NewJob, QueueName, ReliableQueueExt as _, error::Effect};
+use relq::{
+    Error, NewJob, QueueName, ReliableQueueExt as _,
+    error::{Effect, RetryAdvice},
+};
 use relq_conformance::server::{Node, Server};
 
-use crate::fixture::{drain, eventually, numbers, open, push, push_all, refusal};
+use crate::fixture::{
+    drain, eventually, numbers, open, open_after_fail_over, push, push_all, refusal,
+};
 
 /// The slot of the queue `emails`, by `CLUSTER KEYSLOT`.
 const SLOT: &str = "3728";
@@ -78,10 +83,31 @@ impl Cluster {
             assert_eq!(told, "+OK\r\n");
         }
     }
+
+    /// Waits until all nodes know how often the slots have changed hands. A node that does
+    /// not know it could give a slot back to its earlier master.
+    async fn until_agreed(&self) {
+        let epoch = |node: &Node| {
+            let info = node.ask(&["CLUSTER", "INFO"]);
+            let mut lines = info.lines();
+            let epoch = lines.find_map(|it| it.strip_prefix("cluster_current_epoch:"));
+            epoch.unwrap().to_owned()
+        };
+        eventually("all nodes have the same epoch", || {
+            let epochs: BTreeSet<_> = self.0.iter().map(epoch).collect();
+            epochs.len() == 1
+        })
+        .await;
+    }
 }
 
 fn id(node: &Node) -> String {
     node.ask(&["CLUSTER", "MYID"]).lines().nth(1).unwrap().to_owned()
+}
+
+/// Whether the node has refused a call with this code.
+fn has_refused(node: &Node, code: &str) -> bool {
+    node.ask(&["INFO", "errorstats"]).contains(&format!("errorstat_{code}:"))
 }
 
 /// R1, R4: a slot moves from node to node and back while jobs are pushed and run. Each
@@ -137,6 +163,73 @@ async fn a_slot_of_its_own_is_found() {
     assert_eq!(drain(&*queue, 1).await, BTreeSet::from(["job".to_owned()]));
 }
 
+/// A client that opens a queue while its slot moves waits for the end of the move.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_opened_while_its_slot_moves() {
+    let cluster = Cluster::start(2).await;
+    push(&*open(&cluster.url("zset")).await, "job").await;
+    cluster.begin_move(0, 1);
+    cluster.move_keys(0, 1);
+
+    let url = format!("{}?connect_timeout=30s", cluster.url("zset"));
+    let moving = async {
+        let refuses = || has_refused(&cluster.0[0], "ASK");
+        eventually("the old node refuses", refuses).await;
+        cluster.end_move(1);
+    };
+    let (queue, ()) = tokio::join!(open(&url), moving);
+
+    assert_eq!(drain(&*queue, 1).await, BTreeSet::from(["job".to_owned()]));
+}
+
+/// R25: a recovery checks the marker before it changes anything. It follows the slot also
+/// if it is the first call after a move.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_recovery_after_a_move_follows_the_slot() {
+    let cluster = Cluster::start(2).await;
+    let queue = open(&cluster.url("zset")).await;
+    push(&*queue, "job").await;
+    cluster.begin_move(0, 1);
+    cluster.move_keys(0, 1);
+    cluster.end_move(1);
+
+    queue.recover(NonZeroU32::MIN).await.unwrap();
+
+    assert!(has_refused(&cluster.0[0], "MOVED"), "the recovery began at the old node");
+}
+
+/// A redirection holds for one new connection. When the slot has moved back, a client asks
+/// all nodes again, and the node of the redirection need not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirection_is_used_once() {
+    let cluster = Cluster::start(2).await;
+    for node in &cluster.0 {
+        // A node that believes that the frozen one is dead would refuse all calls.
+        let patient = ["CONFIG", "SET", "cluster-node-timeout", "600000"];
+        assert_eq!(node.ask(&patient), "+OK\r\n");
+    }
+    let options = "connect_timeout=1s&response_timeout=1s";
+    let url = format!("{}?{options}", cluster.url("zset"));
+    // A machine that stands still may let the first attempt time out.
+    let queue = open_after_fail_over(&url).await;
+    push(&*queue, "here").await;
+    cluster.begin_move(0, 1);
+    cluster.move_keys(0, 1);
+    cluster.end_move(1);
+    push(&*queue, "there").await;
+    assert!(has_refused(&cluster.0[0], "MOVED"), "the push was redirected");
+
+    cluster.until_agreed().await;
+    cluster.begin_move(1, 0);
+    cluster.move_keys(1, 0);
+    cluster.end_move(0);
+    cluster.0[1].freeze();
+    push(&*queue, "back").await;
+
+    let done = drain(&*open(&cluster.url("zset")).await, 3).await;
+    assert_eq!(done.into_iter().collect::<Vec<_>>(), ["back", "here", "there"]);
+}
+
 /// When the nodes that the URL names are gone, a client goes on with those that it has
 /// learned from them.
 #[tokio::test(flavor = "multi_thread")]
@@ -178,10 +271,7 @@ async fn a_push_on_a_new_connection_waits_for_the_slot() {
         runtime.block_on(queue.push_one("second".into())).unwrap();
         queue
     });
-    let refuses = || {
-        let errors = cluster.0[1].ask(&["INFO", "errorstats"]);
-        errors.contains("errorstat_MOVED")
-    };
+    let refuses = || has_refused(&cluster.0[1], "MOVED");
     eventually("the new node refuses", refuses).await;
     cluster.end_move(1);
 
@@ -191,7 +281,7 @@ async fn a_push_on_a_new_connection_waits_for_the_slot() {
 
 /// R21: a call that waits for replicas is not made at the node to which the slot is
 /// moving, because that node may not have the marker yet. It changes nothing until the
-/// slot has moved.
+/// slot has moved. If that takes too long, its error says that it can be repeated.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_replicas_waits_for_the_slot() {
     let cluster = Cluster::start(2).await;
@@ -200,13 +290,14 @@ async fn a_call_that_waits_for_replicas_waits_for_the_slot() {
     let queue = open(&format!("{url}?{options}")).await;
     // The cluster has no replica, so the job is stored and not confirmed.
     let error = queue.push_one("first".into()).await.unwrap_err();
-    assert!(matches!(error, relq::Error::NotReplicated { .. }), "{error:?}");
+    assert!(matches!(error, Error::NotReplicated { .. }), "{error:?}");
     drain(&*open(&url).await, 1).await;
 
     cluster.begin_move(0, 1);
     let error = queue.push_one("second".into()).await.unwrap_err();
 
-    assert_eq!(error.effect(), Effect::No, "{}", error.full_message());
+    assert!(matches!(error, Error::Unavailable { .. }), "{}", error.full_message());
+    assert_eq!((error.effect(), error.retry_advice()), (Effect::No, RetryAdvice::Safe));
     let ready = ["LLEN", "emails"];
     assert!(cluster.0[0].ask(&ready).starts_with("-ASK"));
     cluster.move_keys(0, 1);

@@ -166,6 +166,24 @@ async fn a_client_that_listens_again_moves_to_the_new_master() {
     timeout(LIMIT, moves).await.expect("the client moves");
 }
 
+/// A queue that is dropped listens to the sentinels no more. Its connections to them would
+/// add up in a program that opens queues again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_queue_listens_to_no_sentinel() {
+    let master = Node::start("", &[]);
+    let watching = format!("sentinel monitor main 127.0.0.1 {} 1\n", master.port());
+    let sentinel = Node::start(&watching, &["--sentinel"]);
+    let listens =
+        || sentinel.ask(&["CLIENT", "LIST", "TYPE", "pubsub"]).contains("id=");
+    let queue =
+        open(&format!("zset+redis-sentinel://{}/main", sentinel.address())).await;
+    eventually("the queue listens", listens).await;
+
+    drop(queue);
+
+    eventually("it listens no more", || !listens()).await;
+}
+
 /// R21: the error for a service that no sentinel knows names the service, and the error
 /// for sentinels that do not answer names their addresses.
 #[tokio::test]

@@ -434,6 +434,46 @@ async fn a_completion_that_is_refused_waits_in_the_outbox() {
     assert!(!keys(&server).contains(&"{q}:batch:outbox".to_owned()));
 }
 
+/// B5, R25: a completion job for a queue of another backend stays in the outbox. The
+/// refusal leaves the connection of this queue as it is, because other calls share it.
+#[tokio::test]
+async fn a_queue_of_another_backend_breaks_no_connection() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let before = connections(&server);
+    assert_eq!(before.len(), 1, "{before:?}");
+    server.command(&[b"SET", b"{closed}:marker", b"relq 4 zset"]);
+
+    submit(&queue, tell("one", "closed"), 0).await;
+    queue.recover(many(10)).await.unwrap();
+    queue.stats().await.unwrap();
+
+    assert_eq!(in_outbox(&server), 1);
+    assert_eq!(connections(&server), before);
+}
+
+/// The ids of the connections that calls of the queue `q` share.
+fn connections(server: &Server) -> Vec<String> {
+    let clients = say(server, "CLIENT LIST");
+    let of_queue = clients.lines().filter(|it| it.contains(" name=relq:client:q "));
+    of_queue.map(|client| client.split(' ').next().unwrap().to_owned()).collect()
+}
+
+/// B5, R25: a completion job is not pushed to a queue that has keys and no marker. That
+/// this client has seen the marker of its own queue says nothing about the other one.
+#[tokio::test]
+async fn a_completion_marks_no_queue_of_unknown_backend() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    say(&server, "ZADD {closed}:leased 1 x");
+
+    submit(&queue, tell("one", "closed"), 0).await;
+    queue.recover(many(10)).await.unwrap();
+
+    assert_eq!(in_outbox(&server), 1);
+    assert!(!keys(&server).contains(&"{closed}:marker".to_owned()));
+}
+
 /// B5: a completion job that its queue refuses does not fail a recovery that has pushed
 /// others before.
 #[tokio::test]

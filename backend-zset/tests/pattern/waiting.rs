@@ -1,13 +1,17 @@
-//! Tests how an idle claim waits (R11, R20).
+//! Tests how an idle claim waits, and a call for a result (R11, R20, R29).
 
 use std::{
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use relq_conformance::{assert_within, server::Server};
-use relq_core::*;
-use relq_zset::ZsetQueue;
+use relq_conformance::{assert_within, proxy::VirtualClock, server::Server};
+use relq_core::{
+    environment::{Environment, OsRandomness},
+    *,
+};
+use relq_zset::{ZsetConfig, ZsetQueue};
 use tokio::runtime::Runtime;
 
 use crate::fixture::*;
@@ -198,4 +202,86 @@ fn on_a_second_runtime(
         changed.elapsed()
     };
     thread::scope(|scope| scope.spawn(waiting).join().unwrap())
+}
+
+/// The time after which a call that waits for a result reads it again.
+const RECHECK: Duration = Duration::from_secs(10);
+
+/// R29: while a call waits for a result, the connection that listens for it breaks. The call
+/// is told of an end that comes before the next connection, and does not wait for its
+/// recheck.
+#[tokio::test]
+async fn an_end_that_no_connection_hears_is_told() {
+    assert_within(RECHECK / 2, async || {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        let held = hold_kept(&queue).await;
+        let ending = async {
+            let listener = listener(&server).await;
+            server.command(&[b"CLIENT", b"KILL", b"ID", listener.as_bytes()]);
+            queue.ack(&held.receipt).await.unwrap();
+            Instant::now()
+        };
+        let results = queue.result_queue().unwrap();
+
+        let waiting = results.wait_result(held.job(), LONG);
+        let (told, ended) = tokio::join!(waiting, ending);
+
+        let took = ended.elapsed();
+        assert!(told.unwrap().unwrap().has_ended());
+        took
+    })
+    .await;
+}
+
+/// Pushes a job that keeps its result, and claims it.
+async fn hold_kept(queue: &ZsetQueue) -> Delivery {
+    queue.push_one(NewJob::new("x").keep_result(LEASE)).await.unwrap();
+    queue.claim_one(&ask("w")).await.unwrap().unwrap()
+}
+
+/// Waits until a connection of the queue `q` listens for ends, and returns its id.
+async fn listener(server: &Server) -> String {
+    let start = Instant::now();
+    loop {
+        let clients = server.command(&[b"CLIENT", b"LIST"]);
+        let clients = String::from_utf8_lossy(&clients).into_owned();
+        let mut clients = clients.lines();
+        let listens = |client: &&str| {
+            client.contains(" name=relq:waiter:q ") && client.contains(" cmd=xread ")
+        };
+        if let Some(client) = clients.find(listens) {
+            let id = client.split(' ').next().unwrap();
+            return id.trim_start_matches("id=").to_owned();
+        }
+        assert!(start.elapsed() < LONG, "no connection listens");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// R29: a call that waits for a result reads it again after a while although it is told of
+/// no end. Here another client has overwritten the key of the ends, so that none is stored.
+#[tokio::test]
+async fn a_result_whose_end_is_not_told_is_found() {
+    let server = Server::start();
+    let clock = VirtualClock::new();
+    let environment = Environment::new(Arc::new(clock.clone()), Arc::new(OsRandomness));
+    let config = ZsetConfig::new(&server.url()).unwrap().environment(environment);
+    let queue = ZsetQueue::connect(config, QueueName::new("q").unwrap()).await.unwrap();
+    let held = hold_kept(&queue).await;
+    server.command(&[b"SET", b"{q}:ended", b"x"]);
+    let ending = async {
+        // The call has read the result and waits. The task that listens for it cannot read
+        // the key, and pauses.
+        clock.asleep(2).await;
+        queue.ack(&held.receipt).await.unwrap();
+        clock.advance(RECHECK);
+    };
+    let results = queue.result_queue().unwrap();
+
+    let waiting = results.wait_result(held.job(), 6 * RECHECK);
+    let both = async { tokio::join!(waiting, ending) };
+    let (told, ()) = tokio::time::timeout(LONG, both).await.expect("it looks again");
+
+    assert!(told.unwrap().unwrap().has_ended());
 }

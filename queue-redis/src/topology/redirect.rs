@@ -94,3 +94,37 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redis::{Value, parse_redis_value};
+
+    use super::*;
+
+    fn refusal(reply: &str) -> RedisError {
+        let read = parse_redis_value(format!("-{reply}\r\n").as_bytes());
+        read.and_then(Value::extract_error).unwrap_err()
+    }
+
+    /// R21: a call is repeated at the node that the refusal names, or later if it names
+    /// none. A call that is refused for another reason would be refused again.
+    #[test]
+    fn a_refusal_says_where_to_repeat_the_call() {
+        let node = || Address { host: "h".to_owned(), port: 1 };
+        for (reply, redirect) in [
+            ("MOVED 3728 h:1", Some(Redirect::Moved(node()))),
+            ("MOVED 3728 :1", Some(Redirect::Later)),
+            ("ASK 3728 h:1", Some(Redirect::Ask(node()))),
+            ("ASK 3728 :1", Some(Redirect::Later)),
+            (
+                "TRYAGAIN Multiple keys request during rehashing of slot",
+                Some(Redirect::Later),
+            ),
+            ("CLUSTERDOWN The cluster is down", Some(Redirect::Later)),
+            ("CROSSSLOT Keys in request don't hash to the same slot", None),
+            ("ERR unknown command", None),
+        ] {
+            assert_eq!(Redirect::of(&refusal(reply)), redirect, "{reply}");
+        }
+    }
+}

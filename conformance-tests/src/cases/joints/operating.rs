@@ -1,6 +1,8 @@
 //! Operators redrive, purge, cancel and list more jobs than the backend handles in one
 //! step.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use bytes::Bytes;
 use relq_core::{
     Disposition, JobId, NewJob,
@@ -17,7 +19,7 @@ use crate::{
             dead, drain, expect_exactly, id, key, listed, numbered, payloads,
             settle_all,
         },
-        store::Store,
+        store::{STEP, Store},
         times::{BRIEF, PAST_BRIEF},
     },
 };
@@ -83,6 +85,42 @@ async fn a_redrive_beside_another_that_is_dropped_moves_all(store: &Store) {
         );
         actor.purge().await.expect("purged");
     }
+}
+
+case!(a_redrive_leaves_those_that_die_meanwhile: R23);
+/// A redrive of all dead jobs moves those that are dead when it begins, each once.
+/// Meanwhile a worker claims the moved jobs and buries them again. A redrive that also took
+/// these would not end as long as the worker runs.
+async fn a_redrive_leaves_those_that_die_meanwhile(store: &Store) {
+    const COUNT: usize = 10 * PAGE;
+    /// How often the worker claims at most, so that such a redrive ends and the case fails.
+    const CLAIMS: usize = 1000;
+    let operator = store.actor_in_steps("operator").await;
+    let worker = store.actor_in_steps("worker").await;
+    bury(&worker, COUNT).await;
+    // The jobs that die meanwhile have a later time of death.
+    store.advance(PAST_BRIEF).await;
+    let is_over = AtomicBool::new(false);
+
+    let redriving = async {
+        let redriven = operator.redrive(&Selection::All).await;
+        is_over.store(true, Relaxed);
+        redriven.expect("answered")
+    };
+    let burying = async {
+        for _ in 0..CLAIMS {
+            if is_over.load(Relaxed) {
+                break;
+            }
+            let held = worker.claim(&worker.ask(STEP.get())).await.expect("answered");
+            if !held.is_empty() {
+                settle_all(&worker, &held, &dead("again")).await;
+            }
+        }
+    };
+    let (redriven, ()) = tokio::join!(redriving, burying);
+
+    assert_eq!(redriven, Redriven { moved: COUNT as u64, duplicates: 0 });
 }
 
 case!(a_redrive_passes_stuck_jobs_at_every_joint: R16 R23 => Unique);
