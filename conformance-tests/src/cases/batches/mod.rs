@@ -2,6 +2,7 @@
 //! the rules for jobs.
 
 mod asking;
+mod beside_others;
 mod cancelling;
 mod completing;
 mod counting;
@@ -9,6 +10,6 @@ mod fixture;
 mod keeping;
 mod making;
 mod serving;
-mod siblings;
+
 mod stored;
 mod waking;
