@@ -10,6 +10,5 @@ mod fixture;
 mod keeping;
 mod making;
 mod serving;
-
 mod stored;
 mod waking;
