@@ -1,8 +1,8 @@
-//! Another queue in the store of a case. Its jobs have the ids, the keys and the payloads
-//! that many cases use, and are in every state. No call on the queue of the case may touch
+//! Another queue in the store of a case. Its jobs have the ids, the keys, the payloads and
+//! the worker that many cases use, and are in every state. No call on the queue of the case may touch
 //! them (R19).
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
     NewJob, Priority,
@@ -16,12 +16,14 @@ use super::{
     actor::Actor,
     checks::{dead, id, key, numbered},
     store::Store,
-    times::HELD,
 };
 
 /// The name of the queue. The names of the queues of some cases begin with it, and it
 /// begins with that of most.
 const NAME: &str = "jobs2";
+
+/// A time that no case lets pass.
+const LONG: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 const ALL: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
 
@@ -32,29 +34,34 @@ pub(super) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Stores its jobs.
+    /// Stores its jobs. They are held by a worker that has the name of the worker of many
+    /// cases.
     pub(super) async fn in_store(store: &Store) -> Self {
-        let actor = store.actor_on("neighbour", NAME).await;
+        let actor = store.actor_on("worker", NAME).await;
         let has = |what| actor.capabilities().supports(what);
-        actor.store(["dies", "held"]).await;
-        let dies = actor.take_one().await;
-        actor.say(&dies, dead("no")).await;
+        let named = |name: &'static str| {
+            let mut job = NewJob::new(name);
+            if has(Capability::ClientIds) {
+                job = job.id(id(name));
+            }
+            if has(Capability::Results) { job.keep_result(LONG) } else { job }
+        };
+        actor.store(["dead", "job", "held"].map(named)).await;
+        let taken = actor.take(2).await;
+        actor.say(&taken[0], dead("no")).await;
+        actor.finish(&taken[1]).await;
         actor.take_one().await;
+        actor.store(["mine", "leader"].map(named)).await;
         actor.store(numbered(3)).await;
         if has(Capability::Priority) {
             actor.store_one(NewJob::new("urgent").priority(Priority::HIGHEST)).await;
         }
-        if has(Capability::ClientIds) {
-            let mine = NewJob::new("1").id(id("mine"));
-            let kept = has(Capability::Results);
-            actor.store_one(if kept { mine.keep_result(HELD) } else { mine }).await;
-        }
         if has(Capability::Unique) && has(Capability::Delay) {
-            let delayed = NewJob::new("job").unique(key("mine")).delay(1000 * HELD);
+            let delayed = NewJob::new("job").unique(key("k")).delay(LONG);
             actor.store_one(delayed).await;
         }
         if has(Capability::Followers) && has(Capability::ClientIds) {
-            actor.store_one(NewJob::new("follower").after(id("mine"))).await;
+            actor.store_one(NewJob::new("follower").after(id("leader"))).await;
         }
         let queue = actor.queue();
         if let Some(batches) = queue.batch_queue() {
@@ -94,6 +101,11 @@ async fn seen(actor: &Actor) -> Vec<String> {
         seen.extend(page.jobs.iter().map(|job| format!("{job:?}")));
     }
     let queue = actor.queue();
+    if let Some(results) = queue.result_queue() {
+        let ids = ["dead", "job", "mine"].map(id);
+        let told = results.read_results(&ids).await.expect("answered");
+        seen.extend(told.iter().map(|result| format!("{result:?}")));
+    }
     if let Some(batches) = queue.batch_queue() {
         let listed = batches.list_batches(None, ALL).await.expect("answered");
         seen.extend(listed.iter().map(|batch| format!("{batch:?}")));
