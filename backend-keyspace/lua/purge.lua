@@ -1,9 +1,11 @@
 #!lua flags=allow-oom
 -- Remove the ready and leased jobs of a page of the database, and up to as many scheduled
--- and dead jobs, each with its side records. A paused queue stays paused.
+-- and dead jobs, each with its side records; and up to as many remembered ids of ended
+-- jobs. A paused queue stays paused.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
--- ARGV[1] cursor of the page: '0' to begin, 'rest' if only scheduled and dead jobs are left
+-- ARGV[1] cursor of the page: '0' to begin, 'rest' if all pages are done and only
+--         scheduled jobs, dead jobs and remembered ids are left
 -- ARGV[2] how many keys a page has, about
 --
 -- Returns {how many jobs were removed, cursor of the next page, or '0' after the last}.
@@ -30,7 +32,7 @@ end
 
 -- Only the records of removed jobs go, because a job may be pushed behind this page, and
 -- stays if the purge is interrupted.
-local function forget(job)
+local function forget_job(job)
   free_unique(keys.unique, job)
   redis.call('ZREM', keys.ids, job.id)
   redis.call('HDEL', keys.errors, job.id)
@@ -42,7 +44,7 @@ local function remove_kept(set)
     local id = redis.call('ZRANGE', set, 0, 0)[1]
     if not id then return end
     local entry = redis.call('HGET', keys.jobs, id)
-    forget(entry and read_entry(entry) or {id = id})
+    forget_job(entry and read_entry(entry) or {id = id})
     redis.call('HDEL', keys.jobs, id)
     redis.call('ZREM', set, id)
     removed = removed + 1
@@ -61,7 +63,7 @@ if cursor ~= 'rest' then
       jobs[#jobs + 1] = name
       local head = has_records and redis.call('GETRANGE', name, 0, LONGEST_HEAD - 1) or ''
       local job = read_entry(head)
-      if job then forget(job) end
+      if job then forget_job(job) end
     end
   end
   if #jobs > 0 then
@@ -79,4 +81,6 @@ if cursor == '0' then
     redis.call('UNLINK', keys.unique, keys.ids, keys.errors, keys.jobs)
   end
 end
+-- Only the id of a job that exists has an infinite time here.
+if #forget(keys.ids, '(inf', count) == count then is_rest_left = true end
 return {removed, next_cursor == '0' and is_rest_left and 'rest' or next_cursor}

@@ -72,6 +72,11 @@ local function make_ready(keys, job, entry, direction)
   return 'kept'
 end
 
+-- Returns the job id in the name of a lease: see `lease_all`.
+local function id_of_lease(lease)
+  return lease:match('^[^/]*/%d+/[^/]*/(.*)$') or lease
+end
+
 -- The entry of a lease with its delivery counted. A claim does not rewrite entries,
 -- which is cheaper, and most jobs end without needing the count.
 local function held_entry(keys, lease)

@@ -132,6 +132,34 @@ async fn a_large_queue_is_purged_whole() {
     assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
 }
 
+/// R4, R23: a purge of several steps also forgets the ids of jobs that ended before it, and
+/// of more of them than the pages of the database can take along.
+#[tokio::test]
+async fn a_purge_of_several_steps_forgets_the_ids_of_ended_jobs() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let known = |page: usize, number: usize| {
+        NewJob::new("known").id(JobId::new(format!("{page}-{number}")).unwrap())
+    };
+    for page in 0..3 {
+        let jobs: Vec<_> = (0..1000).map(|number| known(page, number)).collect();
+        queue.push(&jobs, None).await.unwrap();
+        let held = queue.claim(&ask("w").max(many(1000))).await.unwrap();
+        let done = held.into_iter().map(|one| one.receipt);
+        let done = done.map(|receipt| Settlement::new(receipt, Disposition::Done));
+        queue.settle(&done.collect::<Vec<_>>()).await.unwrap();
+    }
+    for count in [1000, 500] {
+        queue.push(&vec![NewJob::new("x"); count], None).await.unwrap();
+    }
+
+    assert_eq!(queue.purge().await.unwrap(), 1500);
+
+    assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
+    let again = queue.push_one(known(0, 0)).await.unwrap();
+    assert!(matches!(again, Pushed::Stored(_)), "{again:?}");
+}
+
 /// R16, R4: a purge that fails at its second page frees the unique keys and ids of the jobs
 /// that it has removed, and of no others.
 #[tokio::test]

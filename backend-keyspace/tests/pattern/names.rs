@@ -86,6 +86,35 @@ async fn names_without_a_valid_id_are_buried() {
     assert_sound(&queue).await;
 }
 
+/// R1, R3: an entry that another client damages while its job is leased is not dropped when
+/// its worker retries it, gives it back or stops.
+#[tokio::test]
+async fn a_leased_entry_that_was_damaged_is_not_dropped() {
+    let retry = Disposition::Retry { after: Duration::ZERO, error: "again".into() };
+    let server = Server::start();
+    let queue = open(&server).await;
+    for disposition in [Some(retry), Some(Disposition::GiveBack), None] {
+        queue.push_one("x".into()).await.unwrap();
+        let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        let lease = keys(&server).into_iter().find(|key| key.starts_with("processing_"));
+        let damaged = b"\xf5RQ\x01broken";
+        server.command(&[b"SET", lease.unwrap().as_bytes(), damaged]);
+
+        if let Some(disposition) = &disposition {
+            let settled = queue.settle_one(&held.receipt, disposition.clone()).await;
+            assert_eq!(settled.unwrap(), Settled::Applied);
+        } else {
+            queue.release_worker(&ask("w").worker).await.unwrap();
+        }
+
+        let dead: Vec<_> =
+            the_dead(&queue).await.into_iter().map(|job| job.payload).collect();
+        assert_eq!(dead, [&damaged[..]], "{disposition:?}");
+        assert_sound(&queue).await;
+        queue.purge().await.unwrap();
+    }
+}
+
 /// R3: an entry that relq wrote is buried if its key holds another id.
 #[tokio::test]
 async fn an_entry_under_another_id_is_buried() {

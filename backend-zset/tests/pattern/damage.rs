@@ -59,6 +59,69 @@ async fn a_leased_entry_that_was_damaged_is_not_dropped() {
     assert_sound(&queue).await;
 }
 
+/// R1, R3: nor is it dropped when its worker retries it, postpones it, gives it back or
+/// stops.
+#[tokio::test]
+async fn a_damaged_entry_is_not_dropped_by_its_worker() {
+    let after = Duration::ZERO;
+    let dispositions = [
+        Some(Disposition::Retry { after, error: "again".into() }),
+        Some(Disposition::Postpone { after }),
+        Some(Disposition::GiveBack),
+        None,
+    ];
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for disposition in dispositions {
+        queue.push_one("x".into()).await.unwrap();
+        let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        let lease = server.command(&[b"HKEYS", b"{q}:held"]);
+        let lease = String::from_utf8(lease).unwrap().lines().nth(2).unwrap().to_owned();
+        server.command(&[b"HSET", b"{q}:held", lease.as_bytes(), DAMAGED]);
+
+        if let Some(disposition) = &disposition {
+            let settled = queue.settle_one(&held.receipt, disposition.clone()).await;
+            assert_eq!(settled.unwrap(), outcome::Settled::Applied);
+        } else {
+            queue.release_worker(&ask("w").worker).await.unwrap();
+        }
+
+        assert_eq!(buried(&queue).await, [DAMAGED], "{disposition:?}");
+        let stats = queue.stats().await.unwrap();
+        assert_eq!((stats.ready, stats.scheduled, stats.leased), (0, 0, 0));
+        assert_sound(&queue).await;
+        queue.purge().await.unwrap();
+    }
+}
+
+/// R3: of two damaged jobs with the same id, each keeps its own bytes.
+#[tokio::test]
+async fn a_damaged_entry_replaces_no_other() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    // A queue refuses keys without a marker, which this call writes (R25).
+    queue.resume().await.unwrap();
+    let lease = b"w/1/n-10001p/same";
+    let entries = [DAMAGED, b"\xf5RQ\x01second"];
+    for entry in entries {
+        server.command(&[b"HSET", b"{q}:held", lease, entry]);
+        server.command(&[b"ZADD", b"{q}:leased", b"9e12", lease]);
+        queue.release_worker(&ask("w").worker).await.unwrap();
+    }
+
+    assert_eq!(buried(&queue).await, entries);
+    assert_sound(&queue).await;
+}
+
+/// An entry that another client has damaged.
+const DAMAGED: &[u8] = b"\xf5RQ\x01broken";
+
+/// Returns the payloads of the dead letters.
+async fn buried(queue: &ZsetQueue) -> Vec<Bytes> {
+    let page = queue.peek(&PeekRequest::new(JobState::Dead, many(10))).await.unwrap();
+    page.jobs.into_iter().map(|job| job.payload).collect()
+}
+
 /// R31: a job whose entry another client has damaged or removed is listed and found by its
 /// id, in its state and with the bytes that are left. The other jobs are shown as always.
 #[tokio::test]

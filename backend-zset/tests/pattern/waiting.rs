@@ -9,6 +9,7 @@ use std::{
 use relq_conformance::{assert_within, proxy::VirtualClock, server::Server};
 use relq_core::{
     environment::{Environment, OsRandomness},
+    operator::{Cancelled, JobState, PeekRequest},
     *,
 };
 use relq_zset::{ZsetConfig, ZsetQueue};
@@ -97,6 +98,58 @@ async fn a_waiting_claim_looks_again_at_every_source() {
 }
 
 const JOBS: (&str, &str) = ("{other}:jobs", "{q}:jobs");
+
+/// R23: jobs that a notifier has moved to its own list are ready jobs: an operator sees them
+/// in their order, cancels them and purges them.
+#[tokio::test]
+async fn an_operator_reaches_the_jobs_that_a_notifier_moved() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let first = queue.push_one("1".into()).await.unwrap();
+    queue.push_one("2".into()).await.unwrap();
+    server.command(&[b"RENAME", b"q", b"{q}:handed"]);
+    queue.push_one("3".into()).await.unwrap();
+
+    let ready = PeekRequest::new(JobState::Ready, many(10));
+    let page = queue.peek(&ready).await.unwrap();
+    let payloads: Vec<_> = page.jobs.iter().map(|job| &job.payload[..]).collect();
+    assert_eq!(payloads, [b"1", b"2", b"3"]);
+    let cancelled = queue.cancel(first.job()).await.unwrap();
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
+    assert_eq!(queue.purge().await.unwrap(), 2);
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+}
+
+/// R15: jobs that a notifier moved for a claim which gave up go back in their order.
+#[tokio::test]
+async fn jobs_moved_for_a_claim_that_gave_up_keep_their_order() {
+    let server = Server::start();
+    let queue = Arc::new(open(&server, "q").await);
+    let waiter = Arc::clone(&queue);
+    let claim =
+        tokio::spawn(async move { waiter.claim_one(&ask("w").wait(LONG)).await });
+    until("a claim waits", || waits(&server)).await;
+    claim.abort();
+    assert!(claim.await.unwrap_err().is_cancelled());
+
+    server.command(&[b"LPUSH", b"q", b"a", b"b"]);
+
+    let exists = |key: &[u8]| server.command(&[b"EXISTS", key]) == b":1\r\n";
+    until("they are passed on", || exists(b"{q}:wake") && !exists(b"{q}:handed")).await;
+    for payload in ["a", "b"] {
+        let taken = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        assert_eq!(taken.payload, payload);
+    }
+}
+
+/// Waits until the condition is true. Panics after `LONG`; `what` is in the message.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "did not happen in time: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
 
 /// R11: a wait without a claim may have any limit.
 #[tokio::test]

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Schedule failed jobs for another attempt, bury them, or postpone jobs that were not
--- run.
+-- run. A job whose entry another client has damaged is buried.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1...] for each job: lease, delay (ms) or -1 to bury, letter for why it is
@@ -56,6 +56,8 @@ while has_room(step) do
     postpone(job, entry, delay_ms)
   elseif job then
     fail(job, entry, delay_ms, why, text)
+  elseif entry then
+    bury_damaged(keys, lease, entry, now_ms)
   end
   if entry then
     drop_leased(keys, lease, number + 1)

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Put leased jobs back to the front of the queue, as if they had not been claimed.
+-- Put leased jobs back to the front of the queue, as if they had not been claimed. A job
+-- whose entry another client has damaged is buried.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1...] leases; the job of the last one is claimed first
@@ -23,6 +24,8 @@ while has_room(step) do
   if job then
     hold_until_expiry(keys.unique, job)
     make_ready(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)), 'front')
+  elseif entry then
+    bury_damaged(keys, ARGV[i], entry, server_ms())
   end
   if entry then
     drop_leased(keys, ARGV[i], i)

@@ -22,14 +22,33 @@ local function make_kept_ready(keys, job, entry, now_ms)
   end
 end
 
+-- Buries a job whose entry cannot be read (R3). The entry is in the hash `jobs`.
+local function bury_unreadable(keys, id, now_ms)
+  redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), id)
+  redis.call('HSET', keys.errors, id, 'mits entry cannot be read')
+end
+
+-- Buries a leased job whose entry another client has damaged, with the bytes that are left.
+-- Keeps nothing if no byte is left.
+local function bury_damaged(keys, lease, entry, now_ms)
+  if entry == '' then return end
+  local own_id, number = id_of_lease(lease), 1
+  local id = own_id
+  while redis.call('HEXISTS', keys.jobs, id) == 1 do
+    number = number + 1
+    id = id_of_another(own_id, number)
+  end
+  redis.call('HSET', keys.jobs, id, entry)
+  bury_unreadable(keys, id, now_ms)
+end
+
 -- Makes a scheduled job ready that is not held. An entry that cannot be read becomes a dead
 -- letter (R3). Then `job` is nil; `entry` is false if there is none.
 local function make_due_ready(keys, id, entry, job, now_ms)
   if job then
     make_kept_ready(keys, job, entry, now_ms)
   elseif entry then
-    redis.call('ZADD', keys.dead, behind_equals(keys.dead, now_ms), id)
-    redis.call('HSET', keys.errors, id, 'mits entry cannot be read')
+    bury_unreadable(keys, id, now_ms)
   end
   redis.call('ZREM', keys.later, id)
 end

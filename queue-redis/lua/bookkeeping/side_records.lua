@@ -56,6 +56,12 @@ end
 local function check_job()
 end
 
+-- Returns the id of the job of a lease. A pattern whose leased entries another client can
+-- change overrides this function.
+local function id_of_lease(lease)
+  return lease
+end
+
 -- Returns the id of the job that holds a unique key, or nil if no job does. `holder` is
 -- the value that `unique` stores for the key, or false if it stores none.
 local function id_of_holder(holder, now_ms)
