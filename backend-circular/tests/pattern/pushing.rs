@@ -1,9 +1,11 @@
 //! Tests pushes by relq and by other clients, at both ends of the ring (R2, R15, R20).
 
+use std::time::Duration;
+
 use relq_circular::CircularQueue;
 use relq_conformance::server::Server;
 use relq_core::{
-    operator::{JobState, PeekRequest},
+    operator::{JobState, PeekRequest, Selection},
     outcome::Settled,
     unique::UniqueKey,
     *,
@@ -37,6 +39,37 @@ async fn urgent_jobs_are_last_in_first_out() {
     }
 
     assert_eq!(served(&queue).await, ["urgent 2", "urgent 1", "normal"]);
+}
+
+/// R15: an urgent job that becomes ready again is served next, whether it was delayed, is
+/// retried or is redriven.
+#[tokio::test]
+async fn an_urgent_job_that_becomes_ready_is_served_next() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let job = || NewJob::new("urgent").priority(urgent());
+    let in_order = ["urgent", "normal"];
+    push(&queue, "normal").await;
+    queue.push_one(job().delay(BRIEF)).await.unwrap();
+    until(&queue, |stats| stats.next_due_in == Some(Duration::ZERO)).await;
+    queue.recover(many(10)).await.unwrap();
+    assert_eq!(served(&queue).await, in_order, "delayed");
+
+    queue.purge().await.unwrap();
+    queue.push_one(job()).await.unwrap();
+    let held = take_one(&queue).await;
+    push(&queue, "normal").await;
+    queue.retry(&held.receipt, Duration::ZERO, "again").await.unwrap();
+    queue.recover(many(10)).await.unwrap();
+    assert_eq!(served(&queue).await, in_order, "retried");
+
+    queue.purge().await.unwrap();
+    queue.push_one(job()).await.unwrap();
+    let held = take_one(&queue).await;
+    push(&queue, "normal").await;
+    queue.bury(&held.receipt, "never").await.unwrap();
+    queue.redrive(&Selection::All).await.unwrap();
+    assert_eq!(served(&queue).await, in_order, "redriven");
 }
 
 /// R15: there are two priorities, and any other is refused.
@@ -113,7 +146,7 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
     queue.push_one(job).await.unwrap();
 
     let first = take_one(&queue).await;
-    queue.retry(&first.receipt, std::time::Duration::ZERO, "no luck").await.unwrap();
+    queue.retry(&first.receipt, Duration::ZERO, "no luck").await.unwrap();
     let second = take_one(&queue).await;
     assert_eq!(second.attempt(), 2);
     assert_sound(&queue).await;

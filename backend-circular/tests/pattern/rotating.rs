@@ -156,15 +156,18 @@ async fn the_last_attempt_is_buried_at_the_head_of_a_long_ring() {
 /// job's expiry is freed at once, in a ring of any length.
 #[tokio::test]
 async fn a_release_frees_its_jobs_unique_key() {
-    // Once the job is at the tail of a long ring, and once at its head.
-    for at_the_head in [false, true] {
+    // Once the job is at the tail of a long ring, and once at its head; and once on its last
+    // attempt.
+    for (at_the_head, most) in [(false, 25), (true, 25), (false, 1)] {
         let server = Server::start();
         let queue = open(&server, "q").await;
+        let attempts = NonZeroU16::new(most).unwrap();
         let unique =
             |payload| NewJob::new(payload).unique(UniqueKey::new("k").unwrap());
         // A machine that stands still must not let the job expire before it is claimed.
         let expiry = Duration::from_secs(3);
-        queue.push_one(unique("first").expires_in(expiry)).await.unwrap();
+        let first = unique("first").expires_in(expiry).max_attempts(attempts);
+        queue.push_one(first).await.unwrap();
         if at_the_head {
             push_many(&queue, 2500).await;
         }

@@ -1,10 +1,15 @@
 //! Claims that wait by a blocking move into a processing list.
 
-use std::{sync::Arc, time::Duration};
+use std::{sync::Arc, thread, time::Duration};
 
 use relq_conformance::{assert_within, server::Server};
-use relq_core::{outcome::Settled, *};
-use tokio::time::Instant;
+use relq_core::{
+    operator::{Cancelled, JobState, PeekRequest},
+    outcome::Settled,
+    *,
+};
+use relq_processing_list::Mode;
+use tokio::{runtime::Builder, time::Instant};
 
 use crate::fixture::*;
 
@@ -91,6 +96,63 @@ async fn a_move_survives_forgotten_scripts() {
         })
         .await;
     }
+}
+
+/// R23: jobs that a claim of the shared mode has moved, and not leased yet, are ready jobs:
+/// an operator sees them in their order, cancels them and purges them.
+#[tokio::test]
+async fn an_operator_reaches_the_jobs_that_a_claim_moved() {
+    let server = Server::start();
+    let queue = open(&server, Mode::Shared).await;
+    let first = queue.push_one("1".into()).await.unwrap();
+    queue.push_one("2".into()).await.unwrap();
+    say(&server, &[b"RENAME", b"q", b"{q}:handed"]);
+    queue.push_one("3".into()).await.unwrap();
+
+    let ready = PeekRequest::new(JobState::Ready, many(10));
+    let page = queue.peek(&ready).await.unwrap();
+    let payloads: Vec<_> = page.jobs.iter().map(|job| &job.payload[..]).collect();
+    assert_eq!(payloads, [b"1", b"2", b"3"]);
+    let cancelled = queue.cancel(first.job()).await.unwrap();
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
+    assert_eq!(queue.purge().await.unwrap(), 2);
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+}
+
+/// R22: an idle connection is driven by the runtime that opened it. A claim on another
+/// runtime does not wait on that connection, which would take until the limit of the wait.
+#[tokio::test]
+async fn a_claim_uses_no_connection_of_another_runtime() {
+    for mode in MODES {
+        assert_within(Duration::from_secs(5), async || {
+            let claiming = || claim_on_a_second_runtime(mode);
+            thread::scope(|scope| scope.spawn(claiming).join().unwrap())
+        })
+        .await;
+    }
+}
+
+/// Waits once on a runtime that is not driven afterwards, and again on a second one for a job
+/// that is pushed once the server has the move. Returns how long the second claim takes.
+fn claim_on_a_second_runtime(mode: Mode) -> Duration {
+    let server = Server::start();
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let queue = first.block_on(open(&server, mode));
+    let brief = ask("w").wait(BRIEF);
+    assert_eq!(first.block_on(queue.claim_one(&brief)).unwrap(), None);
+
+    let asking = ask("w").wait(LONG);
+    second.block_on(async {
+        let start = Instant::now();
+        let push = async {
+            until("a move waits", || waiting(&server) == 1).await;
+            queue.push_one("job".into()).await.unwrap();
+        };
+        let (claimed, ()) = tokio::join!(queue.claim_one(&asking), push);
+        assert_eq!(claimed.unwrap().unwrap().payload, "job");
+        start.elapsed()
+    })
 }
 
 /// R21: a worker that waits for jobs sends at most two commands a second.

@@ -158,6 +158,47 @@ async fn a_job_that_kills_every_worker_is_buried() {
     }
 }
 
+/// R7: one call settles jobs of several workers, each in the list of its own worker.
+#[tokio::test]
+async fn one_call_settles_jobs_of_several_workers() {
+    let retry = Disposition::Retry { after: Duration::ZERO, error: "again".into() };
+    for mode in MODES {
+        let server = Server::start();
+        let queue = open(&server, mode).await;
+        for disposition in [Disposition::GiveBack, retry.clone()] {
+            queue.push(&["1".into(), "2".into()], None).await.unwrap();
+            let held = [take(&queue, &ask("a")).await, take(&queue, &ask("b")).await];
+            let settlements =
+                held.map(|one| Settlement::new(one.receipt, disposition.clone()));
+
+            let settled = queue.settle(&settlements).await.unwrap();
+
+            assert_eq!(settled, [Settled::Applied; 2]);
+            assert_eq!(queue.stats().await.unwrap().leased, 0, "{disposition:?}");
+            assert_sound(&queue).await;
+            assert_eq!(queue.purge().await.unwrap(), 2);
+        }
+    }
+}
+
+/// R15: jobs of several workers that are recovered in one call keep their order.
+#[tokio::test]
+async fn the_job_of_the_session_that_ended_first_comes_first() {
+    for mode in MODES {
+        let patched_server = PatchedServer::healthy();
+        let queue = patched_server.open(mode).await;
+        queue.push(&["1".into(), "2".into()], None).await.unwrap();
+        take(&queue, &ask_briefly("a")).await;
+        take(&queue, &ask_briefly("b")).await;
+
+        recover(&patched_server, &queue, 2).await;
+
+        for payload in ["1", "2"] {
+            assert_eq!(take(&queue, &ask("c")).await.payload, payload);
+        }
+    }
+}
+
 /// Recovery watches the list of an ended session for a minute, and then forgets the session.
 #[tokio::test]
 async fn ended_sessions_are_forgotten() {
@@ -176,6 +217,10 @@ async fn ended_sessions_are_forgotten() {
     server.pass(BRIEF).await;
     queue.recover(many(100)).await.unwrap();
     assert_eq!(known(), ":0:20", "their lists are watched");
+
+    server.pass(Duration::from_secs(55)).await;
+    queue.recover(many(100)).await.unwrap();
+    assert_eq!(known(), ":0:20", "their lists are still watched");
 
     server.pass(Duration::from_secs(61)).await;
     queue.recover(many(100)).await.unwrap();

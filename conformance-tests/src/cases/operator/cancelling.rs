@@ -85,6 +85,22 @@ async fn a_leased_job_is_cancelled(store: &Store) {
     assert_eq!((stats.leased, stats.cancelled, stats.unfinished()), (0, 1, 0));
 }
 
+case!(a_cancel_is_told_until_the_lease_ends: R23 => JobLease);
+/// A worker whose next heartbeat comes late, but before its lease would have ended, still
+/// learns that its job was cancelled.
+async fn a_cancel_is_told_until_the_lease_ends(store: &Store) {
+    let (operator, worker) = (store.actor("o").await, store.actor("w").await);
+    let job = worker.store_one("job").await;
+    let held = worker.take_one().await;
+    assert_eq!(cancel(&operator, &job).await, Cancelled::Removed(JobState::Leased));
+
+    store.advance(HELD / 2).await;
+    operator.recover_all().await;
+
+    let heard = worker.keep(&held, HELD).await;
+    assert_eq!(heard.expect("answered"), Extended::Cancelled);
+}
+
 case!(a_job_is_cancelled_by_an_id_of_glob_characters: R23 => ClientIds);
 /// A cancel finds a ready or leased job whose id has the characters of a pattern, and takes
 /// no job that the pattern matches.

@@ -160,6 +160,19 @@ pub(super) const TOLD: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "a cancelled lease is forgotten before its end",
+        patches: &[patch(
+            "cancel",
+            "math.max(now_ms, tonumber(end_ms or 0)) + remember_ms",
+            "now_ms + remember_ms",
+        )],
+        caught_by: &[Case(
+            "operator::a_cancel_is_told_until_the_lease_ends",
+            "left: LeaseLost\n right: Cancelled",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "a redriven job keeps its attempts",
         patches: &[patch("redrive", "with_attempt(entry, 0)", "entry")],
         caught_by: &[Case(
