@@ -96,7 +96,8 @@ async fn a_leased_entry_that_was_damaged_is_not_dropped() {
     for disposition in [Some(retry), Some(Disposition::GiveBack), None] {
         queue.push_one("x".into()).await.unwrap();
         let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
-        let lease = keys(&server).into_iter().find(|key| key.starts_with("processing_"));
+        let lease =
+            keys(&server).into_iter().find(|key| key.starts_with("processing_"));
         let damaged = b"\xf5RQ\x01broken";
         server.command(&[b"SET", lease.unwrap().as_bytes(), damaged]);
 

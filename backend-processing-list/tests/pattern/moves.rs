@@ -141,6 +141,7 @@ fn claim_on_a_second_runtime(mode: Mode) -> Duration {
     let queue = first.block_on(open(&server, mode));
     let brief = ask("w").wait(BRIEF);
     assert_eq!(first.block_on(queue.claim_one(&brief)).unwrap(), None);
+    first.block_on(until("the move ends", || waiting(&server) == 0));
 
     let asking = ask("w").wait(LONG);
     second.block_on(async {

@@ -93,7 +93,7 @@ async fn stats_read_few_large_jobs() {
     const AGE: Duration = Duration::from_millis(300);
     let server = Server::start();
     let queue = open(&server, "q").await;
-    let push = async |priority| {
+    let push = async |priority: Priority| {
         let job = NewJob::new(vec![b'x'; LARGE]).priority(priority);
         queue.push_one(job).await.unwrap();
     };

@@ -76,7 +76,8 @@ async fn a_damaged_entry_is_not_dropped_by_its_worker() {
         queue.push_one("x".into()).await.unwrap();
         let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
         let lease = server.command(&[b"HKEYS", b"{q}:held"]);
-        let lease = String::from_utf8(lease).unwrap().lines().nth(2).unwrap().to_owned();
+        let lease =
+            String::from_utf8(lease).unwrap().lines().nth(2).unwrap().to_owned();
         server.command(&[b"HSET", b"{q}:held", lease.as_bytes(), DAMAGED]);
 
         if let Some(disposition) = &disposition {
