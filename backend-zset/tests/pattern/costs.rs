@@ -109,3 +109,24 @@ async fn stats_read_few_large_jobs() {
     assert!(stats.oldest_ready_age >= Some(AGE), "{stats:?}");
     assert!(calls(&server, "hget") - before <= 2, "it reads {stats:?} as a whole");
 }
+
+/// R21: a claim reads about as many bytes as one step moves, also where it has read several
+/// jobs and room for less than one is left. Each read shows in the server's peak of memory.
+#[tokio::test]
+async fn a_claim_reads_no_more_than_a_step_moves() {
+    const STEP: u64 = 1024 * 1024;
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    // 17 of these jobs fill a step.
+    for _ in 0..300 {
+        queue.push_one(NewJob::new(vec![b'x'; 60 * 1024])).await.unwrap();
+    }
+    let peak = || info(&server, "memory", "used_memory_peak");
+    let before = peak();
+
+    let taken = queue.claim(&ask("w").max(many(300))).await.unwrap();
+
+    assert!(taken.len() >= 17, "{} jobs", taken.len());
+    let grown = peak() - before;
+    assert!(grown < 8 * STEP, "the server took {grown} bytes more");
+}
