@@ -10,8 +10,9 @@
 //! ```
 //!
 //! `SCRIPT_MUTANTS=more` continues an existing page: it tries only changes and cases
-//! that the page does not list yet. Use it after adding cases or small changes of the
-//! scripts.
+//! that the page does not list yet, and changes that no case catches and that have no reason
+//! yet. Use it after adding cases or small changes of the scripts. `SCRIPT_MUTANTS=new` tries
+//! only what is not listed.
 //!
 //! The other tests check in each run that the pages still match the scripts and cases.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

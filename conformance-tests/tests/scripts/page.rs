@@ -62,18 +62,20 @@ impl Page {
     pub(crate) fn make(&self) {
         std::panic::set_hook(Box::new(|_| {}));
         let changes = self.code.changes();
-        let is_more = std::env::var("SCRIPT_MUTANTS").is_ok_and(|what| what == "more");
-        let known = if is_more { self.caught_before() } else { Known::new() };
+        let known = match std::env::var("SCRIPT_MUTANTS").as_deref() {
+            Ok("more") => self.caught_before(|row| !row.is_open),
+            Ok("new") => self.caught_before(|_| true),
+            _ => Known::new(),
+        };
         let tried = judge::all(self, &changes, &known);
         fs::write(self.path(), self.table(&changes, &tried)).unwrap();
     }
 
-    /// Reads from the existing page which cases fail for which changes of the scripts. A
-    /// change that no case notices, and for which no reason is given yet, is left out, so
-    /// that it is tried again.
-    fn caught_before(&self) -> Known {
+    /// Reads from the existing page which cases fail for which changes. A change whose row is
+    /// not settled is left out, so that it is tried again.
+    fn caught_before(&self, is_settled: fn(&Row) -> bool) -> Known {
         let cases = judge::functional(self);
-        let settled = rows_of(&self.text()).into_iter().filter(|row| !row.is_open);
+        let settled = rows_of(&self.text()).into_iter().filter(is_settled);
         let known = settled.map(|row| {
             let by = cases.iter().filter(|case| row.by.contains(&format!("`{case}`")));
             (row.change, by.copied().collect())

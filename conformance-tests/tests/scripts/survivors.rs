@@ -29,6 +29,19 @@ pub(crate) const SURVIVORS: Reasons = &[
         "bookkeeping/cancel: without `redis.call('HDEL', keys.errors, id)`",
         "`close_side_records` has removed it already, where the entry can be read",
     ),
+    ("bookkeeping/fail: without `bury_damaged(keys, lease, entry, now_ms)`", DAMAGED),
+    (
+        "bookkeeping/give_back: without `bury_damaged(keys, ARGV[i], entry, server_ms())`",
+        DAMAGED,
+    ),
+    ("bookkeeping/moves: `~=` for `==` in `if entry == '' then return end`", DAMAGED),
+    (
+        "bookkeeping/moves: `~=` for `==` in `while redis.call('HEXISTS', keys.jobs, id) == 1 do`",
+        DAMAGED,
+    ),
+    ("bookkeeping/moves: without `redis.call('HSET', keys.jobs, id, entry)`", DAMAGED),
+    ("bookkeeping/moves: without `bury_unreadable(keys, id, now_ms)`", DAMAGED),
+    ("bookkeeping/moves: without `bury_unreadable(keys, id, now_ms)` (2)", UNREADABLE),
     ("bookkeeping/moves: `>=` for `<` in `if score < earliest then`", LATE),
     ("bookkeeping/moves: without `notify(keys)`", LATE),
     (
