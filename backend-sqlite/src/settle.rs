@@ -17,8 +17,9 @@ use crate::store::Store;
 /// How many leases are found by one query, and how many jobs are removed by one statement.
 const FOUND_AT_ONCE: usize = 64;
 
-/// Applies a list of settlements, or the first of them: it stops behind the one that moves
-/// many followers, and the caller sends the rest. The list is no longer than a step (R21).
+/// A step of a settlement, with no more settlements than one transaction may apply (R21). A
+/// settlement that moves many followers ends the step, and the caller takes another one for
+/// those behind it.
 pub(crate) struct Settle {
     pub(crate) done: Vec<Settlement>,
 }

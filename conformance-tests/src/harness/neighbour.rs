@@ -38,44 +38,8 @@ impl Neighbour {
     /// cases.
     pub(super) async fn in_store(store: &Store) -> Self {
         let actor = store.actor_on("worker", NAME).await;
-        let has = |what| actor.capabilities().supports(what);
-        let named = |name: &'static str| {
-            let mut job = NewJob::new(name);
-            if has(Capability::ClientIds) {
-                job = job.id(id(name));
-            }
-            if has(Capability::Results) { job.keep_result(LONG) } else { job }
-        };
-        actor.store(["dead", "job", "held"].map(named)).await;
-        let taken = actor.take(2).await;
-        actor.say(&taken[0], dead("no")).await;
-        actor.finish(&taken[1]).await;
-        actor.take_one().await;
-        actor.store(["mine", "leader"].map(named)).await;
-        actor.store(numbered(3)).await;
-        if has(Capability::Priority) {
-            actor.store_one(NewJob::new("urgent").priority(Priority::HIGHEST)).await;
-        }
-        if has(Capability::Unique) && has(Capability::Delay) {
-            let delayed = NewJob::new("job").unique(key("k")).delay(LONG);
-            actor.store_one(delayed).await;
-        }
-        if has(Capability::Followers) && has(Capability::ClientIds) {
-            actor.store_one(NewJob::new("follower").after(id("leader"))).await;
-        }
-        let queue = actor.queue();
-        if let Some(batches) = queue.batch_queue() {
-            for name in ["b", "one"] {
-                let batch = BatchId::new(name).expect("a valid id");
-                batches.create(&NewBatch::new(batch.clone())).await.expect("made");
-                let pieces = ["1", "2"].map(NewJob::from);
-                batches.add(&batch, &pieces, None).await.expect("added");
-            }
-        }
-        if let Some(schedules) = queue.schedule_queue() {
-            let name = ScheduleName::new("nightly").expect("a valid name");
-            schedules.put_schedule(&name, b"neighbour").await.expect("stored");
-        }
+        store_jobs(&actor).await;
+        store_batches_and_schedules(&actor).await;
         let before = seen(&actor).await;
         Self { actor, before }
     }
@@ -85,6 +49,51 @@ impl Neighbour {
     pub(super) async fn assert_untouched(&self) {
         let after = seen(&self.actor).await;
         assert_eq!(after, self.before, "R19: a call on another queue changed this one");
+    }
+}
+
+/// Stores jobs in every state, with the options that the backend has.
+async fn store_jobs(actor: &Actor) {
+    let has = |what| actor.capabilities().supports(what);
+    let named = |name: &'static str| {
+        let mut job = NewJob::new(name);
+        if has(Capability::ClientIds) {
+            job = job.id(id(name));
+        }
+        if has(Capability::Results) { job.keep_result(LONG) } else { job }
+    };
+    actor.store(["dead", "job", "held"].map(named)).await;
+    let taken = actor.take(2).await;
+    actor.say(&taken[0], dead("no")).await;
+    actor.finish(&taken[1]).await;
+    actor.take_one().await;
+    actor.store(["mine", "leader"].map(named)).await;
+    actor.store(numbered(3)).await;
+    if has(Capability::Priority) {
+        actor.store_one(NewJob::new("urgent").priority(Priority::HIGHEST)).await;
+    }
+    if has(Capability::Unique) && has(Capability::Delay) {
+        let delayed = NewJob::new("job").unique(key("k")).delay(LONG);
+        actor.store_one(delayed).await;
+    }
+    if has(Capability::Followers) && has(Capability::ClientIds) {
+        actor.store_one(NewJob::new("follower").after(id("leader"))).await;
+    }
+}
+
+async fn store_batches_and_schedules(actor: &Actor) {
+    let queue = actor.queue();
+    if let Some(batches) = queue.batch_queue() {
+        for name in ["b", "one"] {
+            let batch = BatchId::new(name).expect("a valid id");
+            batches.create(&NewBatch::new(batch.clone())).await.expect("made");
+            let pieces = ["1", "2"].map(NewJob::from);
+            batches.add(&batch, &pieces, None).await.expect("added");
+        }
+    }
+    if let Some(schedules) = queue.schedule_queue() {
+        let name = ScheduleName::new("nightly").expect("a valid name");
+        schedules.put_schedule(&name, b"neighbour").await.expect("stored");
     }
 }
 

@@ -123,7 +123,7 @@ fn try_idle_cases(
     });
 }
 
-/// A test case, and how it ran on the unchanged backend.
+/// A test case, and what it did on the unchanged backend.
 struct Case {
     id: &'static str,
     code: Code,

@@ -72,3 +72,23 @@ impl Subject for Changed {
         Ok(Arc::new(SqliteQueue::open(config, queue.clone()).await?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The case looks only at its own queue, in which a leader is done. The suite sees that
+    /// the followers of the leader with the same id in the neighbour queue were released.
+    #[test]
+    fn a_statement_that_reaches_another_queue_is_caught() {
+        let name = "follower_release: without `queue = ?1`";
+        let changes = sql::all();
+        let change = changes.iter().find(|change| change.name == name).unwrap();
+
+        let case = "followers::a_follower_of_a_done_job_is_ready";
+        let judged = judge(case, change, LIMIT);
+
+        let why = judged.result.unwrap_err();
+        assert!(judged.is_fitted && why.contains("R19"), "{why}");
+    }
+}

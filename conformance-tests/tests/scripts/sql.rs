@@ -48,8 +48,8 @@ const NEXT_CLAUSE: [&str; 10] = [
 /// tests damage the file; the others belong to calls that only SQLite has.
 const OF_NO_CASE: [&str; 3] = ["audit", "queue_list", "temporary_namesake"];
 
-/// The schema whose triggers are in force. The others are the steps that led there, which
-/// the tests of earlier files try.
+/// The schema version that creates the triggers which run today. The other versions create
+/// tables, or triggers that this one replaces.
 const SCHEMA: &str = "schema_9";
 
 /// Every change of the statements in `sql/`.

@@ -34,7 +34,7 @@ pub(crate) async fn peek(store: &Store, ask: &PeekRequest) -> Result<Page, Error
         .await
 }
 
-/// Reads ready jobs. Returns how many elements of the list it has read, too.
+/// Reads ready jobs. Also returns how many elements of the list it has read.
 async fn ready(
     store: &Store,
     Look { offset, count }: Look,
