@@ -13,7 +13,7 @@ use relq_core::{
 };
 
 use crate::harness::{
-    checks::{delivers, id, key, numbered},
+    checks::{delivers, id, key, numbered, payloads},
     store::Store,
     times::HELD,
 };
@@ -100,13 +100,16 @@ async fn is_by_part(store: &Store) -> bool {
 async fn polls(store: &Store) {
     let (actor, producer) = (store.actor("worker").await, store.actor("p").await);
     let wait = Duration::from_secs(30);
-    let claim = tokio::spawn(async move { actor.take_waiting(1, wait).await.len() });
+    let claim = tokio::spawn(async move { actor.take_waiting(1, wait).await });
     store.settled().await;
 
     producer.store_one("job").await;
 
     let (taken, _) = store.within(wait + store.response_limit(), claim).await;
-    assert_eq!(taken.expect("the claim ends"), 1);
+    let taken = taken.expect("the claim ends");
+    assert_eq!(payloads(&taken), ["job"], "R21: a claim without BlockingWait polls");
+    // The probe of another need may follow, and expects an empty queue.
+    producer.finish(&taken[0]).await;
 }
 
 /// R6: without a declared order, each job is delivered once, whether it was given back
@@ -199,6 +202,14 @@ async fn is_refused(store: &Store, need: Need) {
 
     let refused = actor.push(&[NewJob::new("plain"), job], token.as_ref()).await;
 
-    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
-    assert_eq!(actor.figures().await.unfinished(), 0, "nothing is stored");
+    let is_refused = matches!(refused, Err(Error::Unsupported { .. }));
+    assert!(
+        is_refused,
+        "R5: a push with {need:?}, which is not supported: {refused:?}"
+    );
+    let stored = actor.figures().await.unfinished();
+    assert_eq!(
+        stored, 0,
+        "R5: jobs of a push that was refused for {need:?} are stored"
+    );
 }

@@ -1,23 +1,26 @@
 //! Backends that declare other capabilities than they have.
 
 use std::{
+    borrow::Cow,
     sync::{Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use relq_conformance::{
-    async_trait, cases,
+    Case, Scope, async_trait, cases,
     overrides::{Override, Right},
 };
 use relq_core::{
-    capabilities::{Capabilities, Order, RecoveryBound},
-    outcome::Extended,
+    capabilities::{Capabilities, LeaseScope, Order, RecoveryBound},
+    operator::{Page, PeekRequest, WorkerReport},
+    outcome::{Extended, Pushed},
     *,
 };
 
 use crate::{
     judge::judge,
     mutant::{HEALTHY, Mutant},
+    table::in_parallel,
 };
 
 /// Declares the capabilities that `change` makes of those of the healthy queue, and
@@ -49,6 +52,53 @@ pub(crate) fn ring(can: &mut Capabilities) {
     can.order = Order::Rotating;
     can.recovery = RecoveryBound::OneTurn;
     can.priorities = Priority::NORMAL..=Priority::HIGHEST;
+}
+
+/// A right backend without any option, order or lease of a job's own. It refuses a request
+/// that uses one.
+struct Modest(Declares);
+
+impl Modest {
+    fn new() -> Self {
+        Self(Declares::this(|can| {
+            can.supported = Cow::Borrowed(&[]);
+            can.priorities = Priority::NORMAL..=Priority::NORMAL;
+            can.order = Order::Unordered;
+            can.lease_scope = LeaseScope::Worker;
+        }))
+    }
+}
+
+#[async_trait]
+impl Override for Modest {
+    fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
+        self.0.capabilities(right)
+    }
+
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        self.capabilities(right).check_push(jobs, token.is_some())?;
+        right.push(jobs, token).await
+    }
+
+    async fn report_worker(&self, _: &Right, _: &WorkerReport) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn stats(&self, right: &Right) -> Result<Stats, Error> {
+        let mut stats = right.stats().await?;
+        stats.oldest_ready_age = None;
+        Ok(stats)
+    }
+
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        self.capabilities(right).check_peek(ask)?;
+        right.peek(ask).await
+    }
 }
 
 /// Extends, with each heartbeat, the leases of all jobs that it has ever delivered.
@@ -106,4 +156,32 @@ fn a_backend_that_does_more_passes_the_cases_of_its_class() {
         .collect();
 
     assert_eq!(caught, [""; 0]);
+}
+
+/// A backend that refuses all that it does not support passes, whichever needs of a case it
+/// lacks. The probes of several needs run one after the other on the same queue, so what
+/// one of them leaves behind can make the next one fail.
+#[test]
+fn a_backend_without_any_option_passes_by_refusing_each() {
+    let modest =
+        Mutant { overrides: Some(|| std::sync::Arc::new(Modest::new())), ..HEALTHY };
+    let mut lists = Vec::new();
+    let mut is_new = |case: &&Case| {
+        let has_several = case.scope != Scope::Embedded && case.needs.len() > 1;
+        let is_new = has_several && !lists.contains(&case.needs);
+        lists.extend(is_new.then_some(case.needs));
+        is_new
+    };
+    let concerned: Vec<_> = cases().iter().filter(&mut is_new).collect();
+    let caught = Mutex::new(Vec::new());
+
+    in_parallel(concerned.len(), |at| {
+        let Case { id, needs, .. } = concerned[at];
+        if let Err(words) = judge(modest, id) {
+            caught.lock().unwrap().push(format!("{id} needs {needs:?}: {words}"));
+        }
+    });
+
+    assert!(concerned.len() > 50, "{concerned:?}");
+    assert_eq!(caught.into_inner().unwrap(), [""; 0]);
 }

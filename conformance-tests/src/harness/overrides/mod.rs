@@ -36,7 +36,7 @@ use relq_core::{
     ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, Queue, Receipt,
     Settlement, Stats, WorkerId,
     batch::{Added, BatchId, BatchStatus, Created, NewBatch},
-    capabilities::Capabilities,
+    capabilities::{Capabilities, Capability},
     environment::Environment,
     operator::{
         Cancelled, JobLookup, JobView, Page, PageCursor, PeekRequest, Redriven, RunNow,
@@ -51,7 +51,9 @@ use relq_core::{
 /// goes to the healthy queue.
 #[async_trait]
 pub trait Override: Send + Sync {
-    /// Replaces [`capabilities`](relq_core::ReliableQueue::capabilities).
+    /// Replaces [`capabilities`](relq_core::ReliableQueue::capabilities). The queue has
+    /// none of the calls of an option that is missing here, such as
+    /// [`batch_queue`](relq_core::ReliableQueue::batch_queue).
     fn capabilities<'a>(&'a self, right: &'a Right) -> &'a Capabilities {
         right.capabilities()
     }
@@ -344,6 +346,12 @@ impl OverriddenQueue {
     /// `overrides` does not implement goes to the queue `right`.
     pub fn new(right: Right, overrides: Arc<dyn Override>) -> Self {
         Self { right, overrides }
+    }
+
+    /// The healthy queue, if this queue declares the option.
+    fn right_with(&self, option: Capability) -> Option<&Right> {
+        let can = self.overrides.capabilities(&self.right);
+        can.supports(option).then_some(&self.right)
     }
 }
 

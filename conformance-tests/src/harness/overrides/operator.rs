@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use relq_core::{
     Error, JobId, Operator, Stats,
+    capabilities::Capability,
     operator::{
         Audit, Cancelled, InspectQueue, Page, PeekRequest, Redriven, RestoreQueue,
         Selection,
@@ -50,10 +51,12 @@ impl Operator for OverriddenQueue {
     }
 
     fn inspect_queue(&self) -> Option<&dyn InspectQueue> {
-        self.right.inspect_queue().map(|_| self as &dyn InspectQueue)
+        let right = self.right_with(Capability::Inspect)?;
+        right.inspect_queue().map(|_| self as &dyn InspectQueue)
     }
 
     fn restore_queue(&self) -> Option<&dyn RestoreQueue> {
-        self.right.restore_queue().map(|_| self as &dyn RestoreQueue)
+        let right = self.right_with(Capability::Restore)?;
+        right.restore_queue().map(|_| self as &dyn RestoreQueue)
     }
 }

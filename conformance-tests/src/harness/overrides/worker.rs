@@ -7,7 +7,7 @@ use relq_core::{
     ClaimRequest, Delivery, Error, NewJob, PushToken, Receipt, ReliableQueue,
     Settlement, WorkerId,
     batch::BatchQueue,
-    capabilities::Capabilities,
+    capabilities::{Capabilities, Capability},
     operator::WorkerReport,
     outcome::{Extended, Pushed, Recovered, Released, Settled, SettledAndClaimed},
     results::ResultQueue,
@@ -80,14 +80,17 @@ impl ReliableQueue for OverriddenQueue {
     }
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {
-        self.right.batch_queue().map(|_| self as &dyn BatchQueue)
+        let right = self.right_with(Capability::Batches)?;
+        right.batch_queue().map(|_| self as &dyn BatchQueue)
     }
 
     fn schedule_queue(&self) -> Option<&dyn ScheduleQueue> {
-        self.right.schedule_queue().map(|_| self as &dyn ScheduleQueue)
+        let right = self.right_with(Capability::Schedules)?;
+        right.schedule_queue().map(|_| self as &dyn ScheduleQueue)
     }
 
     fn result_queue(&self) -> Option<&dyn ResultQueue> {
-        self.right.result_queue().map(|_| self as &dyn ResultQueue)
+        let right = self.right_with(Capability::Results)?;
+        right.result_queue().map(|_| self as &dyn ResultQueue)
     }
 }
