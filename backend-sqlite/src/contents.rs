@@ -1,5 +1,5 @@
-//! Computes a digest of all rows of a database file, with which tests compare two
-//! states of the file.
+//! Computes a digest of all rows of a database file, or their number, with which tests
+//! compare two states of the file.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -54,6 +54,18 @@ impl Contents {
         }
         Ok(hasher.finish())
     }
+
+    /// The number of committed rows of all tables.
+    ///
+    /// # Errors
+    /// When SQLite cannot read the file.
+    pub fn rows(&self) -> rusqlite::Result<u64> {
+        let count = |sql: &String| {
+            let count = format!("SELECT count(*) FROM ({sql})");
+            self.conn.query_row(&count, [], |row| row.get::<_, u64>(0))
+        };
+        self.statements.iter().map(count).sum()
+    }
 }
 
 /// Adds all values of a row to a digest.
@@ -100,6 +112,7 @@ mod tests {
             conn.execute_batch("COMMIT").unwrap();
             seen.push(contents.digest().unwrap());
         }
+        assert_eq!(contents.rows().unwrap(), 1, "`b` has one row");
 
         let known: std::collections::BTreeSet<_> = seen.iter().collect();
         assert_eq!(known.len(), seen.len());

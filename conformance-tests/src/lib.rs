@@ -52,7 +52,8 @@
 //!   actor dies before or after the command, its last command runs late, the connection
 //!   breaks, or the server refuses, forgets its scripts or is full. In
 //!   [`processes`](sweep::processes), the same is done for a backend without a server,
-//!   by killing processes.
+//!   by killing processes. This needs a hook at its steps ([`Subject::processes`]), and
+//!   runs when it is asked for: `-- --ignored steps`.
 //! - **Random sequences** ([`spec`]) of operations by several actors, with faults. A
 //!   reference model checks every answer. Other sequences are not drawn: they combine
 //!   each option of a job with each other option, each state and each call.
@@ -89,7 +90,8 @@
 //! No case passes by not running. If a case or act needs an option that the backend
 //! does not support, a probe runs in its place. The probe checks that the option is
 //! refused and nothing is stored. A case that does not apply to the kind of store
-//! ([`Profile`]) is shown as ignored, with the reason.
+//! ([`Profile`]) is shown as ignored, with the reason, and so are the cases and acts that
+//! need more of an embedded backend than its subject has.
 //!
 //! A backend is tested against the class that it declares, and against no stronger one.
 //! With a declared order, jobs that were never delivered come in the order of the
@@ -140,5 +142,5 @@ pub use harness::{
     run::{commands, judge_case, judge_case_within, run},
 };
 pub use relq_fault_proxy::{proxy, server};
-pub use subject::{Profile, Subject};
+pub use subject::{Profile, Records, Subject};
 pub use tests::Tests;

@@ -7,6 +7,9 @@ use relq_core::{Error, Queue, QueueName, environment::Environment};
 
 use crate::{harness::room::Room, proxy::FaultProxy, sweep::processes::Embedded};
 
+/// Returns how many records the store of an endpoint holds, of any kind and of all queues.
+pub type Records<'a> = Box<dyn Fn(&str) -> u64 + Send + 'a>;
+
 /// A backend that the suite tests. Each case creates a subject of its own, by
 /// `Default`.
 ///
@@ -78,19 +81,17 @@ pub trait Subject: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Embedded: returns how many records the store of that endpoint holds, of any kind and
-    /// of all queues. The cases that check that nothing is kept for ever compare these
-    /// numbers. If it returns `None`, they check nothing. On Redis the suite counts the
-    /// records itself.
-    fn records(&self, endpoint: &str) -> Option<u64> {
-        let _ = endpoint;
+    /// Embedded: returns how the suite counts the records of a store. The cases that check
+    /// that nothing is kept for ever compare these numbers. If it returns `None`, these
+    /// cases are listed as ignored. On Redis the suite counts the records itself.
+    fn records(&self) -> Option<Records<'_>> {
         None
     }
 
     /// Embedded: returns how the suite starts processes of the backend and kills them
     /// at each step, and how it stops an actor at each step for
-    /// [`explore`](crate::explore). If it returns `None`, the report tests no calls
-    /// with faults and explores no scenes.
+    /// [`explore`](crate::explore). If it returns `None`, no call is tested with faults,
+    /// and no scene is explored.
     fn processes(&self) -> Option<Embedded> {
         None
     }
@@ -108,5 +109,11 @@ pub enum Profile {
     Bare,
     /// Embedded in the program. Its clock is the one in the environment, which the
     /// suite advances.
+    ///
+    /// A backend on a server that is not Redis is tested as an embedded one, too. Its
+    /// tests must make the server return the time of the environment's clock, for example
+    /// by a function that the backend calls in place of `now()`. The cases in which
+    /// clients have wrong clocks (R18) do not run: they cannot show that the backend
+    /// ignores the clocks of its clients.
     Embedded,
 }

@@ -5,12 +5,12 @@ use std::{env, fmt, num::NonZeroUsize, process::ExitCode};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::{
-    Case, Profile, Scope, Subject,
+    Case, Profile, Subject,
     acl::{User, in_case},
     cases, explore,
     harness::run::{caught, run, run_subject},
     spec,
-    sweep::{self, server_faults},
+    sweep::{self, processes, server_faults},
 };
 
 /// The environment variable that limits how many tests run at once, as it does for
@@ -61,25 +61,28 @@ struct Test {
 }
 
 impl Tests {
-    /// One test for each case, in real time too where the case says so, and for the
-    /// random sequences of [`spec`]. A backend on Redis also gets one for each act of
-    /// [`sweep`]. A backend on Redis, or with a hook at each of its
-    /// [steps](Subject::processes), gets one for each scene of
+    /// One test for each case, in real time too where the case says so, for the random
+    /// sequences of [`spec`], and for each act of [`sweep`]. A backend on Redis, or with a
+    /// hook at each of its [steps](Subject::processes), gets one for each scene of
     /// [`explore`](mod@explore), which runs only when it is asked for: `cargo test
-    /// --release --test conformance -- --ignored interleavings`.
+    /// --release --test conformance -- --ignored interleavings`. So do the acts of an
+    /// embedded backend (`steps`), which need the hook, too.
+    ///
+    /// In a process that such an act has started, it makes the calls of that process and
+    /// does not return.
     pub fn conformance<S: Subject + Default>(profile: Profile) -> Self {
         let sequences = of_models::<S>(profile).and(of_steps::<S>(profile));
-        of_cases(profile, run::<S>).and(sequences)
+        of_cases::<S>(profile, run::<S>).and(sequences)
     }
 
     /// The cases and the sequences that combine options, which inject no fault at a
     /// command of their own choice. For a queue that one call may change in part.
     pub fn without_faults<S: Subject + Default>(profile: Profile) -> Self {
-        of_cases(profile, run::<S>).and(Self(vec![crossed::<S>(profile)]))
+        of_cases::<S>(profile, run::<S>).and(Self(vec![crossed::<S>(profile)]))
     }
 
-    /// One test for each act of [`sweep`] on Redis, and one for each scene of
-    /// [`explore`](mod@explore).
+    /// One test for each act of [`sweep`], and one for each scene of
+    /// [`explore`](mod@explore), as [`conformance`](Self::conformance) has them.
     pub fn steps<S: Subject + Default>(profile: Profile) -> Self {
         of_steps::<S>(profile)
     }
@@ -91,7 +94,7 @@ impl Tests {
             move |profile, id: &str| run_subject(in_case::<S>(&user, id), profile, id);
         let sequences =
             of_models::<S>(Profile::Redis).and(of_steps::<S>(Profile::Redis));
-        of_cases(Profile::Redis, run).and(sequences)
+        of_cases::<S>(Profile::Redis, run).and(sequences)
     }
 
     /// One test for each fault of the [server](server_faults), for a backend on Redis.
@@ -161,13 +164,16 @@ impl Test {
 
 impl fmt::Debug for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        match self.ignored {
+            Some(why) => write!(f, "{}, ignored: {why}", self.name),
+            None => f.write_str(&self.name),
+        }
     }
 }
 
 /// One test for each case. On Redis also one for each case with `real_time`, on a
 /// server without the proxy.
-fn of_cases(
+fn of_cases<S: Subject + Default>(
     profile: Profile,
     run: impl Fn(Profile, &'static str) + Clone + Send + 'static,
 ) -> Tests {
@@ -175,8 +181,9 @@ fn of_cases(
         let (run, id) = (run.clone(), case.id);
         Test::new(name, move || run(profile, id))
     };
+    let subject = S::default();
     let each = cases().iter().map(|case| Test {
-        ignored: not_concerned(case, profile),
+        ignored: case.not_concerned(profile, &subject),
         ..test(case.id, profile, case)
     });
     let has_both = |case: &&Case| profile == Profile::Redis && case.is_in_real_time;
@@ -199,16 +206,18 @@ fn crossed<S: Subject + Default>(profile: Profile) -> Test {
     Test::new(&name, move || spec::run_crossed::<S>(profile))
 }
 
-/// On Redis one test for each act, and for each scene that can be explored.
+/// One test for each act, and for each scene that can be explored.
 fn of_steps<S: Subject + Default>(profile: Profile) -> Tests {
     let mut tests = Vec::new();
-    if profile == Profile::Redis {
-        tests.push(Test::new("steps::every_script_is_reached", sweep::reach::<S>));
-        tests.extend(
-            sweep::names().map(|act| {
+    match profile {
+        Profile::Redis => {
+            tests.push(Test::new("steps::every_script_is_reached", sweep::reach::<S>));
+            tests.extend(sweep::names().map(|act| {
                 Test::new(&format!("steps::{act}"), || sweep::run::<S>(act))
-            }),
-        );
+            }));
+        }
+        Profile::Embedded => tests.extend(of_processes::<S>()),
+        Profile::Bare => {}
     }
     if explore::can_explore(&S::default(), profile) {
         tests.extend(explore::scenes_on(profile).map(|scene| Test {
@@ -221,11 +230,17 @@ fn of_steps<S: Subject + Default>(profile: Profile) -> Tests {
     Tests(tests)
 }
 
-/// The reason why the case does not apply to that kind of store. `None` if it applies.
-fn not_concerned(case: &Case, profile: Profile) -> Option<&'static str> {
-    match (case.scope, profile) {
-        (Scope::Redis, Profile::Embedded) => Some("Redis only"),
-        (Scope::Embedded, Profile::Redis | Profile::Bare) => Some("embedded only"),
-        _ => None,
+/// One test for each act of an embedded backend. It runs only when it is asked for.
+fn of_processes<S: Subject + Default>() -> impl Iterator<Item = Test> {
+    let hook = S::default().processes();
+    if let Some(hook) = hook
+        && processes::is_child()
+    {
+        processes::live(hook);
     }
+    let why = if hook.is_some() { "slow" } else { "no Subject::processes" };
+    sweep::names().map(move |act| Test {
+        ignored: Some(why),
+        ..Test::new(&format!("steps::{act}"), || sweep::run_in_processes::<S>(act))
+    })
 }

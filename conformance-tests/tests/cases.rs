@@ -1,8 +1,9 @@
 //! The list of the cases, which the unit tests of the library do not have.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use relq_conformance::{Scope, cases, sweep};
+use relq_conformance::{Profile, Scope, Subject, Tests, async_trait, cases, sweep};
+use relq_core::{Error, Queue, QueueName, environment::Environment};
 
 /// Every case or act that `HAZARDS.md` names exists.
 #[test]
@@ -34,4 +35,38 @@ fn an_entry_says_what_its_line_says() {
     assert_eq!(case.rules, ["R21"]);
     assert_eq!(case.scope, Scope::Redis);
     assert!(case.is_in_real_time);
+}
+
+/// An embedded backend whose author has implemented only what is required.
+#[derive(Default)]
+struct Plain;
+
+#[async_trait]
+impl Subject for Plain {
+    async fn connect(
+        &self,
+        _: &str,
+        _: &QueueName,
+        _: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        unreachable!("no test of it runs")
+    }
+}
+
+/// The tests that need more of an embedded backend than a queue are listed with what they
+/// need, so that an author sees what is not tested.
+#[test]
+fn what_a_plain_embedded_backend_lacks_is_listed() {
+    let tests = format!("{:?}", Tests::conformance::<Plain>(Profile::Embedded));
+    let acts = sweep::names()
+        .map(|act| format!("steps::{act}, ignored: no Subject::processes"));
+    let counted = cases().iter().filter(|case| case.scope == Scope::Counted);
+    let counted: Vec<_> = counted
+        .map(|case| format!("{}, ignored: no Subject::records", case.id))
+        .collect();
+
+    assert!(!counted.is_empty());
+    let missing: Vec<_> =
+        acts.chain(counted).filter(|test| !tests.contains(test)).collect();
+    assert_eq!(missing, [""; 0], "{tests}");
 }

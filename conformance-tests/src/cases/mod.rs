@@ -45,7 +45,7 @@ mod workers;
 
 use std::{fmt, future::Future, pin::Pin, sync::LazyLock};
 
-use crate::{Need, harness::store::Store};
+use crate::{Need, Profile, Subject, harness::store::Store};
 
 pub(crate) type Run =
     for<'a> fn(&'a Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -66,7 +66,7 @@ pub struct Case {
     pub(crate) run: Run,
 }
 
-/// Which stores a case applies to: all of them, or only one kind.
+/// Which stores a case applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The case applies to all stores.
@@ -75,6 +75,28 @@ pub enum Scope {
     Redis,
     /// The case applies to embedded stores, such as a SQLite file.
     Embedded,
+    /// The case applies to stores whose records the suite can count: those on Redis, and
+    /// embedded ones whose subject [counts them](Subject::records).
+    Counted,
+}
+
+impl Case {
+    /// The reason why the case does not apply to that subject and its kind of store.
+    /// `None` if it applies.
+    pub(crate) fn not_concerned(
+        &self,
+        profile: Profile,
+        subject: &dyn Subject,
+    ) -> Option<&'static str> {
+        match (self.scope, profile) {
+            (Scope::Redis, Profile::Embedded) => Some("Redis only"),
+            (Scope::Embedded, Profile::Redis | Profile::Bare) => Some("embedded only"),
+            (Scope::Counted, Profile::Embedded) if subject.records().is_none() => {
+                Some("no Subject::records")
+            }
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Debug for Case {
@@ -129,8 +151,8 @@ impl Entry {
 /// real_time`.
 ///
 /// The needs are what a backend must support or declare ([`Need`]). If a backend does
-/// not, a probe runs in place of the case. The scope is `redis` or `embedded` for
-/// a case that applies to one kind of store. A case with `real_time` also runs on a
+/// not, a probe runs in place of the case. The scope is `redis` or `embedded` for a case
+/// that applies to one kind of store, and `counted` for one that calls `Store::size`. A case with `real_time` also runs on a
 /// server without the proxy. Each promise that depends on time or on the server's
 /// notifications has one such case.
 macro_rules! case {
@@ -183,6 +205,9 @@ macro_rules! scope {
     };
     (embedded) => {
         $crate::Scope::Embedded
+    };
+    (counted) => {
+        $crate::Scope::Counted
     };
 }
 use scope;

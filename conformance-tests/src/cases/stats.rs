@@ -146,7 +146,7 @@ async fn a_purged_queue_works(store: &Store) {
     actor.finish(&held).await;
 }
 
-case!(nothing_is_kept_for_ever: R23 => ClientIds PushTokens Unique);
+case!(nothing_is_kept_for_ever: R23 => ClientIds PushTokens Unique @ counted);
 /// After all jobs have ended and all records about them have expired, a queue is
 /// no larger than before.
 async fn nothing_is_kept_for_ever(store: &Store) {
@@ -237,7 +237,7 @@ impl Record {
     }
 }
 
-case!(each_record_is_forgotten_without_the_others: R23);
+case!(each_record_is_forgotten_without_the_others: R23 @ counted);
 /// When jobs leave records of one kind only, these are removed after their time, whatever
 /// kind it is.
 async fn each_record_is_forgotten_without_the_others(store: &Store) {

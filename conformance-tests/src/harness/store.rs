@@ -216,11 +216,11 @@ impl Store {
 
     /// On Redis: the number of elements, fields, members and strings of all keys in the
     /// database of the case's queue. Embedded: the number of records, or 0 if the subject
-    /// does not count them.
+    /// does not count them. Then the case is listed as ignored if its scope is `counted`.
     pub(crate) async fn size(&self) -> u64 {
         if let StoreSite::Embedded { directory, .. } = &*self.site {
             let endpoint = directory.path().to_str().expect("the path is UTF-8");
-            return self.subject.records(endpoint).unwrap_or_default();
+            return self.subject.records().map_or(0, |count| count(endpoint));
         }
         let reply = self.site.tell(&size()).await;
         let text = String::from_utf8_lossy(&reply);

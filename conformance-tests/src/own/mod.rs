@@ -15,7 +15,7 @@ use relq_core::{
     error::{ErrorContext, Operation},
 };
 
-use crate::{Room, Subject, own::sqlite::SQLITE, sweep::processes::Embedded};
+use crate::{Records, Room, Subject, own::sqlite::SQLITE, sweep::processes::Embedded};
 
 macro_rules! on_redis {
     ($(#[$doc:meta])* $name:ident, $backend:literal, $option:literal, $scripts:expr) => {
@@ -149,6 +149,10 @@ impl Subject for Sqlite {
         // Power cuts are not tested here, so no write has to wait for the disk.
         let url = format!("sqlite:{endpoint}/jobs.db?synchronous=normal");
         open("sqlite", &url, queue, environment).await
+    }
+
+    fn records(&self) -> Option<Records<'_>> {
+        Some(Box::new(sqlite::records))
     }
 
     fn processes(&self) -> Option<Embedded> {

@@ -80,6 +80,15 @@ pub fn statements() -> impl Iterator<Item = &'static String> {
     STATEMENTS.values()
 }
 
+/// Returns how many rows the tables of the file `jobs.db` in a folder have.
+///
+/// # Panics
+/// When the file does not exist or cannot be read.
+pub fn records(folder: &str) -> u64 {
+    let contents = Contents::open(&Path::new(folder).join(FILE));
+    contents.expect("the file opens").rows().expect("the rows can be counted")
+}
+
 /// Opens a queue in the file `jobs.db` of a folder.
 ///
 /// # Errors

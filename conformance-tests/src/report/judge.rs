@@ -10,7 +10,7 @@ use relq_core::capabilities::Capabilities;
 
 use super::{CaseResult, Judged, Report};
 use crate::{
-    Case, Need, Profile, Scope, Subject, cases,
+    Case, Need, Profile, Subject, cases,
     explore::{self, Explored},
     harness::{parallel::in_parallel, store::Store},
     spec,
@@ -62,24 +62,18 @@ pub fn expected<S: Subject + Default>(profile: Profile) -> Report {
 }
 
 fn tasks<S: Subject + Default>(profile: Profile) -> Vec<Task> {
-    let concerned = cases().iter().filter(|case| applies_to(case, profile));
+    let subject = S::default();
+    let applies = |case: &&Case| case.not_concerned(profile, &subject).is_none();
+    let concerned = cases().iter().filter(applies);
     let mut tasks: Vec<Task> = concerned.map(Task::Case).collect();
     if let Some(injection) = injection::<S>(profile) {
         tasks.extend(sweep::names().map(|name| Task::Act(name, injection)));
     }
     tasks.push(Task::Model);
-    if explore::can_explore(&S::default(), profile) {
+    if explore::can_explore(&subject, profile) {
         tasks.extend(explore::scenes_on(profile).map(Task::Scene));
     }
     tasks
-}
-
-fn applies_to(case: &Case, profile: Profile) -> bool {
-    match case.scope {
-        Scope::Redis => profile != Profile::Embedded,
-        Scope::Embedded => profile == Profile::Embedded,
-        _ => true,
-    }
 }
 
 /// How faults are injected into the backend's acts. `None` if the backend does not

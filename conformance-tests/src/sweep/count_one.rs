@@ -60,6 +60,21 @@ pub(crate) fn tally<S: Subject + Default>(name: &str, how: Injection) -> Tally {
     }))
 }
 
+/// Injects every fault at every step of the act of that name on an embedded backend.
+/// [`Tests`](crate::Tests) calls it.
+///
+/// # Panics
+/// When the backend breaks a promise, when no fault fired, or when it has no hook at its
+/// steps.
+pub(crate) fn run_in_processes<S: Subject + Default>(name: &str) {
+    let hook = S::default().processes();
+    let hook = hook.expect("the subject has `processes`, the hook at its steps");
+    let tally = tally::<S>(name, Injection::ToProcesses(hook));
+    tally.expect_no_failure();
+    let is_tested = tally.faults_fired > 0 || !tally.unsupported.is_empty();
+    assert!(is_tested, "FAULT-FIRED: no fault fired in {name}");
+}
+
 /// The way in which the suite injects faults into calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Injection {

@@ -39,7 +39,7 @@ use std::pin::Pin;
 
 pub(crate) use actors::{HealthyActor, Survivors, VictimObserver};
 pub use check::Check;
-pub(crate) use count_one::{Injection, RULES, needs, tally};
+pub(crate) use count_one::{Injection, RULES, needs, run_in_processes, tally};
 pub use count_one::{names, names_without};
 pub use drive::every_step;
 pub(crate) use drive::one_act;

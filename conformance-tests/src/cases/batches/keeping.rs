@@ -102,7 +102,7 @@ async fn a_purge_removes_batches(store: &Store) {
     actor.assert_completed(&again, BatchOutcome::Done).await;
 }
 
-case!(nothing_is_left_of_a_batch: B6 => Batches);
+case!(nothing_is_left_of_a_batch: B6 => Batches @ counted);
 /// Removed batches leave nothing in the store (NO-ORPHAN-KEYS).
 async fn nothing_is_left_of_a_batch(store: &Store) {
     let actor = store.actor("worker").await;

@@ -181,7 +181,7 @@ async fn a_token_is_forgotten_after_the_window(store: &Store) {
     delivers(&actor, ["job"]).await;
 }
 
-case!(pushes_forget_what_need_not_be_known: R4 => ClientIds PushTokens);
+case!(pushes_forget_what_need_not_be_known: R4 => ClientIds PushTokens @ counted);
 /// Each push removes the records of tokens and ids that have been kept for five
 /// minutes, so that the store does not grow even if no reaper runs.
 async fn pushes_forget_what_need_not_be_known(store: &Store) {
@@ -205,7 +205,7 @@ async fn pushes_forget_what_need_not_be_known(store: &Store) {
     assert!(sizes[3] < sizes[1] + 20, "the store grows: {sizes:?}");
 }
 
-case!(a_large_push_forgets_as_much_as_it_adds: R4 => ClientIds);
+case!(a_large_push_forgets_as_much_as_it_adds: R4 => ClientIds @ counted);
 /// A push of many jobs with ids removes as many ids that need not be known any longer, so
 /// that the store of a producer of large pushes does not grow, either.
 async fn a_large_push_forgets_as_much_as_it_adds(store: &Store) {

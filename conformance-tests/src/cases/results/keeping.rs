@@ -169,7 +169,7 @@ async fn a_wrong_clock_changes_no_time(store: &Store) {
     }
 }
 
-case!(old_results_leave_nothing: R29 => Results);
+case!(old_results_leave_nothing: R29 => Results @ counted);
 /// A recovery removes what was recorded of jobs whose results were kept long enough. Only
 /// short notes for clients that wait may stay, one for each end (NO-ORPHAN-KEYS).
 async fn old_results_leave_nothing(store: &Store) {

@@ -82,7 +82,7 @@ async fn a_purge_empties_the_list(store: &Store) {
     actor.the_worker().await;
 }
 
-case!(a_recovery_removes_dead_workers: R33 => Inspect);
+case!(a_recovery_removes_dead_workers: R33 => Inspect @ counted);
 /// A recovery removes what is stored of workers that died, and leaves those that run.
 async fn a_recovery_removes_dead_workers(store: &Store) {
     let (dead, alive) = (store.actor("dead").await, store.actor("alive").await);

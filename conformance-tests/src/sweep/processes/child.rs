@@ -37,7 +37,7 @@ pub(super) const SAYS: &str = "relq: ";
 pub(super) const HIT: &str = "hit";
 
 /// Whether this process is a child.
-pub(super) fn is_child() -> bool {
+pub(crate) fn is_child() -> bool {
     folder().is_some()
 }
 

@@ -38,6 +38,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use relq_core::{Error, Queue, QueueName, environment::Environment};
 
+pub(crate) use child::is_child;
 pub use child::live;
 pub use drive::every_step;
 pub(crate) use drive::one_act;
