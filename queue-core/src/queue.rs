@@ -24,6 +24,11 @@ use crate::{
     schedule::ScheduleQueue,
 };
 
+/// How long the default of [`ReliableQueue::wait_for_jobs`] sleeps if the backend has no
+/// lateness. A worker on several queues claims again after each wait, so without a pause it
+/// would claim all the time.
+const PAUSE_WITHOUT_LATENESS: Duration = Duration::from_millis(100);
+
 /// A queue that loses no job: a claimed job is leased, and it comes back if it is not
 /// settled while the lease runs.
 ///
@@ -94,14 +99,18 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// without a wait has found nothing. Unlike the future of [`claim`](Self::claim),
     /// this one can be dropped without an effect on any job.
     ///
-    /// The default sleeps for at most [`Capabilities::lateness`]. A backend that can
-    /// wake a waiting claim overrides it.
+    /// The default sleeps for [`Capabilities::lateness`], or for 100 ms if that is zero,
+    /// and for at most `limit`. It sleeps by the clock of the machine, because it knows no
+    /// [`Environment`](crate::environment::Environment). A backend overrides it if it can
+    /// wake a waiting claim, or sleeps by another clock.
     ///
     /// # Errors
     /// An error of the store, which then cannot say whether a job is ready. A backend
     /// that reconnects by itself need not return this error: the next claim does.
     async fn wait_for_jobs(&self, limit: Duration) -> Result<(), Error> {
-        SystemClock.sleep(limit.min(self.capabilities().lateness)).await;
+        let lateness = self.capabilities().lateness;
+        let pause = if lateness.is_zero() { PAUSE_WITHOUT_LATENESS } else { lateness };
+        SystemClock.sleep(limit.min(pause)).await;
         Ok(())
     }
 
@@ -312,3 +321,33 @@ pub trait Operator: Debug + Send + Sync {
 pub trait Queue: ReliableQueue + Operator {}
 
 impl<T: ReliableQueue + Operator> Queue for T {}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        task::{Context, Waker},
+        thread,
+        time::Instant,
+    };
+
+    use super::*;
+    use crate::operator::listed::Listed;
+
+    /// How long the default wait takes.
+    fn waited(limit: Duration) -> Duration {
+        let (queue, began) = (Listed::new(Vec::new()), Instant::now());
+        let mut wait = queue.wait_for_jobs(limit);
+        let mut context = Context::from_waker(Waker::noop());
+        while wait.as_mut().poll(&mut context).is_pending() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        began.elapsed()
+    }
+
+    /// R21: a caller that claims again after each wait is not busy all the time, although
+    /// its queue has no lateness.
+    #[test]
+    fn a_wait_on_a_queue_without_lateness_lasts() {
+        assert!(waited(Duration::from_secs(3600)) >= PAUSE_WITHOUT_LATENESS);
+    }
+}

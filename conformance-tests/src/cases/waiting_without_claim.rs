@@ -25,6 +25,9 @@ const IDLE: Duration = Duration::from_secs(3);
 /// again after its [`lateness`](relq_core::capabilities::Capabilities::lateness).
 const RETURNS: u128 = 20;
 
+/// After how many milliseconds a backend without lateness looks again.
+const PAUSE_WITHOUT_LATENESS: u128 = 100;
+
 case!(a_push_wakes: R21 => BlockingWait, real_time);
 /// A push of any priority ends the wait.
 async fn a_push_wakes(store: &Store) {
@@ -214,13 +217,17 @@ async fn any_limit_is_kept(store: &Store) {
     ended.expect("the wait ends").expect("the wait succeeds");
 }
 
-case!(an_idle_wait_lasts: R21 => BlockingWait);
+case!(an_idle_wait_lasts: R21);
 /// While no job comes, a wait seldom returns: a caller that claims after each would
 /// otherwise keep the store busy.
 async fn an_idle_wait_lasts(store: &Store) {
     let worker = store.actor("w").await;
-    let lateness = worker.capabilities().lateness.as_millis();
-    let most = RETURNS + 2 * IDLE.as_millis().checked_div(lateness).unwrap_or(0);
+    let lateness = worker.capabilities().lateness;
+    let pause = match lateness.is_zero() {
+        true => PAUSE_WITHOUT_LATENESS,
+        false => lateness.as_millis().max(1),
+    };
+    let most = RETURNS + 2 * IDLE.as_millis() / pause;
     let idle = async {
         let (mut returns, since) = (0, store.elapsed());
         let left = || IDLE.saturating_sub(store.elapsed() - since);
