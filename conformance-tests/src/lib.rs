@@ -109,8 +109,9 @@
 //! proxy replies to `TIME` from a [`VirtualClock`](proxy::VirtualClock), inside scripts
 //! too, and the actors' clocks and sleeps use the same clock. It stands still until a
 //! case moves it or every actor waits. An embedded store gets a running clock that the
-//! suite can move forward, and stop where times must be equal. Keys with a time to live
-//! follow the server's own clock: a backend fails if it needs them for more than
+//! suite can move forward, and stop where times must be equal. While a claim must be
+//! woken, no sleep by that clock ends, so a claim that only polls fails. Keys with a time
+//! to live follow the server's own clock: a backend fails if it needs them for more than
 //! cleaning up.
 //!
 //! Known bugs of other queues, each with the case that would find it, are listed in

@@ -15,16 +15,36 @@ use tokio::sync::watch;
 ///
 /// It runs on between advances, so a waiting call ends by itself. An advance wakes
 /// sleeping tasks at once. A case can stop the wall clock, so that several calls run in
-/// the same millisecond.
+/// the same millisecond, and hold the sleeps, so that a call which only polls does not end.
 #[derive(Debug, Clone)]
 pub(crate) struct MovableClock {
     moved: watch::Sender<Duration>,
     stopped_at: Arc<OnceLock<Timestamp>>,
+    holds_sleeps: watch::Sender<bool>,
+}
+
+/// Sleeps that are held. When it is dropped, those that are over end.
+pub(crate) struct HeldSleeps(watch::Sender<bool>);
+
+impl Drop for HeldSleeps {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+    }
 }
 
 impl MovableClock {
     pub(crate) fn new() -> Self {
-        Self { moved: watch::Sender::new(Duration::ZERO), stopped_at: Arc::default() }
+        Self {
+            moved: watch::Sender::new(Duration::ZERO),
+            stopped_at: Arc::default(),
+            holds_sleeps: watch::Sender::new(false),
+        }
+    }
+
+    /// Lets no sleep end until the returned value is dropped.
+    pub(crate) fn hold_sleeps(&self) -> HeldSleeps {
+        self.holds_sleeps.send_replace(true);
+        HeldSleeps(self.holds_sleeps.clone())
     }
 
     /// Stops the wall clock for the rest of the case. From now on only advances change
@@ -52,13 +72,18 @@ impl Clock for MovableClock {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let wake_at = self.elapsed().saturating_add(duration);
         let (clock, mut moves) = (self.clone(), self.moved.subscribe());
+        let mut is_held = self.holds_sleeps.subscribe();
         Box::pin(async move {
+            if duration.is_zero() {
+                return;
+            }
             while let Some(left) = wake_at.checked_sub(clock.elapsed())
                 && !left.is_zero()
             {
-                // The channel cannot be closed here, because `clock` holds its sender.
+                // Neither channel can be closed here, because `clock` holds its sender.
                 let _ = tokio::time::timeout(left, moves.changed()).await;
             }
+            let _ = is_held.wait_for(|is_held| !is_held).await;
         })
     }
 }
@@ -119,6 +144,22 @@ mod tests {
         let sleeper = tokio::spawn(clock.sleep(HOUR));
 
         clock.advance(HOUR);
+
+        sleeper.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_held_sleep_ends_when_it_is_released() {
+        let clock = MovableClock::new();
+        let held = clock.hold_sleeps();
+        let sleeper = tokio::spawn(clock.sleep(HOUR));
+        clock.advance(HOUR);
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!sleeper.is_finished());
+
+        drop(held);
 
         sleeper.await.unwrap();
     }

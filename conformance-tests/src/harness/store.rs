@@ -149,6 +149,22 @@ impl Store {
         self.site.within(limit, &self.calls, call)
     }
 
+    /// Does the same as [`Self::within`] with a call that a notification must end. On an
+    /// embedded store no sleep of an actor ends meanwhile, so a call that only polls does
+    /// not end, whatever its interval is.
+    #[track_caller]
+    pub(crate) fn woken_within<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = T>,
+    ) -> impl Future<Output = (T, Duration)> {
+        let woken = self.within(limit, call);
+        async move {
+            let _held = self.site.hold_sleeps();
+            woken.await
+        }
+    }
+
     /// The calls of the store's actors.
     pub(crate) fn calls(&self) -> &CallLog {
         &self.calls

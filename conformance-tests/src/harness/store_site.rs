@@ -16,7 +16,7 @@ use crate::{
     Profile,
     harness::{
         call_log::CallLog,
-        clock::MovableClock,
+        clock::{HeldSleeps, MovableClock},
         times::{WOKEN, WOKEN_IN_REAL_TIME},
     },
     proxy::{FaultProxy, VirtualClock},
@@ -117,6 +117,15 @@ impl StoreSite {
     pub(crate) fn stop_clock(&self) {
         if let Self::Embedded { clock, .. } = self {
             clock.stop_wall_clock();
+        }
+    }
+
+    /// Lets no sleep of an actor on an embedded store end until the returned value is
+    /// dropped. Elsewhere the sleeps end.
+    pub(crate) fn hold_sleeps(&self) -> Option<HeldSleeps> {
+        match self {
+            Self::Embedded { clock, .. } => Some(clock.hold_sleeps()),
+            Self::Proxied { .. } | Self::Bare { .. } => None,
         }
     }
 

@@ -53,7 +53,7 @@ impl Waiter {
     #[track_caller]
     pub(crate) fn woken(self, store: &Store) -> impl Future<Output = Vec<Delivery>> {
         let limit = store.wake_limit(self.lateness);
-        let (test, woken) = (Location::caller(), store.within(limit, self.claim));
+        let (test, woken) = (Location::caller(), store.woken_within(limit, self.claim));
         async move {
             let (taken, took) = woken.await;
             let taken = taken.expect("the claim ends");

@@ -1,12 +1,18 @@
 //! Overrides of a wait that leases nothing. Each has one bug.
 
-use std::{num::NonZeroU32, sync::Mutex, time::Duration};
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use relq_conformance::{
-    async_trait,
-    overrides::{Override, Right},
+    Profile, Subject, async_trait, judge_case,
+    overrides::{OverriddenQueue, Override, Right},
+    own::Sqlite,
 };
 use relq_core::{
+    environment::Environment,
     operator::{JobState, PeekRequest, StateDetail},
     *,
 };
@@ -112,4 +118,56 @@ impl Override for CountsFromItself {
             None => right.wait_for_jobs(limit).await,
         }
     }
+}
+
+/// Claims that hear no notification: they look again every five seconds.
+struct Polling;
+
+#[async_trait]
+impl Override for Polling {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        let clock = right.environment.clock();
+        let end = clock.elapsed().saturating_add(ask.wait);
+        let at_once = ask.clone().wait(Duration::ZERO);
+        loop {
+            let taken = right.claim(&at_once).await?;
+            let left = end.saturating_sub(clock.elapsed());
+            if !taken.is_empty() || left.is_zero() {
+                return Ok(taken);
+            }
+            clock.sleep(left.min(Duration::from_secs(5))).await;
+        }
+    }
+}
+
+/// SQLite with claims that only poll.
+struct PollingSqlite;
+
+#[async_trait]
+impl Subject for PollingSqlite {
+    async fn connect(
+        &self,
+        endpoint: &str,
+        queue: &QueueName,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Queue>, Error> {
+        let queue = Sqlite.connect(endpoint, queue, environment).await?;
+        let right = Right { queue, environment: environment.clone() };
+        Ok(Arc::new(OverriddenQueue::new(right, Arc::new(Polling))))
+    }
+}
+
+/// The clock of an embedded store runs on, so a claim counts as woken for seconds. A claim
+/// that polls within this time is noticed nevertheless.
+#[test]
+fn a_claim_that_polls_on_an_embedded_store_is_not_woken() {
+    let case = "waiting::a_push_wakes";
+
+    let words = judge_case(PollingSqlite, Profile::Embedded, case).unwrap_err();
+
+    assert!(words.contains("the call waits for more than"), "{words}");
 }

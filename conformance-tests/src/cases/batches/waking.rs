@@ -32,7 +32,7 @@ async fn waiting(store: &Store, worker: &Actor) -> JoinHandle<Vec<Delivery>> {
 
 async fn is_woken(store: &Store, by: &Actor, waiting: JoinHandle<Vec<Delivery>>) {
     let limit = store.wake_limit(by.capabilities().lateness);
-    let (taken, _) = store.within(limit, waiting).await;
+    let (taken, _) = store.woken_within(limit, waiting).await;
     assert_eq!(taken.expect("the claim ends").len(), 1);
 }
 
