@@ -4,18 +4,21 @@ use std::time::Duration;
 
 use relq_core::{
     NewJob,
-    operator::{JobState, Redriven, Selection},
+    capabilities::Capability,
+    environment::Timestamp,
+    operator::{JobState, Redriven, Selection, StateDetail},
 };
 
 use crate::{
-    cases::case,
+    cases::{case, times::now},
     harness::{
         actor::Actor,
         checks::{
-            dead, delivers, drain, expect_exactly, id, listed, numbered, payloads,
-            reason, retry_after, settle_all,
+            attempts, dead, delivers, drain, expect_exactly, id, listed, numbered,
+            payloads, reason, retry_after, retry_now, settle_all,
         },
         store::Store,
+        times::{LIFE, PAST_LIFE},
     },
 };
 
@@ -36,6 +39,55 @@ async fn purge(actor: &Actor, which: &Selection) -> u64 {
 
 fn moved(moved: u64) -> Redriven {
     Redriven { moved, duplicates: 0 }
+}
+
+/// Asserts that the only dead letter was buried at `from` or later, and purges it.
+async fn assert_buried_since(store: &Store, actor: &Actor, from: Timestamp) {
+    const ROUNDING: Duration = Duration::from_millis(1);
+    let letter = actor.the_dead_one().await;
+    let StateDetail::Dead { since, reason } = &letter.detail else {
+        panic!("R23: not dead: {:?}", letter.detail);
+    };
+    let to = now(store);
+    assert!(
+        since.plus(ROUNDING) >= from && *since <= to.plus(ROUNDING),
+        "R23: it was buried between {from:?} and {to:?}, and says {since:?}: {reason}"
+    );
+    purge(actor, &Selection::All).await;
+}
+
+case!(a_dead_letter_says_when_it_was_buried: R23);
+/// A dead letter says when it was buried, by the store's clock, whatever has buried it: its
+/// worker, the failure or the lost lease of its last attempt, or its expiry. It may have been
+/// pushed and claimed long before.
+async fn a_dead_letter_says_when_it_was_buried(store: &Store) {
+    let actor = store.actor("worker").await;
+    let once = || NewJob::new("job").max_attempts(attempts(1));
+    for settlement in [dead("no"), retry_now()] {
+        actor.store_one(once()).await;
+        let held = actor.take_one().await;
+        store.advance(PAST_LIFE).await;
+        let from = now(store);
+        actor.say(&held, settlement).await;
+        assert_buried_since(store, &actor, from).await;
+    }
+
+    let lost = store.actor("lost").await;
+    lost.store_one(once()).await;
+    lost.take_one_briefly().await;
+    store.advance(PAST_LIFE).await;
+    let from = now(store);
+    actor.recover_all().await;
+    assert_buried_since(store, &actor, from).await;
+
+    if actor.capabilities().supports(Capability::Expiry) {
+        actor.store_one(once().expires_in(LIFE)).await;
+        store.advance(PAST_LIFE).await;
+        let from = now(store);
+        actor.recover_all().await;
+        assert_eq!(actor.take(1).await, []);
+        assert_buried_since(store, &actor, from).await;
+    }
 }
 
 case!(a_dead_letter_says_why: R23);

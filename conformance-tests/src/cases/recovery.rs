@@ -10,7 +10,7 @@ use crate::{
         actor::Actor,
         checks::{
             attempts, delivers, drain, expect_exactly, numbered, payloads, reason,
-            retry_now,
+            retry_after, retry_now,
         },
         store::Store,
         times::{BRIEF, HELD, LIFE, PAST_LIFE},
@@ -113,11 +113,14 @@ async fn recovery_says_when_the_next_lease_ends(store: &Store) {
     assert!(idle.is_none() || actor.class().shares_heartbeat(), "{idle:?}");
 }
 
-case!(recovery_says_when_the_next_job_is_due: R9 R14 => Delay);
-/// The result of a recovery says how long it takes until the next delayed job is due.
+case!(recovery_says_when_the_next_job_is_due: R9 R14);
+/// The result of a recovery says how long it takes until the next scheduled job is due. A
+/// backend without delays has such jobs, too: those that are retried later.
 async fn recovery_says_when_the_next_job_is_due(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").delay(HELD)).await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, retry_after(HELD)).await;
 
     let next_in = actor.recover_all().await.next_in.expect("a delay runs");
 

@@ -1,8 +1,11 @@
-//! Overrides of a wait that leases nothing. Each has one bug.
+//! Overrides of a wait that leases nothing, and of a waiting claim. Each has one bug.
 
 use std::{
     num::NonZeroU32,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,6 +17,7 @@ use relq_conformance::{
 use relq_core::{
     environment::Environment,
     operator::{JobState, PeekRequest, StateDetail},
+    outcome::Pushed,
     *,
 };
 
@@ -116,6 +120,52 @@ impl Override for CountsFromItself {
                 Ok(())
             }
             None => right.wait_for_jobs(limit).await,
+        }
+    }
+}
+
+/// Claims that poll, and look for jobs only if one was pushed since they last looked.
+#[derive(Default)]
+pub(crate) struct SeesPushesOnly {
+    pushes: AtomicU32,
+}
+
+#[async_trait]
+impl Override for SeesPushesOnly {
+    async fn push(
+        &self,
+        right: &Right,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        let pushed = right.push(jobs, token).await;
+        self.pushes.fetch_add(1, Ordering::SeqCst);
+        pushed
+    }
+
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        let clock = right.environment.clock();
+        let end = clock.elapsed().saturating_add(ask.wait);
+        let at_once = ask.clone().wait(Duration::ZERO);
+        let mut seen = None;
+        loop {
+            let pushes = Some(self.pushes.load(Ordering::SeqCst));
+            if seen != pushes {
+                seen = pushes;
+                let taken = right.claim(&at_once).await?;
+                if !taken.is_empty() {
+                    return Ok(taken);
+                }
+            }
+            let left = end.saturating_sub(clock.elapsed());
+            if left.is_zero() {
+                return Ok(Vec::new());
+            }
+            clock.sleep(left.min(Duration::from_millis(100))).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Two or three claims wait while one, two or three jobs become ready. Every way in
+//! One to three claims wait while one, two or three jobs become ready. Every way in
 //! which a job can become ready is tested.
 
 use std::{thread, time::Duration};
@@ -15,7 +15,7 @@ use crate::{
         checks::{dead, expect_exactly, numbered, payloads, retry_after, settle_all},
         store::Store,
         times::BRIEF,
-        waiter::WAIT,
+        waiter::{WAIT, Waiter},
     },
 };
 
@@ -39,6 +39,19 @@ use Source::{
 };
 
 impl Source {
+    const ALL: [Self; 10] = [
+        PushOfAll,
+        PushOfEach,
+        UrgentPush,
+        GiveBack,
+        Release,
+        Recovery,
+        DelayOfAll,
+        RetryOfEach,
+        Resume,
+        Redrive,
+    ];
+
     /// Brings the jobs into the state that they need before they can become ready in
     /// this way. Runs before any claim waits. Returns the deliveries that `other` still
     /// holds.
@@ -238,6 +251,29 @@ case!(waiters_share_the_jobs_of_a_resumed_queue: R21 => BlockingWait);
 /// each job goes to one of the claims.
 async fn waiters_share_the_jobs_of_a_resumed_queue(store: &Store) {
     arrive_for_waiters(store, Resume).await;
+}
+
+case!(a_waiter_finds_a_job_of_any_source: R9 R14 R21 R24);
+/// A claim waits, and a job becomes ready, in each way. A backend without `BlockingWait`
+/// polls, and may look again only when it has noticed a change: every change counts.
+async fn a_waiter_finds_a_job_of_any_source(store: &Store) {
+    let worker = store.actor("worker").await;
+    let has_delay = worker.capabilities().supports(Capability::Delay);
+    for source in Source::ALL {
+        if source == DelayOfAll && !has_delay {
+            continue;
+        }
+        // Where a worker has one lease for all of its jobs, its leases have one length.
+        let other = store.actor("other").await.acting_as(&format!("{source:?}"));
+        let held = source.prepare(&other, 1).await;
+        let waiter = Waiter::start(store, &worker, 1).await;
+
+        source.arrive(store, &other, &held, 1).await;
+
+        let taken = waiter.looked_again_after(BRIEF, store).await;
+        assert_eq!(payloads(&taken), numbered(1), "R21: {source:?}");
+        worker.purge().await.expect("answered");
+    }
 }
 
 case!(a_frozen_waiter_holds_up_no_other: R21 => BlockingWait);

@@ -117,4 +117,17 @@ pub(super) const TIMES: &[Mutant] = &[
         ],
         ..NARROW
     },
+    Mutant {
+        name: "a dead letter does not say when it was buried",
+        patches: &[patch(
+            "fail",
+            "behind_equals(keys.dead, now_ms), job.id)",
+            "behind_equals(keys.dead, 0), job.id)",
+        )],
+        caught_by: &[Case(
+            "dead_letters::a_dead_letter_says_when_it_was_buried",
+            "R23: it was buried between",
+        )],
+        ..NARROW
+    },
 ];

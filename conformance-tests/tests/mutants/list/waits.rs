@@ -1,10 +1,13 @@
-//! Mutants whose waits without a claim are not woken, take jobs, or do not wait.
+//! Mutants whose waits are not woken, take jobs, or do not wait.
 
 use std::sync::Arc;
 
 use crate::{
     mutant::{CaughtBy::Case, Mutant, NARROW},
-    waits::{Claiming, CountsFromItself, Deaf, LeftBehind, Restless, Unbounded},
+    waits::{
+        Claiming, CountsFromItself, Deaf, LeftBehind, Restless, SeesPushesOnly,
+        Unbounded,
+    },
 };
 
 pub(super) const WAITS: &[Mutant] = &[
@@ -55,6 +58,15 @@ pub(super) const WAITS: &[Mutant] = &[
         overrides: Some(|| Arc::new(CountsFromItself::default())),
         caught_by: &[Case(
             "waiting_without_claim::a_wait_counts_from_the_claim_before",
+            "the call waits for more than",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a waiting claim looks again only after a push",
+        overrides: Some(|| Arc::new(SeesPushesOnly::default())),
+        caught_by: &[Case(
+            "company::a_waiter_finds_a_job_of_any_source",
             "the call waits for more than",
         )],
         ..NARROW
