@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use relq_core::{
     Disposition, Error, NewJob, Priority,
+    capabilities::Limits,
     error::{Effect, Operation, RetryAdvice},
-    limits::{MAX_DURATION, MAX_TIMESTAMP},
+    limits::{MAX_DURATION, MAX_JOBS_PER_CALL, MAX_TIMESTAMP},
     operator::{JobState, StateDetail},
     outcome::Settled,
     results::MAX_RESULT,
@@ -225,6 +226,29 @@ async fn a_greedy_claim_loses_nothing(store: &Store) {
     let stats = actor.figures().await;
     assert_eq!(stats.leased, taken.len() as u64);
     assert_eq!(stats.unfinished(), 20);
+}
+
+/// The lowest limits with which all cases can run. [`Limits`] names them, too.
+const NEEDED: Limits = Limits {
+    max_payload: 2 * 1024 * 1024,
+    max_headers: 64 * 1024,
+    max_jobs_per_call: MAX_JOBS_PER_CALL,
+    max_bytes_per_push: 4 * 1024 * 1024,
+};
+
+case!(the_limits_allow_the_cases: R2 R5);
+/// A backend may have lower limits than the cases need. Then other cases fail, too, and only
+/// this one says why.
+async fn the_limits_allow_the_cases(store: &Store) {
+    let actor = store.actor("worker").await;
+    let limits = actor.limits();
+
+    let are_high = limits.max_payload >= NEEDED.max_payload
+        && limits.max_headers >= NEEDED.max_headers
+        && limits.max_jobs_per_call >= NEEDED.max_jobs_per_call
+        && limits.max_bytes_per_push >= NEEDED.max_bytes_per_push;
+
+    assert!(are_high, "the cases need {NEEDED:?} at least, and not {limits:?}");
 }
 
 case!(the_largest_batches_work: R6);

@@ -1,7 +1,7 @@
 //! Mutants that declare capabilities they do not have, or write keys that belong to no
 //! queue.
 
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
 use relq_core::capabilities::LeaseScope;
 
@@ -38,6 +38,16 @@ pub(super) const CLASSES: &[Mutant] = &[
             Arc::new(Declares::this(|can| can.lease_scope = LeaseScope::Worker))
         }),
         caught_by: &[Case("leases::a_jobs_own_lease_holds", "Ok([Stored(")],
+        ..NARROW
+    },
+    Mutant {
+        name: "a call is for one job at most",
+        overrides: Some(|| {
+            Arc::new(Declares::this(|can| {
+                can.limits.max_jobs_per_call = NonZeroU32::MIN;
+            }))
+        }),
+        caught_by: &[Case("bad_input::the_limits_allow_the_cases", "the cases need")],
         ..NARROW
     },
     Mutant {
