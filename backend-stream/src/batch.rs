@@ -30,7 +30,7 @@ use relq_redis::{PartialEffect, all_steps, pattern::BatchPattern};
 
 use crate::{Streams, capabilities::CAPABILITIES};
 
-pub(crate) use outbox::{forward, forward_page, is_piece};
+pub(crate) use outbox::{FailedQueues, forward, forward_page, is_piece};
 
 #[async_trait]
 impl BatchPattern for Streams {
@@ -52,7 +52,7 @@ impl BatchPattern for Streams {
     async fn seal(&self, batch: &BatchId) -> Result<Option<BatchStatus>, Error> {
         let status = self.store.seal_batch(batch).await?;
         if status.as_ref().is_some_and(|status| status.state.is_completed()) {
-            forward(&self.store, Operation::SealBatch).await;
+            forward(self, Operation::SealBatch).await;
         }
         Ok(status)
     }
@@ -98,7 +98,7 @@ impl BatchPattern for Streams {
         };
         let status = all_steps(Operation::CancelBatch, cancelling).await?;
         if status.as_ref().is_some_and(|status| status.state.is_completed()) {
-            forward(&self.store, Operation::CancelBatch).await;
+            forward(self, Operation::CancelBatch).await;
         }
         Ok(status)
     }

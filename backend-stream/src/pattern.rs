@@ -49,7 +49,8 @@ impl Pattern for Streams {
     }
 
     fn new(conn: Conn, queue: QueueName, _config: &StreamConfig) -> Self {
-        Self { store: Store::new(conn, queue) }
+        let store = Store::new(conn, queue);
+        Self { store, failed_queues: batch::FailedQueues::default() }
     }
 
     fn bookkeeping(&self) -> &Bookkeeping {
@@ -130,7 +131,7 @@ impl Pattern for Streams {
             self.store.adopt(page),
             self.store.tend(page),
         );
-        let told = batch::forward_page(&self.store, page).await;
+        let told = batch::forward_page(self, page).await;
         let mut parts = PartialEffect::default();
         for done in [&expired, &adopted, &tended] {
             parts.add(done);
@@ -191,7 +192,7 @@ impl Pattern for Streams {
     /// Pushes completion jobs to other queues. This runs after each call that may have
     /// ended the last piece of a batch.
     async fn follow_up(&self, operation: Operation) {
-        batch::forward(&self.store, operation).await;
+        batch::forward(self, operation).await;
     }
 
     fn batch_queue(queue: &StreamQueue) -> Option<&dyn BatchQueue> {

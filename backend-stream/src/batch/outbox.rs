@@ -4,98 +4,181 @@
 //! completes the batch. It is removed after the push. Its id is fixed, so however often
 //! workers push it, the queue stores it once (B5). That holds as long as the other
 //! queue remembers the id: until five minutes after the job's end.
+//!
+//! A queue that refuses its jobs or cannot be reached delays no other call: after a
+//! failure only `recover` tries it again, and does not fail if that queue fails again.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{Error, JobId, NewJob, QueueName, error::Operation};
-use relq_redis::{PartialEffect, command, entry::Entry};
+use relq_redis::{command, entry::Entry};
 
 use crate::{
+    Streams,
     lease::{Lease, Token},
     scripts::{Letter, Store},
 };
 
-/// How many completion jobs are pushed to other queues at the same time. A call that
-/// may complete a batch pushes at most this many afterwards, because its caller waits.
+/// How many completion jobs a call that may complete a batch pushes to other queues at
+/// most, because its caller waits.
 const HANDFUL: u32 = 10;
 
 /// How many completion jobs one recovery pushes to other queues at most.
 const PAGE: u32 = 100;
 
-/// Pushes a few completion jobs of the outbox to their queues. The next recovery pushes
-/// the others, and those that fail now.
-pub(crate) async fn forward(store: &Store, operation: Operation) {
-    if let Err(error) = forward_some(store, operation, HANDFUL).await {
+/// After a failure to push to a queue, how long only `recover` tries that queue, and how
+/// long further failures are not logged as warnings.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The queues to which the last push of a completion job has failed. This is only a
+/// hint, so it need not outlive the process.
+#[derive(Debug, Default)]
+pub(crate) struct FailedQueues(Mutex<HashMap<QueueName, Failure>>);
+
+/// Times of a queue's failures, by the client's clock.
+#[derive(Debug, Clone, Copy)]
+struct Failure {
+    last: Duration,
+    /// The last failure that was logged as a warning.
+    logged: Duration,
+}
+
+impl FailedQueues {
+    /// Whether only `recover` may try this queue.
+    fn is_paused(&self, queue: &QueueName, now: Duration) -> bool {
+        self.lock().get(queue).is_some_and(|failure| now < failure.last + PAUSE)
+    }
+
+    /// Notes a failure, and logs that the jobs for this queue stay in the outbox.
+    fn note(&self, queue: &QueueName, error: &Error, now: Duration) {
+        const MESSAGE: &str = "completions cannot be forwarded: a recovery tries again";
+        let mut failures = self.lock();
+        let logged = failures.get(queue).map(|failure| failure.logged);
+        let logged = logged.filter(|logged| now < *logged + PAUSE);
+        let failure = Failure { last: now, logged: logged.unwrap_or(now) };
+        failures.insert(queue.clone(), failure);
+        drop(failures);
+        let error = error.full_message();
+        if logged.is_none() {
+            tracing::warn!(%queue, error, "{MESSAGE}");
+        } else {
+            tracing::debug!(%queue, error, "{MESSAGE}");
+        }
+    }
+
+    fn forget(&self, queue: &QueueName) {
+        self.lock().remove(queue);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<QueueName, Failure>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The completion jobs for one queue, and the batches whose completions they are.
+#[derive(Debug, Default)]
+struct Completions {
+    batches: Vec<Bytes>,
+    ids: Vec<JobId>,
+    jobs: Vec<NewJob>,
+}
+
+/// Pushes a few completion jobs of the outbox to their queues, except to queues that have
+/// just failed. The next recovery pushes the others, and those that fail now.
+pub(crate) async fn forward(streams: &Streams, operation: Operation) {
+    if let Err(error) = forward_some(streams, operation, HANDFUL).await {
         tracing::debug!(%error, "completions are left to the next recovery");
     }
 }
 
 /// Pushes one page of completion jobs to their queues. Returns whether more are left
 /// that can be pushed now.
-pub(crate) async fn forward_page(store: &Store, page: u32) -> Result<bool, Error> {
-    forward_some(store, Operation::Recover, page.min(PAGE)).await
+pub(crate) async fn forward_page(streams: &Streams, page: u32) -> Result<bool, Error> {
+    forward_some(streams, Operation::Recover, page.min(PAGE)).await
 }
 
 /// Pushes up to `most` completion jobs to their queues. Returns whether more are left
-/// that can be pushed now. A job that its queue refuses stays in the outbox, and the
-/// jobs after it are still pushed. If the server cannot be reached, the call fails.
+/// that can be pushed now. The jobs of a queue that refuses them or cannot be reached
+/// stay in the outbox, and the jobs of other queues are still pushed.
+///
+/// # Errors
+/// When the outbox cannot be read.
 async fn forward_some(
-    store: &Store,
+    streams: &Streams,
     operation: Operation,
     most: u32,
 ) -> Result<bool, Error> {
+    let Streams { store, failed_queues } = streams;
+    let clock = store.conn.environment().clock();
     let (letters, count) = store.read_outbox(operation, most).await?;
-    let (mut partial, mut forwarded) = (PartialEffect::default(), 0);
-    for some in letters.chunks(HANDFUL as usize) {
-        let calls = some.iter().map(|letter| forward_one(store, operation, letter));
-        let mut outcome = Ok(());
-        for (letter, answer) in some.iter().zip(join_all(calls).await) {
-            partial.add(&answer);
-            match answer {
-                Ok(()) => forwarded += 1,
-                Err(error) if is_out_of_reach(&error) => outcome = Err(error),
-                Err(error) => stays(letter, &error),
-            }
-        }
-        outcome.map_err(|error| partial.whole(error))?;
+    let (read, mut forwarded) = (letters.len() as u64, 0);
+    let mut by_queue = by_queue(letters, operation);
+    if operation != Operation::Recover {
+        let now = clock.elapsed();
+        by_queue.retain(|queue, _| !failed_queues.is_paused(queue, now));
     }
-    Ok(forwarded > 0 && count > letters.len() as u64)
+    let calls = by_queue.into_iter().map(|(queue, completions)| async move {
+        let outcome = forward_to(store, operation, &queue, completions).await;
+        (queue, outcome)
+    });
+    for (queue, outcome) in join_all(calls).await {
+        match outcome {
+            Ok(pushed) => {
+                forwarded += pushed;
+                failed_queues.forget(&queue);
+            }
+            Err(error) => failed_queues.note(&queue, &error, clock.elapsed()),
+        }
+    }
+    Ok(forwarded > 0 && count > read)
 }
 
-/// Logs that a completion job stays in the outbox. The next recovery tries it again.
-fn stays(letter: &Letter, error: &Error) {
-    let batch = String::from_utf8_lossy(&letter.batch);
-    let error = error.full_message();
-    let queue = &letter.queue;
-    tracing::warn!(%batch, queue, error, "a completion cannot be forwarded");
+/// Sorts completion jobs by their queues. Leaves out those that are damaged.
+fn by_queue(
+    letters: Vec<Letter>,
+    operation: Operation,
+) -> BTreeMap<QueueName, Completions> {
+    let mut by_queue = BTreeMap::<_, Completions>::new();
+    for letter in letters {
+        if let Some((queue, id, job)) = read(&letter) {
+            let completions = by_queue.entry(queue).or_default();
+            completions.batches.push(letter.batch);
+            completions.ids.push(id);
+            completions.jobs.push(job);
+        } else if operation == Operation::Recover {
+            let batch = String::from_utf8_lossy(&letter.batch);
+            tracing::warn!(%batch, "the completion of a batch is damaged");
+        }
+    }
+    by_queue
 }
 
-fn is_out_of_reach(error: &Error) -> bool {
-    use Error::{Interrupted, ReadOnly, Unavailable};
-    matches!(error, Unavailable { .. } | ReadOnly { .. } | Interrupted { .. })
-}
-
-async fn forward_one(
+/// Pushes completion jobs to one queue, and removes them from the outbox. Returns how
+/// many they are.
+async fn forward_to(
     store: &Store,
     operation: Operation,
-    letter: &Letter,
-) -> Result<(), Error> {
-    let Some((queue, id, job)) = read(letter) else {
-        let source = format!("the completion of batch {:?} is damaged", letter.batch);
-        return Err(Error::Unreadable {
-            at: store.conn.at(operation),
-            source: source.into(),
-        });
-    };
+    queue: &QueueName,
+    completions: Completions,
+) -> Result<usize, Error> {
+    let Completions { batches, ids, jobs } = completions;
     let conn = store.conn.for_queue(operation, queue.clone()).await?;
-    let there = Store::new(conn, queue);
+    let there = Store::new(conn, queue.clone());
     let now = there.conn.server_time();
-    there.bookkeeping.push(&[job], vec![id], None, now).await?;
+    there.bookkeeping.push(&jobs, ids, None, now).await?;
     let mut cmd = command("SREM");
-    cmd.arg(store.keys.outbox()).arg(&letter.batch[..]);
-    store.conn.call(operation, &cmd).await.map(drop)
+    cmd.arg(store.keys.outbox());
+    for batch in &batches {
+        cmd.arg(&batch[..]);
+    }
+    store.conn.call(operation, &cmd).await?;
+    Ok(jobs.len())
 }
 
 fn read(letter: &Letter) -> Option<(QueueName, JobId, NewJob)> {

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use relq_conformance::{
     assert_within,
-    proxy::{Fault, FaultProxy, VirtualClock},
+    proxy::{Fault, FaultProxy, VirtualClock, When},
     server::Server,
 };
 use relq_core::{
@@ -412,7 +412,7 @@ async fn a_token_belongs_to_its_call() {
 }
 
 /// B5: if another queue refuses a completion job, the other completion jobs are still
-/// pushed. `recover` reports the refused job, and pushes it once the queue accepts it.
+/// pushed. `recover` pushes the refused job once the queue accepts it.
 #[tokio::test]
 async fn a_completion_that_is_refused_waits_in_the_outbox() {
     let server = Server::start();
@@ -498,13 +498,76 @@ async fn a_refused_completion_behind_others_fails_no_recovery() {
 async fn a_settlement_forwards_a_handful() {
     let server = Server::start();
     let queue = open(&server, "q").await;
-    fill_outbox(&server, &queue, 30).await;
+    fill_outbox(&server, &open(&server, "q").await, 30).await;
     submit(&queue, NewBatch::new(id()), 1).await;
     let held = take(&queue, 1).await;
 
     finish(&queue, held).await;
 
     assert_eq!(in_outbox(&server), 20);
+}
+
+/// B5: a settlement does not try a queue that has just refused a completion job, which could
+/// take seconds on a silent node. A recovery tries it, and after a minute a settlement again.
+#[tokio::test]
+async fn a_refused_completion_delays_no_settlement() {
+    let server = Server::start();
+    let clock = VirtualClock::new();
+    let environment =
+        Environment::default().with_clock(std::sync::Arc::new(clock.clone()));
+    let config = StreamConfig::new(&server.url()).unwrap().environment(environment);
+    let name = QueueName::new("q").unwrap();
+    let queue = StreamQueue::connect(config, name).await.unwrap();
+    say(&server, "SET closed foreign");
+    submit(&queue, tell("told", "closed"), 0).await;
+    submit(&queue, NewBatch::new(id()), 11).await;
+    let mut held = take(&queue, 11).await;
+    let last = held.pop().unwrap();
+    // Each try writes the marker first.
+    let marker = "{closed}:marker".to_owned();
+    let was_tried = || say(&server, &format!("DEL {marker}")) == ":1\r\n";
+    assert!(was_tried());
+
+    for piece in held {
+        finish(&queue, vec![piece]).await;
+    }
+
+    assert!(!was_tried());
+    queue.recover(many(10)).await.unwrap();
+    assert!(was_tried());
+    clock.advance(Duration::from_secs(60));
+    finish(&queue, vec![last]).await;
+    assert!(was_tried());
+    assert_eq!(in_outbox(&server), 1);
+}
+
+/// B5: a recovery succeeds although it cannot reach the queue of a completion job, as when
+/// another node of a cluster is down. The next recovery pushes the job.
+#[tokio::test]
+async fn a_queue_out_of_reach_fails_no_recovery() {
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let url = proxy.actor("reaper").unwrap().url().to_owned();
+    let config = StreamConfig::new(&url).unwrap();
+    let name = QueueName::new("q").unwrap();
+    let reaper = StreamQueue::connect(config, name).await.unwrap();
+    let steps = || proxy.steps_by("reaper").len();
+    // The first recovery also loads scripts and writes the marker.
+    reaper.recover(many(10)).await.unwrap();
+    let first = steps();
+    reaper.recover(many(10)).await.unwrap();
+    let step_of_push = steps() + (steps() - first) + 1;
+    fill_outbox(&server, &open(&server, "q").await, 1).await;
+    let cut = Fault::Cut(When::Before);
+    proxy.plan("reaper", u32::try_from(step_of_push).unwrap(), cut);
+
+    let recovered = reaper.recover(many(10)).await;
+
+    assert_eq!(proxy.unfired(), []);
+    recovered.unwrap();
+    assert_eq!(in_outbox(&server), 1);
+    reaper.recover(many(10)).await.unwrap();
+    assert_eq!(in_outbox(&server), 0);
 }
 
 /// B5: recovery reports more work until it has pushed all completion jobs.
