@@ -261,19 +261,21 @@ pub(crate) fn owners_of_parts(
     partitions::owners(owner, &url, queue, partition)
 }
 
-/// Refuses to mark the queue for fewer parts than it has while a part that is to be
-/// dropped has jobs.
+/// Refuses to mark the queue for another number of parts than it has while a part that is
+/// to be dropped has jobs or batches, and while a part that is to be dropped or added is
+/// paused.
 #[cfg(feature = "redis")]
-pub(crate) async fn check_dropped_parts(
+pub(crate) async fn check_changed_parts(
     url: &str,
     queue: &QueueName,
     seen: &relq_redis::Seen,
 ) -> Result<(), ConnectError> {
     let (backend, open) = find_backend(url)?;
+    let Some(owner) = backend.owner else { return Ok(()) };
     let (url, partition) = partitions::read(url, backend, queue)?;
     let options = Options::new(Environment::default(), MissingFile::Refuse);
     let options = Options { partition, ..options };
-    partitions::check_dropped_parts(open, &url, queue, seen, options).await
+    partitions::check_changed_parts((open, owner), &url, queue, seen, options).await
 }
 
 fn find_backend(url: &str) -> Result<(&'static Backend, Open), ConnectError> {

@@ -46,13 +46,14 @@ pub async fn see(url: &str, queue: &QueueName) -> Result<Seen, ConnectError> {
 ///
 /// # Errors
 /// [`Error::Unusable`](relq_core::Error::Unusable) when leases or heartbeats of workers
-/// have not expired, when a part that is to be dropped has jobs, when a queue with
-/// schedules is to get several parts, when the queue has keys that the backend does not
-/// know, or when a newer relq wrote it; and the errors of [`connect`](crate::connect()).
+/// have not expired, when a part that is to be dropped has jobs or batches, when the number
+/// of parts of a paused queue is to change, when a queue with schedules is to get several
+/// parts, when the queue has keys that the backend does not know, or when a newer relq
+/// wrote it; and the errors of [`connect`](crate::connect()).
 pub async fn mark(url: &str, queue: &QueueName) -> Result<(), ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
     let seen = relq_redis::see(config.clone(), &owner).await?;
-    connect::check_dropped_parts(url, queue, &seen).await?;
+    connect::check_changed_parts(url, queue, &seen).await?;
     Ok(relq_redis::mark(config, &owner).await?)
 }
 

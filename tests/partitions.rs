@@ -16,7 +16,7 @@ use relq::{
     QueueName, Settlement, WorkerId,
     batch::{
         Added, BatchId, BatchOutcome, BatchPriority, BatchState, Change, Created,
-        NewBatch,
+        NewBatch, OnComplete,
     },
     capabilities::Order,
     schedule::ScheduleName,
@@ -512,15 +512,130 @@ async fn a_part_without_ready_jobs_is_not_dropped() {
 
 /// Asserts that the last of three parts, which has one job, cannot be dropped.
 async fn the_last_part_is_not_dropped(server: &Server) {
-    let two = url(server, "zset", "partitions=2");
+    let error = refusal_to_mark(server, "zset", "partitions=2").await;
 
-    let error = relq::redis::mark(&two, &named("q")).await.unwrap_err();
-
-    let ConnectError::Queue(error) = error else { panic!("{error}") };
-    let error = error.full_message();
     assert!(error.contains("part 2 of the queue q still has 1 jobs"), "{error}");
     assert!(error.contains("?partitions=2&claim_from=3"), "{error}");
     assert_eq!(marker(server, "q"), "relq 4 zset partitions=3");
+}
+
+/// Marks the queue for these options, which must fail. Returns the error.
+async fn refusal_to_mark(server: &Server, backend: &str, options: &str) -> String {
+    let marked = relq::redis::mark(&url(server, backend, options), &named("q")).await;
+    let ConnectError::Queue(error) = marked.unwrap_err() else { panic!("{options}") };
+    assert!(matches!(error, Error::Unusable { .. }), "{}", error.full_message());
+    error.full_message()
+}
+
+/// A part with jobs is not dropped either if the marker of the queue is missing or damaged: the
+/// markers of the other parts say how many there are.
+#[tokio::test]
+async fn a_queue_without_its_marker_drops_no_part_with_jobs() {
+    let server = Server::start();
+    let queue = open(&server, "partitions=3").await;
+    for _ in 0..3 {
+        queue.push(&["job".into()], None).await.unwrap();
+    }
+    for damage in ["DEL {q}:marker", "SET {q}:marker damaged"] {
+        let words: Vec<_> = damage.split(' ').map(str::as_bytes).collect();
+        server.command(&words);
+
+        for (options, part) in [("partitions=2", 2), ("partitions=1", 1), ("", 1)] {
+            let error = refusal_to_mark(&server, "zset", options).await;
+            let words = format!("part {part} of the queue q still has 1 jobs");
+            assert!(error.contains(&words), "{damage}, {options}: {error}");
+            assert!(error.contains("?partitions=3"), "{damage}, {options}: {error}");
+        }
+
+        let three = url(&server, "zset", "partitions=3");
+        relq::redis::mark(&three, &named("q")).await.unwrap();
+        let stats = open(&server, "partitions=3").await.stats().await.unwrap();
+        assert_eq!(stats.ready, 3, "{damage}");
+    }
+}
+
+/// B5, B6: a part that has a batch has no job if the batch is open and empty, or if its
+/// completion job waits for another queue. No client would visit either after the change.
+#[tokio::test]
+async fn a_part_with_a_batch_is_not_dropped() {
+    let server = Server::start();
+    let three = url(&server, "stream", "partitions=3");
+    let queue = relq::connect(&three, &named("q")).await.unwrap();
+    let batches = queue.batch_queue().unwrap();
+    let ids = (0..).map(|number| BatchId::new(format!("batch-{number}")).unwrap());
+    let mut ids = ids.filter(|id| fnv1a(id.as_str()) % 3 == 2);
+    let (empty, completed) = (ids.next().unwrap(), ids.next().unwrap());
+    // The completion job cannot be pushed to a key of another type.
+    server.command(&[b"SET", b"join", b"foreign"]);
+    let on_complete = OnComplete::new(NewJob::new("join")).queue(named("join"));
+    let telling = NewBatch::new(completed.clone()).on_complete(on_complete);
+    batches.create(&telling).await.unwrap();
+    batches.seal(&completed).await.unwrap();
+    let part = relq::connect(&url(&server, "stream", "part=2"), &named("q:2")).await;
+    let part = part.unwrap();
+
+    let error = refusal_to_mark(&server, "stream", "partitions=2").await;
+    assert!(error.contains(&format!("still has the batch {completed}:")), "{error}");
+
+    part.purge().await.unwrap();
+    batches.create(&NewBatch::new(empty.clone())).await.unwrap();
+    let error = refusal_to_mark(&server, "stream", "partitions=2").await;
+    assert!(error.contains("part 2 of the queue q"), "{error}");
+    assert!(error.contains(&format!("still has the batch {empty}:")), "{error}");
+    assert!(error.contains("?partitions=2&claim_from=3"), "{error}");
+    assert_eq!(marker(&server, "q"), "relq 4 stream partitions=3");
+
+    part.purge().await.unwrap();
+    let two = url(&server, "stream", "partitions=2");
+    relq::redis::mark(&two, &named("q")).await.unwrap();
+}
+
+/// A paused queue gets and loses no parts: one that is added would deliver jobs, and one that
+/// is dropped would still be paused when it is added again.
+#[tokio::test]
+async fn a_paused_queue_keeps_its_number_of_parts() {
+    let server = Server::start();
+    let queue = open(&server, "").await;
+    queue.pause().await.unwrap();
+
+    let error = refusal_to_mark(&server, "zset", "partitions=3").await;
+
+    assert!(error.contains("the queue \"q\" is paused"), "{error}");
+    assert_eq!(marker(&server, "q"), "relq 4 zset");
+    queue.resume().await.unwrap();
+    let three = url(&server, "zset", "partitions=3");
+    relq::redis::mark(&three, &named("q")).await.unwrap();
+    open(&server, "partitions=3").await.pause().await.unwrap();
+
+    let error = refusal_to_mark(&server, "zset", "partitions=2").await;
+
+    assert!(error.contains("part 2 of the queue q is paused"), "{error}");
+    assert_eq!(marker(&server, "q"), "relq 4 zset partitions=3");
+}
+
+/// A part that was paused alone is not added to a queue that runs, because its jobs would
+/// stand still.
+#[tokio::test]
+async fn a_paused_part_is_not_added() {
+    let server = Server::start();
+    let [two, three] =
+        ["partitions=2", "partitions=3"].map(|options| url(&server, "zset", options));
+    relq::redis::mark(&two, &named("q")).await.unwrap();
+    let part = relq::connect(&url(&server, "zset", "part=2"), &named("q:2")).await;
+    let part = part.unwrap();
+    part.pause().await.unwrap();
+
+    let error = refusal_to_mark(&server, "zset", "partitions=3").await;
+
+    assert!(error.contains("part 2 of the queue q is paused"), "{error}");
+    assert_eq!(marker(&server, "q"), "relq 4 zset partitions=2");
+    part.resume().await.unwrap();
+    relq::redis::mark(&three, &named("q")).await.unwrap();
+    let queue = open(&server, "partitions=3").await;
+    for number in 0..3 {
+        queue.push(&[number.to_string().into()], None).await.unwrap();
+    }
+    assert_eq!(drain(&*queue, 3).await.len(), 3);
 }
 
 /// R28: a queue of several parts has no schedules, so they would be out of reach.
@@ -531,15 +646,13 @@ async fn a_queue_with_schedules_gets_no_parts() {
     let queue = open(&server, "").await;
     let schedules = queue.schedule_queue().unwrap();
     schedules.put_schedule(&name, b"hourly").await.unwrap();
-    let three = url(&server, "zset", "partitions=3");
 
-    let error = relq::redis::mark(&three, &named("q")).await.unwrap_err();
+    let error = refusal_to_mark(&server, "zset", "partitions=3").await;
 
-    let ConnectError::Queue(error) = error else { panic!("{error}") };
-    let error = error.full_message();
     assert!(error.contains("the queue \"q\" has 1 schedules"), "{error}");
     assert_eq!(marker(&server, "q"), "relq 4 zset");
     assert!(schedules.remove_schedule(&name).await.unwrap());
+    let three = url(&server, "zset", "partitions=3");
     relq::redis::mark(&three, &named("q")).await.unwrap();
     assert_eq!(marker(&server, "q"), "relq 4 zset partitions=3");
 }

@@ -87,8 +87,9 @@ async fn write_first(
 ///
 /// # Errors
 /// [`Error::Unusable`] if the queue is in use, if it has keys that the owner's pattern
-/// does not know, if it has schedules and is to get several parts, or if a newer relq
-/// wrote it; otherwise the errors of [`Conn::open`].
+/// does not know, if it is paused and its number of parts is to change, if it has schedules
+/// and is to get several parts, or if a newer relq wrote it; otherwise the errors of
+/// [`Conn::open`].
 pub async fn mark(config: RedisConfig, owner: &Owner) -> Result<(), Error> {
     let conn = open(owner, &config).await?;
     let (_, values) = look(&conn, owner).await?;
@@ -158,7 +159,7 @@ enum ChangeKind {
     Owned,
     /// The marker was missing or damaged, or had other options.
     Own,
-    /// Only the number of parts changes. Clients that know both numbers go on.
+    /// At most the number of parts changes. Clients that know both numbers go on.
     Resized,
 }
 
@@ -189,11 +190,18 @@ impl ChangeKind {
     }
 }
 
-/// Whether the queue has one part and is to get several. Its schedules would then be out
-/// of reach.
-fn is_split(seen: Option<&Marker>, owner: &Owner) -> bool {
-    let has_parts = |marker: &Marker| !matches!(Stored::of(marker), Stored::First(1));
-    has_parts(&owner.marker()) && !seen.is_some_and(has_parts)
+/// How the number of parts changes, as a word for the script. If a queue of one part gets
+/// several, its schedules would be out of reach.
+fn change_of_parts(seen: Option<&Marker>, owner: &Owner) -> &'static str {
+    let (meant, stored) = (Stored::of(&owner.marker()), seen.map(Stored::of));
+    let has_parts = |stored: Stored| stored != Stored::First(1);
+    if has_parts(meant) && !stored.is_some_and(has_parts) {
+        "split"
+    } else if stored == Some(meant) {
+        "same"
+    } else {
+        "changed"
+    }
 }
 
 /// Builds the command that writes the owner's marker in place of `seen`, whose stored
@@ -203,7 +211,8 @@ fn change(owner: &Owner, value: &[u8], seen: Option<&Marker>) -> redis::Cmd {
     let ownership = owner.ownership();
     let mut keys = vec![owner.keys.producer()];
     keys.extend(
-        ["leased", "marks", "workers", "schedules"].map(|part| owner.keys.part(part)),
+        ["leased", "marks", "workers", "schedules", "paused"]
+            .map(|part| owner.keys.part(part)),
     );
     keys.extend(ownership.iter().map(|(key, _)| key.clone()));
     let foreign = layout.map(Layout::foreign_parts).unwrap_or_default();
@@ -212,7 +221,7 @@ fn change(owner: &Owner, value: &[u8], seen: Option<&Marker>) -> redis::Cmd {
     cmd.arg(CHANGE).arg(keys.len()).arg(keys);
     cmd.arg(layout.and_then(|layout| layout.queue).map_or("", KeyType::name));
     cmd.arg(value).arg(ChangeKind::of(seen, owner).word());
-    cmd.arg(if is_split(seen, owner) { "split" } else { "whole" });
+    cmd.arg(change_of_parts(seen, owner));
     ownership.iter().for_each(|(_, value)| {
         cmd.arg(value);
     });
@@ -237,6 +246,10 @@ fn read_refusal(owner: &Owner, answer: Reply) -> Result<Option<String>, Error> {
     let mut count = || parts.next().map_or(Ok(0), Reply::count);
     Ok(match word.as_deref() {
         Some("set") => None,
+        Some("paused") => Some(format!(
+            "the queue {queue:?} is paused, and its number of parts changes only while it \
+             is not; nothing was changed: resume it first"
+        )),
         Some("schedules") => Some(why_not_split(&queue, count()?)),
         Some("leased") => {
             let (leases, left_ms) = (count()?, count()?);

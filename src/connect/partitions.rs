@@ -7,10 +7,13 @@
 //!  ?part=2                     one part alone, for an operator: the queue is Q:2
 //! ```
 
-use std::{num::NonZeroU16, sync::Arc};
+use std::{
+    num::{NonZeroU16, NonZeroU32},
+    sync::Arc,
+};
 
 use relq_core::{
-    Error, Queue, QueueName,
+    Error, Queue, QueueName, Stats,
     error::{ErrorContext, Operation},
 };
 use relq_partitions::{BeforeFirstWrite, PartitionedQueue};
@@ -100,10 +103,10 @@ pub(super) fn owners(
     numbers.map(of_part).collect()
 }
 
-/// Refuses to change the number of parts of a queue while parts that are to be dropped
-/// have jobs.
-pub(super) async fn check_dropped_parts(
-    open: Open,
+/// Refuses to change the number of parts of a queue while a part that is to be dropped has
+/// jobs or batches, and while a part that is to be dropped or added is paused.
+pub(super) async fn check_changed_parts(
+    (open, owner): (Open, OwnerOf),
     url: &str,
     queue: &QueueName,
     seen: &Seen,
@@ -113,22 +116,32 @@ pub(super) async fn check_dropped_parts(
         Partition::First { pushed_to, .. } => pushed_to.get(),
         _ => 1,
     };
-    for number in (kept..parts_of(seen)).filter_map(NonZeroU16::new) {
+    let parts = parts_of(owner, url, queue, seen).await?;
+    let between = match seen {
+        Seen::Marked { .. } => format!("?partitions={kept}&claim_from={parts}"),
+        _ => format!("?partitions={parts}, with which the marker must be set first"),
+    };
+    for number in (kept.min(parts)..kept.max(parts)).filter_map(NonZeroU16::new) {
         let options =
             Options { partition: Partition::Other { number }, ..options.clone() };
         let part = open(url, name_of(url, queue, number)?, options).await?;
         let stats = part.stats().await?;
-        let jobs = stats.unfinished() + stats.dead;
-        if jobs > 0 {
+        let why = if stats.paused {
+            Some(format!(
+                "is paused: resume the queue, or this part alone as the queue \
+                 {queue}:{number} with ?part={number}"
+            ))
+        } else if number.get() >= kept {
+            why_not_dropped(&*part, &stats, &between).await?
+        } else {
+            None
+        };
+        if let Some(why) = why {
             let backend = part.capabilities().backend;
             return Err(Error::Unusable {
                 at: ErrorContext { backend, operation: Operation::Connect },
                 source: format!(
-                    "part {number} of the queue {queue} still has {jobs} jobs; nothing \
-                     was changed: let workers empty it with \
-                     ?partitions={kept}&claim_from={}, and redrive or purge its dead \
-                     jobs",
-                    parts_of(seen)
+                    "part {number} of the queue {queue} {why}; nothing was changed"
                 )
                 .into(),
             }
@@ -138,11 +151,69 @@ pub(super) async fn check_dropped_parts(
     Ok(())
 }
 
-/// The number of parts that the marker of a queue says.
-fn parts_of(seen: &Seen) -> u16 {
-    let Seen::Marked { marker, .. } = seen else { return 1 };
-    let value = |it: &String| it.strip_prefix("partitions=")?.parse().ok();
-    marker.options().iter().find_map(value).unwrap_or(1)
+/// Returns why a part cannot be dropped; `None` if it can. A batch counts as long as its
+/// record is kept: until its retention is over and its completion job is pushed (B5, B6).
+/// `between` are the options with which workers still claim from the part.
+async fn why_not_dropped(
+    part: &dyn Queue,
+    stats: &Stats,
+    between: &str,
+) -> Result<Option<String>, Error> {
+    let jobs = stats.unfinished() + stats.dead;
+    if jobs > 0 {
+        return Ok(Some(format!(
+            "still has {jobs} jobs: let workers empty it with {between}, and redrive or \
+             purge its dead jobs"
+        )));
+    }
+    let Some(batches) = part.batch_queue() else { return Ok(None) };
+    let batches = batches.list_batches(None, NonZeroU32::MIN).await?;
+    Ok(batches.first().map(|batch| {
+        format!(
+            "still has the batch {}: let workers complete its batches with {between}, \
+             and remove their records when their retention is over",
+            batch.id
+        )
+    }))
+}
+
+/// The number of parts that the queue has, as its marker says. Without a readable marker,
+/// the markers of the other parts say it. The first recovery of a worker marks all parts,
+/// so there is none behind a part without a marker.
+async fn parts_of(
+    owner: OwnerOf,
+    url: &str,
+    queue: &QueueName,
+    seen: &Seen,
+) -> Result<u16, ConnectError> {
+    if let Seen::Marked { marker, .. } = seen {
+        let value = |it: &String| it.strip_prefix("partitions=")?.parse().ok();
+        return Ok(marker.options().iter().find_map(value).unwrap_or(1));
+    }
+    let mut parts = NonZeroU16::MIN;
+    while parts.get() < MOST && is_marked_part(owner, url, queue, parts).await? {
+        parts = parts.saturating_add(1);
+    }
+    Ok(parts.get())
+}
+
+/// Whether a marker says that there is a part of this number.
+async fn is_marked_part(
+    owner: OwnerOf,
+    url: &str,
+    queue: &QueueName,
+    number: NonZeroU16,
+) -> Result<bool, ConnectError> {
+    // If the name of a part would be too long, the queue has no parts.
+    let Ok(name) = Partition::name_of_part(queue, number) else { return Ok(false) };
+    let (config, owner) = owner(url, name, Partition::Other { number })?;
+    let seen = match relq_redis::see(config, &owner).await {
+        // A user who may not read the keys of a part cannot use a queue of several.
+        Err(Error::Denied { .. }) => return Ok(false),
+        seen => seen?,
+    };
+    let Seen::Marked { marker, .. } = seen else { return Ok(false) };
+    Ok(marker.options().contains(&format!("part={number}")))
 }
 
 fn several(
