@@ -46,8 +46,15 @@ const REDIS: [&str; 4] = ["redis-1", "redis-2", "redis-3", "redis-4"];
 
 /// The formats of the SQLite file, the newest last. The tests of the migrations in
 /// `relq-sqlite` test the older formats.
-const SQLITE: [&str; 7] = [
-    "sqlite-3", "sqlite-4", "sqlite-5", "sqlite-6", "sqlite-7", "sqlite-8", "sqlite-9",
+const SQLITE: [&str; 8] = [
+    "sqlite-3",
+    "sqlite-4",
+    "sqlite-5",
+    "sqlite-6",
+    "sqlite-7",
+    "sqlite-8",
+    "sqlite-9",
+    "sqlite-10",
 ];
 
 /// The formats without the time of a push (R27).

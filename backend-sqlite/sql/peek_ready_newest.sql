@@ -4,19 +4,21 @@
 -- ?5 whether bodies are wanted: 1 or 0
 -- Returns the two sort keys and the columns of a job view.
 --
--- The reverse of `peek_ready`: pieces come first, the newest batch first, and then jobs
--- without a batch, the least urgent first. Each kind is read by two queries, which use
--- the same indexes backwards.
+-- The reverse of `peek_ready`: pieces come first, those of the batch that is served last
+-- before the others, and then jobs without a batch, the least urgent first. Each kind is
+-- read by two queries, which use the same indexes backwards.
 WITH page AS (
-  SELECT * FROM (SELECT job, batch AS rank, turn FROM jobs
-                 WHERE batch = ?2 AND queue = ?1 AND state = 'ready' AND turn < ?3
+  SELECT * FROM (SELECT job, ?2 AS rank, turn FROM jobs
+                 WHERE batch = ?2 % (1 << 40) AND queue = ?1 AND state = 'ready'
+                   AND turn < ?3
                  ORDER BY turn DESC LIMIT ?4)
   UNION ALL
-  SELECT * FROM (SELECT jobs.job, batches.batch AS rank, jobs.turn
+  SELECT * FROM (SELECT jobs.job, ((99 - batches.priority) << 40) + batches.batch AS rank,
+                        jobs.turn
                  FROM batches CROSS JOIN jobs ON jobs.batch = batches.batch
-                 WHERE batches.queue = ?1 AND ready > 0 AND batches.batch < ?2
+                 WHERE batches.queue = ?1 AND ready > 0 AND rank < ?2
                    AND jobs.state = 'ready'
-                 ORDER BY batches.batch DESC, jobs.turn DESC LIMIT ?4)
+                 ORDER BY rank DESC, batches.batch DESC, jobs.turn DESC LIMIT ?4)
   UNION ALL
   SELECT * FROM (SELECT job, -priority AS rank, turn FROM jobs
                  WHERE queue = ?1 AND state = 'ready' AND batch IS NULL
@@ -35,4 +37,3 @@ SELECT page.rank, page.turn,
        NULL, NULL, lease_ms, keep_ms
 FROM page CROSS JOIN jobs ON jobs.job = page.job
           LEFT JOIN bodies ON bodies.job = page.job
-ORDER BY page.rank DESC, page.turn DESC

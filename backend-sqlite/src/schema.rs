@@ -46,6 +46,7 @@ pub(crate) const VERSIONS: &[&str] = &[
     include_str!("../sql/schema_7.sql"),
     include_str!("../sql/schema_8.sql"),
     include_str!("../sql/schema_9.sql"),
+    include_str!("../sql/schema_10.sql"),
 ];
 
 /// Refuses a file that does not belong to relq, without writing to it. A missing or

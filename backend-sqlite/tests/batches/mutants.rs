@@ -149,6 +149,12 @@ overridden! {
         "batches::a_cancelled_batch_gives_nothing", "Some(Cancelled)"
 }
 
+overridden! {
+    /// B4: the mutant lists pieces by their age, whatever the priority of their batches.
+    a_listing_by_age_is_caught: ListsByAge,
+        "batches::pieces_are_listed_as_they_are_served", "B4: as served"
+}
+
 altered! {
     /// B2: the mutant counts a redelivered piece as ended.
     a_redelivery_counted_as_done_is_caught: "piece_moved",

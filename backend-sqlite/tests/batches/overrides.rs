@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use relq_conformance::overrides::{Override, Right};
 use relq_core::{
     batch::{Added, BatchId, BatchState, BatchStatus},
+    operator::{Page, PeekRequest},
     outcome::Settled,
     *,
 };
@@ -227,5 +228,17 @@ impl Override for CancelsInWords {
             status.state = BatchState::Cancelling;
         }
         Ok(status)
+    }
+}
+
+/// Lists the jobs of a page by their age.
+pub(crate) struct ListsByAge;
+
+#[async_trait]
+impl Override for ListsByAge {
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        let mut page = right.peek(ask).await?;
+        page.jobs.sort_by_key(|job| job.enqueued_at);
+        Ok(page)
     }
 }

@@ -2,13 +2,15 @@
 //! one fails, the earlier pages stay committed, and the error says so (R21).
 
 use std::{
+    fs,
+    path::Path,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use relq_core::{
-    Disposition, Error, NewJob, Operator as _, Receipt, ReliableQueue as _,
-    ReliableQueueExt as _, Settlement, Stats,
+    ClaimRequest, Disposition, Error, NewJob, Operator as _, Receipt,
+    ReliableQueue as _, ReliableQueueExt as _, Settlement, Stats,
     batch::{BatchId, BatchQueue as _, NewBatch},
     environment::Environment,
     error::Effect,
@@ -424,4 +426,41 @@ async fn a_page_of_large_jobs_is_short() {
     }
 
     assert_eq!(pages, [vec![700_000, 300_000], vec![2_000_000], vec![1, 2]]);
+}
+
+/// R21: a page reads no payload behind the one that ends it, in either order. If SQLite
+/// sorted the rows of a page, it would read the payloads of as many jobs as were asked for.
+#[tokio::test]
+async fn a_page_reads_no_payload_behind_its_end() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let fills_a_page = |byte: u8| NewJob::new(vec![byte; ClaimRequest::MAX_BYTES]);
+    let jobs: Vec<_> = (1..=5).map(fills_a_page).collect();
+    queue.push(&jobs, None).await.unwrap();
+    folder.close(queue).await;
+    damage_payload(&folder.file(), 3);
+    let queue = folder.queue().await;
+
+    let served = PeekRequest::new(JobState::Ready, many(100));
+    for (ask, first) in [(served.clone(), 1), (served.newest_first(), 5)] {
+        let page = queue.peek(&ask).await.unwrap();
+
+        assert_eq!(page.jobs.len(), 1);
+        assert_eq!(page.jobs[0].payload[0], first);
+        // The second job of the next page is the damaged one, so that page cannot be read.
+        let error = queue.peek(&ask.after(page.next.unwrap())).await.unwrap_err();
+        assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+    }
+}
+
+/// Damages the payload that consists of this byte, in a file without a log. The first four
+/// bytes of each page of a long payload are the number of the next page.
+fn damage_payload(file: &Path, byte: u8) {
+    let mut bytes = fs::read(file).unwrap();
+    for page in bytes.chunks_exact_mut(4096) {
+        if page[4..].iter().all(|it| *it == byte) {
+            page[..4].fill(0xFF);
+        }
+    }
+    fs::write(file, bytes).unwrap();
 }

@@ -4,6 +4,7 @@
 use relq_core::{
     ClaimRequest, Delivery, Disposition, NewJob,
     batch::{BatchId, BatchOutcome, BatchPriority, BatchStatus, Change, NewBatch},
+    operator::JobState,
     outcome::Settled,
 };
 
@@ -13,8 +14,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            assert_applied, assert_in_line, dead, drain, expect_exactly, postpone,
-            retry_after, settle_all,
+            assert_applied, assert_in_line, dead, drain, expect_exactly, listed,
+            payloads, postpone, retry_after, settle_all,
         },
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
@@ -173,6 +174,32 @@ async fn the_most_urgent_batch_is_first(store: &Store) {
     let wanted = [None, Some(high), Some(older), Some(younger), Some(low)];
     let twice = wanted.into_iter().flat_map(|one| [one.clone(), one]);
     assert_eq!(order, twice.collect::<Vec<_>>());
+}
+
+case!(pieces_are_listed_as_they_are_served: B4 R31 => Order Batches Inspect);
+/// Pieces are listed in the order in which claims take them, whatever the age of their
+/// batches, also after a change of a priority. The listing newest first is the reverse.
+async fn pieces_are_listed_as_they_are_served(store: &Store) {
+    let actor = store.actor("worker").await;
+    for (name, level) in [("low", 10), ("high", 90), ("middle", 50), ("raised", 0)] {
+        let made = actor.make(&ranked(name, level)).await;
+        actor.fill(&made, pieces(&made, 3)).await;
+        // So that the batches differ in their ages.
+        store.advance(BRIEF).await;
+    }
+    actor.store_one("plain").await;
+    let change = Change::default().priority(BatchPriority::HIGHEST);
+    alter(&actor, &batch("raised"), change).await;
+
+    let in_one_page = listed(&actor.list(JobState::Ready, 100).await);
+    let over_pages = listed(&actor.list(JobState::Ready, 2).await);
+    let mut newest = listed(&actor.list_newest(JobState::Ready, 2).await);
+    newest.reverse();
+
+    let served = payloads(&drain(&actor).await);
+    assert_eq!(in_one_page, served, "B4: as served");
+    assert_eq!(over_pages, served, "B4: as served, over pages");
+    assert_eq!(newest, served, "R31: newest first, reversed");
 }
 
 case!(one_claim_spans_batches: B4 => Batches);
