@@ -232,31 +232,6 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Identifies a file by its device and inode. If the identity at a path changes,
-/// another file has replaced the one that was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
-    device: u64,
-    inode: u64,
-}
-
-impl FileIdentity {
-    /// Reads the identity of the file that is at the path now. It is `None` on systems
-    /// other than Unix.
-    #[cfg(unix)]
-    pub(crate) fn of(path: &Path) -> io::Result<Option<Self>> {
-        use std::os::unix::fs::MetadataExt as _;
-        let found = fs::metadata(path)?;
-        Ok(Some(Self { device: found.dev(), inode: found.ino() }))
-    }
-
-    /// Always `None`, because only Unix systems supply device and inode numbers.
-    #[cfg(not(unix))]
-    pub(crate) fn of(_: &Path) -> io::Result<Option<Self>> {
-        Ok(None)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,7 @@
 //! that were sent are done.
 
 use std::{
-    io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::mpsc::{self, Receiver, Sender},
     thread,
 };
@@ -16,10 +15,11 @@ use tokio::sync::oneshot;
 
 use crate::call::{Call, Pending, background_call, request};
 use crate::config::SqliteConfig;
-use crate::connection::{self, FileIdentity};
+use crate::connection;
 use crate::failure::Failure;
 use crate::group_commit::GroupCommit;
 use crate::statements;
+use crate::store_files::StoreFiles;
 use crate::wake::Notifier;
 
 /// The total weight, in jobs, at which a group of calls is full. Without this limit the
@@ -32,10 +32,9 @@ const GROUP_WEIGHT: usize = 4096;
 pub(crate) struct Site {
     /// The path of the file. `None` for a store in memory.
     pub(crate) file: Option<PathBuf>,
-    /// The identity of the file that the first connection opened. A later connection
-    /// must open that same file, and fails if the path now leads to another file or to
-    /// none.
-    pub(crate) opened: Option<FileIdentity>,
+    /// The files that the first connection opened. A later connection must open the
+    /// same ones. `None` until then, and for a store in memory.
+    pub(crate) opened: Option<StoreFiles>,
     pub(crate) queue: QueueName,
     pub(crate) notifier: Notifier,
     pub(crate) config: SqliteConfig,
@@ -56,32 +55,12 @@ impl Site {
         Ok(Self { file, opened: None, queue, notifier, config })
     }
 
-    /// Fails if the file was deleted or replaced after it was opened. Data that is
-    /// written to such a file is lost, so the call must not return Ok (R1). The thread
+    /// Fails if a file of the store was deleted or replaced after it was opened. Data that
+    /// is written to such a file is lost, so the call must not return Ok (R1). The thread
     /// does not switch to the new file, because SQLite might write the log of the old
     /// file into it.
-    pub(crate) fn check_file(&self) -> Result<(), Failure> {
-        let (Some(path), Some(opened)) = (&self.file, self.opened) else {
-            return Ok(());
-        };
-        let path_name = path.display();
-        match FileIdentity::of(path) {
-            Ok(Some(found)) if found == opened => Ok(()),
-            Ok(_) => Err(Failure::unusable(format!(
-                "{path_name} was replaced while it was open and names another file now; \
-                 put the old one back, or open the queue again to use the new one",
-            ))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(Failure::unusable(format!(
-                    "{path_name} was deleted or moved while it was open; put it back, \
-                     or open the queue again to begin with an empty one",
-                )))
-            }
-            Err(error) => Err(Failure::unusable(format!(
-                "{path_name} was open and cannot be looked at any more: {error}; make \
-                 its folder readable again",
-            ))),
-        }
+    pub(crate) fn check_files(&self) -> Result<(), Failure> {
+        self.opened.as_ref().map_or(Ok(()), StoreFiles::check)
     }
 }
 
@@ -165,13 +144,13 @@ struct Keeper {
 
 impl Keeper {
     fn open(mut site: Site) -> Result<(Self, Site), Failure> {
-        site.check_file()?;
+        site.check_files()?;
         let conn = connection::open(site.file.as_deref(), &site.config)?;
         let queue = statements::queue_key(&conn, &site.config.steps, &site.queue)?;
-        // Check again: the file may have been replaced while the connection was opened.
-        site.check_file()?;
-        if let (Some(path), None) = (&site.file, site.opened) {
-            site.opened = identity(path)?;
+        // Check again: a file may have been replaced while the connection was opened.
+        site.check_files()?;
+        if let (Some(path), None) = (&site.file, &site.opened) {
+            site.opened = Some(StoreFiles::of(path)?);
         }
         let environment = site.config.environment.clone();
         let (notifier, steps) = (site.notifier.clone(), site.config.steps.clone());
@@ -186,7 +165,7 @@ impl Keeper {
             // first one. This raised the throughput by half.
             thread::yield_now();
             gather(&mut group_commit, inbox);
-            if let Err(failure) = self.site.check_file() {
+            if let Err(failure) = self.site.check_files() {
                 for call in group_commit {
                     call.finish(Err(failure.clone()));
                 }
@@ -197,13 +176,6 @@ impl Keeper {
             }
         }
     }
-}
-
-fn identity(path: &Path) -> Result<Option<FileIdentity>, Failure> {
-    FileIdentity::of(path).map_err(|error| {
-        let path = path.display();
-        Failure::unusable(format!("{path} was deleted while it was opened: {error}"))
-    })
 }
 
 /// Takes the calls that already wait in the channel, up to the weight of a group.

@@ -38,6 +38,7 @@ mod statements;
 mod steer;
 mod steps;
 mod store;
+mod store_files;
 mod waiting;
 mod wake;
 

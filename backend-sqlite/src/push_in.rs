@@ -30,7 +30,6 @@ use relq_core::{
 use rusqlite::{Connection, Savepoint, Transaction};
 
 use crate::call::Call as _;
-use crate::connection::FileIdentity;
 use crate::db_thread::Site;
 use crate::failure::Failure;
 use crate::push::Push;
@@ -38,6 +37,7 @@ use crate::queue::SqliteQueue;
 use crate::schema;
 use crate::statements::{self, queue_key};
 use crate::store::Store;
+use crate::store_files::FileIdentity;
 use crate::wake::Wakes;
 
 /// A transaction of the application: a [`Transaction`] of rusqlite, or a [`Savepoint`].
@@ -136,8 +136,8 @@ fn check_place(site: &Site, conn: &Connection) -> Result<(), Failure> {
              open; open the queue in a file",
         ));
     };
-    site.check_file()?;
-    if is_open_at(site, file, conn) {
+    site.check_files()?;
+    if is_open_at(file, conn) {
         return refuse_shadows(conn);
     }
     let other = conn.path().filter(|path| !path.is_empty()).unwrap_or("no file");
@@ -149,10 +149,10 @@ fn check_place(site: &Site, conn: &Connection) -> Result<(), Failure> {
 }
 
 /// Whether the connection's main database is the file of the queue.
-fn is_open_at(site: &Site, file: &Path, conn: &Connection) -> bool {
+fn is_open_at(file: &Path, conn: &Connection) -> bool {
     let Some(path) = conn.path().map(Path::new) else { return false };
-    match (FileIdentity::of(path), site.opened) {
-        (Ok(Some(found)), Some(opened)) => found == opened,
+    match (FileIdentity::of(path), FileIdentity::of(file)) {
+        (Ok(Some(found)), Ok(Some(opened))) => found == opened,
         (Ok(None), _) => std::fs::canonicalize(path).is_ok_and(|path| path == file),
         _ => false,
     }

@@ -203,6 +203,26 @@ async fn a_file_replaced_under_an_open_queue_takes_no_jobs() {
     assert_unusable(&error, &folder.file().display().to_string());
 }
 
+/// R1: nor does a push return Ok if the log or the shared memory was deleted or replaced.
+/// Each commit goes to the log first, and other processes begin a new one.
+#[tokio::test]
+async fn a_log_deleted_under_an_open_queue_takes_no_jobs() {
+    for ending in ["db-wal", "db-shm"] {
+        let folder = Folder::new();
+        let queue = folder.queue().await;
+        let deleted = folder.file().with_extension(ending);
+        fs::remove_file(&deleted).unwrap();
+
+        let error = queue.push_one("lost".into()).await.unwrap_err();
+
+        assert_unusable(&error, "was deleted or moved");
+        assert_unusable(&error, &deleted.display().to_string());
+        fs::write(&deleted, "").unwrap();
+        let error = queue.push_one("lost".into()).await.unwrap_err();
+        assert_unusable(&error, "names another file now");
+    }
+}
+
 /// R23: stats never come from another file, even if the connection that reads them is
 /// opened after the queue's file was replaced.
 #[tokio::test]

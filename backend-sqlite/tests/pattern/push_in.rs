@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fs,
     slice::from_ref,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     thread,
@@ -346,6 +347,20 @@ async fn a_transaction_that_has_ended_is_refused() {
 
     assert!(message.contains("the transaction has ended"), "{message}");
     assert_eq!(ready(&queue).await, 0);
+}
+
+/// R1: a transaction whose commit would go to a log that was deleted gets no job.
+#[tokio::test]
+async fn a_file_without_its_log_takes_no_job() {
+    let folder = Folder::new();
+    let (queue, mut conn) = shop(&folder).await;
+    fs::remove_file(folder.file().with_extension("db-wal")).unwrap();
+
+    let pushed = queue.push_in(&begin(&mut conn), &["7".into()], None);
+
+    let error = pushed.unwrap_err();
+    assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+    assert!(error.full_message().contains("was deleted or moved"), "{error:?}");
 }
 
 /// A newer relq has migrated the file since the queue was opened. The push is refused, and
