@@ -10,6 +10,9 @@ use crate::store::Store;
 /// page.
 pub(crate) const PAGE_WEIGHT: usize = Environment::MAX_JOBS_PER_STEP.get() as usize;
 
+/// How many bytes weigh as much as one job.
+const BYTES_PER_WEIGHT: usize = 1024;
+
 /// A call that the database thread can run. If its transaction is rolled back, the
 /// thread may run the call again from the start, so a call changes only the database.
 pub(crate) trait Call: Send + 'static {
@@ -24,6 +27,12 @@ pub(crate) trait Call: Send + 'static {
     /// share one transaction.
     fn weight(&self) -> usize {
         1
+    }
+
+    /// The approximate size of the payloads and results that the call stores. Large ones
+    /// weigh more than their number.
+    fn bytes(&self) -> usize {
+        0
     }
 
     /// Tries to compute the result by reading only. Returns `None` if the call must
@@ -46,6 +55,7 @@ pub(crate) trait Call: Send + 'static {
 
 /// A queued call of any type, together with the channel that returns its result.
 pub(crate) trait Pending: Send {
+    /// The share of a group that the call takes, by its jobs or by its bytes.
     fn weight(&self) -> usize;
     fn looks_first(&self) -> bool;
     /// Whether the caller has stopped waiting for the result.
@@ -87,7 +97,7 @@ pub(crate) fn background_call<C: Call>(call: C) -> Box<dyn Pending> {
 
 impl<C: Call> Pending for Request<C> {
     fn weight(&self) -> usize {
-        self.call.weight()
+        self.call.weight().max(self.call.bytes() / BYTES_PER_WEIGHT)
     }
 
     fn looks_first(&self) -> bool {

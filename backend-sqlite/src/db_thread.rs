@@ -22,8 +22,9 @@ use crate::statements;
 use crate::store_files::StoreFiles;
 use crate::wake::Notifier;
 
-/// The total weight, in jobs, at which a group of calls is full. Without this limit the
-/// first callers of a group would wait too long for its commit.
+/// The total weight at which a group of calls is full: so many jobs, or 4 MiB. Without
+/// this limit the first callers of a group would wait too long for its commit, and other
+/// processes for the file's lock (R21).
 const GROUP_WEIGHT: usize = 4096;
 
 /// The database that a thread works on: the file, or a database in memory, with its

@@ -76,6 +76,10 @@ impl Call for Push {
         self.jobs.len()
     }
 
+    fn bytes(&self) -> usize {
+        self.jobs.iter().map(NewJob::total_bytes).sum()
+    }
+
     fn run(&self, store: &Store<'_>) -> Result<Vec<Pushed>, Failure> {
         match self.first_answers(store, None)? {
             Some(answers) => Ok(answers),

@@ -30,6 +30,10 @@ impl Call for Restore {
         self.jobs.len()
     }
 
+    fn bytes(&self) -> usize {
+        self.jobs.iter().map(|(_, job)| job.total_bytes()).sum()
+    }
+
     fn run(&self, store: &Store<'_>) -> Result<Vec<Pushed>, Failure> {
         store.sweep(SWEPT_AT_ONCE)?;
         // Jobs that are due come before the restored ones (R13).

@@ -45,6 +45,10 @@ struct Report {
 impl Call for Report {
     type Answer = Reported;
 
+    fn bytes(&self) -> usize {
+        self.progress.len()
+    }
+
     fn run(&self, store: &Store<'_>) -> Result<Reported, Failure> {
         let Some(held) = find_held(store, [&self.receipt])?.into_values().next() else {
             return Ok(Reported::LeaseLost);

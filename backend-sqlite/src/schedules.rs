@@ -91,6 +91,10 @@ struct PushTick {
 impl Call for PushTick {
     type Answer = Ticked;
 
+    fn bytes(&self) -> usize {
+        self.push.bytes()
+    }
+
     fn run(&self, store: &Store<'_>) -> Result<Ticked, Failure> {
         let Tick { name, definition, at } = &self.tick;
         let last_tick = match store.find_schedule(name)? {

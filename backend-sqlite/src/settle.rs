@@ -40,6 +40,10 @@ impl Call for Settle {
         self.done.len()
     }
 
+    fn bytes(&self) -> usize {
+        self.done.iter().map(result_bytes).sum()
+    }
+
     fn run(&self, store: &Store<'_>) -> Result<Vec<Settled>, Failure> {
         let (mut tally, mut answers) = (Tally::default(), Vec::new());
         for some in self.done.chunks(FOUND_AT_ONCE) {

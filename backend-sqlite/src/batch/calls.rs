@@ -19,6 +19,10 @@ pub(super) struct Create {
 impl Call for Create {
     type Answer = Created;
 
+    fn bytes(&self) -> usize {
+        self.batch.on_complete.as_ref().map_or(0, |it| it.job.total_bytes())
+    }
+
     fn run(&self, store: &Store<'_>) -> Result<Created, Failure> {
         let Some(key) = store.add_batch(&self.batch)? else {
             return Ok(Created::Exists);
@@ -41,6 +45,10 @@ impl Call for Add {
 
     fn weight(&self) -> usize {
         self.push.weight()
+    }
+
+    fn bytes(&self) -> usize {
+        self.push.bytes()
     }
 
     /// Adds the pieces. A repeated call with the same token gets the results of the

@@ -1,11 +1,16 @@
 //! Calls for more jobs than one step handles (R21). Each step is a transaction of its own, so
-//! that other processes can write between two steps.
+//! that other processes can write between two steps. Large calls that wait together share a
+//! transaction only up to a limit, for the same reason.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    future::Future,
+    sync::{Arc, Mutex},
+};
 
+use futures_util::future::join_all;
 use relq_core::{
-    Delivery, Disposition, NewJob, Operator as _, Receipt, ReliableQueue as _,
-    Settlement,
+    ClaimRequest, Delivery, Disposition, Error, NewJob, Operator as _, Receipt,
+    ReliableQueue as _, Settlement,
     environment::Environment,
     outcome::{Extended, Settled},
     results::MAX_RESULT,
@@ -45,6 +50,21 @@ impl Recorded {
     fn write_transactions(&self) -> usize {
         let seen = std::mem::take(&mut *self.seen.lock().unwrap());
         seen.iter().filter(|sql| *sql == "BEGIN IMMEDIATE").count()
+    }
+
+    /// How many transactions the calls take if they wait together, while another connection
+    /// holds the file's lock.
+    async fn transactions_of<T>(
+        &self,
+        calls: impl IntoIterator<Item = impl Future<Output = Result<T, Error>>>,
+    ) -> usize {
+        let gate = raw(&self.folder.file());
+        gate.execute_batch("BEGIN IMMEDIATE").unwrap();
+        self.write_transactions();
+        let open_gate = async { gate.execute_batch("COMMIT").unwrap() };
+        let (answers, ()) = tokio::join!(join_all(calls), open_gate);
+        answers.into_iter().for_each(|answer| drop(answer.unwrap()));
+        self.write_transactions()
     }
 }
 
@@ -172,4 +192,35 @@ async fn a_claim_beside_many_due_jobs_leaves_some_to_the_next() {
 
     let stats = recorded.queue.stats().await.unwrap();
     assert_eq!((stats.leased, stats.ready, stats.scheduled), (1, 3, 16));
+}
+
+/// Pushes that wait together share transactions of 4 MiB, so that a process that waits for
+/// the lock of the file gets it in between.
+#[tokio::test]
+async fn large_pushes_that_wait_together_take_several_transactions() {
+    let recorded = Recorded::with(Environment::default()).await;
+    let large = [NewJob::new(vec![b'x'; ClaimRequest::MAX_BYTES])];
+
+    let pushes = (0..16).map(|_| recorded.queue.push(&large, None));
+    let taken = recorded.transactions_of(pushes).await;
+
+    assert!(taken >= 4, "{taken} transactions for 16 MiB");
+    assert_eq!(recorded.queue.stats().await.unwrap().ready, 16);
+}
+
+/// R29: so do settlements with large results.
+#[tokio::test]
+async fn large_results_that_wait_together_take_several_transactions() {
+    let recorded = Recorded::with(Environment::default()).await;
+    let kept: Vec<_> = jobs(16).into_iter().map(|job| job.keep_result(LONG)).collect();
+    recorded.queue.push(&kept, None).await.unwrap();
+    let held = claim(&recorded.queue, 16).await;
+    let result = vec![b'x'; MAX_RESULT].into();
+    let done = settlements(&held, &Disposition::DoneWith { result });
+
+    let calls = done.chunks(1).map(|one| recorded.queue.settle(one));
+    let taken = recorded.transactions_of(calls).await;
+
+    assert!(taken >= 4, "{taken} transactions for 16 MiB");
+    assert_eq!(recorded.queue.stats().await.unwrap().finished, 16);
 }
