@@ -46,8 +46,8 @@
 //!
 //! *At least once.* After a successful push the job is in the store until a worker
 //! settles it, whichever process dies in between (R1). A job can run twice: when a
-//! worker dies after the work and before the settlement, or when a worker loses its
-//! lease. So the work must be safe to repeat. The numbered rules are in the
+//! worker dies or stops after the work and before the settlement, or when a worker loses
+//! its lease. So the work must be safe to repeat. The numbered rules are in the
 //! documentation of `relq-core`.
 //!
 //! # Which backend

@@ -247,7 +247,12 @@ impl Delivery {
         self.receipt.attempt()
     }
 
-    /// Whether a handler may have run the job before, in part or as a whole.
+    /// Whether the number of this delivery is above 1, so that a handler may have run the
+    /// job before, in part or as a whole.
+    ///
+    /// `false` does not mean that no handler has run the job. A delivery that was given
+    /// back or postponed is not counted, also if its handler had begun, and after a redrive
+    /// the count begins anew (R11).
     pub fn is_redelivery(&self) -> bool {
         self.attempt() > 1
     }

@@ -4,8 +4,8 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use crate::{Failure, JobContext};
 
-/// A check for a redelivered job: whether an earlier attempt did the work but died
-/// before it could acknowledge the job.
+/// A check for a job that may have run before: whether an earlier attempt did the work,
+/// although the job was not acknowledged.
 ///
 /// Every `async fn(JobContext) -> Result<bool, E>` is such a check.
 pub trait AlreadyDone: Send + Sync + 'static {

@@ -44,7 +44,7 @@ impl Program {
         }
         let _running = self.settings.observers.started(job, self.environment());
         if let Some(check) = self.settings.already_done.as_ref()
-            && job.is_redelivery()
+            && (self.settings.checks_every_delivery || job.is_redelivery())
         {
             match check.is_done(job.clone()).await {
                 Ok(false) if self.may_start(job) => {}

@@ -294,16 +294,19 @@ impl ClaimLoop {
         let settled = settled.map_or(Ok(()), |(settle_call, result)| {
             self.settling.answered(settle_call, result, self.settings.give_up_after)
         });
-        match claimed {
-            Some(Ok(deliveries)) => self.claimed(deliveries, reserved, sent),
-            Some(Err(error)) => self.not_claimed(error)?,
-            None => {}
-        }
-        if let Some(waited) = waited {
+        let claimed = match claimed {
+            Some(Ok(deliveries)) => {
+                self.claimed(deliveries, reserved, sent);
+                Ok(())
+            }
+            Some(Err(error)) => self.not_claimed(error),
+            None => Ok(()),
+        };
+        let waited = waited.map_or(Ok(()), |waited| {
             self.is_idle = false;
-            waited.or_else(|error| self.not_claimed(error))?;
-        }
-        settled
+            waited.or_else(|error| self.not_claimed(error))
+        });
+        settled.and(claimed).and(waited)
     }
 
     /// Handles a reply while the worker stops. A failed claim is not repeated then.

@@ -183,7 +183,11 @@ impl JobContext {
         self.0.delivery.is_last_attempt()
     }
 
-    /// Whether an earlier attempt may have run, in part or whole.
+    /// Whether an earlier attempt was counted, so that it may have run, in part or whole.
+    ///
+    /// `false` does not mean that no handler has run the job. An attempt that a shutdown
+    /// cut off or that was postponed is not counted, and after a redrive the count begins
+    /// anew (R11). See [`already_done`](crate::Worker::already_done).
     pub fn is_redelivery(&self) -> bool {
         self.0.delivery.is_redelivery()
     }

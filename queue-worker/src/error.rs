@@ -49,7 +49,8 @@ pub enum WorkerError {
     #[error("the worker cannot claim from this queue")]
     Claim(#[source] relq_core::Error),
     /// The store refused a settlement, heartbeat or recovery for so long that the
-    /// worker gave up. A retry cannot help.
+    /// worker gave up. A retry cannot help. If settlements or heartbeats were refused, the
+    /// worker stopped hard, because no result of a handler could be stored.
     #[error("the store refuses a call that the worker needs")]
     Store(#[source] relq_core::Error),
     /// The queue is paused, so it does not become empty. This ends

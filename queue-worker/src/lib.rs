@@ -55,9 +55,9 @@
 //! message is kept. A job whose lease was lost is not settled (R7). A job whose lease
 //! may have expired by the worker's clock is not started (R6): it is given back, and
 //! the worker holds fewer jobs at once until replies come in time again. A job may run
-//! more than once: after a crash, after a lost lease, after a lost reply. Handlers must
-//! tolerate this, or an [`already_done`](Worker::already_done) check must find finished
-//! jobs.
+//! more than once: after a crash, a shutdown that cut its handler off, a lost lease, a lost
+//! reply or a redrive. Handlers must tolerate this, or an
+//! [`already_done`](Worker::already_done) check must find finished jobs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod abort_on_drop;

@@ -69,16 +69,21 @@ impl Run {
         let mut reaping = self.reaping();
         let mut claim_loop = self.claim_loop((handler, readiness), held);
 
-        let served = tokio::select! {
+        // If only claims or recoveries are refused, the leases are extended as before, and
+        // running handlers may finish work that can still be settled.
+        let (served, is_graceful) = tokio::select! {
             biased;
-            served = claim_loop.serve(&mut shutdown) => served,
-            error = heartbeat.died() => Err(error),
-            ended = reaping.join_next() => Err(match ended {
-                Some(Ok(error)) => WorkerError::Store(error),
-                _ => WorkerError::Died("reaper"),
-            }),
+            served = claim_loop.serve(&mut shutdown) => {
+                let is_graceful = matches!(served, Ok(()) | Err(WorkerError::Claim(_)));
+                (served, is_graceful)
+            }
+            error = heartbeat.died() => (Err(error), false),
+            ended = reaping.join_next() => match ended {
+                Some(Ok(error)) => (Err(WorkerError::Store(error)), true),
+                _ => (Err(WorkerError::Died("reaper")), false),
+            },
         };
-        if served.is_err() {
+        if !is_graceful {
             shutdown.halt();
         }
 

@@ -43,6 +43,7 @@ pub(crate) struct Settings {
     pub(crate) give_up_after: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) already_done: Option<Check>,
+    pub(crate) checks_every_delivery: bool,
     pub(crate) observers: Observers,
     pub(crate) environment: Environment,
 }
@@ -59,6 +60,7 @@ impl Default for Settings {
             give_up_after: DEFAULT_GIVE_UP_AFTER,
             retry: RetryPolicy::default(),
             already_done: None,
+            checks_every_delivery: false,
             observers: Observers::default(),
             environment: Environment::default(),
         }

@@ -16,7 +16,8 @@ pub enum WorkerState {
     /// It cannot reach the store of a queue that it has reached before: the last claim or
     /// recovery failed. It tries again by itself, and the handlers that run go on.
     Disconnected,
-    /// It was asked to stop: it claims no more jobs, and its handlers may finish.
+    /// It was asked to stop, or ends with an error: it claims no more jobs, and its handlers
+    /// may finish.
     Stopping,
     /// It has ended, or its future was dropped.
     Ended,

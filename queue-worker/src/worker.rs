@@ -148,7 +148,8 @@ impl Worker {
 
     /// Sets how long running handlers may continue at shutdown; the default is 25
     /// seconds. The same time applies to a handler whose lease is lost or whose job is
-    /// cancelled. Afterwards its future is dropped.
+    /// cancelled, and when the worker ends because its claims or its recoveries are
+    /// refused. Afterwards the handler's future is dropped.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.settings.grace = grace;
@@ -176,13 +177,29 @@ impl Worker {
         self
     }
 
-    /// Calls `check`, such as an `async fn(JobContext) -> Result<bool, E>`, for
-    /// redelivered jobs only. If it returns that an earlier attempt did the work, the
-    /// worker acknowledges the job without running the handler. The time-out covers the
+    /// Calls `check`, such as an `async fn(JobContext) -> Result<bool, E>`, before each
+    /// attempt whose number is above 1. If it returns that an earlier attempt did the work,
+    /// the worker acknowledges the job without running the handler. The time-out covers the
     /// check too.
+    ///
+    /// Some attempts have the number 1 although the job has run before, in part or whole:
+    /// those after an attempt that was postponed, that a shutdown cut off or whose
+    /// settlement a shutdown gave up, those of a redriven dead letter, and those of a job
+    /// that was exported during its first attempt and restored. The check is not called
+    /// then, unless [`check_every_delivery`](Self::check_every_delivery) is set.
     #[must_use]
     pub fn already_done(mut self, check: impl AlreadyDone) -> Self {
         self.settings.already_done = Some(Check::new(check));
+        self
+    }
+
+    /// Calls the [`already_done`](Self::already_done) check before every attempt, also
+    /// before those with the number 1. For work that must not be repeated, such as a
+    /// payment: the check then finds work of attempts that were not counted. It should look
+    /// for the id of the job.
+    #[must_use]
+    pub fn check_every_delivery(mut self) -> Self {
+        self.settings.checks_every_delivery = true;
         self
     }
 

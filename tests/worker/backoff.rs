@@ -13,13 +13,15 @@ use std::{
 use relq::{
     Error,
     environment::{Clock, Environment, OsRandomness, Timestamp},
-    worker::{Failure, JobContext, WorkerError},
+    worker::{Failure, JobContext, WorkerError, WorkerState},
 };
 
 use crate::{
     clocks::PartingClock,
     faulty::{Fault, Faulty},
-    fixture::{Fixture, Running, SHORT_LEASE, StoreLocation, eventually, worker_on},
+    fixture::{
+        Fixture, LONG_LEASE, Running, SHORT_LEASE, StoreLocation, eventually, worker_on,
+    },
 };
 
 async fn succeeds(_: JobContext) -> Result<(), Failure> {
@@ -297,6 +299,56 @@ pub(crate) async fn lasting_refusal_of_recovery_ends_the_worker(fixture: Fixture
 
     let error = worker.end().await.unwrap_err();
     assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
+}
+
+/// R24: a worker that ends because its recoveries are refused gives its handlers the grace
+/// time. Their leases are extended as before, so their work can still be settled.
+pub(crate) async fn refused_recovery_leaves_handlers_the_grace_time(fixture: Fixture) {
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let begun = Arc::clone(&has_begun);
+    let locked = Faulty::new(fixture.queue.clone())
+        .on_recover(move |_, _| begun.load(SeqCst).then_some(Fault::Denied));
+
+    let error = error_while_a_handler_runs(&fixture, locked, has_begun).await;
+    assert!(matches!(error, WorkerError::Store(Error::Denied { .. })), "{error:?}");
+}
+
+/// R24: a worker that ends because its claims are refused gives its handlers the grace
+/// time. The store may refuse new jobs only.
+pub(crate) async fn refused_claims_leave_handlers_the_grace_time(fixture: Fixture) {
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let locked = Faulty::new(fixture.queue.clone())
+        .on_claim(|call, _| (call > 0).then_some(Fault::Denied));
+
+    let error = error_while_a_handler_runs(&fixture, locked, has_begun).await;
+    assert!(matches!(error, WorkerError::Claim(Error::Denied { .. })), "{error:?}");
+}
+
+/// Runs a worker on `locked`, whose calls are refused, with a handler that ends a while
+/// after the worker has begun to stop. Asserts that its job is done, and returns the error
+/// of the worker.
+async fn error_while_a_handler_runs(
+    fixture: &Fixture,
+    locked: Faulty,
+    has_begun: Arc<AtomicBool>,
+) -> WorkerError {
+    fixture.push("long").await;
+    let worker = worker_on(Arc::new(locked)).give_up_after(GIVE_UP).grace(LONG_LEASE);
+    let progress = worker.progress();
+    let worker = Running::start(worker, move |_: JobContext| {
+        has_begun.store(true, SeqCst);
+        let progress = progress.clone();
+        async move {
+            eventually(|| progress.state() == WorkerState::Stopping).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Ok::<_, Failure>(())
+        }
+    });
+
+    let error = worker.end().await.unwrap_err();
+    let stats = fixture.stats().await;
+    assert_eq!((stats.finished, stats.ready, stats.leased), (1, 0, 0));
+    error
 }
 
 /// R21: a worker whose store is a replica waits for its promotion until `GIVE_UP` has

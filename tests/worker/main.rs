@@ -83,6 +83,7 @@ on_every_backend! {
         postponed_job_runs_again_uncounted,
         long_error_is_cut,
         done_work_is_acked_on_redelivery_without_running,
+        done_work_is_found_at_an_attempt_with_the_number_1,
         failed_check_runs_nothing_and_acks_nothing;
     blocked_runtime:
         blocked_runtime_keeps_its_jobs;
@@ -136,6 +137,8 @@ on_every_backend! {
         lasting_refusal_of_settlements_ends_the_worker,
         lasting_refusal_of_heartbeats_ends_the_worker,
         lasting_refusal_of_recovery_ends_the_worker,
+        refused_recovery_leaves_handlers_the_grace_time,
+        refused_claims_leave_handlers_the_grace_time,
         store_that_takes_no_writes_is_waited_for,
         wrong_server_ends_the_worker_at_once;
     kinds:

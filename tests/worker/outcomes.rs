@@ -10,7 +10,7 @@ use std::{
 };
 
 use relq::{
-    NewJob,
+    NewJob, ReliableQueueExt,
     worker::{Failure, JobContext, MAX_ERROR_BYTES, json, json_job},
 };
 
@@ -199,6 +199,29 @@ pub(crate) async fn done_work_is_acked_on_redelivery_without_running(fixture: Fi
     worker.stop().await;
     assert_eq!((runs.load(SeqCst), checks.load(SeqCst)), (1, 1));
     assert_eq!(fixture.stats().await.finished, 1);
+}
+
+/// A delivery that was given back is not counted, although its handler may have done the
+/// work. So a check of every delivery is also called for the attempt with the number 1.
+pub(crate) async fn done_work_is_found_at_an_attempt_with_the_number_1(
+    fixture: Fixture,
+) {
+    fixture.push("paid").await;
+    let paying = fixture.claim_one().await.unwrap();
+    fixture.queue.give_back(&paying.receipt).await.unwrap();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let ran = Arc::clone(&runs);
+
+    let worker = fixture.worker().check_every_delivery();
+    let worker = worker.already_done(async |_: JobContext| Ok::<_, Failure>(true));
+    let worker = Running::start(worker, move |_: JobContext| {
+        ran.fetch_add(1, SeqCst);
+        async { Ok::<_, Failure>(()) }
+    });
+    worker.until(|summary| summary.done == 1).await;
+
+    worker.stop().await;
+    assert_eq!((runs.load(SeqCst), fixture.stats().await.finished), (0, 1));
 }
 
 /// If the already-done check fails, the job is neither run nor acknowledged.

@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use relq_core::{Disposition, error::Operation, outcome::Extended};
 
-use super::{backoff::Failures, ending::doomed, leases::grace_is_over};
+use super::{
+    backoff::Failures,
+    ending::{begins_to_stop, halted},
+    leases::grace_is_over,
+};
 use crate::{
     facts::{Call, Facts, Held, Moment, ROUNDING},
     queue::words,
@@ -136,9 +140,9 @@ fn nothing_after(facts: &Facts, held: &Held, violations: &mut Violations) {
         let ended = held.stopped().filter(|_| repeats == 0).unwrap_or(sent);
         // After the heartbeat thread has given up, the worker does not learn of lost
         // leases any more. So later losses do not count.
-        let doom = doomed(facts).map(|doom| doom.at);
+        let halt = halted(facts).map(|halt| halt.at);
         let lost = lost(facts, held, ended)
-            .filter(|lost| *lost < ended.at && doom.is_none_or(|doom| *lost < doom));
+            .filter(|lost| *lost < ended.at && halt.is_none_or(|halt| *lost < halt));
         violations.check(LOST, sent.at, lost.is_none(), || {
             format!("{} is settled, and its lease was over at {lost:?}", job(held))
         });
@@ -157,8 +161,8 @@ fn loses_none(facts: &Facts, held: &Held, violations: &mut Violations) {
         .is_some_and(|lost| lost <= end.at + facts.slack(held.claim_sent, end.at));
     let lease = ms(facts.scenario.settings.lease);
     let is_out_of_time =
-        facts.asked_to_end().is_some_and(|stop| stop.at + lease <= end.at + ROUNDING);
-    let is_hard = facts.halt_asked.is_some() || doomed(facts).is_some();
+        begins_to_stop(facts).is_some_and(|stop| stop.at + lease <= end.at + ROUNDING);
+    let is_hard = facts.halt_asked.is_some() || halted(facts).is_some();
     let is_kept = is_answered || is_lost || is_out_of_time || is_hard;
     violations.check(LOSES_NONE, stopped.at, is_kept, || {
         let calls = held.settles.len();
@@ -185,7 +189,7 @@ fn at_once(facts: &Facts, violations: &mut Violations) {
         let sent = held.settles.first().map(|&call| facts.calls[call].sent.at);
         let is_kept = sent.is_some_and(|sent| sent <= stopped.at + ROUNDING);
         let is_hard = facts.halt_asked.is_some_and(|halt| halt.at <= stopped.at)
-            || doomed(facts).is_some_and(|doom| doom.at <= stopped.at);
+            || halted(facts).is_some_and(|halt| halt.at <= stopped.at);
         violations.check(AT_ONCE, stopped.at, is_kept || is_hard, || {
             format!("{} ended, and was first settled at {sent:?}", job(held))
         });
@@ -239,7 +243,7 @@ fn sends_rest_again(
     let Some((refused_at, _)) = &refused.replied else { return };
     let limit = refused_at.at + pause + SOON;
     let end = facts.end();
-    let is_ending = [facts.halt_asked, doomed(facts), Some(end)];
+    let is_ending = [facts.halt_asked, halted(facts), Some(end)];
     let is_slow = |call: &Call| {
         let answer = call.replied.as_ref();
         answer.is_none_or(|(at, _)| at.at > call.sent.at + ms(10))
@@ -273,7 +277,7 @@ fn repeats(facts: &Facts, failed: Moment, violations: &mut Violations) {
     let longest = ms(5000);
     let limit = failed.at + longest + facts.slack(failed.at, failed.at + longest);
     let end = facts.end();
-    let is_ending = [facts.halt_asked, doomed(facts), Some(end)];
+    let is_ending = [facts.halt_asked, halted(facts), Some(end)];
     if is_ending.into_iter().flatten().any(|one| one.at <= limit) || facts.has_silence()
     {
         return;

@@ -78,15 +78,15 @@ fn starts_nothing(facts: &Facts, violations: &mut Violations) {
 fn ends_in_time(facts: &Facts, violations: &mut Violations) {
     let (grace, lease) = (facts.scenario.settings.grace, facts.scenario.settings.lease);
     let last_steps = CUT_OFF + HARD_STOP + RELEASE + ROUNDING;
-    let by_stop = facts.asked_to_end().map(|stop| {
+    let by_stop = begins_to_stop(facts).map(|stop| {
         // A graceful stop has the longest time limits. After a hard stop, the release
         // has only as much time as the last settlements: see `hard`.
         stop.at + ms(grace) + ms(lease) + last_steps
     });
     let hard = CUT_OFF + HARD_STOP * 2 + ROUNDING;
-    let by_halt = facts.halt_asked.map(|halt| halt.at + hard);
-    let by_doom = doomed(facts).map(|doom| doom.at + hard);
-    let limits = [by_stop, by_halt, by_doom];
+    let by_halt = [facts.halt_asked, halted(facts)].into_iter().flatten();
+    let by_halt = by_halt.map(|halt| halt.at + hard).min();
+    let limits = [by_stop, by_halt];
     let Some(limit) = limits.into_iter().flatten().min() else { return };
     let end = facts.end().at;
     let limit = limit + facts.suspended(Duration::ZERO, end);
@@ -126,7 +126,7 @@ fn gives_back(facts: &Facts, violations: &mut Violations) {
         let pause = releases.iter().map(|_| failures.failed()).last();
         let since =
             at.at.saturating_sub(releases[0].sent.at) + pause.unwrap_or_default();
-        let is_hard = facts.halt_asked.is_some() || doomed(facts).is_some();
+        let is_hard = facts.halt_asked.is_some() || halted(facts).is_some();
         let limit = if is_hard { HARD_STOP } else { RELEASE };
         let is_late = since + facts.slack(releases[0].sent.at, at.at) >= limit;
         violations.check(GIVES_BACK, at.at, refusal.is_never || is_late, || {
@@ -193,28 +193,53 @@ fn finishes(facts: &Facts, violations: &mut Violations) {
 /// Returns the moment at which the worker must end because of an error: one that only a
 /// person can repair and that has lasted too long (R21). `None` if there is none.
 pub(crate) fn doomed(facts: &Facts) -> Option<Moment> {
-    let limit = ms(facts.scenario.settings.give_up_after);
-    let heartbeats = [Operation::Connect, Operation::Extend];
-    let groups: [&[Operation]; 4] =
-        [&[Operation::Claim], &[Operation::Settle], &heartbeats, &[Operation::Recover]];
-    let asked = facts.asked_to_end();
-    let dooms = groups.into_iter().filter_map(|operations| {
-        let mut replies: Vec<_> = operations
-            .iter()
-            .flat_map(|operation| facts.replies(*operation))
-            .map(|(at, _, result)| (at, result))
-            .collect();
-        replies.sort_by_key(|(at, _)| at.index);
-        let doom = doomed_by(operations, &replies, limit)?;
-        // While it shuts down, a worker needs heartbeats, but no claims and recoveries.
-        let is_needed = operations == heartbeats;
-        let is_before = asked.is_none_or(|asked| doom.index < asked.index);
-        (is_needed || is_before).then_some(doom)
-    });
-    dooms.min_by_key(|moment| moment.index)
+    [drained(facts), halted(facts)].into_iter().flatten().min_by_key(|it| it.index)
 }
 
-fn doomed_by(
+/// Returns the moment at which the worker must stop hard because of an error: it cannot
+/// settle jobs, or cannot keep leases. While it shuts down, a worker needs heartbeats, and
+/// repeats a refused settlement until its time is over.
+pub(crate) fn halted(facts: &Facts) -> Option<Moment> {
+    let stop = begins_to_stop(facts);
+    // One reply may refuse both the settlements and the claim of a call. The refused
+    // settlements count then.
+    let by_settling = doomed_by(facts, &[Operation::Settle])
+        .filter(|doom| stop.is_none_or(|stop| doom.index <= stop.index));
+    let by_heartbeats = doomed_by(facts, &[Operation::Connect, Operation::Extend]);
+    [by_settling, by_heartbeats].into_iter().flatten().min_by_key(|it| it.index)
+}
+
+/// Returns the moment at which the worker must stop gracefully because of an error: it
+/// can get no jobs. A worker that shuts down needs no claims and no recoveries.
+fn drained(facts: &Facts) -> Option<Moment> {
+    let asked = facts.asked_to_end();
+    [Operation::Claim, Operation::Recover]
+        .into_iter()
+        .filter_map(|operation| doomed_by(facts, &[operation]))
+        .filter(|doom| asked.is_none_or(|asked| doom.index < asked.index))
+        .min_by_key(|doom| doom.index)
+}
+
+/// Returns the moment from which running handlers have the grace time. `None` if the
+/// worker is not asked to end, and no error stops it gracefully.
+pub(crate) fn begins_to_stop(facts: &Facts) -> Option<Moment> {
+    let stops = [facts.asked_to_end(), drained(facts)];
+    stops.into_iter().flatten().min_by_key(|moment| moment.index)
+}
+
+/// Returns the moment at which the replies to these operations make the worker give up.
+fn doomed_by(facts: &Facts, operations: &[Operation]) -> Option<Moment> {
+    let mut replies: Vec<_> = operations
+        .iter()
+        .flat_map(|operation| facts.replies(*operation))
+        .map(|(at, _, result)| (at, result))
+        .collect();
+    replies.sort_by_key(|(at, _)| at.index);
+    let limit = ms(facts.scenario.settings.give_up_after);
+    first_hopeless(operations, &replies, limit)
+}
+
+fn first_hopeless(
     operations: &[Operation],
     replies: &[(Moment, Result<(), Refusal>)],
     limit: Duration,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use relq_core::error::Operation;
 
-use super::{backoff::Failures, ending::doomed};
+use super::{backoff::Failures, ending::halted};
 use crate::{
     facts::{Facts, Held, Moment, ROUNDING},
     report::{Violations, job},
@@ -60,7 +60,7 @@ fn let_go(facts: &Facts, held: &Held) -> Moment {
         facts.answer(held).map(|(at, _)| at),
         facts.reported(held).map(|(at, _)| at),
         facts.refused(held),
-        doomed(facts),
+        halted(facts),
         Some(end),
     ];
     let first = moments.into_iter().flatten().min_by_key(|moment| moment.index);
@@ -225,7 +225,7 @@ fn keeps_a_shared_lease(
         }
         _ => facts.end().at,
     };
-    let until = doomed(facts).map_or(until, |doom| until.min(doom.at));
+    let until = halted(facts).map_or(until, |halt| until.min(halt.at));
     let sent =
         facts.calls_of(Operation::Extend).filter(|call| call.request.length == lease);
     let mut last = connected;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use relq_core::outcome::Extended;
 use relq_worker::Cancellation;
 
-use super::ending::doomed;
+use super::ending::{begins_to_stop, halted};
 use crate::{
     facts::{Facts, Held, ROUNDING},
     report::{Violations, job},
@@ -65,7 +65,7 @@ fn is_told(facts: &Facts, held: &Held, violations: &mut Violations) {
     let is_over_before = deadline < stopped.at;
     // After the heartbeat thread has given up, no handler is asked to stop, because the
     // worker ends.
-    if !is_over_before || doomed(facts).is_some_and(|doom| doom.at <= deadline) {
+    if !is_over_before || halted(facts).is_some_and(|halt| halt.at <= deadline) {
         return;
     }
     let asked = held.asked.map(|(moment, _)| moment.at);
@@ -99,9 +99,9 @@ fn has_reason(facts: &Facts, held: &Held, violations: &mut Violations) {
 pub(crate) fn grace_is_over(facts: &Facts, at: Duration) -> bool {
     let grace = ms(facts.scenario.settings.grace);
     let by_stop =
-        facts.asked_to_end().is_some_and(|stop| stop.at + grace <= at + ROUNDING);
-    let by_halt = facts.halt_asked.is_some_and(|halt| halt.at <= at);
-    by_stop || by_halt || doomed(facts).is_some_and(|doom| doom.at <= at)
+        begins_to_stop(facts).is_some_and(|stop| stop.at + grace <= at + ROUNDING);
+    let mut halts = [facts.halt_asked, halted(facts)].into_iter().flatten();
+    by_stop || halts.any(|halt| halt.at <= at)
 }
 
 /// Checks that an attempt which exceeds the time limit is dropped.
