@@ -14,6 +14,9 @@
 //! Changed   the schedule changed or is removed    reads the schedules again
 //! ```
 //!
+//! If too few replicas confirm a tick, its reply is not known. Most likely it was `Pushed`, so
+//! the scheduler goes on with the next tick, and reads the schedules after the look.
+//!
 //! All schedulers wake up for the same tick. Each begins with another schedule, so that
 //! they share the work of a moment at which many schedules tick.
 
@@ -137,7 +140,16 @@ impl Looks {
         let name = &one.schedule.name;
         let mut due = one.spec.due(one.schedule.last_tick, now);
         for at in std::mem::take(&mut due.ticks) {
-            let Some(ticked) = self.push_tick(queue, one, at).await? else {
+            let ticked = match self.push_tick(queue, one, at).await {
+                Err(error @ Error::NotReplicated { .. }) => {
+                    self.not_replicated(name, &error);
+                    log_left_out(name, &mut due);
+                    self.known.ticked(name, at);
+                    continue;
+                }
+                ticked => ticked?,
+            };
+            let Some(ticked) = ticked else {
                 self.known.next_is(name, None);
                 return Ok(());
             };
@@ -183,6 +195,14 @@ impl Looks {
         }
     }
 
+    /// Counts a tick that too few replicas have. The next look reads the schedules, which
+    /// shows whether the tick was recorded.
+    fn not_replicated(&mut self, name: &ScheduleName, error: &Error) {
+        self.progress.not_replicated();
+        self.known.failed(name, "a tick of a schedule is not replicated", error);
+        self.read_next = self.elapsed();
+    }
+
     /// Ends a turn: the schedule has its next one after the schedules are read again,
     /// which is in this time.
     fn read_in(&mut self, name: &ScheduleName, pause: Duration) {
@@ -205,8 +225,7 @@ impl StoreTime {
 
 /// Whether the call for another schedule would fail in the same way.
 fn is_of_the_store(error: &Error) -> bool {
-    use Error::{NotReplicated, Unreadable, Unusable};
-    !matches!(error, NotReplicated { .. } | Unreadable { .. } | Unusable { .. })
+    !matches!(error, Error::Unreadable { .. } | Error::Unusable { .. })
 }
 
 /// Whether the store refuses this job and may accept others.

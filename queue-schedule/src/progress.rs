@@ -23,7 +23,8 @@ struct Counts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SchedulerSummary {
-    /// The ticks whose job this scheduler pushed.
+    /// The ticks whose job this scheduler pushed. Of a tick that too few replicas confirm
+    /// (`?replicas=N`) the reply is not known. It is counted here, and as a failed call.
     pub pushed: u64,
     /// The ticks that this scheduler recorded and that stored no job, because another
     /// job held the unique key.
@@ -54,6 +55,12 @@ impl SchedulerProgress {
             Ticked::NotDue(_) | Ticked::Changed => return,
         };
         count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a tick that too few replicas have.
+    pub(crate) fn not_replicated(&self) {
+        self.0.pushed.fetch_add(1, Ordering::Relaxed);
+        self.call_failed();
     }
 
     pub(crate) fn call_failed(&self) {

@@ -191,7 +191,9 @@ impl Running {
         }
     }
 
-    /// Stores a schedule, and tries again until the store works.
+    /// Stores a schedule, and tries again until the store works. A call that too few
+    /// replicas confirm is done: a repetition would wait for the replicas as long as one
+    /// is missing.
     async fn put(
         &mut self,
         name: ScheduleName,
@@ -202,6 +204,14 @@ impl Running {
                 Ok(stored) => {
                     self.backoff.is_over();
                     log_stored(&name, stored);
+                    self.looks.known.stored(&name, spec);
+                    return Ok(());
+                }
+                Err(error @ Error::NotReplicated { .. }) => {
+                    self.backoff.is_over();
+                    self.looks.progress.call_failed();
+                    let error = error.full_message();
+                    tracing::warn!(schedule = %name, error, "a schedule is not replicated");
                     self.looks.known.stored(&name, spec);
                     return Ok(());
                 }

@@ -1,6 +1,6 @@
 //! A store that fails, a clock that is wrong, and settings that are refused.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use relq_core::{
     Error, NewJob, Priority, ReliableQueue as _,
@@ -153,6 +153,59 @@ async fn a_tick_that_is_not_confirmed_does_not_delay_the_others() {
     for job in jobs {
         assert_eq!(job.enqueued_at.unwrap(), crate::world::at("2027-01-01T00:01:00Z"));
     }
+}
+
+/// R21: a schedule that no replica confirms is stored. A scheduler that starts while a
+/// replica is missing must not wait for the replica, because nothing ticks meanwhile.
+#[tokio::test]
+async fn a_schedule_that_is_not_confirmed_is_stored_once() {
+    let mut world = World::starting(START);
+    let spec = every(seconds(20), Missed::Skip);
+    world.put("other", &spec).await;
+    world.queue.leaves_puts_unconfirmed.store(true, Relaxed);
+    let scheduler = world.scheduler().schedule(name("poll"), spec.clone());
+    world.start(scheduler).await;
+
+    world.advance(seconds(120)).await;
+
+    let expected = ticks(&spec, START, "2027-01-01T00:02:05Z");
+    assert_eq!(world.pushed("poll").await, expected);
+    assert_eq!(world.pushed("other").await, expected);
+    assert_eq!(world.summary().failed_calls, 1);
+}
+
+/// R21: a tick that no replica confirms is pushed, and the next one is due at its own time.
+#[tokio::test]
+async fn ticks_that_are_not_confirmed_are_pushed_in_time() {
+    let mut world = World::starting(START);
+    let spec = every(seconds(1), Missed::Skip);
+    world.put("often", &spec).await;
+    (0..30).for_each(|_| world.queue.meddle(Meddling::Unconfirmed));
+    world.start_many(1).await;
+
+    world.advance(seconds(30)).await;
+
+    let expected = ticks(&spec, START, "2027-01-01T00:00:35Z");
+    assert_eq!((world.pushed("often").await, expected.len()), (expected, 30));
+    for job in world.jobs().await {
+        let tick = job.headers.get(relq_schedule::SCHEDULED_FOR_HEADER).unwrap();
+        assert_eq!(job.enqueued_at.unwrap(), crate::world::at(tick));
+    }
+    assert_eq!(world.summary().pushed, 30);
+}
+
+/// The reply to a tick that no replica confirms is not known. If the store has not recorded
+/// the tick, the next read of the schedules shows it.
+#[tokio::test]
+async fn a_tick_that_was_not_due_and_not_confirmed_is_pushed_soon() {
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(60), Missed::Skip)).await;
+    world.queue.meddle(Meddling::NotDueUnconfirmed);
+    world.start_many(1).await;
+
+    world.advance(seconds(60)).await;
+
+    assert_eq!(world.pushed("poll").await, ["2027-01-01T00:01:00Z"]);
 }
 
 /// An option of the job that the backend lacks is refused when the schedule is stored, and not

@@ -7,7 +7,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -37,6 +37,8 @@ pub(crate) enum Meddling {
     LoseReply,
     /// The store does it, and too few replicas have it.
     Unconfirmed,
+    /// The tick is not due, and too few replicas answer.
+    NotDueUnconfirmed,
     /// Another client stores this definition first.
     Change(Vec<u8>),
     /// Another client removes the schedule first.
@@ -56,6 +58,8 @@ pub(crate) struct Meddled {
     pub(crate) failing_reads: Mutex<u32>,
     /// How many of the next calls that store a schedule fail.
     pub(crate) failing_puts: Mutex<u32>,
+    /// Whether too few replicas have each schedule that is stored.
+    pub(crate) leaves_puts_unconfirmed: AtomicBool,
     /// What the store has among its schedules that is not one.
     pub(crate) unreadable: Mutex<Vec<String>>,
     reads: AtomicUsize,
@@ -70,6 +74,7 @@ impl Meddled {
             capabilities: OnceLock::new(),
             failing_reads: Mutex::default(),
             failing_puts: Mutex::default(),
+            leaves_puts_unconfirmed: AtomicBool::default(),
             unreadable: Mutex::default(),
             reads: AtomicUsize::default(),
             pushes: Mutex::default(),
@@ -90,6 +95,11 @@ impl Meddled {
         let at = ErrorContext { backend: "memory", operation };
         Error::Unavailable { at, source: "the test wants it".into() }
     }
+
+    fn not_replicated(operation: Operation) -> Error {
+        let at = ErrorContext { backend: "memory", operation };
+        Error::NotReplicated { at, source: "0 of 1".into() }
+    }
 }
 
 #[async_trait]
@@ -109,7 +119,11 @@ impl ScheduleQueue for Meddled {
         if is_failing {
             return Err(Self::unavailable(Operation::PutSchedule));
         }
-        self.inner.put_schedule(name, definition).await
+        let stored = self.inner.put_schedule(name, definition).await?;
+        if self.leaves_puts_unconfirmed.load(Ordering::Relaxed) {
+            return Err(Self::not_replicated(Operation::PutSchedule));
+        }
+        Ok(stored)
     }
 
     async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool, Error> {
@@ -164,9 +178,10 @@ impl ScheduleQueue for Meddled {
             }
             Some(Meddling::Unconfirmed) => {
                 self.inner.push_tick(tick, job).await?;
-                let at =
-                    ErrorContext { backend: "memory", operation: Operation::PushTick };
-                return Err(Error::NotReplicated { at, source: "0 of 1".into() });
+                return Err(Self::not_replicated(Operation::PushTick));
+            }
+            Some(Meddling::NotDueUnconfirmed) => {
+                return Err(Self::not_replicated(Operation::PushTick));
             }
             Some(Meddling::Change(definition)) => {
                 self.inner.put_schedule(&tick.name, &definition).await?;
