@@ -20,13 +20,11 @@ pub(crate) fn encode(headers: &Headers) -> Option<Vec<u8>> {
 /// Decodes bytes that [`encode`] wrote. Returns `None` for any other bytes.
 pub(crate) fn decode(bytes: Option<&[u8]>) -> Option<Headers> {
     let mut rest = bytes.unwrap_or_default();
-    let mut headers = Headers::default();
+    let mut headers = Vec::new();
     while !rest.is_empty() {
-        let name = take_text(&mut rest)?;
-        let value = take_text(&mut rest)?;
-        headers.set(name, value);
+        headers.push((take_text(&mut rest)?, take_text(&mut rest)?));
     }
-    Some(headers)
+    Some(headers.into_iter().collect())
 }
 
 fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {

@@ -1,6 +1,8 @@
 //! The data that a producer pushes: a payload and its options.
 
-use std::{fmt, num::NonZeroU16, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet, fmt, num::NonZeroU16, str::FromStr, sync::Arc, time::Duration,
+};
 
 use bytes::Bytes;
 
@@ -140,10 +142,16 @@ impl Headers {
 }
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
+    /// Sets each header in turn, in a time that grows with their number: another client may
+    /// push a job with very many.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
-        let mut headers = Self::default();
-        pairs.into_iter().for_each(|(name, value)| headers.set(name, value));
-        headers
+        let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let mut headers: Vec<(String, String)> = pairs.collect();
+        let mut names = HashSet::new();
+        headers.reverse();
+        headers.retain(|(name, _)| names.insert(name.clone()));
+        headers.reverse();
+        Self(headers)
     }
 }
 
@@ -314,5 +322,40 @@ impl NewJob {
 impl<T: Into<Bytes>> From<T> for NewJob {
     fn from(payload: T) -> Self {
         Self::new(payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A header that is collected again replaces the earlier one, as by `set`.
+    #[test]
+    fn of_collected_headers_with_one_name_the_last_counts() {
+        let pairs = [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4")];
+        let mut set = Headers::default();
+        pairs.into_iter().for_each(|(name, value)| set.set(name, value));
+
+        let collected: Headers = pairs.into_iter().collect();
+
+        assert_eq!(collected, set);
+        let found: Vec<_> = collected.iter().collect();
+        assert_eq!(found, [("b", "2"), ("a", "3"), ("c", "4")]);
+    }
+
+    /// R20: another client may push a job with very many headers. Reading them must not take
+    /// the square of their number, because the jobs behind it wait meanwhile.
+    #[test]
+    fn many_headers_are_collected_quickly() {
+        let names = (0..200_000).map(|number| (number.to_string(), ""));
+        let began = Instant::now();
+
+        let headers: Headers = names.collect();
+
+        assert_eq!(headers.iter().count(), 200_000);
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(20), "{took:?}");
     }
 }

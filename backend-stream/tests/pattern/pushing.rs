@@ -84,6 +84,31 @@ async fn fields_beside_the_payload_are_headers() {
     }
 }
 
+/// R3, R20: an entry of very many fields is a valid push. Reading them must not take the
+/// square of their number, or the jobs behind it wait for minutes.
+#[tokio::test]
+async fn an_entry_of_many_fields_holds_up_no_job() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let names: Vec<_> = (0..100_000).map(|number| format!("name-{number}")).collect();
+    let push: [&[u8]; 5] = [b"XADD", b"q", b"*", b"job", b"wide"];
+    let fields = names.iter().flat_map(|name| [name.as_bytes(), &b"value"[..]]);
+    server.command(&push.into_iter().chain(fields).collect::<Vec<_>>());
+    say(&server, "XADD q * job behind");
+    let began = Instant::now();
+
+    let wide = take_one(&queue).await;
+    let behind = served(&queue).await;
+
+    let took = began.elapsed();
+    assert_eq!(
+        (&wide.payload[..], wide.headers.iter().count()),
+        (&b"wide"[..], 100_000)
+    );
+    assert_eq!(behind, ["behind"]);
+    assert!(took < LONG, "{took:?}");
+}
+
 /// R20: a single field is the payload, whatever its name.
 #[tokio::test]
 async fn a_single_field_may_have_any_name() {

@@ -227,11 +227,11 @@ impl<'de> Visitor<'de> for HeadersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Headers, A::Error> {
-        let mut headers = Headers::default();
-        while let Some((name, value)) = fields.next_entry::<String, String>()? {
-            headers.set(name, value);
+        let mut headers = Vec::new();
+        while let Some(header) = fields.next_entry::<String, String>()? {
+            headers.push(header);
         }
-        Ok(headers)
+        Ok(headers.into_iter().collect())
     }
 }
 

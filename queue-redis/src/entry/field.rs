@@ -101,12 +101,12 @@ pub(super) fn put_headers(out: &mut Vec<u8>, headers: &Headers) {
 
 pub(super) fn headers_of(rest: &mut Bytes) -> Result<Headers, Malformed> {
     let mut block = long_bytes(rest)?;
-    let mut headers = Headers::default();
+    let mut headers = Vec::new();
     while !block.is_empty() {
         let name = text(long_bytes(&mut block)?)?;
-        headers.set(name, text(long_bytes(&mut block)?)?);
+        headers.push((name, text(long_bytes(&mut block)?)?));
     }
-    Ok(headers)
+    Ok(headers.into_iter().collect())
 }
 
 fn put_length(out: &mut Vec<u8>, length: usize) {
