@@ -67,9 +67,9 @@ pub enum ProgressError {
     /// was cancelled. The progress that is shown was not changed (R7).
     #[error("the lease is lost, so the progress was not stored")]
     LeaseLost,
-    /// The call to the store failed. The next report replaces this one, so it need not be
-    /// repeated.
-    #[error("the progress was not stored")]
+    /// The call to the store failed, and may have taken effect. The next report replaces
+    /// this one, so it need not be repeated.
+    #[error("the progress cannot be reported")]
     Store(#[source] relq_core::Error),
 }
 

@@ -3,7 +3,8 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use relq::{
-    Delivery, JobId, NewJob, Priority, ReliableQueueExt,
+    Delivery, Error, JobId, NewJob, Priority, ReliableQueueExt,
+    error::{ErrorContext, Operation},
     operator::{JobState, JobView, PeekRequest},
     outcome::Pushed,
     unique::{OnDuplicate, UniqueKey},
@@ -246,6 +247,21 @@ async fn many_jobs_are_pushed_in_several_calls() {
     assert_eq!(pushed.len(), 1500);
     assert!(matches!(error, EnqueueError::Push { stored: 1000, .. }), "{error}");
     assert_eq!(fixture.stats().await.ready, 2500);
+}
+
+/// R21: if the reply to a push is lost, its jobs may be stored. The message must not say that
+/// they are not, because a push that is repeated would store them twice.
+#[test]
+fn message_of_a_lost_reply_says_that_jobs_may_be_stored() {
+    let at = ErrorContext { backend: "zset", operation: Operation::Push };
+    let message = |source| EnqueueError::Push { stored: 0, source }.to_string();
+
+    let lost = message(Error::Interrupted { at, source: "lost".into() });
+    let full = message(Error::Full { at, source: "full".into() });
+
+    let stored = "jobs cannot be pushed; 0 of them are certainly stored";
+    assert_eq!(lost, format!("{stored}, and others may be"));
+    assert_eq!(full, stored);
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,6 +1,9 @@
 //! Why a job of a kind was not pushed.
 
-use relq_core::{QueueName, error::InvalidName};
+use relq_core::{
+    QueueName,
+    error::{Effect, InvalidName},
+};
 
 /// Why a job of a kind was not pushed.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +40,10 @@ pub enum EnqueueError {
         known: Vec<QueueName>,
     },
     /// The queue refused the jobs, or its reply was lost.
-    #[error("jobs cannot be pushed; {stored} of them are stored")]
+    #[error(
+        "jobs cannot be pushed; {stored} of them are certainly stored{}",
+        and_perhaps_others(source)
+    )]
     Push {
         /// The number of jobs that are certainly stored: the first ones of those given to
         /// the call. It is zero if all jobs fit into one call to the store.
@@ -53,4 +59,8 @@ pub enum EnqueueError {
 
 fn after_commas(names: &[QueueName]) -> String {
     names.iter().map(|name| format!(", {:?}", name.as_str())).collect()
+}
+
+fn and_perhaps_others(error: &relq_core::Error) -> &'static str {
+    if error.effect() == Effect::No { "" } else { ", and others may be" }
 }
