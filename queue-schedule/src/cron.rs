@@ -29,6 +29,10 @@ use relq_core::environment::Timestamp;
 
 use crate::{InvalidSpec, fields};
 
+/// Names in the database of a system that are not zones: what each stands for depends on the
+/// machine, so two schedulers could tick at different times.
+const OF_THE_MACHINE: [&str; 3] = ["localtime", "posixrules", "Factory"];
+
 /// A cron expression in a time zone.
 ///
 /// The expression has five fields, minute, hour, day of the month, month and day of the
@@ -88,9 +92,13 @@ impl Cron {
     /// compiled in.
     ///
     /// # Errors
-    /// [`InvalidSpec::Zone`] if the database has no such zone.
+    /// [`InvalidSpec::Zone`] if the database has no such zone, and for `localtime`,
+    /// `posixrules` and `Factory`, which depend on the machine.
     pub fn zone(mut self, name: &str) -> Result<Self, InvalidSpec> {
         let unknown = || InvalidSpec::Zone(name.to_owned());
+        if OF_THE_MACHINE.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+            return Err(unknown());
+        }
         let zone = db().get(name).map_err(|_| unknown())?;
         self.zone_name = zone.iana_name().ok_or_else(unknown)?.to_owned();
         self.zone = zone;

@@ -216,6 +216,15 @@ fn an_unknown_zone_is_refused() {
     }
 }
 
+/// Schedulers on two machines would tick at different times.
+#[test]
+fn a_zone_that_depends_on_the_machine_is_refused() {
+    for zone in ["localtime", "LocalTime", "posixrules", "Factory"] {
+        let refused = Cron::new("0 3 * * *").unwrap().zone(zone);
+        assert_eq!(refused, Err(InvalidSpec::Zone(zone.to_owned())));
+    }
+}
+
 #[test]
 fn times_beyond_the_calendar_have_no_next_tick() {
     for expression in ["0 3 * * *", "* * * * *"] {
