@@ -19,6 +19,7 @@ use std::{
 
 use relq::{
     NewJob, Priority, Queue, QueueName,
+    environment::Environment,
     worker::{Enqueue, Failure, Job, Router, Worker},
 };
 use serde::{Deserialize, Serialize};
@@ -84,12 +85,13 @@ pub(crate) fn router() -> Router {
 }
 
 /// The work uses the processor for long, so it runs on a thread for such work. After a
-/// time-out that thread goes on, which does no harm: each attempt writes the same file.
+/// time-out that thread goes on beside the next attempt, which does no harm: each writes a
+/// file of its own, and renames it at the end.
 async fn make(thumbnail: Thumbnail) -> Result<(), Failure> {
     spawn_blocking(move || write(&thumbnail)).await?
 }
 
-fn write(Thumbnail { picture, width }: &Thumbnail) -> Result<(), Failure> {
+pub(crate) fn write(Thumbnail { picture, width }: &Thumbnail) -> Result<(), Failure> {
     let bytes = match fs::read(picture) {
         // A retry would not find it either.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -101,7 +103,8 @@ fn write(Thumbnail { picture, width }: &Thumbnail) -> Result<(), Failure> {
         .ok_or_else(|| Failure::dead(format!("{} is no PPM", picture.display())))?;
     let target = path_of(picture, *width);
     // A reader of the target never sees half of it, and a second run replaces it.
-    let unfinished = target.with_extension("unfinished");
+    let unique = relq::PushToken::random(Environment::default().random());
+    let unfinished = target.with_extension(unique.as_str());
     fs::write(&unfinished, image.shrunk_to(*width).to_bytes())?;
     fs::rename(unfinished, target)?;
     Ok(())

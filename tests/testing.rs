@@ -386,6 +386,29 @@ async fn a_drain_without_an_end_fails() {
     assert!(message.starts_with(&beginning), "{message}");
 }
 
+/// The limit is for a handler that never ends, so a drain that leaves no due job is done.
+#[tokio::test]
+async fn a_drain_may_run_as_many_jobs_as_its_limit() {
+    let queue = TestQueue::new();
+    push(&queue, ["1".into()]).await;
+    let pushing = queue.clone();
+
+    let drained = queue
+        .drain(move |job: JobContext| {
+            let queue = pushing.clone();
+            async move {
+                let number: usize = std::str::from_utf8(job.payload())?.parse()?;
+                if number < MAX_RUNS {
+                    push(&queue, [(number + 1).to_string().into()]).await;
+                }
+                Ok::<_, Failure>(())
+            }
+        })
+        .await;
+
+    assert_eq!(drained.ran.len(), MAX_RUNS);
+}
+
 #[tokio::test]
 async fn a_missing_push_lists_the_jobs_that_wait() {
     let queue = TestQueue::new();

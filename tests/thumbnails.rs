@@ -6,9 +6,9 @@
 #[allow(dead_code, reason = "the test has a main function of its own")]
 mod example;
 
-use std::fs;
+use std::{fs, thread};
 
-use example::{Image, Thumbnail, path_of, router, uploaded};
+use example::{Image, Thumbnail, path_of, router, uploaded, write};
 use relq::{Priority, testing::TestQueue, worker::Enqueue as _};
 
 /// A picture whose left half is black, and whose right half is red.
@@ -39,6 +39,27 @@ async fn each_width_is_made_once_and_the_smallest_first() {
         assert_eq!(Image::parse(&bytes), Some(halves(width, height)), "{width}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing is left over");
+}
+
+/// The thread of an attempt goes on after a time-out, beside that of the next attempt.
+/// Neither may rename the unfinished file of the other.
+#[test]
+fn attempts_at_once_do_not_disturb_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("photo.ppm");
+    fs::write(&picture, halves(1000, 100).to_bytes()).unwrap();
+    let thumbnail = Thumbnail { picture: picture.clone(), width: 800 };
+
+    thread::scope(|threads| {
+        let attempts = || (0..20).try_for_each(|_| write(&thumbnail));
+        for thread in [(); 4].map(|()| threads.spawn(attempts)) {
+            thread.join().unwrap().unwrap();
+        }
+    });
+
+    let bytes = fs::read(path_of(&picture, 800)).unwrap();
+    assert_eq!(Image::parse(&bytes), Some(halves(800, 80)));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left over");
 }
 
 /// A pixel is the mean of those that it covers, also where the widths do not divide.

@@ -123,7 +123,7 @@ impl TestQueue {
     /// Must be called on a tokio runtime.
     ///
     /// # Panics
-    /// If the queue is paused, and after [`MAX_RUNS`] attempts.
+    /// If the queue is paused, and if due jobs are left after [`MAX_RUNS`] attempts.
     pub async fn drain(&self, handler: impl Handler) -> Drained {
         self.drain_with(handler, |worker| worker).await
     }
@@ -175,7 +175,7 @@ impl TestQueue {
         assert!(!stats.paused, "the queue is paused, so no job runs; resume it first");
         let ran = record.take();
         assert!(
-            ran.len() < MAX_RUNS,
+            ran.len() < MAX_RUNS || !is_due(&stats),
             "{MAX_RUNS} attempts ran, and due jobs are left; the last one is {:?}",
             ran.last(),
         );
