@@ -439,7 +439,7 @@ async fn worker_on_a_replica_waits_for_its_promotion() {
         // Its claims wait briefly: an idle claim does not see that its server was demoted.
         worker_on(counted.clone())
             .lease(SHORT_LEASE)
-            .give_up_after(Duration::from_secs(8)),
+            .give_up_after(Duration::from_secs(5)),
         succeeds,
     );
     fixture.push("before").await;
