@@ -203,7 +203,7 @@ async fn a_tick_that_was_not_due_and_not_confirmed_is_pushed_soon() {
     world.queue.meddle(Meddling::NotDueUnconfirmed);
     world.start_many(1).await;
 
-    world.advance(seconds(60)).await;
+    world.advance(seconds(56)).await;
 
     assert_eq!(world.pushed("poll").await, ["2027-01-01T00:01:00Z"]);
 }
