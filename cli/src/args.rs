@@ -43,7 +43,8 @@ URLs:
   sqlite:PATH                      a file; push and a waiting worker create it
   sqlite:PATH?synchronous=normal   faster; a power cut may take the last writes
   zset+redis://HOST:PORT/DATABASE  Redis 7.0 or later; redis:// alone means the same
-  zset+rediss://…  zset+unix://…   the same, encrypted or on a Unix socket
+  zset+rediss://…                  the same, encrypted; in a build with --features tls
+  zset+unix://…                    the same, on a Unix socket
   zset+redis-sentinel://H1,H2/NAME the master NAME, by the sentinels at H1 and H2
   zset+redis-cluster://H1,H2       a cluster that H1 and H2 are nodes of
   processing-list+redis://…        a list for each worker; ?mode=shared, one for all

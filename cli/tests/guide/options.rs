@@ -227,6 +227,20 @@ fn the_options_of_the_deployment_exist() {
     }
 }
 
+/// The image can open the URL of the manifest. A program without the feature `tls` refuses a
+/// `rediss` URL, so the pods would end and start again for ever.
+#[test]
+fn the_image_can_open_the_url_of_the_manifest() {
+    let dockerfile = pages::text_of("deploy/Dockerfile");
+    let manifest = pages::text_of("deploy/kubernetes.yaml");
+
+    let build = dockerfile.lines().find(|line| line.contains("cargo build")).unwrap();
+    let url = manifest.lines().find(|line| line.contains("RELQ_URL")).unwrap();
+
+    let is_encrypted = url.contains("rediss://");
+    assert_eq!(build.ends_with("--features tls"), is_encrypted, "{build}, {url}");
+}
+
 fn current_pages() -> Vec<(String, String)> {
     let mut pages = pages::all();
     pages.retain(|(path, _)| !OF_THE_PAST.contains(&path.as_str()));
