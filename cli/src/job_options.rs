@@ -37,6 +37,10 @@ pub(crate) struct JobOptions {
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     lease: Option<Duration>,
 
+    /// Keep what becomes of the jobs for this time after their end, such as 1h
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
+    keep_result: Option<Duration>,
+
     /// A header of these jobs; may be given several times
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
@@ -64,6 +68,7 @@ impl JobOptions {
             .priority(self.priority.unwrap_or_default());
         job.expires_in = self.expires_in;
         job.lease = self.lease;
+        job.keep_result = self.keep_result;
         job.headers = self.headers.iter().cloned().collect();
         job.max_attempts = self.max_attempts.unwrap_or(job.max_attempts);
         match self.unique.clone() {

@@ -99,10 +99,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID")]
     after: Option<JobId>,
 
-    /// Keep what becomes of the jobs for this time after their end, such as 1h
-    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
-    keep_result: Option<Duration>,
-
     /// Wait for the result of the job, for at most this time, such as 30s [default: no
     /// limit]
     #[arg(
@@ -269,7 +265,6 @@ impl Args {
         }
         job.id.clone_from(&self.id);
         job.after.clone_from(&self.after);
-        job.keep_result = self.keep_result;
         Ok(match key {
             Some(key) => job.unique(key),
             None => job,

@@ -69,6 +69,15 @@ on_each_store! {
         assert_eq!(json[1]["definition"]["every_ms"], 300_000);
     }
 
+    /// The jobs of a schedule can keep their results (R29).
+    fn a_schedule_says_how_long_its_results_are_kept(store) {
+        add(store, &["count", "--every", "1h", "--keep-result", "2h", "to be"]);
+
+        let json = list(store);
+        let job = &json[0]["definition"]["job"];
+        assert_eq!(job["keep_result_ms"], 7_200_000, "{job}");
+    }
+
     fn the_next_ticks_are_printed(store) {
         add(store, &["nightly", "30 2 * * *", "--zone", "America/New_York", "report"]);
         add(store, &["poll", "--every", "1h", "poll"]);

@@ -27,7 +27,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the time for which a result is kept is ignored",
         promise: "result::sqlite::results_are_read_by_the_ids: done",
-        file: "cli/src/push.rs",
+        file: "cli/src/job_options.rs",
         old: "        job.keep_result = self.keep_result;\n",
         new: "",
     },
