@@ -85,6 +85,18 @@ const ON_REDIS: [(&str, &str, &str); 7] = [
     ("processing-list", "?mode=shared", "processing-list-shared"),
 ];
 
+/// The pages that show the marker of a queue.
+const PAGES_WITH_A_MARKER: [&str; 8] = [
+    "backend-circular/README.md",
+    "backend-keyspace/README.md",
+    "backend-processing-list/README.md",
+    "backend-stream/README.md",
+    "backend-zset/README.md",
+    "docs/scale.md",
+    "docs/stability.md",
+    "queue-core/CONTRACT.md",
+];
+
 /// The length of every lease and delay in a fixture, so short that all of them have
 /// ended when a test reads the fixture.
 const BRIEF: Duration = Duration::from_secs(1);
@@ -429,6 +441,33 @@ async fn each_format_of_the_file_is_read() {
         let queue = open(&format!("sqlite:{}", file.display())).await;
         is_read(&*queue, format, format).await;
     }
+}
+
+/// The pages name the formats that this version writes, so that an operator can compare
+/// them with those of a store. A new format changes a constant far away from the pages.
+#[tokio::test]
+async fn the_pages_name_the_present_formats() {
+    let page = |path: &str| fs::read_to_string(path).unwrap();
+    let (server, copy) = (Server::start(), TempDir::new().unwrap());
+    let file = copy.path().join("queue.db");
+    for url in [url(ON_REDIS[0], &server), format!("sqlite:{}", file.display())] {
+        open(&url).await.push_one("job".into()).await.unwrap();
+    }
+
+    let marker = server.command(&[b"GET", b"{q}:marker"]);
+    let marker = std::str::from_utf8(bulk(&marker)).unwrap();
+    let format = marker.split(' ').nth(1).unwrap();
+    for path in PAGES_WITH_A_MARKER {
+        let text = page(path);
+        let words = text.split("`relq ").filter_map(|it| it.split_whitespace().next());
+        let shown: BTreeSet<_> = words.filter(|it| it.parse::<u32>().is_ok()).collect();
+        assert_eq!(shown, BTreeSet::from([format]), "{path}");
+    }
+    // The header of the file has the version there, the first byte being the highest.
+    let header = fs::read(&file).unwrap();
+    let version = u32::from_be_bytes(header[60..64].try_into().unwrap());
+    let stability = page("docs/stability.md");
+    assert!(stability.contains(&format!("`user_version`, {version} at present")));
 }
 
 /// Writes the fixtures that do not exist yet. The leases and delays in a fixture still

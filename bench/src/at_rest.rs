@@ -37,8 +37,8 @@ const LOST: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct AtRest {
     pub(crate) backend: String,
-    /// Commands per second that an idle worker with 64 slots sends to the server.
-    /// `None` for SQLite, which has no server.
+    /// Commands per second that the server runs for an idle worker with 64 slots, also
+    /// inside of scripts. `None` for SQLite, which has no server.
     pub(crate) idle_commands_per_s: Option<f64>,
     /// Milliseconds from the moment when the leases of a dead worker expire to the
     /// moment when another worker starts the last of its jobs. The leases last 1 s, and

@@ -195,9 +195,10 @@ fn cost(growth: &Growth) -> String {
 fn at_rest(page: &mut String, results: &Results) {
     page.push_str(
         "## Idle workers, and recovery after a death\n\n\
-         The commands per second of an idle worker with 64 slots. The time from the \
-         end of a dead worker's lease (one second) until the last of its 100 jobs ran \
-         on another worker, whose reaper runs every second.\n\n\
+         The commands that the server runs in a second for an idle worker with 64 \
+         slots, also inside of scripts. The time from the end of a dead worker's lease \
+         (one second) until the last of its 100 jobs ran on another worker, whose \
+         reaper runs every second.\n\n\
          | backend | idle commands/s | recovered, ms after the lease |\n|---|--:|--:|\n",
     );
     for at_rest in &results.at_rest {

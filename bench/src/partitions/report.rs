@@ -26,7 +26,8 @@ struct Figures {
     partitions: NonZeroU16,
     push: Costs,
     drain: Costs,
-    /// Commands per second that a worker without jobs sends to the busiest node.
+    /// Commands per second that the busiest node runs for a worker without jobs, also
+    /// inside of scripts.
     idle_commands_per_s: f64,
     /// Whether each job was handled exactly once.
     exact: bool,
