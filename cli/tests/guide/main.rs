@@ -1,5 +1,6 @@
 //! The pages of the guide, run: each command of each block for a shell runs as a reader
-//! would type it, in the order of the page, and the options that the pages name exist.
+//! would type it, in the order of the page, and the options and files that the pages name
+//! exist.
 //!
 //! [`table`] says of each command what it prints, or why it is not run. A command that it
 //! does not have fails the tests.
@@ -7,6 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod blocks;
+mod files;
 mod options;
 mod pages;
 mod reader;

@@ -92,7 +92,7 @@ fn commands_in(help: &str) -> Vec<(String, Vec<String>)> {
 }
 
 /// The text of each `span` of the prose, on one line.
-fn spans(text: &str) -> Vec<String> {
+pub(crate) fn spans(text: &str) -> Vec<String> {
     let prose = blocks::prose(text);
     let inside = prose.split('`').skip(1).step_by(2);
     inside.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
@@ -241,7 +241,8 @@ fn the_image_can_open_the_url_of_the_manifest() {
     assert_eq!(build.ends_with("--features tls"), is_encrypted, "{build}, {url}");
 }
 
-fn current_pages() -> Vec<(String, String)> {
+/// The pages that are not about the past.
+pub(crate) fn current_pages() -> Vec<(String, String)> {
     let mut pages = pages::all();
     pages.retain(|(path, _)| !OF_THE_PAST.contains(&path.as_str()));
     pages

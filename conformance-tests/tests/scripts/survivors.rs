@@ -8,11 +8,11 @@ const LATE: &str = "a waiter that does not hear of it looks again by itself, wit
 const LONG_WAY: &str =
     "such a job then goes the long way of `lease_any`, to the same end";
 const ANOTHER_TYPE: &str = "of use where a key has another type, which no case puts \
-                            there: `src/server_faults/foreign.rs` does";
+                            there: `src/sweep/server_faults/foreign.rs` does";
 const NO_KEYS_OF_ITS_OWN: &str = "zset has no keys of one lease or job: the server faults of stream and \
      processing-list try it";
 const UNREADABLE: &str = "of use where an entry cannot be read, which no case puts \
-                          there: `src/server_faults/foreign.rs` does";
+                          there: `src/sweep/server_faults/foreign.rs` does";
 const DAMAGED: &str = "of use where another client damaged a leased entry, which no case does: \
      relq-zset's `a_leased_entry_that_was_damaged_is_not_dropped` does";
 const OVERWRITTEN: &str = "of use where another client overwrote a total, which no case does: the \
