@@ -24,7 +24,7 @@ impl ClaimLoop {
         }
         if self.claiming.is_failing() {
             let one = NonZeroU32::MIN;
-            if self.slots.free() > 0 && self.slots.make_ready(one).is_some() {
+            if self.slots.make_ready(one).is_some() {
                 self.calls.claim(self.ask(one), 0, self.now());
             }
         } else if self.is_idle {
