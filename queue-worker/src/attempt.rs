@@ -116,4 +116,20 @@ mod tests {
         assert_eq!(job.cancellation(), Some(Cancellation::TimedOut), "the reason");
         assert!(token.is_cancelled());
     }
+
+    /// R6: a job may wait for a thread of the runtime until its lease may have expired.
+    /// Another worker may run it by then.
+    #[tokio::test]
+    async fn a_job_whose_lease_may_have_expired_is_not_started() {
+        let handler = Arc::new(async |_: JobContext| Ok::<_, Failure>(()));
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let delivery = Delivery::new(receipt, "", Duration::from_secs(30));
+        let job = JobContext::held_until(delivery, Duration::ZERO);
+
+        let unstarted = Readiness::default().unstarted();
+        let program = Program { handler, settings: Settings::default() };
+        let ended = program.attempt(job, unstarted).await;
+
+        assert!(matches!(ended, Ended::NotStarted), "the handler was called");
+    }
 }

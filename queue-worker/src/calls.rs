@@ -325,3 +325,40 @@ impl Call {
 pub(crate) fn slots(jobs: NonZeroU32) -> usize {
     usize::try_from(jobs.get()).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_core::{QueueName, WorkerId, environment::Environment};
+    use relq_memory::MemoryStore;
+
+    use super::*;
+
+    fn ask(jobs: u32) -> ClaimRequest {
+        let worker = WorkerId::new("worker").unwrap();
+        let jobs = NonZeroU32::new(jobs).unwrap();
+        ClaimRequest::new(worker, Duration::from_secs(30)).max(jobs)
+    }
+
+    /// The jobs of a pending claim count until the reply, so that no other claim asks for
+    /// jobs for the same slots. Its slots are kept for them only until it is overdue.
+    #[test]
+    fn a_claim_keeps_its_slots_until_it_is_overdue() {
+        let [first, second] = [1, 2].map(Duration::from_secs);
+        let name = QueueName::new("q").unwrap();
+        let queue = MemoryStore::default().open(name, Environment::default());
+        let mut calls = Calls::new(Arc::new(queue));
+        calls.claim(ask(3), 3, first);
+        calls.settle_and_claim(SettleCall::default(), ask(4), second);
+        calls.wait_for_jobs(CALL_LIMIT, Duration::ZERO);
+        assert_eq!((calls.asked(), calls.reserved()), (7, 7));
+        assert!(calls.is_claiming() && !calls.is_any_overdue());
+        let overdue = calls.next_overdue();
+        assert_eq!(overdue, Some(first + OVERDUE_AFTER), "a wait keeps no slot");
+
+        calls.notice_overdue(first + OVERDUE_AFTER);
+
+        assert_eq!((calls.asked(), calls.reserved()), (7, 4));
+        assert!(calls.is_claiming() && calls.is_any_overdue());
+        assert_eq!(calls.next_overdue(), Some(second + OVERDUE_AFTER));
+    }
+}

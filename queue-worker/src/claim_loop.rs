@@ -378,3 +378,77 @@ impl ClaimLoop {
         self.settings.environment.clock().elapsed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use relq_core::{
+        JobId, Receipt, capabilities::Order, environment::Environment,
+        error::ErrorContext,
+    };
+    use relq_memory::MemoryStore;
+
+    use super::*;
+    use crate::{
+        Failure, attempt::Program, observers::Observers, readiness::Readiness,
+    };
+
+    /// The claim loop of a worker on one queue, which has sent no call.
+    fn claim_loop() -> ClaimLoop {
+        let (settings, name) = (Settings::default(), QueueName::new("q").unwrap());
+        let queue = MemoryStore::default().open(name, Environment::default());
+        let handler = Arc::new(|_: JobContext| pending::<Result<(), Failure>>());
+        let program = Program { handler, settings: settings.clone() };
+        ClaimLoop::new(ClaimLoopParts {
+            slots: Slots::new(program, None, Readiness::default()),
+            calls: Calls::new(Arc::new(queue)),
+            settings,
+            worker: WorkerId::new("worker").unwrap(),
+            queue: None,
+            held: Arc::new(Held::new(None, Duration::ZERO)),
+        })
+    }
+
+    fn unavailable(operation: Operation) -> Error {
+        let at = ErrorContext { backend: "test", operation };
+        Error::Unavailable { at, source: "away".into() }
+    }
+
+    /// R21: a store may fail each wait and answer each claim. Without a pause the worker
+    /// would claim from its empty queue as fast as it can.
+    #[test]
+    fn a_failed_wait_for_jobs_pauses_the_claims() {
+        let mut claim_loop = claim_loop();
+        let waited = Some(Err(unavailable(Operation::Claim)));
+        let sent = Sent { at: Duration::ZERO, wait: Duration::ZERO };
+        assert!(claim_loop.may_claim());
+
+        let answer = Answer { settled: None, claimed: None, waited, reserved: 0, sent };
+        claim_loop.answered(answer).unwrap();
+
+        assert!(!claim_loop.may_claim());
+    }
+
+    /// R8: while the store of a part takes no settlement, the settlement of one job shows
+    /// whether other parts do. Further jobs would only wait for theirs.
+    #[test]
+    fn one_job_at_a_time_shows_whether_the_parts_take_settlements() {
+        let (mut claim_loop, one) = (claim_loop(), NonZeroU32::MIN);
+        let (held, environment) =
+            (Arc::clone(&claim_loop.held), Environment::default());
+        let settling = Settling::new(held, Observers::default(), environment);
+        claim_loop.settling = settling.of(Order::ByPart);
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
+        claim_loop.settle(job, Disposition::Done);
+        let call = claim_loop.settling.next_settle_call(1).unwrap();
+        let failed = Err(unavailable(Operation::Settle));
+        claim_loop.settling.answered(call, failed, Duration::ZERO).unwrap();
+
+        assert_eq!(claim_loop.room(), Some(one), "for a job that shows it");
+        claim_loop.calls.claim(claim_loop.ask(one), 1, claim_loop.now());
+
+        assert_eq!(claim_loop.room(), None, "until that job is settled");
+    }
+}

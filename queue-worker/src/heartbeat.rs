@@ -366,3 +366,52 @@ impl Beats {
         self.environment.clock().elapsed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_core::{Delivery, JobId, QueueName, Receipt, error::ErrorContext};
+    use relq_memory::MemoryStore;
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(3600);
+
+    fn answer(result: Result<Vec<Extended>, Error>) -> Answer {
+        let beat = Beat { lease: LEASE, jobs: Vec::new() };
+        Answer { operation: Operation::Extend, beat, sent: Duration::ZERO, result }
+    }
+
+    fn denied() -> Answer {
+        let at = ErrorContext { backend: "test", operation: Operation::Extend };
+        answer(Err(Error::Denied { at, source: "one store".into() }))
+    }
+
+    /// R21: while one store of a queue denies the heartbeats, or does not answer, those for
+    /// the other stores succeed. The worker goes on, and asks again soon, but not at once.
+    #[test]
+    fn a_heartbeat_that_works_in_part_ends_no_worker() {
+        let environment = Environment::default();
+        let name = QueueName::new("q").unwrap();
+        let queue = MemoryStore::default().open(name, environment.clone());
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let job = JobContext::new(Delivery::new(receipt, "", LEASE));
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let limit = Duration::from_millis(1);
+        let settings = Settings { give_up_after: limit, ..Settings::default() };
+        let worker = WorkerId::new("worker").unwrap();
+        let clock = LeaseClock::new(environment);
+        let (queue, kept) = (Arc::new(queue), Arc::clone(&held));
+        let mut beats = Beats::new(queue, worker, kept, &settings, clock);
+
+        beats.answered(denied()).unwrap();
+        thread::sleep(limit);
+        held.add(&[job], beats.now());
+        let soonest = beats.now() + UNKNOWN_PAUSE;
+        beats.answered(answer(Ok(vec![Extended::Unknown]))).unwrap();
+        let latest = beats.now() + UNKNOWN_PAUSE;
+
+        let next = held.next_beat().unwrap();
+        assert!((soonest..=latest).contains(&next), "{next:?}, not {soonest:?}");
+        beats.answered(denied()).expect("the worker has given up");
+    }
+}

@@ -227,6 +227,21 @@ mod tests {
         assert_eq!(held.next_beat(), Some(BEAT));
     }
 
+    /// After a suspend, leases of each length may have expired. The store is asked about
+    /// all of them at once.
+    #[test]
+    fn the_heartbeats_of_all_groups_can_be_due_sooner() {
+        let held = Held::new(None, Duration::ZERO);
+        let (long, short) =
+            (job("long", LEASE, LEASE), job("short", LEASE / 10, LEASE));
+        held.add(&[long, short], Duration::ZERO);
+        let woken = Duration::from_millis(1);
+
+        held.beat_all_by(woken);
+
+        assert_eq!(lengths(&held.due(woken)), [(LEASE / 10, 1), (LEASE, 1)]);
+    }
+
     #[test]
     fn a_lease_ends_by_the_workers_clock_and_only_once() {
         let held = Held::new(None, Duration::ZERO);

@@ -153,3 +153,71 @@ impl Drop for RunningAttempt<'_> {
         self.job.timing().ended_at(self.environment.clock().elapsed());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        iter::{empty, once},
+        sync::Mutex,
+    };
+
+    use relq_core::{Delivery, JobId, Receipt};
+
+    use super::*;
+
+    /// An observer that records the names of the events that a call of the store causes.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Observer for Told {
+        fn claimed(&self, _: &Claimed) {
+            self.0.lock().unwrap().push("claimed");
+        }
+
+        fn recovered(&self, _: &Recovered) {
+            self.0.lock().unwrap().push("recovered");
+        }
+    }
+
+    fn observed() -> (Observers, Told) {
+        let (mut observers, told) = (Observers::default(), Told::default());
+        observers.add(told.clone());
+        (observers, told)
+    }
+
+    fn job() -> JobContext {
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)))
+    }
+
+    /// A prefetched job waits for a slot. Its observers are told for how long.
+    #[test]
+    fn a_job_waits_from_the_reply_to_its_claim() {
+        let (observers, _) = observed();
+        let job = job();
+        let [sent, replied, started] = [1, 2, 5].map(Duration::from_secs);
+
+        observers.claimed(once(&job), sent, replied);
+
+        assert_eq!(job.timing().started_at(started), started - replied);
+    }
+
+    /// An idle worker claims and recovers again and again. Only a call that found a job is
+    /// an event.
+    #[test]
+    fn calls_that_found_nothing_are_not_told() {
+        let (observers, told) = observed();
+        let now = Duration::ZERO;
+
+        observers.claimed(empty(), now, now);
+        observers.recovered(&Recovered { more: true, ..Recovered::default() });
+        assert!(told.0.lock().unwrap().is_empty());
+        observers.claimed(once(&job()), now, now);
+        observers.recovered(&Recovered { requeued: 1, ..Recovered::default() });
+        observers.recovered(&Recovered { buried: 1, ..Recovered::default() });
+        observers.recovered(&Recovered { promoted: 1, ..Recovered::default() });
+
+        let expected = ["claimed", "recovered", "recovered", "recovered"];
+        assert_eq!(*told.0.lock().unwrap(), expected);
+    }
+}

@@ -277,6 +277,52 @@ mod tests {
         assert!(changed.is_some_and(|ready| ready.is_ok()), "the loop is woken");
     }
 
+    /// A claim loop reports at each turn. If a report without a change woke it, it would
+    /// never rest.
+    #[tokio::test]
+    async fn a_report_without_a_change_wakes_no_loop() {
+        let mut readiness = Readiness::default();
+        let changes = readiness.changes();
+        assert_eq!(readiness.reserve(&ReadyFor(1), FIVE), NonZeroU32::new(1));
+
+        readiness.report_asked(1);
+
+        assert!(poll_once(changes.next()).await.is_none(), "the loop is woken");
+    }
+
+    /// A handler that is not ready, and the waker that it must wake when it is.
+    #[derive(Default)]
+    struct Busy(Mutex<Option<Waker>>);
+
+    impl Handler for Busy {
+        async fn handle(&self, _: JobContext) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn ready_for(
+            &self,
+            _: usize,
+            context: &mut Context<'_>,
+        ) -> Result<usize, Failure> {
+            *self.0.lock().unwrap() = Some(context.waker().clone());
+            Ok(0)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_becomes_ready_wakes_the_loop() {
+        let (mut readiness, handler) = (Readiness::default(), Busy::default());
+        assert_eq!(readiness.reserve(&handler, FIVE), None);
+        let changes = readiness.changes();
+        assert!(poll_once(changes.next()).await.is_none(), "nothing has changed");
+
+        let waker = handler.0.lock().unwrap().take();
+        waker.expect("the handler was asked").wake();
+
+        let changed = poll_once(changes.next()).await;
+        assert!(changed.is_some_and(|ready| ready.is_ok()), "the loop is woken");
+    }
+
     /// Two queues would otherwise claim for the same readiness.
     #[tokio::test]
     async fn the_queues_of_a_worker_share_the_readiness() {
@@ -291,5 +337,7 @@ mod tests {
 
         assert!(poll_once(changes.next()).await.is_some(), "the second is woken");
         assert_eq!(second.reserve(&ReadyFor(1), FIVE), NonZeroU32::new(1));
+        second.report_asked(0);
+        assert!(poll_once(changes.next()).await.is_some(), "it is woken again");
     }
 }

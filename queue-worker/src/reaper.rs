@@ -126,5 +126,8 @@ mod tests {
             "1 job of dead workers made ready again, 2 buried after the last attempt; \
              the next lease or delay ends in 4.0 s",
         );
+
+        recovered.more = true;
+        assert!(words(&recovered).ends_with("after the last attempt; more to recover"));
     }
 }

@@ -503,6 +503,41 @@ mod tests {
         }
     }
 
+    /// A heartbeat may report a job as lost because the pending call has settled it. So the
+    /// job is marked until the call is known to have failed.
+    #[test]
+    fn a_job_is_marked_while_a_call_settles_it() {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let mut settling =
+            Settling::new(held, Observers::default(), Environment::default());
+        let job = job("settled");
+        settling.add(job.clone(), Disposition::Done);
+
+        let call = settling.next_settle_call(1).unwrap();
+
+        assert!(job.is_settling());
+        settling.answered(call, Err(unavailable()), Duration::ZERO).unwrap();
+        assert!(!job.is_settling());
+    }
+
+    /// A settlement that the store never takes must not keep new ones from it, nor may new
+    /// ones keep it waiting for ever.
+    #[tokio::test]
+    async fn failed_settlements_and_new_ones_take_turns() {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let mut settling =
+            Settling::new(held, Observers::default(), Environment::default());
+        settling.add(job("fails"), Disposition::Done);
+        settling.add(job("new"), Disposition::Done);
+
+        for expected in ["fails", "fails", "new"] {
+            let call = settling.next_settle_call(1).unwrap();
+            assert_eq!(call.jobs[0].id().as_str(), expected);
+            settling.answered(call, Err(unavailable()), Duration::ZERO).unwrap();
+            settling.backoff.pause_over().await;
+        }
+    }
+
     /// Of two pending calls, one fails and then the other succeeds. The success must
     /// not end the pause, after which the failed call is repeated.
     #[test]

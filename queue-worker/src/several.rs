@@ -99,3 +99,23 @@ fn span(run: &Run) -> Span {
     let name = run.place.as_ref().map(|(name, _)| tracing::field::display(name));
     tracing::info_span!("queue", name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn panics() -> Result<(), WorkerError> {
+        panic!("as the test wants it")
+    }
+
+    /// A backend that panics ends a worker on several queues as one on a single queue: with
+    /// the panic, and not with a summary as if nothing had happened.
+    #[tokio::test]
+    #[should_panic(expected = "as the test wants it")]
+    async fn a_panic_of_one_queue_goes_on_in_the_caller() {
+        let mut serving = JoinSet::new();
+        serving.spawn(panics());
+
+        first_error(serving, &CancellationToken::new()).await.unwrap();
+    }
+}

@@ -325,8 +325,12 @@ mod tests {
     use crate::{Handler, settings::Settings};
 
     fn job() -> JobContext {
+        job_with("")
+    }
+
+    fn job_with(payload: &'static str) -> JobContext {
         let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
-        JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)))
+        JobContext::new(Delivery::new(receipt, payload, Duration::from_secs(30)))
     }
 
     /// A handler whose policy cannot be made.
@@ -368,6 +372,26 @@ mod tests {
 
         assert_eq!(job.cancellation(), Some(Cancellation::ShutDown), "the reason");
         assert!(matches!(slots.next_ended().await.1, Ended::CutOff), "it was cut off");
+    }
+
+    /// The worker bounds the bytes of the jobs that it claims ahead. Jobs that were started
+    /// or given back must not count.
+    #[tokio::test]
+    async fn the_payloads_of_waiting_jobs_are_counted() {
+        let handler = Arc::new(|_: JobContext| pending::<Result<(), Failure>>());
+        let program = Program { handler, settings: Settings::default() };
+        let mut slots = Slots::new(program, None, Readiness::default());
+        for _ in 0..3 {
+            slots.start_later(job_with("ten bytes."), Duration::ZERO);
+        }
+
+        assert_eq!(slots.waiting_bytes(), 30);
+        assert!(slots.start_waiting());
+        assert_eq!(slots.waiting_bytes(), 20);
+        assert!(slots.take_waiting_since(Duration::ZERO).is_some());
+        assert_eq!(slots.waiting_bytes(), 10);
+        assert_eq!(slots.take_waiting().count(), 1);
+        assert_eq!(slots.waiting_bytes(), 0);
     }
 
     /// A handler that fails when its token fires. It adds a permit when it listens to the

@@ -284,6 +284,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "            backoff.failed(&error);\n            return;\n        }\n    }\n}",
     },
     Mutant {
+        name: "a failed release is repeated without a pause",
+        promise: "backs_off_the_release",
+        file: "drain.rs",
+        old: "            backoff.pause_over().await;\n",
+        new: "",
+    },
+    Mutant {
+        name: "a second call settles what the first left",
+        promise: "sends_a_second_settlement_when_it_is_full",
+        file: "claim_loop.rs",
+        old: "self.settling.fresh() >= slots(self.share())",
+        new: "self.settling.fresh() < slots(self.share())",
+    },
+    Mutant {
         name: "no grace time",
         promise: "grants_the_grace_time",
         file: "drain.rs",

@@ -24,6 +24,7 @@ const ONE_CALL: (&str, &str) = ("settles_in_one_call_at_a_time", "R7");
 const FINAL: (&str, &str) = ("settles_no_job_again", "R7");
 const LOST: (&str, &str) = ("settles_nothing_after_a_lost_lease", "R7");
 const AT_ONCE: (&str, &str) = ("settles_at_once", "R8");
+const FULL: (&str, &str) = ("sends_a_second_settlement_when_it_is_full", "calls");
 const BACKS_OFF: (&str, &str) = ("backs_off_settlements", "R21");
 const REPEATS: (&str, &str) = ("repeats_a_failed_settlement", "R8");
 const LOSES_NONE: (&str, &str) = ("loses_no_disposition", "R8");
@@ -36,6 +37,7 @@ pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
         loses_none(facts, held, violations);
     }
     at_once(facts, violations);
+    second_is_full(facts, violations);
     backs_off(facts, violations);
 }
 
@@ -192,6 +194,29 @@ fn at_once(facts: &Facts, violations: &mut Violations) {
             || halted(facts).is_some_and(|halt| halt.at <= stopped.at);
         violations.check(AT_ONCE, stopped.at, is_kept || is_hard, || {
             format!("{} ended, and was first settled at {sent:?}", job(held))
+        });
+    }
+}
+
+/// Checks that a call settles beside another one only if the worker has many slots, and with
+/// as many settlements as a call carries. Fewer of them wait for the next call.
+fn second_is_full(facts: &Facts, violations: &mut Violations) {
+    const SHARED_FROM: usize = 16;
+    // After a suspend the worker may give up a call sooner.
+    if !facts.suspends.is_empty() {
+        return;
+    }
+    let most_held = facts.scenario.most_held();
+    let page = facts.scenario.settings.max_jobs_per_call as usize;
+    let full = most_held.div_ceil(2).min(page);
+    for call in facts.calls_of(Operation::Settle) {
+        let calls = facts.calls_of(Operation::Settle);
+        let beside = calls.filter(|one| one.is_pending(call.sent)).count();
+        let jobs = call.request.settlements.len();
+        let may_be_second = most_held >= SHARED_FROM && jobs == full;
+        let is_kept = beside == 0 || beside == 1 && may_be_second;
+        violations.check(FULL, call.sent.at, is_kept, || {
+            format!("{jobs} are settled beside {beside} calls, and {full} are full")
         });
     }
 }

@@ -20,6 +20,7 @@ const STARTS_NONE: (&str, &str) = ("starts_nothing_after_the_stop", "R24");
 const IN_TIME: (&str, &str) = ("ends_in_time", "R24");
 const GRACE: (&str, &str) = ("grants_the_grace_time", "R24");
 const GIVES_BACK: (&str, &str) = ("gives_back_what_it_holds", "R24");
+const BACKS_OFF: (&str, &str) = ("backs_off_the_release", "R21");
 const GIVES_UP: (&str, &str) = ("gives_up_after_the_stated_time", "R21");
 const ENDS_FOR_A_REASON: (&str, &str) = ("ends_for_a_reason", "R21");
 const SILENT: (&str, &str) = ("calls_nothing_after_its_end", "R24");
@@ -43,6 +44,7 @@ pub(crate) fn check(facts: &Facts, violations: &mut Violations) {
     ends_in_time(facts, violations);
     grants_grace(facts, violations);
     gives_back(facts, violations);
+    backs_off(facts, violations);
     outcome(facts, violations);
     finishes(facts, violations);
     let end = facts.end();
@@ -145,6 +147,20 @@ fn gives_back(facts: &Facts, violations: &mut Violations) {
         let left = facts.leased_at_end;
         violations.check(GIVES_BACK, end.at, left == 0, || {
             format!("the store still leases {left} jobs to the worker after its end")
+        });
+    }
+}
+
+/// Checks that the worker pauses before it repeats a release that failed.
+fn backs_off(facts: &Facts, violations: &mut Violations) {
+    let releases: Vec<_> = facts.calls_of(Operation::ReleaseWorker).collect();
+    let mut failures = Failures::default();
+    for pair in releases.windows(2) {
+        let Some((failed, _)) = &pair[0].replied else { continue };
+        let (next, pause) = (pair[1].sent.at, failures.failed());
+        let is_kept = next + ROUNDING >= failed.at + pause / 2;
+        violations.check(BACKS_OFF, next, is_kept, || {
+            format!("the release failed at {:?}; the next is too early", failed.at)
         });
     }
 }

@@ -1,0 +1,281 @@
+//! What a worker logs, and how often.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    num::NonZeroU32,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, Once, PoisonError,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use relq_core::{
+    ClaimRequest, Delivery, Error, JobId, NewJob, PushToken, QueueName, Receipt,
+    ReliableQueue, Settlement, WorkerId,
+    capabilities::Capabilities,
+    environment::{Clock, Environment, OsRandomness, SystemClock, Timestamp},
+    error::{ErrorContext, Operation},
+    operator::{REPORT_INTERVAL, WorkerReport},
+    outcome::{Extended, Pushed, Recovered, Released, Settled},
+};
+use relq_memory::{MemoryQueue, MemoryStore};
+use relq_worker::{
+    CancellationToken, Failure, Handler, JobContext, Summary, Worker,
+    observer::Observer,
+};
+
+/// The time after which a test fails.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What was logged since the start of a test, by all threads of the process.
+static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Log;
+
+impl io::Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        LOG.lock().unwrap().write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs `test`, and returns the lines that were logged meanwhile. The heartbeats log on a
+/// thread of their own, so only one test runs at a time.
+fn logged(test: impl Future<Output = ()>) -> Vec<String> {
+    static TURN: Mutex<()> = Mutex::new(());
+    static INSTALLED: Once = Once::new();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    INSTALLED.call_once(|| {
+        let lines = tracing_subscriber::fmt().with_ansi(false).without_time();
+        let lines = lines.with_target(false).with_writer(|| Log).finish();
+        tracing::subscriber::set_global_default(lines).unwrap();
+    });
+    LOG.lock().unwrap().clear();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(test);
+    let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
+    let mut lines: Vec<_> = log.lines().map(|line| line.trim().to_owned()).collect();
+    lines.sort();
+    lines
+}
+
+/// A clock that stands still until a test moves it. So no lease expires, and the machine
+/// never seems to have been suspended.
+#[derive(Debug, Clone, Default)]
+struct MovedClock(Arc<Mutex<Duration>>);
+
+impl MovedClock {
+    fn environment(&self) -> Environment {
+        Environment::new(Arc::new(self.clone()), Arc::new(OsRandomness))
+    }
+
+    fn advance(&self, by: Duration) {
+        *self.0.lock().unwrap() += by;
+    }
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(0).plus(self.elapsed())
+    }
+
+    fn elapsed(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let clock = self.clone();
+        let end = clock.elapsed().saturating_add(duration);
+        Box::pin(async move {
+            while clock.elapsed() < end {
+                SystemClock.sleep(Duration::from_millis(2)).await;
+            }
+        })
+    }
+}
+
+/// A queue that denies the reports of workers, and counts them.
+#[derive(Debug, Clone)]
+struct Denying {
+    queue: MemoryQueue,
+    reports: Arc<AtomicUsize>,
+}
+
+impl fmt::Display for Denying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("denying")
+    }
+}
+
+#[async_trait]
+impl ReliableQueue for Denying {
+    fn capabilities(&self) -> &Capabilities {
+        self.queue.capabilities()
+    }
+
+    async fn push(
+        &self,
+        jobs: &[NewJob],
+        token: Option<&PushToken>,
+    ) -> Result<Vec<Pushed>, Error> {
+        self.queue.push(jobs, token).await
+    }
+
+    async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        self.queue.claim(ask).await
+    }
+
+    async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        self.queue.settle(done).await
+    }
+
+    async fn extend(
+        &self,
+        worker: &WorkerId,
+        held: &[Receipt],
+        lease: Duration,
+    ) -> Result<Vec<Extended>, Error> {
+        self.queue.extend(worker, held, lease).await
+    }
+
+    async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
+        self.queue.release_worker(worker).await
+    }
+
+    async fn report_worker(&self, _: &WorkerReport) -> Result<(), Error> {
+        self.reports.fetch_add(1, SeqCst);
+        let at = ErrorContext { backend: "test", operation: Operation::ReportWorker };
+        Err(Error::Denied { at, source: "as the test wants it".into() })
+    }
+
+    async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error> {
+        self.queue.recover(page).await
+    }
+
+    async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+fn in_memory() -> MemoryQueue {
+    let name = QueueName::new("q").unwrap();
+    MemoryStore::default().open(name, Environment::default())
+}
+
+/// A worker whose leases do not end on a machine that stands still.
+fn worker_on(queue: impl ReliableQueue + 'static, clock: &MovedClock) -> Worker {
+    Worker::new(Arc::new(queue)).lease(HOUR).environment(clock.environment())
+}
+
+async fn push(queue: &MemoryQueue, ids: &[&'static str]) {
+    let job = |id: &&'static str| NewJob::new(*id).id(JobId::new(*id).unwrap());
+    let jobs: Vec<_> = ids.iter().map(job).collect();
+    queue.push(&jobs, None).await.unwrap();
+}
+
+async fn eventually(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < LIMIT, "it does not come true");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Runs the worker until `is_so` returns true for the counts of its jobs.
+async fn run_until(worker: Worker, handler: impl Handler, is_so: fn(&Summary) -> bool) {
+    let stop = CancellationToken::new();
+    let worker = worker.stop_on(stop.clone().cancelled_owned());
+    let progress = worker.progress();
+    let running = tokio::spawn(worker.run(handler));
+    eventually(|| is_so(&progress.summary())).await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// An observer that ignores all events.
+struct Ignoring;
+
+impl Observer for Ignoring {}
+
+/// A worker that has nothing to report writes no line, however long it runs.
+#[test]
+fn a_worker_without_trouble_logs_nothing() {
+    let lines = logged(async {
+        let (queue, clock) = (in_memory(), MovedClock::default());
+        push(&queue, &["1", "2", "3"]).await;
+        let worker = worker_on(queue, &clock).observe(Ignoring);
+        let handler = async |_: JobContext| Ok::<_, Failure>(());
+
+        run_until(worker, handler, |summary| summary.done == 3).await;
+    });
+
+    assert_eq!(lines, [""; 0]);
+}
+
+/// The message of a postponed or discarded job is kept nowhere else.
+#[test]
+fn each_failed_attempt_is_logged_with_its_reason() {
+    let lines = logged(async {
+        let (queue, clock) = (in_memory(), MovedClock::default());
+        push(&queue, &["retried", "discarded", "postponed", "fine"]).await;
+        let worker = worker_on(queue, &clock);
+        let handler = async |job: JobContext| match job.id().as_str() {
+            "retried" => Err(Failure::retry_after(HOUR, "no connection")),
+            "discarded" => Err(Failure::discard("outdated")),
+            "postponed" => Err(Failure::postpone(HOUR, "closed")),
+            _ => Ok(()),
+        };
+
+        run_until(worker, handler, |all| {
+            (all.retried, all.discarded, all.postponed, all.done) == (1, 1, 1, 1)
+        })
+        .await;
+    });
+
+    let expected = [
+        ["INFO a job is postponed", "id=postponed", "after=3600s", "\"closed\""],
+        ["INFO an attempt failed", "id=discarded", "attempt=1", "\"outdated\""],
+        ["INFO an attempt failed", "id=retried", "attempt=1", "\"no connection\""],
+    ];
+    assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+    for (line, words) in lines.iter().zip(expected) {
+        assert!(words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
+    }
+}
+
+/// R33: a worker whose reports are denied says so once, and not every 20 seconds.
+#[test]
+fn denied_reports_are_logged_once() {
+    let lines = logged(async {
+        let (reports, clock) = (Arc::<AtomicUsize>::default(), MovedClock::default());
+        let queue = Denying { queue: in_memory(), reports: Arc::clone(&reports) };
+        let stop = CancellationToken::new();
+        let worker = worker_on(queue, &clock);
+        let worker = worker.stop_on(stop.clone().cancelled_owned());
+        let handler = async |_: JobContext| Ok::<_, Failure>(());
+        let running = tokio::spawn(worker.run(handler));
+
+        for count in 1..=2 {
+            eventually(|| reports.load(SeqCst) == count).await;
+            clock.advance(REPORT_INTERVAL);
+        }
+        eventually(|| reports.load(SeqCst) == 3).await;
+
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    });
+
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(lines[0].starts_with("WARN the worker is not listed"), "{lines:#?}");
+}
