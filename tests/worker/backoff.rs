@@ -1,6 +1,7 @@
 //! Tests of a worker whose store fails: the work is delayed, and no job is lost.
 
 use std::{
+    num::NonZeroU32,
     pin::Pin,
     sync::{
         Arc,
@@ -13,8 +14,11 @@ use std::{
 use relq::{
     Error,
     environment::{Clock, Environment, OsRandomness, Timestamp},
+    error::{ErrorContext, Operation},
+    outcome::Recovered,
     worker::{Failure, JobContext, WorkerError, WorkerState},
 };
+use relq_conformance::overrides::{OverriddenQueue, Override, Right};
 
 use crate::{
     clocks::PartingClock,
@@ -349,6 +353,45 @@ async fn error_while_a_handler_runs(
     let stats = fixture.stats().await;
     assert_eq!((stats.finished, stats.ready, stats.leased), (1, 0, 0));
     error
+}
+
+/// A queue of two stores. One of them denies the first recoveries, after the other has
+/// recovered a page.
+#[derive(Default)]
+struct DeniedInPart(AtomicUsize);
+
+#[async_trait::async_trait]
+impl Override for DeniedInPart {
+    async fn recover(
+        &self,
+        right: &Right,
+        page: NonZeroU32,
+    ) -> Result<Recovered, Error> {
+        let operation = Operation::Recover;
+        match self.0.fetch_add(1, SeqCst) {
+            0 | 2 | 4 => Err(Error::Denied {
+                at: ErrorContext { backend: "in part", operation },
+                source: "as the test wants it".into(),
+            }),
+            1 | 3 => Ok(Recovered { more: true, ..Recovered::default() }),
+            _ => right.recover(page).await,
+        }
+    }
+}
+
+/// R21: a worker gives up only if no recovery works. While one store of its queue denies
+/// them and the others recover, it goes on.
+pub(crate) async fn recovery_that_works_in_part_ends_no_worker(fixture: Fixture) {
+    let in_part = Arc::new(DeniedInPart::default());
+    let environment = Environment::default();
+    let right = Right { queue: fixture.queue.clone(), environment };
+    let queue = OverriddenQueue::new(right, in_part.clone());
+    let worker = worker_on(Arc::new(queue)).give_up_after(Duration::from_millis(1));
+    let worker = Running::start(worker, succeeds);
+
+    eventually(|| in_part.0.load(SeqCst) > 5).await;
+
+    worker.stop().await;
 }
 
 /// R21: a worker whose store is a replica waits for its promotion until `GIVE_UP` has

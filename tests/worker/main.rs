@@ -195,9 +195,14 @@ mod without_results {
 
 mod on_sqlite_alone {
     on_a_backend! {
-        sqlite: prefetch: several_queues_are_refused;
+        sqlite: prefetch: jobs_are_claimed_ahead_again, several_queues_are_refused;
         leases: own_token_ends_no_handler;
-        shutdown: request_to_stop_cancels_no_token;
+        backoff: recovery_that_works_in_part_ends_no_worker;
+        shutdown:
+            request_to_stop_cancels_no_token,
+            hard_stop_reads_the_reply_to_a_settlement,
+            waiting_claim_takes_no_job_that_is_given_back,
+            nothing_of_a_worker_is_left_when_it_has_ended;
         state:
             ready_while_the_store_answers,
             starting_until_all_queues_are_reached,

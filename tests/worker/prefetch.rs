@@ -15,7 +15,8 @@ use relq::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    fixture::{Fixture, Running},
+    clocks::PartingClock,
+    fixture::{Fixture, LONG_LEASE, Running},
     queues::{served, worker_on_several},
 };
 
@@ -84,6 +85,26 @@ pub(crate) async fn waiting_jobs_are_given_back(fixture: Fixture) {
         claimed += 1;
     }
     assert_eq!(claimed, 4, "no other job was run");
+}
+
+/// Jobs that waited too long are given back, and the worker claims none ahead while its
+/// handler takes long. When handlers end again, it soon claims as many ahead as before.
+pub(crate) async fn jobs_are_claimed_ahead_again(fixture: Fixture) {
+    fixture.push_many(20).await;
+    let (permits, clock) = (Arc::new(Semaphore::new(0)), PartingClock::default());
+    let worker = worker(&fixture).prefetch(many(4)).environment(clock.environment());
+    let running = Running::start(worker, permitted(&permits));
+    fixture.until(|stats| (stats.leased, stats.ready) == (5, 15)).await;
+    running.until_running(1).await;
+
+    clock.advance(LONG_LEASE / 2);
+    fixture.until(|stats| (stats.leased, stats.ready) == (1, 19)).await;
+    permits.add_permits(4);
+    fixture.until(|stats| (stats.leased, stats.ready) == (5, 11)).await;
+
+    permits.add_permits(16);
+    running.until(|summary| summary.done == 20).await;
+    assert_eq!(running.stop().await.given_back, 4);
 }
 
 /// The bytes of the waiting payloads are bounded, however many jobs may wait.

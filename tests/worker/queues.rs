@@ -79,11 +79,11 @@ impl Starts {
 }
 
 /// Each job of each queue runs once, under the name of its queue, and no queue uses more
-/// slots than its own limit and the worker's allow.
+/// slots than its own limit and the worker's allow, also when the other queue is empty.
 pub(crate) async fn queues_share_slots_within_their_limits(fixture: Fixture) {
     let second = fixture.open_another("second").await;
     fixture.push_many(60).await;
-    push_many(&*second, 30).await;
+    push_many(&*second, 90).await;
     let (now, peaks) = (Arc::new([const { AtomicUsize::new(0) }; 3]), Peaks::default());
 
     let peak = peaks.clone();
@@ -108,11 +108,11 @@ pub(crate) async fn queues_share_slots_within_their_limits(fixture: Fixture) {
             Ok::<_, Failure>(())
         }
     });
-    worker.until(|summary| summary.done == 90).await;
+    worker.until(|summary| summary.done == 150).await;
 
-    assert_eq!(worker.stop().await.done, 90);
+    assert_eq!(worker.stop().await.done, 150);
     assert_eq!(fixture.stats().await.finished, 60);
-    assert_eq!(second.stats().await.unwrap().finished, 30);
+    assert_eq!(second.stats().await.unwrap().finished, 90);
     let [_, of_second, of_all] = &*peaks.0;
     assert!(of_second.load(SeqCst) <= 2, "{of_second:?}");
     assert_eq!(of_all.load(SeqCst), 4);
@@ -198,7 +198,7 @@ pub(crate) async fn strict_order_serves_the_first_queue_first(fixture: Fixture) 
 }
 
 /// A store that takes a claim and does not reply keeps no slot from other queues. Its job
-/// runs once when the reply arrives.
+/// runs once when the reply arrives. The worker may have run for long before.
 pub(crate) async fn store_that_hangs_holds_up_no_other_queue(fixture: Fixture) {
     let second = fixture.open_another("second").await;
     fixture.push("late").await;
@@ -211,7 +211,10 @@ pub(crate) async fn store_that_hangs_holds_up_no_other_queue(fixture: Fixture) {
         .on_claim(move |call, _| (call == 0).then(|| Fault::Late(Arc::clone(&late))));
     let queues =
         Queues::strict([served("hangs", Arc::new(slow)), served("second", second)]);
+    let clock = PartingClock::default();
+    clock.advance(LONG);
     let worker = worker_on_several(queues).concurrency(many(1));
+    let worker = worker.environment(clock.environment());
     let worker = Running::start(worker, starts.handler());
     worker.until(|summary| summary.done == 20).await;
     assert_eq!(fixture.stats().await.leased, 1, "the claim has its job");

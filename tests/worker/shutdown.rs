@@ -3,14 +3,22 @@
 
 use std::{
     future::pending,
+    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
+    thread,
     time::Duration,
 };
 
-use relq::worker::{Cancellation, CancellationToken, Failure, JobContext, WorkerState};
+use relq::{
+    ClaimRequest, Delivery, Error, Settlement,
+    environment::{Clock, Environment, OsRandomness, SystemClock, Timestamp},
+    outcome::Settled,
+    worker::{Cancellation, CancellationToken, Failure, JobContext, WorkerState},
+};
+use relq_conformance::overrides::{OverriddenQueue, Override, Right};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::{
@@ -186,6 +194,139 @@ pub(crate) async fn second_request_stops_hard(fixture: Fixture) {
 
     assert_eq!(summary.given_back, 1);
     assert_eq!(fixture.stats().await.ready, 1);
+}
+
+/// R24: a hard stop still reads the reply to a settlement that is under way, so that its
+/// job does not count as uncertain.
+pub(crate) async fn hard_stop_reads_the_reply_to_a_settlement(fixture: Fixture) {
+    fixture.push("job").await;
+    let answer = Arc::new(Notify::new());
+    let late = Arc::clone(&answer);
+    let slow = Faulty::new(fixture.queue.clone())
+        .on_settle(move |_, _| Some(Fault::Late(Arc::clone(&late))));
+    let slow = Arc::new(slow);
+
+    let environment = PartingClock::stopped().environment();
+    let worker = worker_on(slow.clone()).environment(environment);
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    eventually(|| slow.settlements.answers() == 1).await;
+    worker.halt();
+    eventually(|| worker.progress.state() == WorkerState::Stopping).await;
+    answer.notify_one();
+    let summary = worker.end().await.unwrap();
+
+    assert_eq!((summary.done, summary.uncertain), (1, 0));
+}
+
+/// The waits, the drops and the settlements of a queue, in their order. A claim that finds
+/// no job waits for ever.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<&'static str>>>);
+
+impl Events {
+    fn note(&self, event: &'static str) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+struct WaitingClaim(Events);
+
+impl Drop for WaitingClaim {
+    fn drop(&mut self) {
+        self.0.note("the claim is dropped");
+    }
+}
+
+#[async_trait::async_trait]
+impl Override for Events {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        let jobs = right.claim(&ask.clone().wait(Duration::ZERO)).await?;
+        if !jobs.is_empty() {
+            return Ok(jobs);
+        }
+        self.note("the claim waits");
+        let _waiting = WaitingClaim(self.clone());
+        pending().await
+    }
+
+    async fn settle(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+    ) -> Result<Vec<Settled>, Error> {
+        self.note("a job is given back");
+        right.settle(done).await
+    }
+}
+
+/// R24: a claim that waits for a job is dropped before the worker gives back its own jobs.
+/// Otherwise it would take them.
+pub(crate) async fn waiting_claim_takes_no_job_that_is_given_back(fixture: Fixture) {
+    fixture.push("endless").await;
+    let (events, environment) = (Events::default(), Environment::default());
+    let right = Right { queue: fixture.queue.clone(), environment };
+    let queue = OverriddenQueue::new(right, Arc::new(events.clone()));
+
+    let environment = PartingClock::stopped().environment();
+    let worker = worker_on(Arc::new(queue)).grace(Duration::ZERO);
+    let worker = Running::start(worker.environment(environment), never_ends);
+    eventually(|| !events.0.lock().unwrap().is_empty()).await;
+    let summary = worker.stop().await;
+
+    let expected = ["the claim waits", "the claim is dropped", "a job is given back"];
+    assert_eq!(*events.0.lock().unwrap(), expected);
+    assert_eq!(summary.given_back, 1);
+}
+
+/// A clock that counts its sleeps. To drop one takes a while.
+#[derive(Debug, Clone, Default)]
+struct SlowlyDropped(Arc<AtomicUsize>);
+
+struct Sleeping(Arc<AtomicUsize>);
+
+impl Drop for Sleeping {
+    fn drop(&mut self) {
+        thread::sleep(Duration::from_millis(50));
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Clock for SlowlyDropped {
+    fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.0.fetch_add(1, SeqCst);
+        let sleeping = Sleeping(Arc::clone(&self.0));
+        Box::pin(async move {
+            SystemClock.sleep(duration).await;
+            drop(sleeping);
+        })
+    }
+}
+
+/// R24: when the run of a worker returns, its reaper and its heartbeats have ended too, so
+/// that the application may close the store.
+pub(crate) async fn nothing_of_a_worker_is_left_when_it_has_ended(fixture: Fixture) {
+    fixture.push("job").await;
+    let clock = SlowlyDropped::default();
+    let environment = Environment::new(Arc::new(clock.clone()), Arc::new(OsRandomness));
+
+    let worker = fixture.worker().environment(environment);
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    worker.until(|summary| summary.done == 1).await;
+    worker.stop().await;
+
+    assert_eq!(clock.0.load(SeqCst), 0, "sleeps of the worker that are left");
 }
 
 /// R6: while a handler runs that cannot be stopped, its job is not given to another

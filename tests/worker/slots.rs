@@ -13,7 +13,7 @@ use std::{
 use relq::{
     ReliableQueue,
     capabilities::{Capability, LeaseScope},
-    worker::{Failure, JobContext},
+    worker::{CancellationToken, Failure, JobContext},
 };
 
 use crate::{
@@ -159,4 +159,51 @@ pub(crate) async fn idle_worker_is_quiet(fixture: Fixture) {
         usize::from(counted.capabilities().lease_scope == LeaseScope::Worker);
     assert!(counted.extensions.calls() <= heartbeats * (1 + rounds));
     assert_eq!(reported.calls(), reports);
+}
+
+/// R6: on a runtime of one thread, a handler that blocks it starts before the next claim is
+/// sent. Otherwise the leases of that claim would run while no task can read its reply.
+#[tokio::test]
+async fn handler_on_the_only_thread_starts_before_the_next_claim() {
+    let fixture = Fixture::sqlite().await;
+    fixture.push("job").await;
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let (claims, at_start) = (counted.claims.clone(), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&at_start);
+
+    let worker = Running::start(worker_on(counted), move |_: JobContext| {
+        seen.store(claims.calls(), SeqCst);
+        async { Ok::<_, Failure>(()) }
+    });
+    worker.until(|summary| summary.done == 1).await;
+    worker.stop().await;
+
+    assert_eq!(at_start.load(SeqCst), 1, "claims before the start");
+}
+
+/// Handlers that end together are settled in one call, also when no call is under way that
+/// they could wait for.
+#[tokio::test]
+async fn handlers_that_end_together_share_a_call() {
+    const JOBS: u32 = 8;
+    let fixture = Fixture::sqlite().await;
+    fixture.push_many(JOBS as usize).await;
+    let counted = Arc::new(Faulty::new(fixture.queue.clone()));
+    let is_over = CancellationToken::new();
+    let over = is_over.clone();
+
+    let worker = worker_on(counted.clone()).concurrency(JOBS.try_into().unwrap());
+    let worker = Running::start(worker, move |_: JobContext| {
+        let over = over.clone();
+        async move {
+            over.cancelled().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    worker.until_running(u64::from(JOBS)).await;
+    is_over.cancel();
+    worker.until(|summary| summary.done == u64::from(JOBS)).await;
+    worker.stop().await;
+
+    assert_eq!(counted.settlements.calls(), 1);
 }
