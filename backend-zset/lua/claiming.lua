@@ -64,8 +64,13 @@ local function drop_ranked(ranked, jobs, ranked_ids, wake)
   if redis.call('EXISTS', ranked) == 1 then notify({wake = wake}) end
 end
 
--- The whole of claim.lua, which documents the keys, the arguments and the result.
-local function claim()
+-- How many times a claim looks for jobs while it finds only ids without an entry. This
+-- bounds the script when another client has removed very many entries.
+local MOST_LOOKS = 100
+
+-- The whole of claim.lua, which documents the keys, the arguments and the result. `look`
+-- counts the calls of this function, from 1 or nil.
+local function claim(look)
   local ready, handed, ranked, later, leased, held, unique, paused, wake, jobs =
     unpack(KEYS)
   local worker, nonce, lease_ms, wanted = unpack(ARGV)
@@ -84,10 +89,15 @@ local function claim()
     take_ranked(ranked, jobs, {NORMAL_RANKS, '+inf'}, budget, elements, ranked_ids)
   end
   local count = #elements
-  if count == 0 then return {now_us, 0, due_ms} end
   local has_ranked = ranked_ids and #ranked_ids > 0
   -- If a key has another type, the script fails here, before its first write.
   if has_ranked then redis.call('LLEN', wake) end
+  if has_ranked and count == 0 then
+    -- Another client has removed the entries of these jobs. There may be others behind.
+    drop_ranked(ranked, jobs, ranked_ids, wake)
+    if (look or 1) < MOST_LOOKS then return claim((look or 1) + 1) end
+  end
+  if count == 0 then return {now_us, 0, due_ms} end
   local name = worker .. '/' .. now_us .. '/' .. nonce .. '-'
   local fields, ends, expiring = lease_all(elements, name, now_ms, tonumber(lease_ms))
   local failed = write_leases(held, fields, leased, ends)

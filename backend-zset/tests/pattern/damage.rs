@@ -30,6 +30,25 @@ async fn a_redrive_ends_also_where_entries_are_gone() {
     assert_eq!(redriven.expect("it ends").unwrap().moved, 1);
 }
 
+/// R3: an urgent job is claimed although another client has removed the entries of the
+/// jobs before it.
+#[tokio::test]
+async fn ids_without_entries_block_no_job() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for id in ["gone-1", "gone-2", "behind"] {
+        let mut job = NewJob::new("x").id(JobId::new(id).unwrap());
+        job.priority = Priority::HIGHEST;
+        queue.push_one(job).await.unwrap();
+    }
+    server.command(&[b"HDEL", b"{q}:jobs", b"gone-1", b"gone-2"]);
+
+    let claimed = queue.claim_one(&ask("w")).await.unwrap();
+
+    assert_eq!(claimed.expect("a job is ready").job().as_str(), "behind");
+    assert_sound(&queue).await;
+}
+
 /// R1, R3: an entry that another client damaged while its job was leased is not dropped
 /// when the lease ends. It becomes a dead letter, like an entry that was damaged
 /// before.
