@@ -10,7 +10,7 @@ use relq_core::{
 use relq_redis::{
     Call, PartialEffect, Reply,
     bookkeeping::{Beat, Bookkeeping, Failure, Finish, Step},
-    entry,
+    command, entry,
     entry::millis,
 };
 
@@ -296,6 +296,7 @@ impl Store {
 
     /// The leases and sessions that recovery must check: first `page` expired leases at
     /// most, then the active sessions, then the retired ones, each sorted by their end.
+    /// Members of `leased` that are not leases are removed.
     pub(crate) async fn suspects(
         &self,
         page: u32,
@@ -310,8 +311,26 @@ impl Store {
         let mut parts = reply.parts()?;
         let names = parts.part().list()?.into_iter().rev().map(Reply::bytes);
         let names = names.collect::<Result<Vec<_>, _>>()?;
-        let leases = names.iter().filter_map(Lease::of_name).collect();
+        let leases: Vec<_> = names.iter().filter_map(Lease::of_name).collect();
+        if leases.len() < names.len() {
+            self.remove_foreign_leases(&names).await?;
+        }
         Ok((leases, [sessions(parts.part())?, sessions(parts.part())?].concat()))
+    }
+
+    /// Removes those of these members of `leased` that are not names of leases. Another
+    /// client has added them. No job has such a name, so recovery would find them again
+    /// at each page.
+    async fn remove_foreign_leases(&self, names: &[Bytes]) -> Result<(), Error> {
+        let mut cmd = command("ZREM");
+        cmd.arg(&*self.keys.leased);
+        for name in names.iter().filter(|name| Lease::of_name(name).is_none()) {
+            cmd.arg(&name[..]);
+            let name = String::from_utf8_lossy(name);
+            tracing::warn!(%name, "removed a member that is not a lease");
+        }
+        self.conn.call(Operation::Recover, &cmd).await?;
+        Ok(())
     }
 
     /// The leases that a worker has in the shared list, the oldest first.

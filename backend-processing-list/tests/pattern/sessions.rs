@@ -67,6 +67,22 @@ async fn a_purge_goes_on_beside_what_is_no_session() {
     assert_eq!((stats.ready, stats.leased), (0, 0));
 }
 
+/// R9: recovery ends beside an expired member of `leased` that is not a lease. No job has
+/// such a name, so each page would find it again.
+#[tokio::test]
+async fn recovery_ends_beside_a_member_that_is_not_a_lease() {
+    let server = Server::start();
+    let queue = open(&server, Mode::PerWorker).await;
+    queue.push_one("ready".into()).await.unwrap();
+    say(&server, &[b"ZADD", b"{q}:leased", b"1", b"garbage", b"2", b"w/a*/1/n"]);
+
+    let first = queue.recover(many(1)).await.unwrap();
+    let second = queue.recover(many(1)).await.unwrap();
+
+    assert!(first.more && !second.more, "{first:?} {second:?}");
+    assert_sound(&queue).await;
+}
+
 /// R24: releasing a worker's name releases the workers of all processes with that name.
 #[tokio::test]
 async fn release_gives_back_by_name() {
