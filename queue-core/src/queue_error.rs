@@ -69,11 +69,13 @@ pub enum Error {
     },
     /// The call was sent and its reply was lost, or part of it failed: it may have
     /// taken effect.
-    #[error("{at}: the reply was lost, so the call may have taken effect")]
+    #[error(
+        "{at}: the reply was lost or a part failed, so the call may have taken effect"
+    )]
     Interrupted {
         /// Where the error occurred.
         at: ErrorContext,
-        /// The error of the client library.
+        /// The error of the client library, or that of the part that failed.
         source: BoxError,
     },
     /// The call took effect, and too few replicas have confirmed it in time: if the
@@ -157,8 +159,14 @@ impl Error {
     /// Whether a person has to repair the cause, for example by changing permissions,
     /// by naming another file, or by promoting a replica. An unattended program should
     /// stop after it has retried for some time.
+    ///
+    /// If a part of a call failed, the error of that part is the source of an
+    /// [`Interrupted`](Self::Interrupted) error, and decides.
     pub fn needs_help(&self) -> bool {
         match self {
+            Self::Interrupted { source, .. } => {
+                source.downcast_ref::<Self>().is_some_and(Self::needs_help)
+            }
             Self::ReadOnly { .. } => true,
             Self::CannotFollow { .. } => false,
             _ => self.retry_advice() == RetryAdvice::Never,

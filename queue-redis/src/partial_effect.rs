@@ -57,7 +57,8 @@ impl PartialEffect {
 
     /// Turns the error of one command into an error of the whole call. If a command
     /// changed the store, the result says that the call may have happened, because it
-    /// has happened at least in part, and perhaps not as a whole.
+    /// has happened at least in part, and perhaps not as a whole. It still says whether
+    /// a person has to repair the cause.
     pub fn whole(self, error: Error) -> Error {
         if self == Self::Undone || error.effect() == Effect::Maybe {
             return error;
@@ -124,6 +125,15 @@ mod tests {
         let whole = PartialEffect::default().then::<()>(Err(unreadable)).unwrap_err();
 
         assert_eq!(whole.effect(), Effect::Maybe);
+    }
+
+    /// Each repetition of such a call fails, so a worker must be able to end with it.
+    #[test]
+    fn a_part_that_needs_help_makes_the_call_need_it() {
+        let unusable = Error::Unusable { at: AT, source: "wrong type".into() };
+
+        assert!(PartialEffect::Begun.whole(unusable).needs_help());
+        assert!(!PartialEffect::Begun.whole(refused()).needs_help());
     }
 
     #[test]

@@ -30,6 +30,24 @@ async fn a_redrive_ends_also_where_entries_are_gone() {
     assert_eq!(redriven.expect("it ends").unwrap().moved, 1);
 }
 
+/// R21, R33: recovery goes on beside a foreign value in place of the reports of workers,
+/// on which no job depends. If a foreign value stops one of its steps, its error says that
+/// a person must help, although the other steps were done. Otherwise a worker would repeat
+/// the call for ever.
+#[tokio::test]
+async fn a_step_of_recovery_that_is_always_refused_is_told() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.push_one("x".into()).await.unwrap();
+    server.command(&[b"SET", b"{q}:alive", b"foreign"]);
+    queue.recover(many(10)).await.unwrap();
+
+    server.command(&[b"SET", b"{q}:kept", b"foreign"]);
+    let error = queue.recover(many(10)).await.unwrap_err();
+
+    assert!(error.needs_help(), "{}", error.full_message());
+}
+
 /// R3: an urgent job is claimed although another client has removed the entries of the
 /// jobs before it.
 #[tokio::test]

@@ -284,12 +284,12 @@ local function forget_results(keys, now_ms, most)
 end
 
 -- Removes up to `most` reports of workers that are not listed any longer. Returns how many.
--- If a key has another type, it fails before its first write.
+-- No job depends on the reports (R33), so keys of another type stay and raise no error.
 local function forget_workers(keys, now_ms, most)
   local alive = results_key(keys, 'alive')
-  local old = redis.call('ZRANGE', alive, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
+  local old = redis.pcall('ZRANGE', alive, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
   if #old > 0 then
-    redis.call('HDEL', results_key(keys, 'runs'), unpack(old))
+    redis.pcall('HDEL', results_key(keys, 'runs'), unpack(old))
     redis.call('ZREM', alive, unpack(old))
   end
   return #old
