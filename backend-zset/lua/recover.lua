@@ -33,9 +33,8 @@ while handled < #overdue and has_room(step) do
     local outcome = recover_job(keys, job, entry, now_ms)
     counts[outcome] = counts[outcome] + 1
   elseif entry ~= '' then
-    -- Another client damaged the entry. The next claim makes its bytes a dead letter.
-    append(keys, {entry})
-    counts.requeued = counts.requeued + 1
+    bury_damaged(keys, overdue[handled], entry, now_ms)
+    counts.buried = counts.buried + 1
   end
   drop_leased(keys, overdue[handled])
   count_job(step, entry)

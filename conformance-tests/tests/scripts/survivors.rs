@@ -158,7 +158,10 @@ pub(crate) const SURVIVORS: Reasons = &[
     ("zset/finish_with_side_records: without `check_side_records(keys)`", ANOTHER_TYPE),
     ("zset/recover: without `check_keys(keys)`", ANOTHER_TYPE),
     ("zset/recover: `==` for `~=` in `elseif entry ~= '' then`", DAMAGED),
-    ("zset/recover: without `append(keys, {entry})`", DAMAGED),
+    (
+        "zset/recover: without `bury_damaged(keys, overdue[handled], entry, now_ms)`",
+        DAMAGED,
+    ),
     (
         "bookkeeping/followers: 0 for `redis.call('ZREM', results_key(keys, 'orphans'), job.id)`",
         "the next step that cancels orphans removes the id of the job that has ended",
