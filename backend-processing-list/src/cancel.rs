@@ -25,7 +25,7 @@ struct SearchedList {
     site: Site,
 }
 
-/// Cancels the job in whatever state it is: scheduled, ready, leased or dead.
+/// Cancels the job if it is scheduled, ready or leased. A dead job is not searched for.
 pub(crate) async fn cancel(store: &Store, job: &JobId) -> Result<Cancelled, Error> {
     let at = || store.conn.at(Operation::Cancel);
     cancel_by_search(at, || search(store, job).boxed()).await

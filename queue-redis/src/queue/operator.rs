@@ -86,7 +86,7 @@ impl<P: Pattern> Operator for RedisQueue<P> {
     }
 }
 
-/// Ends a job in any state.
+/// Ends a job that is scheduled, ready or leased. A dead job is not searched for.
 async fn cancel(pattern: &impl Pattern, job: &JobId) -> Result<Cancelled, Error> {
     let at = || pattern.bookkeeping().conn.at(Operation::Cancel);
     cancel_by_search(at, || search(pattern, job).boxed()).await
