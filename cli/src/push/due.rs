@@ -33,12 +33,19 @@ impl DueAt {
         now: impl FnOnce() -> Result<Zoned, String>,
     ) -> Result<Self, String> {
         let text = text.trim();
+        if text.contains('[') {
+            // Only this parser looks at the zone, and at an offset that contradicts it.
+            let at = text.parse::<Zoned>();
+            let at = at.map_err(|error| format!("{error}; {FORMS}"))?;
+            return Ok(Self(at.timestamp()));
+        }
         let whole = text.parse::<Timestamp>().ok();
-        let whole = whole
-            .or_else(|| Some(text.parse::<Zoned>().ok()?.timestamp()))
-            .or_else(|| Some(rfc2822::parse(text).ok()?.timestamp()));
+        let whole = whole.or_else(|| Some(rfc2822::parse(text).ok()?.timestamp()));
         if let Some(whole) = whole {
             return Ok(Self(whole));
+        }
+        if has_offset(text) {
+            return Err(FORMS.to_owned());
         }
         let (at, time) = (text.parse().ok(), text.parse().ok());
         let is_local = at.is_some() || time.is_some();
@@ -47,6 +54,12 @@ impl DueAt {
         let at = at.or_else(|| next(time?, &now));
         at.map(Self).ok_or_else(|| FORMS.to_owned())
     }
+}
+
+/// Whether a time ends with an offset, which the parsers of local times ignore.
+fn has_offset(text: &str) -> bool {
+    let time = text.rsplit(['T', 't', ' ']).next().unwrap_or(text);
+    time.contains('+') || time.contains(':') && time.contains('-')
 }
 
 /// The zone of this machine. A machine that names none, as most containers, has UTC.
@@ -125,6 +138,26 @@ mod tests {
     fn a_text_that_is_no_time_is_refused_with_the_forms() {
         for text in ["", "soon", "25:00", "2026-13-01", "1h", "1766600000"] {
             assert_eq!(read(text), Err(FORMS.to_owned()), "{text}");
+        }
+    }
+
+    /// The parsers of local times ignore a zone and an offset, and the time would be that of
+    /// this machine.
+    #[test]
+    fn a_zone_or_an_offset_that_cannot_be_used_is_refused() {
+        for (text, named) in [
+            ("2026-12-24T18:00[Europe/Berlim]", "Europe/Berlim"),
+            ("2026-12-24T18:00[MEZ]", "MEZ"),
+            ("2026-12-24T18:00Z[Europe/Berlim]", "Europe/Berlim"),
+            ("2026-12-24T18:00+05:00[Europe/Berlin]", "Europe/Berlin"),
+            ("18:00[Europe/Berlin]", FORMS),
+            ("18:00+01:00", FORMS),
+            ("18:00-05:00", FORMS),
+            ("18+01", FORMS),
+            ("9999-12-31T23:59-10:00", FORMS),
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(error.contains(named) && error.contains(FORMS), "{text}: {error}");
         }
     }
 
