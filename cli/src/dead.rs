@@ -32,7 +32,7 @@ enum Action {
     /// List dead jobs with the reason and their last error
     ///
     /// With a filter, all dead jobs are read, page by page, until there are --limit jobs
-    /// that fit it: `relq dead list --error timeout -o jsonl`.
+    /// that fit it: `relq dead list --error timeout -n 1000 -o jsonl`.
     ///
     /// With --group, the jobs with the same error are one line, and numbers and ids in the
     /// errors do not count. Only the newest 10,000 dead jobs are grouped.

@@ -138,14 +138,10 @@ impl Listing {
         }
         let mut pages = Pages::new(queue, ask, filter, self.limit);
         if self.format.is_json() {
-            return self.print_json(pages).await;
+            self.print_json(&mut pages).await?;
+        } else {
+            self.print_tables(state, &mut pages).await?;
         }
-        let mut out = Output::new();
-        let width = line_width();
-        while let Some(jobs) = pages.next().await? {
-            out.text(&table(state, &jobs, width).render(width))?;
-        }
-        out.flush()?;
         if pages.has_more().await? {
             let more = self.limit.get().saturating_mul(10);
             let are = if filter.is_everything() { "are" } else { "may be" };
@@ -154,7 +150,20 @@ impl Listing {
         Ok(())
     }
 
-    async fn print_json(&self, mut pages: Pages<'_>) -> CommandResult {
+    async fn print_tables(
+        &self,
+        state: JobState,
+        pages: &mut Pages<'_>,
+    ) -> CommandResult {
+        let mut out = Output::new();
+        let width = line_width();
+        while let Some(jobs) = pages.next().await? {
+            out.text(&table(state, &jobs, width).render(width))?;
+        }
+        out.flush()
+    }
+
+    async fn print_json(&self, pages: &mut Pages<'_>) -> CommandResult {
         let mut records = self.format.records()?;
         while let Some(jobs) = pages.next().await? {
             jobs.iter().try_for_each(|job| records.item(&JobJson::from(job)))?;

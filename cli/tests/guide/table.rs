@@ -210,8 +210,7 @@ pub(crate) const PAGES: &[Page] = &[
                 "relq push --quiet --max-attempts 1 x\n\
                  relq work --until-empty -- sh -c \"echo timeout >&2; exit 1\"",
             ),
-            Row::run("relq dead list --error timeout", Exactly("1 ready again\n"))
-                .with(&[("jq -r .id", r#"sed 's/.*"id":"\([^"]*\)".*/\1/'"#)]),
+            Row::run("relq dead retry --error timeout", Exactly("1 ready again\n")),
             Row::run(
                 "relq ping",
                 Having(&["zset queue default", "the store can be used\n"]),

@@ -49,6 +49,22 @@ on_each_store! {
         assert!(ended.err.contains("there may be more: --limit 30"), "{}", ended.err);
     }
 
+    /// The ids of a list that is cut go into a pipe, and standard error says that there are
+    /// more.
+    fn a_cut_list_of_json_says_that_there_are_more(store) {
+        let lines: String = (0..21).map(|n| format!("job-{n}\n")).collect();
+        store.relq("push --quiet --max-attempts 1").input(lines).ok();
+        store.relq("work --until-empty -- false").fails(3);
+
+        let ended = store.relq("dead list --payload job -o jsonl").run();
+
+        let lines = String::from_utf8(ended.out).unwrap();
+        assert_eq!((ended.code, lines.lines().count()), (Some(0), 20), "{}", ended.err);
+        assert!(ended.err.contains("there may be more: --limit 200"), "{}", ended.err);
+        let ended = store.relq("dead list --json -n 21").run();
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    }
+
     /// The payloads of a page are limited, so that a page with few jobs may not be the last.
     fn a_filter_reads_the_pages_of_large_payloads(store) {
         let lines = format!("{}\n", "x".repeat(700 << 10)).repeat(3);
