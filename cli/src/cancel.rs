@@ -7,6 +7,7 @@ use relq::{
 use serde::Serialize;
 
 use crate::{
+    each_id::call_for_each,
     failure::{CommandResult, Failure, unless_closed},
     format::Format,
     output::Output,
@@ -38,20 +39,9 @@ struct Answer<'a> {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open_existing().await?;
-        let mut states = Vec::with_capacity(self.ids.len());
-        let mut ended = Ok(());
-        for id in &self.ids {
-            states.push(match queue.cancel(id).await {
-                Ok(Cancelled::Removed(state)) => Some(state),
-                Ok(Cancelled::NotFound) => None,
-                Err(error) => {
-                    let which = format!("this is the answer for {id}");
-                    ended = Err(Failure::from(error).after(&which));
-                    break;
-                }
-            });
-        }
-        // Also the answers before an error: those jobs are gone.
+        let (answers, ended) =
+            call_for_each(&self.ids, async |id| queue.cancel(id).await).await;
+        let states: Vec<_> = answers.into_iter().map(state_before).collect();
         unless_closed(self.print(&states))?;
         ended?;
         match states.iter().filter(|state| state.is_none()).count() {
@@ -82,5 +72,13 @@ impl Args {
             }
         }
         out.flush()
+    }
+}
+
+/// The state that a job had before it was cancelled. `None` if no job was found.
+fn state_before(answer: Cancelled) -> Option<JobState> {
+    match answer {
+        Cancelled::Removed(state) => Some(state),
+        Cancelled::NotFound => None,
     }
 }

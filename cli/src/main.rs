@@ -8,6 +8,7 @@ mod completion;
 mod cron;
 mod dead;
 mod demo;
+mod each_id;
 mod exit_codes;
 mod export;
 mod format;

@@ -7,6 +7,7 @@ use relq::{
 use serde::Serialize;
 
 use crate::{
+    each_id::call_for_each,
     failure::{CommandResult, Failure, unless_closed},
     format::{Format, counted},
     output::Output,
@@ -48,11 +49,10 @@ impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open_existing().await?;
         let inspect = inspect_of(&*queue)?;
-        let mut answers = Vec::with_capacity(self.ids.len());
-        for id in &self.ids {
-            answers.push(Answer::of(inspect, id).await?);
-        }
+        let (answers, ended) =
+            call_for_each(&self.ids, async |id| Answer::of(inspect, id).await).await;
         unless_closed(self.print(&answers))?;
+        ended?;
         match answers.iter().filter(|answer| !answer.ready).count() {
             0 => Ok(()),
             others => Err(Failure::Failed(format!(

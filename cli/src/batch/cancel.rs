@@ -4,6 +4,7 @@ use relq::batch::{BatchId, BatchStatus};
 
 use super::{known::batches_of, report::Report};
 use crate::{
+    each_id::call_for_each,
     failure::{CommandResult, Failure, unless_closed},
     format::Format,
     output::Output,
@@ -29,11 +30,11 @@ impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let queue = target.open_existing().await?;
         let batches = batches_of(&*queue)?;
-        let mut found = Vec::with_capacity(self.ids.len());
-        for id in &self.ids {
-            found.extend(batches.cancel_batch(id).await?);
-        }
+        let (answers, ended) =
+            call_for_each(&self.ids, async |id| batches.cancel_batch(id).await).await;
+        let found: Vec<_> = answers.into_iter().flatten().collect();
         unless_closed(self.print(&found))?;
+        ended?;
         match self.ids.len() - found.len() {
             0 => Ok(()),
             missing => {

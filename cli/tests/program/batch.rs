@@ -376,6 +376,26 @@ fn a_wait_for_a_batch_ends_in_time_while_the_store_is_down() {
     assert!(ended.err.contains("relq: "), "{}", ended.err);
 }
 
+/// The batches that were cancelled before an error stay so, and their answers are printed.
+#[test]
+fn an_error_hides_no_batch_that_was_cancelled_before() {
+    let mut store = Store::stream();
+    for id in ["first", "broken", "last"] {
+        submit(&store, &format!("--id {id}"), "0:a");
+    }
+    let pieces = b"{default}:batch:pieces:broken";
+    store.server().command(&[b"DEL", pieces]);
+    store.server().command(&[b"SET", pieces, b"another client's"]);
+
+    let ended = store.relq("batch cancel first broken last").run();
+
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let out = String::from_utf8(ended.out).unwrap();
+    assert_eq!(out, "first cancelled\n", "{}", ended.err);
+    assert!(ended.err.contains("WRONGTYPE"), "{}", ended.err);
+    assert!(ended.err.contains("this is the answer for broken"), "{}", ended.err);
+}
+
 /// A second signal does not wait for the reply of a call.
 #[test]
 fn a_second_signal_ends_a_submission_without_a_reply() {

@@ -67,6 +67,24 @@ on_each_store! {
     }
 }
 
+/// The jobs that were run before an error are ready, so their answers are printed.
+#[test]
+fn an_error_hides_no_job_that_was_run_before() {
+    let mut store = Store::redis();
+    store.push("--id first --delay 1h x");
+    store.push("--id last --delay 1h x");
+    // Only the look at a job that is not scheduled reads this key, and fails.
+    store.server().command(&[b"SET", b"{default}:followers", b"another client's"]);
+
+    let ended = store.relq("run first never last").run();
+
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let out = String::from_utf8(ended.out).unwrap();
+    assert_eq!(out, "first is ready now\n", "{}", ended.err);
+    assert!(ended.err.contains("WRONGTYPE"), "{}", ended.err);
+    assert!(ended.err.contains("this is the answer for never"), "{}", ended.err);
+}
+
 #[test]
 fn a_backend_that_cannot_run_a_job_early_says_so() {
     let store = Store::on("circular", relq_conformance::server::Server::start());

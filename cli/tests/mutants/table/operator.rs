@@ -56,8 +56,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "cancel stops at the first unknown id",
         promise: "operate::sqlite::an_unknown_id_does_not_keep_others_from_being_cancelled: left: ",
         file: "cli/src/cancel.rs",
-        old: "        for id in &self.ids {\n            states.push(",
-        new: "        for id in &self.ids {\n            if states.last() == Some(&None) {\n                break;\n            }\n            states.push(",
+        old: "async |id| queue.cancel(id).await)",
+        new: "async |id| match queue.cancel(id).await {\n            Ok(Cancelled::NotFound) => Err(Failure::Failed(\"not found\".to_owned())),\n            done => done.map_err(Failure::from),\n        })",
     },
     Mutant {
         name: "cancel of an unknown id succeeds",
