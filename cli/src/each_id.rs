@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::failure::{CommandResult, Failure};
 
 /// Makes the call for each id, until one fails. Returns the answers so far, which the
-/// caller prints in any case, because those calls took effect; and the failure, which names
+/// caller prints in any case, because those calls are done; and the failure, which names
 /// its id.
 pub(crate) async fn call_for_each<'a, Id, Answer, Error>(
     ids: &'a [Id],

@@ -190,7 +190,12 @@ impl Args {
         let waiting = Waiting::new(results, &sender, timeout);
         let pushed = send(&sender, &[job], (Unit::Payload, 0)).await?;
         let Some(id) = pushed.first().map(Pushed::job) else { return Ok(()) };
-        let found = waiting.until_ended(id).await?;
+        let stored = format!(
+            "the job {id} is stored, so do not push it again: `relq result --wait {id}` \
+             waits for its result"
+        );
+        let found = waiting.until_ended(id).await;
+        let found = found.map_err(|failure| failure.after(&stored))?;
         result::show(id, &found, self.format)
     }
 

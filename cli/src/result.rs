@@ -12,6 +12,7 @@ use relq::{
 };
 
 use crate::{
+    each_id::call_for_each,
     failure::{CommandResult, Failure, unless_closed},
     format::Format,
     interrupts::Interrupts,
@@ -68,28 +69,18 @@ impl Args {
         }
         let queue = target.open_existing().await?;
         let results = results_of(&*queue)?;
-        let found = match self.wait {
+        let (found, ended) = match self.wait {
             Some(timeout) => {
                 let sender = Sender::new(queue.clone(), Interrupts::listen()?);
                 let waiting = Waiting::new(results, &sender, timeout);
-                self.wait_for(&waiting).await?
+                call_for_each(&self.ids, async |id| waiting.until_ended(id).await).await
             }
-            None => self.read(&*queue, results).await?,
+            None => (self.read(&*queue, results).await?, Ok(())),
         };
         let outcomes: Vec<_> = self.ids.iter().zip(&found).map(Outcome::of).collect();
         unless_closed(self.print(&found))?;
+        ended?;
         Outcome::judge(&outcomes)
-    }
-
-    async fn wait_for(
-        &self,
-        waiting: &Waiting<'_>,
-    ) -> CommandResult<Vec<Option<JobResult>>> {
-        let mut found = Vec::with_capacity(self.ids.len());
-        for id in &self.ids {
-            found.push(waiting.until_ended(id).await?);
-        }
-        Ok(found)
     }
 
     async fn read(

@@ -168,6 +168,62 @@ fn a_backend_without_results_says_so() {
     assert!(error.contains("circular keeps no results"), "{error}");
 }
 
+/// Waits until a call waits at the server.
+fn wait_for_a_blocked_call(store: &mut Store) {
+    wait_until("it waits", || {
+        let clients = store.server().command(&[b"INFO", b"clients"]);
+        String::from_utf8_lossy(&clients).contains("blocked_clients:1")
+    });
+}
+
+/// Makes every call fail that reads a result, and wakes the calls that wait for one.
+fn break_results(store: &mut Store) {
+    store.server().command(&[b"DEL", b"{default}:results"]);
+    store.server().command(&[b"SET", b"{default}:results", b"another client's"]);
+    store.server().command(&[b"XADD", b"{default}:ended", b"*", b"id", b"any"]);
+}
+
+/// The random id of the job is printed nowhere else, and a second push would store a second
+/// job.
+#[test]
+fn a_push_whose_wait_fails_tells_the_id_of_the_stored_job() {
+    let mut store = Store::redis();
+    store.create();
+    let mut waiting = store.relq("push --keep-result 1h --wait payload").start();
+    wait_for_a_blocked_call(&mut store);
+
+    break_results(&mut store);
+
+    let ended = waiting.end_by_itself();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let id = store.relq("peek --json").json()[0]["id"].as_str().unwrap().to_owned();
+    let stored = format!("the job {id} is stored");
+    assert!(ended.err.contains("WRONGTYPE"), "{}", ended.err);
+    assert!(ended.err.contains(&stored), "{}", ended.err);
+    assert!(ended.err.contains(&format!("relq result --wait {id}")), "{}", ended.err);
+}
+
+/// The wait for the second job fails, and the result of the first one was read before.
+#[test]
+fn a_wait_that_fails_hides_no_result_that_was_read_before() {
+    let mut store = Store::redis();
+    let done = push_kept(&store, "payload");
+    assert_eq!(work(&store, "cat").code, Some(0));
+    let left = push_kept(&store, "left");
+    let mut waiting = store.relq(&format!("result --wait {done} {left}")).start();
+    wait_for_a_blocked_call(&mut store);
+
+    break_results(&mut store);
+
+    let ended = waiting.end_by_itself();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let out = String::from_utf8(ended.out).unwrap();
+    assert_eq!(out, format!("{done} done: payload\n"), "{}", ended.err);
+    assert!(ended.err.contains("WRONGTYPE"), "{}", ended.err);
+    let which = format!("this is the answer for {left}");
+    assert!(ended.err.contains(&which), "{}", ended.err);
+}
+
 /// The store is down from then on. A call is repeated for half a minute, but not longer than
 /// the wait lasts.
 #[test]
@@ -175,10 +231,7 @@ fn a_wait_for_a_result_ends_in_time_while_the_store_is_down() {
     let mut store = Store::redis();
     let id = push_kept(&store, "payload");
     let mut waiting = store.relq(&format!("result --wait=2s {id}")).start();
-    wait_until("it waits", || {
-        let clients = store.server().command(&[b"INFO", b"clients"]);
-        String::from_utf8_lossy(&clients).contains("blocked_clients:1")
-    });
+    wait_for_a_blocked_call(&mut store);
 
     let down = Instant::now();
     store.server().kill();
