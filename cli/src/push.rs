@@ -10,7 +10,8 @@ mod sender;
 mod stopped;
 
 use std::{
-    ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf, sync::Arc, time::Duration,
+    ffi::OsString, io::Read, os::unix::ffi::OsStringExt, path::PathBuf, sync::Arc,
+    time::Duration,
 };
 
 use relq::{
@@ -128,13 +129,17 @@ impl Args {
     pub(crate) async fn run(mut self, target: &Target) -> CommandResult {
         let takes_input = self.take_piped_input();
         self.check()?;
-        let queue = target.open().await?;
         if let Some(timeout) = self.wait {
-            return self.push_and_wait(queue, timeout).await;
+            return self.push_and_wait(target.open().await?, timeout).await;
         }
         let interrupts = Interrupts::listen()?;
-        let limits = Limits::of(queue.capabilities());
-        let lines = self.lines(limits, &interrupts).await?;
+        // A file that cannot be read creates no store.
+        let file = match &self.file {
+            Some(path) => Some(unless_stopped(&interrupts, lines::open(path)).await?),
+            None => None,
+        };
+        let queue = unless_stopped(&interrupts, target.open()).await?;
+        let lines = self.lines(file, Limits::of(queue.capabilities()));
         let sender = Sender::new(queue, interrupts);
         let mut ids = Ids::new(self.quiet, self.format)?;
         let progress = Progress::start(self.file.as_deref(), self.quiet);
@@ -199,27 +204,14 @@ impl Args {
         result::show(id, &found, self.format)
     }
 
-    /// The payloads to push. A signal ends the wait for the writer of a FIFO.
-    async fn lines(
-        &mut self,
-        limits: Limits,
-        interrupts: &Interrupts,
-    ) -> CommandResult<Lines> {
-        let separator = if self.null { b'\0' } else { b'\n' };
-        match &self.file {
-            Some(path) => tokio::select! {
-                biased;
-                () = interrupts.first() => {
-                    Err(Unit::Line.stopped("by a signal", 0, None))
-                }
-                lines = Lines::of_file(path, separator, limits) => lines,
-            },
-            None => {
-                let payloads = std::mem::take(&mut self.payload).into_iter();
-                let bytes = payloads.map(|payload| Bytes::from(payload.into_vec()));
-                Ok(Lines::given(bytes.collect(), limits))
-            }
+    /// The payloads to push: the lines of the file, or those that were given.
+    fn lines(&mut self, file: Option<Box<dyn Read + Send>>, limits: Limits) -> Lines {
+        if let Some(file) = file {
+            return Lines::of(file, if self.null { b'\0' } else { b'\n' }, limits);
         }
+        let payloads = std::mem::take(&mut self.payload).into_iter();
+        let bytes = payloads.map(|payload| Bytes::from(payload.into_vec()));
+        Lines::given(bytes.collect(), limits)
     }
 
     async fn push_all(
@@ -274,6 +266,19 @@ impl Args {
             Some(key) => job.unique(key),
             None => job,
         })
+    }
+}
+
+/// Opens a file or the store. A signal ends the wait for the writer of a FIFO, or for a
+/// store that does not answer.
+async fn unless_stopped<T>(
+    interrupts: &Interrupts,
+    opening: impl Future<Output = CommandResult<T>>,
+) -> CommandResult<T> {
+    tokio::select! {
+        biased;
+        () = interrupts.first() => Err(Unit::Line.stopped("by a signal", 0, None)),
+        opened = opening => opened,
     }
 }
 

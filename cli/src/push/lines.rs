@@ -39,6 +39,21 @@ impl Limits {
     }
 }
 
+/// Opens a file of lines. The path `-` means standard input. Waits until a FIFO has a
+/// writer.
+pub(super) async fn open(path: &Path) -> CommandResult<Box<dyn Read + Send>> {
+    if piped_input::is_name_of(path) {
+        return Ok(Box::new(io::stdin()));
+    }
+    let cannot = |error| {
+        let name = piped_input::in_words(path);
+        Failure::Failed(format!("{name} cannot be read: {error}"))
+    };
+    // The open of a FIFO blocks its thread, so it needs one of its own.
+    let opened = tokio::fs::File::open(path).await.map_err(cannot)?;
+    Ok(Box::new(opened.into_std().await))
+}
+
 /// The payloads that are not pushed yet.
 #[derive(Debug)]
 pub(super) enum Lines {
@@ -52,26 +67,12 @@ impl Lines {
         Self::Given { left: payloads.into_iter(), batch: limits.batch }
     }
 
-    /// Divides the lines of a file into calls. The path `-` means standard input. Waits
-    /// until a FIFO has a writer.
-    pub(super) async fn of_file(
-        path: &Path,
+    /// Divides the lines of an input into calls.
+    pub(super) fn of(
+        input: impl Read + Send + 'static,
         separator: u8,
         limits: Limits,
-    ) -> CommandResult<Self> {
-        if piped_input::is_name_of(path) {
-            return Ok(Self::of(io::stdin(), separator, limits));
-        }
-        let cannot = |error| {
-            let name = piped_input::in_words(path);
-            Failure::Failed(format!("{name} cannot be read: {error}"))
-        };
-        // The open of a FIFO blocks its thread, so it needs one of its own.
-        let opened = tokio::fs::File::open(path).await.map_err(cannot)?;
-        Ok(Self::of(opened.into_std().await, separator, limits))
-    }
-
-    fn of(input: impl Read + Send + 'static, separator: u8, limits: Limits) -> Self {
+    ) -> Self {
         let to = Arc::new(Gathering::new(limits.batch));
         let mut splitter = Splitter::new(separator, limits.payload, Arc::clone(&to));
         thread::spawn(move || {

@@ -102,6 +102,17 @@ fn a_worker_that_waits_for_jobs_creates_the_store_and_says_so() {
     assert_eq!(working.end().code, Some(0));
 }
 
+/// A push creates the store of its jobs, but none for a file that cannot be read.
+#[test]
+fn a_push_of_a_missing_file_creates_no_store() {
+    let store = Store::sqlite();
+
+    let error = in_folder(&store, "push --file nowhere.txt").fails(1);
+
+    assert!(error.contains("the file nowhere.txt cannot be read"), "{error}");
+    assert_eq!(files(&store), [""; 0]);
+}
+
 /// An import creates the store of its jobs, but none for a file that is no export.
 #[test]
 fn an_import_of_another_file_creates_no_store() {
