@@ -43,26 +43,34 @@ impl<'a> Finding<'a> {
     pub(crate) async fn run(&self) -> CommandResult<JobLookup> {
         use JobState::{Dead, Leased, Ready, Scheduled};
         let Some(index) = self.queue.inspect_queue() else {
-            return self.search(&[Scheduled, Ready, Leased, Dead]).await;
+            return self.search(&[Scheduled, Ready, Leased, Dead], None).await;
         };
-        let found = index.job(self.id).await?;
-        if !matches!(found, JobLookup::MaybeReady { .. }) {
-            return Ok(found);
-        }
-        match self.search(&[Ready, Leased]).await? {
+        let followers = match index.job(self.id).await? {
+            JobLookup::MaybeReady { followers } => followers,
+            found => return Ok(found),
+        };
+        match self.search(&[Ready, Leased], Some(followers)).await? {
             // The job may have moved meanwhile.
             JobLookup::Unknown => Ok(index.job(self.id).await?),
             found => Ok(found),
         }
     }
 
-    async fn search(&self, states: &[JobState]) -> CommandResult<JobLookup> {
+    /// Searches the jobs in these states. Lists the followers unless they are known.
+    async fn search(
+        &self,
+        states: &[JobState],
+        followers: Option<Vec<JobId>>,
+    ) -> CommandResult<JobLookup> {
         let interrupts = Interrupts::listen()?;
         let progress = Progress::start();
         let searching = async {
             for state in states {
                 if let Searched::Found(job) = self.search_in(*state, &progress).await? {
-                    let followers = self.followers().await?;
+                    let followers = match followers {
+                        Some(known) => known,
+                        None => self.listed_followers().await?,
+                    };
                     let record = JobRecord::new(*job, followers);
                     return Ok(JobLookup::Stored(Box::new(record)));
                 }
@@ -102,18 +110,14 @@ impl<'a> Finding<'a> {
         Ok(Searched::NotThere)
     }
 
-    /// The followers of the job, among all scheduled jobs.
-    async fn followers(&self) -> Result<Vec<JobId>, Error> {
+    /// The followers of the job, among all scheduled jobs, in the order of their list.
+    async fn listed_followers(&self) -> Result<Vec<JobId>, Error> {
         let mut followers = Vec::new();
         let every = Wanted::default();
         let mut search = JobSearch::new(self.queue, JobState::Scheduled, every);
         while let Some(page) = search.next_page().await? {
             let of_job = page.jobs.into_iter().filter(|job| follows(job, self.id));
             followers.extend(of_job.filter_map(|job| job.id));
-        }
-        // The backends with an index list the newest first.
-        if self.queue.inspect_queue().is_some() {
-            followers.reverse();
         }
         Ok(followers)
     }

@@ -52,6 +52,19 @@ on_each_store! {
         assert!(text.contains("followers   b"), "{text}");
     }
 
+    /// R30: a page of held jobs may have them in another order.
+    fn followers_are_shown_in_the_order_of_their_pushes(store) {
+        store.push("--id leader x");
+        for id in ["b", "c", "a"] {
+            store.push(&format!("--id {id} --after leader y"));
+        }
+
+        let text = store.relq("show leader").ok();
+
+        assert!(text.lines().any(|line| line == "followers   b, c, a"), "{text}");
+        assert_eq!(shown(store, "leader")["followers"], json!(["b", "c", "a"]));
+    }
+
     fn a_failed_and_a_dead_job_are_shown_with_their_errors(store) {
         store.push("--id dead --max-attempts 1 x");
         store.push("--id again y");
