@@ -64,7 +64,8 @@ async fn ids_without_entries_block_no_job() {
     let claimed = queue.claim_one(&ask("w")).await.unwrap();
 
     assert_eq!(claimed.expect("a job is ready").job().as_str(), "behind");
-    assert_sound(&queue).await;
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.leased), (0, 1));
 }
 
 /// R1, R3: an entry that another client damaged while its job was leased is not dropped
