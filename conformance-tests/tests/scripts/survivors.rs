@@ -59,6 +59,10 @@ pub(crate) const SURVIVORS: Reasons = &[
     ("bookkeeping/pushing: without `check_ready(keys)`", ANOTHER_TYPE),
     ("zset/claiming: without `redis.call('HDEL', held, fields[i])`", ANOTHER_TYPE),
     (
+        "zset/claiming: `>=` for `<` in `if (look or 1) < MOST_LOOKS then return claim((look or 1) + 1) end`",
+        "relq-zset's `ids_without_entries_block_no_job` tries it",
+    ),
+    (
         "zset/finish_and_claim: `~=` for `==` in `if #reply == 3 then redis.call('ZCARD', leased) end`",
         "of use where a key has another type, which no case puts there: relq-zset's \
          `a_claim_that_is_refused_keeps_no_job_from_being_settled` does",

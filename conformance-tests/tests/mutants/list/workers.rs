@@ -63,7 +63,7 @@ pub(super) const WORKERS: &[Mutant] = &[
         name: "a recovery leaves the rows of workers that died",
         patches: &[patch(
             "forget",
-            "redis.call('HDEL', results_key(keys, 'runs'), unpack(old))",
+            "redis.pcall('HDEL', results_key(keys, 'runs'), unpack(old))",
             "",
         )],
         caught_by: &[Case(
