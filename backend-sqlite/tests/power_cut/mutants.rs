@@ -7,7 +7,12 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use relq_sqlite::{Durability, testing::Replace};
+use relq_core::QueueName;
+use relq_sqlite::{
+    Durability, SqliteConfig, SqliteQueue,
+    testing::{Replace, with_statements_replaced},
+};
+use tempfile::TempDir;
 
 use crate::programs::{
     all_calls, callers_together, migrate_from, rare_calls, two_stores,
@@ -53,12 +58,18 @@ fn a_setting_of_the_first_connection_only_is_caught() {
 
 /// R1: a mutant without a write-ahead log. Its commit deletes a rollback journal, but
 /// SQLite does not sync the folder then, so after a power cut the journal is back and
-/// undoes the commit.
-#[test]
-fn a_new_file_without_a_log_is_caught() {
+/// undoes the commit. The queue does not open, because the log is missing.
+#[tokio::test]
+async fn a_new_file_without_a_log_is_caught() {
+    let folder = TempDir::new().unwrap();
+    let config = SqliteConfig::file(folder.path().join("queue.db"));
     let replace = swap("PRAGMA journal_mode = WAL", "SELECT 'wal'");
-    let run = Run::broken("a_new_file_without_a_log", Durability::Full, replace);
-    assert_caught(&run.judge(callers_together), "ACKNOWLEDGED (R1, R8)");
+    let config = with_statements_replaced(config, replace);
+
+    let refused = SqliteQueue::open(config, QueueName::new("jobs").unwrap()).await;
+
+    let message = refused.expect_err("it does not open").full_message();
+    assert!(message.contains("queue.db-wal"), "{message}");
 }
 
 /// R1: a mutant that returns results to half of the callers before their commit.
