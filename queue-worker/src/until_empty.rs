@@ -1,4 +1,4 @@
-//! Detects that the queues of a worker have no more work, for `run_until_empty`.
+//! Runs a worker until its queues have no more work.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,12 +7,93 @@ use relq_core::{
     error::{Operation, RetryAdvice},
 };
 
-use crate::{WorkerError, settings::Settings};
+use tokio::sync::oneshot;
+
+use crate::{
+    Handler, Summary, Worker, WorkerError, handler::AnyHandler, settings::Settings,
+};
 
 /// The shortest pause between two reads of the queue's statistics.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two reads of the queue's statistics.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+impl Worker {
+    /// Runs `handler` until the queue is empty or, as [`run`](Self::run) does, until
+    /// asked to stop. Empty means that no job is ready, no job is leased by any worker,
+    /// and no scheduled job or retry becomes due within `max_wait`. With
+    /// [`Duration::MAX`] the call waits for every retry.
+    ///
+    /// `queue` must be the worker's own queue: its statistics say whether it is empty. A
+    /// worker on several queues uses [`run_until_all_empty`](Self::run_until_all_empty).
+    ///
+    /// ```
+    /// # async fn example(
+    /// #     queue: std::sync::Arc<dyn relq_core::Queue>,
+    /// # ) -> Result<(), relq_worker::WorkerError> {
+    /// # use std::time::Duration;
+    /// # use relq_worker::{Failure, JobContext, Worker};
+    /// let summary = Worker::new(queue.clone())
+    ///     .run_until_empty(queue, Duration::MAX, async |job: JobContext| {
+    ///         println!("{:?}", job.payload());
+    ///         Ok::<_, Failure>(())
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`WorkerError::Paused`] when the queue is paused, [`WorkerError::Store`] also
+    /// when the store refuses to return its statistics, and the errors of
+    /// [`run`](Self::run). The [`progress`](Self::progress) still has the counts.
+    pub async fn run_until_empty<H: Handler>(
+        self,
+        queue: Arc<dyn Operator>,
+        max_wait: Duration,
+        handler: H,
+    ) -> Result<Summary, WorkerError> {
+        self.run_any_until_empty(vec![queue], max_wait, Arc::new(handler)).await
+    }
+
+    /// Runs `handler` until all `queues` are empty at the same time or, as
+    /// [`run`](Self::run) does, until asked to stop. A job that a handler pushes to one
+    /// of them is run too.
+    ///
+    /// `queues` must be the queues that the worker serves: their statistics say whether
+    /// they are empty.
+    ///
+    /// # Errors
+    /// The errors of [`run_until_empty`](Self::run_until_empty), such as
+    /// [`WorkerError::Paused`] when one of the queues is paused.
+    pub async fn run_until_all_empty<H: Handler>(
+        self,
+        queues: Vec<Arc<dyn Operator>>,
+        max_wait: Duration,
+        handler: H,
+    ) -> Result<Summary, WorkerError> {
+        self.run_any_until_empty(queues, max_wait, Arc::new(handler)).await
+    }
+
+    async fn run_any_until_empty(
+        self,
+        queues: Vec<Arc<dyn Operator>>,
+        max_wait: Duration,
+        handler: AnyHandler,
+    ) -> Result<Summary, WorkerError> {
+        let settings = self.settings.clone();
+        let (tell, mut told) = oneshot::channel();
+        let watch = async move {
+            let ended = until_empty(&queues, max_wait, &settings).await;
+            // Ignore a failed send: the worker has ended by itself already.
+            let _ = tell.send(ended);
+        };
+        let summary = Box::pin(self.stop_on(watch).run_any(handler)).await?;
+        // There is no result if another request stopped the worker before the queue was
+        // empty.
+        told.try_recv().unwrap_or(Ok(())).map(|()| summary)
+    }
+}
 
 /// Completes when, in all queues at the same time, no job is ready or leased, and no
 /// scheduled job or retry becomes due within `max_wait`.
@@ -20,7 +101,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`WorkerError::Paused`] when a queue is paused, and [`WorkerError::Store`] when its
 /// statistics cannot be read and a retry does not help.
-pub(crate) async fn until_empty(
+async fn until_empty(
     queues: &[Arc<dyn Operator>],
     max_wait: Duration,
     settings: &Settings,

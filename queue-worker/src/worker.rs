@@ -5,8 +5,7 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Operator, ReliableQueue, WorkerId, environment::Environment};
-use tokio::sync::oneshot;
+use relq_core::{ReliableQueue, WorkerId, environment::Environment};
 use tracing::Instrument;
 
 use crate::{
@@ -19,7 +18,6 @@ use crate::{
     serves::{Common, Serves},
     settings::Settings,
     shutdown::{Requests, Signals},
-    until_empty::until_empty,
 };
 
 /// A worker on one queue, or on several.
@@ -61,7 +59,7 @@ use crate::{
 pub struct Worker {
     serves: Serves,
     id: Option<WorkerId>,
-    settings: Settings,
+    pub(crate) settings: Settings,
     requests: Requests,
 }
 
@@ -299,7 +297,10 @@ impl Worker {
         self.run_any(Arc::new(handler)).await
     }
 
-    async fn run_any(self, handler: AnyHandler) -> Result<Summary, WorkerError> {
+    pub(crate) async fn run_any(
+        self,
+        handler: AnyHandler,
+    ) -> Result<Summary, WorkerError> {
         let Self { serves, id, mut settings, requests } = self;
         settings.check()?;
         if let Serves::Several(queues) = &serves {
@@ -323,81 +324,6 @@ impl Worker {
             Err(_) => Err(WorkerError::Died("runtime")),
         });
         ended.map(|()| progress.summary())
-    }
-
-    /// Runs `handler` until the queue is empty or, as [`run`](Self::run) does, until
-    /// asked to stop. Empty means that no job is ready, no job is leased by any worker,
-    /// and no scheduled job or retry becomes due within `max_wait`. With
-    /// [`Duration::MAX`] the call waits for every retry.
-    ///
-    /// `queue` must be the worker's own queue: its statistics say whether it is empty. A
-    /// worker on several queues uses [`run_until_all_empty`](Self::run_until_all_empty).
-    ///
-    /// ```
-    /// # async fn example(
-    /// #     queue: std::sync::Arc<dyn relq_core::Queue>,
-    /// # ) -> Result<(), relq_worker::WorkerError> {
-    /// # use std::time::Duration;
-    /// # use relq_worker::{Failure, JobContext, Worker};
-    /// let summary = Worker::new(queue.clone())
-    ///     .run_until_empty(queue, Duration::MAX, async |job: JobContext| {
-    ///         println!("{:?}", job.payload());
-    ///         Ok::<_, Failure>(())
-    ///     })
-    ///     .await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`WorkerError::Paused`] when the queue is paused, [`WorkerError::Store`] also
-    /// when the store refuses to return its statistics, and the errors of
-    /// [`run`](Self::run). The [`progress`](Self::progress) still has the counts.
-    pub async fn run_until_empty<H: Handler>(
-        self,
-        queue: Arc<dyn Operator>,
-        max_wait: Duration,
-        handler: H,
-    ) -> Result<Summary, WorkerError> {
-        self.run_any_until_empty(vec![queue], max_wait, Arc::new(handler)).await
-    }
-
-    /// Runs `handler` until all `queues` are empty at the same time or, as
-    /// [`run`](Self::run) does, until asked to stop. A job that a handler pushes to one
-    /// of them is run too.
-    ///
-    /// `queues` must be the queues that the worker serves: their statistics say whether
-    /// they are empty.
-    ///
-    /// # Errors
-    /// The errors of [`run_until_empty`](Self::run_until_empty), such as
-    /// [`WorkerError::Paused`] when one of the queues is paused.
-    pub async fn run_until_all_empty<H: Handler>(
-        self,
-        queues: Vec<Arc<dyn Operator>>,
-        max_wait: Duration,
-        handler: H,
-    ) -> Result<Summary, WorkerError> {
-        self.run_any_until_empty(queues, max_wait, Arc::new(handler)).await
-    }
-
-    async fn run_any_until_empty(
-        self,
-        queues: Vec<Arc<dyn Operator>>,
-        max_wait: Duration,
-        handler: AnyHandler,
-    ) -> Result<Summary, WorkerError> {
-        let settings = self.settings.clone();
-        let (tell, mut told) = oneshot::channel();
-        let watch = async move {
-            let ended = until_empty(&queues, max_wait, &settings).await;
-            // Ignore a failed send: the worker has ended by itself already.
-            let _ = tell.send(ended);
-        };
-        let summary = Box::pin(self.stop_on(watch).run_any(handler)).await?;
-        // There is no result if another request stopped the worker before the queue was
-        // empty.
-        told.try_recv().unwrap_or(Ok(())).map(|()| summary)
     }
 }
 
