@@ -127,10 +127,7 @@ pub(super) async fn check_changed_parts(
         let part = open(url, name_of(url, queue, number)?, options).await?;
         let stats = part.stats().await?;
         let why = if stats.paused {
-            Some(format!(
-                "is paused: resume the queue, or this part alone as the queue \
-                 {queue}:{number} with ?part={number}"
-            ))
+            Some(is_paused(queue, number))
         } else if number.get() >= kept {
             why_not_dropped(&*part, &stats, &between).await?
         } else {
@@ -149,6 +146,13 @@ pub(super) async fn check_changed_parts(
         }
     }
     Ok(())
+}
+
+fn is_paused(queue: &QueueName, number: NonZeroU16) -> String {
+    format!(
+        "is paused: resume the queue, or this part alone as the queue {queue}:{number} \
+         with ?part={number}"
+    )
 }
 
 /// Returns why a part cannot be dropped; `None` if it can. A batch counts as long as its
