@@ -124,14 +124,26 @@ impl Override for CountsFromItself {
     }
 }
 
-/// Claims that poll, and look for jobs only if one was pushed since they last looked.
-#[derive(Default)]
-pub(crate) struct SeesPushesOnly {
+/// Claims that hear no notification and look again after each pause.
+pub(crate) struct Polling {
+    pause: Duration,
+    /// Whether they look only if a job was pushed since they last looked.
+    sees_pushes_only: bool,
     pushes: AtomicU32,
 }
 
+impl Polling {
+    fn every(pause: Duration) -> Self {
+        Self { pause, sees_pushes_only: false, pushes: AtomicU32::new(0) }
+    }
+
+    pub(crate) fn for_pushes() -> Self {
+        Self { sees_pushes_only: true, ..Self::every(Duration::from_millis(100)) }
+    }
+}
+
 #[async_trait]
-impl Override for SeesPushesOnly {
+impl Override for Polling {
     async fn push(
         &self,
         right: &Right,
@@ -154,7 +166,7 @@ impl Override for SeesPushesOnly {
         let mut seen = None;
         loop {
             let pushes = Some(self.pushes.load(Ordering::SeqCst));
-            if seen != pushes {
+            if !self.sees_pushes_only || seen != pushes {
                 seen = pushes;
                 let taken = right.claim(&at_once).await?;
                 if !taken.is_empty() {
@@ -165,31 +177,7 @@ impl Override for SeesPushesOnly {
             if left.is_zero() {
                 return Ok(Vec::new());
             }
-            clock.sleep(left.min(Duration::from_millis(100))).await;
-        }
-    }
-}
-
-/// Claims that hear no notification: they look again every five seconds.
-struct Polling;
-
-#[async_trait]
-impl Override for Polling {
-    async fn claim(
-        &self,
-        right: &Right,
-        ask: &ClaimRequest,
-    ) -> Result<Vec<Delivery>, Error> {
-        let clock = right.environment.clock();
-        let end = clock.elapsed().saturating_add(ask.wait);
-        let at_once = ask.clone().wait(Duration::ZERO);
-        loop {
-            let taken = right.claim(&at_once).await?;
-            let left = end.saturating_sub(clock.elapsed());
-            if !taken.is_empty() || left.is_zero() {
-                return Ok(taken);
-            }
-            clock.sleep(left.min(Duration::from_secs(5))).await;
+            clock.sleep(left.min(self.pause)).await;
         }
     }
 }
@@ -207,7 +195,8 @@ impl Subject for PollingSqlite {
     ) -> Result<Arc<dyn Queue>, Error> {
         let queue = Sqlite.connect(endpoint, queue, environment).await?;
         let right = Right { queue, environment: environment.clone() };
-        Ok(Arc::new(OverriddenQueue::new(right, Arc::new(Polling))))
+        let polling = Polling::every(Duration::from_secs(5));
+        Ok(Arc::new(OverriddenQueue::new(right, Arc::new(polling))))
     }
 }
 

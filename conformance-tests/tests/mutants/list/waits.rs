@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::{
     mutant::{CaughtBy::Case, Mutant, NARROW},
     waits::{
-        Claiming, CountsFromItself, Deaf, LeftBehind, Restless, SeesPushesOnly,
-        Unbounded,
+        Claiming, CountsFromItself, Deaf, LeftBehind, Polling, Restless, Unbounded,
     },
 };
 
@@ -64,7 +63,7 @@ pub(super) const WAITS: &[Mutant] = &[
     },
     Mutant {
         name: "a waiting claim looks again only after a push",
-        overrides: Some(|| Arc::new(SeesPushesOnly::default())),
+        overrides: Some(|| Arc::new(Polling::for_pushes())),
         caught_by: &[Case(
             "company::a_waiter_finds_a_job_of_any_source",
             "the call waits for more than",
