@@ -53,8 +53,8 @@ impl Subject for Plain {
     }
 }
 
-/// The tests that need more of an embedded backend than a queue are listed with what they
-/// need, so that an author sees what is not tested.
+/// Tests that an embedded backend does not run, because its `Subject` lacks a method, are
+/// listed as ignored with that reason. So its author sees what is not tested.
 #[test]
 fn what_a_plain_embedded_backend_lacks_is_listed() {
     let tests = format!("{:?}", Tests::conformance::<Plain>(Profile::Embedded));

@@ -23,8 +23,9 @@ struct Counts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SchedulerSummary {
-    /// The ticks whose job this scheduler pushed. Of a tick that too few replicas confirm
-    /// (`?replicas=N`) the reply is not known. It is counted here, and as a failed call.
+    /// The ticks whose job this scheduler pushed. A tick that too few replicas have confirmed
+    /// (`?replicas=N`) counts here and as a failed call, although another scheduler may have
+    /// pushed its job.
     pub pushed: u64,
     /// The ticks that this scheduler recorded and that stored no job, because another
     /// job held the unique key.

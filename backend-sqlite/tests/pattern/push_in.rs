@@ -349,7 +349,7 @@ async fn a_transaction_that_has_ended_is_refused() {
     assert_eq!(ready(&queue).await, 0);
 }
 
-/// R1: a transaction whose commit would go to a log that was deleted gets no job.
+/// R1: no job is pushed in a transaction whose commit would go to a deleted log.
 #[tokio::test]
 async fn a_file_without_its_log_takes_no_job() {
     let folder = Folder::new();

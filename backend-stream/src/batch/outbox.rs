@@ -45,7 +45,7 @@ pub(crate) struct FailedQueues(Mutex<HashMap<QueueName, Failure>>);
 #[derive(Debug, Clone, Copy)]
 struct Failure {
     last: Duration,
-    /// The last failure that was logged as a warning.
+    /// When a failure was last logged as a warning.
     logged: Duration,
 }
 
@@ -139,7 +139,7 @@ async fn forward_some(
     Ok(forwarded > 0 && count > read)
 }
 
-/// Sorts completion jobs by their queues. Leaves out those that are damaged.
+/// Groups completion jobs by their queues. Leaves out damaged ones.
 fn by_queue(
     letters: Vec<Letter>,
     operation: Operation,

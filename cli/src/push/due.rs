@@ -141,8 +141,8 @@ mod tests {
         }
     }
 
-    /// The parsers of local times ignore a zone and an offset, and the time would be that of
-    /// this machine.
+    /// The parsers of local times skip a zone or an offset behind the time. If they read such
+    /// a text, the job would become ready at that time of this machine's zone.
     #[test]
     fn a_zone_or_an_offset_that_cannot_be_used_is_refused() {
         for (text, named) in [

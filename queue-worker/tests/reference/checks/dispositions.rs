@@ -198,8 +198,8 @@ fn at_once(facts: &Facts, violations: &mut Violations) {
     }
 }
 
-/// Checks that a call settles beside another one only if the worker has many slots, and with
-/// as many settlements as a call carries. Fewer of them wait for the next call.
+/// Checks that a second settlement is sent while one is pending only if the worker has many
+/// slots and the second call is full. Otherwise its jobs wait for the reply of the first.
 fn second_is_full(facts: &Facts, violations: &mut Violations) {
     const SHARED_FROM: usize = 16;
     // After a suspend the worker may give up a call sooner.

@@ -217,8 +217,8 @@ pub(crate) fn doomed(facts: &Facts) -> Option<Moment> {
 /// repeats a refused settlement until its time is over.
 pub(crate) fn halted(facts: &Facts) -> Option<Moment> {
     let stop = begins_to_stop(facts);
-    // One reply may refuse both the settlements and the claim of a call. The refused
-    // settlements count then.
+    // A call can both settle and claim. If its reply refuses both, the worker stops hard,
+    // as after a refused settlement alone.
     let by_settling = doomed_by(facts, &[Operation::Settle])
         .filter(|doom| stop.is_none_or(|stop| doom.index <= stop.index));
     let by_heartbeats = doomed_by(facts, &[Operation::Connect, Operation::Extend]);
@@ -236,8 +236,8 @@ fn drained(facts: &Facts) -> Option<Moment> {
         .min_by_key(|doom| doom.index)
 }
 
-/// Returns the moment from which running handlers have the grace time. `None` if the
-/// worker is not asked to end, and no error stops it gracefully.
+/// Returns the moment at which the grace time of the running handlers begins: a request
+/// to stop, or an error that stops the worker gracefully. `None` if there is neither.
 pub(crate) fn begins_to_stop(facts: &Facts) -> Option<Moment> {
     let stops = [facts.asked_to_end(), drained(facts)];
     stops.into_iter().flatten().min_by_key(|moment| moment.index)
