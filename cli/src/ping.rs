@@ -1,4 +1,4 @@
-//! `relq ping`: checks that the store of a queue can be used.
+//! `relq ping`: checks that the store of a queue can be read.
 
 mod server;
 
@@ -12,12 +12,13 @@ use serde::Serialize;
 use crate::{failure::CommandResult, format::Format, store_url, target::Target};
 use server::Server;
 
-/// Check that the store can be reached and used, and print what it is and how fast it answers
+/// Check that the store can be reached and read, and print what it is and how fast it answers
 ///
 /// Connects, which also checks the version, the rights and the backend of the queue, and
 /// counts the jobs of the queue, which is the round trip. Then reads the name and the version
 /// of the server, and whether it has an append-only file. Changes nothing and creates no
-/// file. Exits with 1 and the reason when the store cannot be used.
+/// file, so it does not notice a store that refuses writes, such as a replica. Exits with 1
+/// and the reason when the store cannot be read.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]

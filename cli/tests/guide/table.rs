@@ -213,7 +213,7 @@ pub(crate) const PAGES: &[Page] = &[
             Row::run("relq dead retry --error timeout", Exactly("1 ready again\n")),
             Row::run(
                 "relq ping",
-                Having(&["zset queue default", "the store can be used\n"]),
+                Having(&["zset queue default", "the store can be read\n"]),
             )
             .with(&[("redis://example.org", "$REDIS")]),
             Row::run("relq completion bash", Exactly(""))
