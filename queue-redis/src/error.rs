@@ -27,6 +27,12 @@ const NOT_NOW: &[&str] = &[
 /// Error codes that say that the user lacks a permission.
 const DENIED: &[&str] = &["NOAUTH", "WRONGPASS", "NOPERM"];
 
+/// What a server says if a script runs a command that the user may not run, with the code
+/// `ERR`. The first text is that of Redis 7.0, which does not name the command; the second
+/// is that of Redis 8 and Valkey 8.
+const DENIED_IN_SCRIPT: &[&str] =
+    &["The user executing the script can't", "ACL failure in script"];
+
 /// Error codes that say that a key has the wrong type.
 const UNUSABLE: &[&str] = &["WRONGTYPE"];
 
@@ -65,6 +71,10 @@ pub(crate) fn at_connecting(backend: &'static str) -> ErrorContext {
 /// The error to return for a command that was sent and failed.
 pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
     match error.code() {
+        // A script may have failed after its first write, and its writes are not undone.
+        Some(_) if is_denied_in_script(&error) => {
+            Error::Interrupted { at, source: Box::new(denied(at, error)) }
+        }
         Some("OOM") => Error::Full { at, source: Box::new(error) },
         Some("READONLY") => Error::ReadOnly { at, source: Box::new(error) },
         Some("CLUSTERDOWN") => {
@@ -76,8 +86,6 @@ pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
         Some(code) if NOT_NOW.contains(&code) => unavailable(at, error),
         Some(code) if DENIED.contains(&code) => denied(at, error),
         Some(code) if UNUSABLE.contains(&code) => unusable(at, error),
-        // A script may have failed after its first write, and its writes are not
-        // undone.
         Some(_) if is_raised_in_script(&error) => interrupted(at, error),
         Some(_) if says_not_now(&error) => unavailable(at, error),
         Some(_) if is_unknown_command(&error) => {
@@ -123,6 +131,12 @@ pub(crate) fn condemns_connection(error: &RedisError) -> bool {
         ),
         None => true,
     }
+}
+
+fn is_denied_in_script(error: &RedisError) -> bool {
+    let says =
+        |text: &&str| error.detail().is_some_and(|detail| detail.contains(*text));
+    DENIED_IN_SCRIPT.iter().any(|text| says(text))
 }
 
 fn is_raised_in_script(error: &RedisError) -> bool {

@@ -74,7 +74,7 @@ mod user;
 mod watch;
 
 pub use readme::Readme;
-pub use refusals::{allowed_beside, foreign_keys_reached, trespass};
+pub use refusals::{allowed_beside, foreign_keys_reached, trespass, untold};
 pub use restricted::Restricted;
 pub(crate) use trial::in_case;
 pub use trial::{Trial, denied};
@@ -148,6 +148,14 @@ macro_rules! acl {
         fn each_pattern_of_keys_is_needed() {
             let needless = $crate::acl::needless::<$first>(&readme().user());
             assert_eq!(needless, [""; 0], "nothing fails without these");
+        }
+
+        /// R21: a call of a user that lacks a right returns an error by which a worker ends
+        /// after some time, also if a script meets the refusal. Only a person can help.
+        #[test]
+        fn a_missing_right_is_told() {
+            assert_eq!($crate::acl::untold::<$first>(&readme().user()), [""; 0]);
+            $(assert_eq!($crate::acl::untold::<$other>(&readme().user()), [""; 0]);)*
         }
 
         /// A push to a queue that the user may not reach returns an error that says so.

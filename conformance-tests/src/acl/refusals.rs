@@ -1,10 +1,13 @@
 //! Finds calls that a server should refuse to a user but allows. `ACL DRYRUN` tells
 //! whether the server would allow a call, without running it.
 
-use std::io;
+use std::{io, num::NonZeroU32, time::Duration};
 
 use bytes::Bytes;
-use relq_core::{Error, NewJob, QueueName};
+use relq_core::{
+    ClaimRequest, Delivery, Disposition, Error, NewJob, Queue, QueueName, Settlement,
+    WorkerId,
+};
 
 use super::{
     commands::{Commands, Description, LIST},
@@ -106,6 +109,56 @@ pub fn trespass<S: Subject + Default>(user: &User) -> Error {
             Err(error) => error,
         }
     })
+}
+
+/// Returns the errors that do not say that a right is missing, of calls that a user without
+/// one of its commands makes. Scripts run most of the commands, so the refusal comes from
+/// within a script.
+///
+/// # Panics
+/// When the server does not accept a user, or no call fails.
+pub fn untold<S: Subject + Default>(user: &User) -> Vec<String> {
+    let runtime = tokio::runtime::Runtime::new().expect("the system gives a runtime");
+    let server = Server::start();
+    let (mut untold, mut failures) = (Vec::new(), 0);
+    for command in user.commands() {
+        let restricted =
+            Restricted::new(S::default(), user.without(&format!("+{command}")));
+        let errors = runtime.block_on(async {
+            let queue = QueueName::new(command.as_str()).expect("a valid name");
+            let introduced = restricted.introduce(&server.url(), &queue).await;
+            let endpoint = introduced.expect("the server takes the user");
+            match restricted.open(&endpoint, &queue).await {
+                Ok(queue) => errors_of_a_job(&*queue).await,
+                Err(error) => vec![error],
+            }
+        });
+        failures += errors.len();
+        let others = errors.iter().filter(|error| !error.needs_help());
+        untold
+            .extend(others.map(|error| format!("{command}: {}", error.full_message())));
+    }
+    assert_ne!(failures, 0, "a call without a right fails");
+    untold
+}
+
+/// Returns the errors of the calls that push a job, run it and end it.
+async fn errors_of_a_job(queue: &dyn Queue) -> Vec<Error> {
+    let worker = WorkerId::new("w").expect("a valid name");
+    let ask = ClaimRequest::new(worker, Duration::from_secs(60));
+    let mut errors = Vec::new();
+    let pushed = queue.push(&[NewJob::new("x")], None).await;
+    errors.extend(pushed.err());
+    match queue.claim(&ask).await {
+        Ok(claimed) => {
+            let done = |it: Delivery| Settlement::new(it.receipt, Disposition::Done);
+            let done: Vec<_> = claimed.into_iter().map(done).collect();
+            errors.extend(queue.settle(&done).await.err());
+        }
+        Err(error) => errors.push(error),
+    }
+    errors.extend(queue.recover(NonZeroU32::MIN).await.err());
+    errors
 }
 
 fn mine() -> QueueName {
