@@ -134,9 +134,8 @@ pub(crate) fn condemns_connection(error: &RedisError) -> bool {
 }
 
 fn is_denied_in_script(error: &RedisError) -> bool {
-    let says =
-        |text: &&str| error.detail().is_some_and(|detail| detail.contains(*text));
-    DENIED_IN_SCRIPT.iter().any(|text| says(text))
+    let detail = error.detail().unwrap_or_default();
+    DENIED_IN_SCRIPT.iter().any(|words| detail.contains(*words))
 }
 
 fn is_raised_in_script(error: &RedisError) -> bool {
