@@ -112,8 +112,8 @@ pub enum RecoveryBound {
 
 /// The largest requests that a backend accepts.
 ///
-/// The conformance suite, relq-conformance, cannot test a backend with any limits. Its cases
-/// need 1,000 jobs in a call, a payload of 2 MiB, 64 KiB of headers, and 4 MiB in a push.
+/// The conformance suite cannot test a backend whose limits are lower than its cases need:
+/// 1,000 jobs in a call, a payload of 2 MiB, 64 KiB of headers, and 4 MiB in a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The largest payload of a job, in bytes.

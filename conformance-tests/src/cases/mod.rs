@@ -152,9 +152,9 @@ impl Entry {
 ///
 /// The needs are what a backend must support or declare ([`Need`]). If a backend does
 /// not, a probe runs in place of the case. The scope is `redis` or `embedded` for a case
-/// that applies to one kind of store, and `counted` for one that calls `Store::size`. A case with `real_time` also runs on a
-/// server without the proxy. Each promise that depends on time or on the server's
-/// notifications has one such case.
+/// that applies to one kind of store, and `counted` for one that calls `Store::size`. A
+/// case with `real_time` also runs on a server without the proxy. Each promise that
+/// depends on time or on the server's notifications has one such case.
 macro_rules! case {
     ($name:ident: $($rule:ident)+ $(=> $($need:ident)+)? $(@ $scope:ident)?
         $(, $real_time:ident)?) => {
