@@ -71,9 +71,11 @@ const OF_NO_CALL: [&str; 3] = ["marker/change", "marker/remove", "marker/touch"]
 pub(crate) enum Scope {
     /// Those of all code that the backend's scripts run.
     All,
-    /// Those of code that zset's scripts do not run, or whose changes no case notices on
-    /// zset; without calls of functions that check types.
+    /// Those of code that zset's scripts do not run; without calls of functions that check
+    /// types.
     Own,
+    /// Those as well whose changes no case notices on zset.
+    OwnAndUnnoticed,
 }
 
 /// One small change of one script or statement.
@@ -102,11 +104,13 @@ pub(crate) fn all(backend: &str, scope: Scope) -> Vec<Change> {
         }
     }
     changes.retain(|change| !change.scripts.is_empty());
-    if scope == Scope::Own {
+    if scope != Scope::All {
         let mut of_zset: BTreeSet<_> =
             all("zset", Scope::All).into_iter().map(|change| change.name).collect();
-        for (survivor, _) in SURVIVORS {
-            of_zset.remove(*survivor);
+        if scope == Scope::OwnAndUnnoticed {
+            for (survivor, _) in SURVIVORS {
+                of_zset.remove(*survivor);
+            }
         }
         changes.retain(|change| {
             !of_zset.contains(&change.name)

@@ -110,6 +110,11 @@ impl Page {
                 let (what, left_out) = match changes {
                     Scope::All => (format!("{backend}'s Lua scripts"), ""),
                     Scope::Own => (
+                        format!("the Lua code that {backend} runs and zset does not"),
+                        "Calls of\nfunctions that check the types of keys are left out, \
+                         which the server faults try. ",
+                    ),
+                    Scope::OwnAndUnnoticed => (
                         format!("the Lua code that {backend} runs"),
                         "What a case catches\non zset is left out, and so are calls of \
                          functions that check the types of keys, which the\nserver faults \

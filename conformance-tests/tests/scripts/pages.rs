@@ -1,6 +1,9 @@
 //! The pages, and the tests of each.
 
-use relq_conformance::own::{Stream, Zset};
+use relq_conformance::own::{
+    Circular, CircularLrem, Keyspace, ProcessingList, ProcessingListShared, Stream,
+    Zset,
+};
 
 use crate::{change::Scope, code::Code, page::Page, survivors};
 
@@ -65,11 +68,65 @@ page!(
         code: Code::Lua {
             backend: "stream",
             settings: &[|| Box::new(Stream)],
-            changes: Scope::Own,
+            changes: Scope::OwnAndUnnoticed,
         },
         has_batches: true,
         enough: 1,
         survivors: survivors::ON_STREAM,
+        has_all_reasons: false,
+        lists_cases: false,
+        other_cases: &[],
+    }
+);
+
+page!(
+    keyspace,
+    Page {
+        backend: "keyspace",
+        code: Code::Lua {
+            backend: "keyspace",
+            settings: &[|| Box::<Keyspace>::default()],
+            changes: Scope::Own,
+        },
+        has_batches: false,
+        enough: 1,
+        survivors: survivors::ON_KEYSPACE,
+        has_all_reasons: false,
+        lists_cases: false,
+        other_cases: &[],
+    }
+);
+
+page!(
+    circular,
+    Page {
+        backend: "circular",
+        code: Code::Lua {
+            backend: "circular",
+            settings: &[|| Box::new(Circular), || Box::new(CircularLrem)],
+            changes: Scope::Own,
+        },
+        has_batches: false,
+        enough: 1,
+        survivors: survivors::ON_CIRCULAR,
+        has_all_reasons: false,
+        lists_cases: false,
+        other_cases: &[],
+    }
+);
+
+page!(
+    processing_list,
+    Page {
+        backend: "processing-list",
+        code: Code::Lua {
+            backend: "processing-list",
+            settings: &[|| Box::new(ProcessingList), || Box::new(ProcessingListShared)],
+            changes: Scope::Own,
+        },
+        has_batches: false,
+        enough: 1,
+        survivors: survivors::ON_PROCESSING_LIST,
         has_all_reasons: false,
         lists_cases: false,
         other_cases: &[],

@@ -592,3 +592,12 @@ pub(crate) const ON_STREAM: Reasons = &[
 
 /// The changes of SQLite's statements that no case catches.
 pub(crate) const ON_SQLITE: Reasons = &[];
+
+/// The changes of keyspace's scripts that no case catches, each with the reason.
+pub(crate) const ON_KEYSPACE: Reasons = &[];
+
+/// The changes of circular's scripts that no case catches, each with the reason.
+pub(crate) const ON_CIRCULAR: Reasons = &[];
+
+/// The changes of processing-list's scripts that no case catches, each with the reason.
+pub(crate) const ON_PROCESSING_LIST: Reasons = &[];
