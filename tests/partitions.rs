@@ -13,19 +13,23 @@ use std::{
 
 use relq::{
     ClaimRequest, ConnectError, Disposition, Error, NewJob, PushToken, Queue,
-    QueueName, Settlement, WorkerId,
+    QueueName, ReliableQueue as _, Settlement, WorkerId,
     batch::{
-        Added, BatchId, BatchOutcome, BatchPriority, BatchState, Change, Created,
-        NewBatch, OnComplete,
+        Added, BatchId, BatchOutcome, BatchPriority, BatchState, BatchStatus, Change,
+        Created, NewBatch, OnComplete,
     },
     capabilities::Order,
+    environment::Environment,
+    error::{ErrorContext, Operation},
     schedule::ScheduleName,
 };
 use relq_conformance::{
+    async_trait,
+    overrides::{OverriddenQueue, Override, Right},
     proxy::{Fault, FaultProxy, VirtualClock},
     server::Server,
 };
-use relq_partitions::fnv1a;
+use relq_partitions::{PartitionedQueue, fnv1a};
 
 /// How long a test waits for a condition.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -327,6 +331,73 @@ async fn a_part_that_fails_is_no_missing_batch() {
 
         batches.batch(&id).await.unwrap_err();
         batches.wait_batch(&id, Duration::from_secs(5)).await.unwrap_err();
+    }
+}
+
+/// A part whose calls on batches fail with an error which says that they are done.
+struct Unconfirmed;
+
+fn unconfirmed<T>(operation: Operation) -> Result<T, Error> {
+    let at = ErrorContext { backend: "mine", operation };
+    Err(Error::NotReplicated { at, source: "0 of 1".into() })
+}
+
+#[async_trait]
+impl Override for Unconfirmed {
+    async fn add(
+        &self,
+        _: &Right,
+        _: &BatchId,
+        _: &[NewJob],
+        _: Option<&PushToken>,
+    ) -> Result<Added, Error> {
+        unconfirmed(Operation::AddPieces)
+    }
+
+    async fn seal(&self, _: &Right, _: &BatchId) -> Result<Option<BatchStatus>, Error> {
+        unconfirmed(Operation::SealBatch)
+    }
+
+    async fn cancel_batch(
+        &self,
+        _: &Right,
+        _: &BatchId,
+    ) -> Result<Option<BatchStatus>, Error> {
+        unconfirmed(Operation::CancelBatch)
+    }
+}
+
+/// R21: a call on a batch that fails at one part is not called done as long as another part,
+/// which was not asked, may have the batch.
+#[tokio::test]
+async fn a_call_on_a_batch_is_called_done_only_if_each_part_was_asked() {
+    let server = Server::start();
+    let mut parts = Vec::new();
+    for name in ["a", "b"] {
+        let url = url(&server, "stream", "");
+        parts.push(relq::connect(&url, &named(name)).await.unwrap());
+    }
+    let environment = Environment::default();
+    let right = Right { queue: Arc::clone(&parts[0]), environment };
+    parts[0] = Arc::new(OverriddenQueue::new(right, Arc::new(Unconfirmed)));
+    let queue = PartitionedQueue::new(parts, Environment::default()).unwrap();
+    let batches = queue.batch_queue().unwrap();
+
+    // The part of the batch is asked first, and part 0 fails.
+    for (part, are_all_asked) in [(0, false), (1, true)] {
+        let mut ids = (0..).map(|number| format!("batch-{number}"));
+        let id = ids.find(|id| queue.part_of().text(id) == part).unwrap();
+        let id = BatchId::new(id).unwrap();
+        for (call, error) in [
+            ("add", batches.add(&id, &["piece".into()], None).await.err()),
+            ("seal", batches.seal(&id).await.err()),
+            ("cancel", batches.cancel_batch(&id).await.err()),
+        ] {
+            let error = error.unwrap_or_else(|| panic!("{call} does not fail"));
+            let is_called_done = matches!(error, Error::NotReplicated { .. });
+            let message = error.full_message();
+            assert_eq!(is_called_done, are_all_asked, "{call}, part {part}: {message}");
+        }
     }
 }
 

@@ -4,9 +4,11 @@
 use async_trait::async_trait;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use relq_core::{
-    Error, JobId, Operator, Queue, ReliableQueue as _, Stats,
+    ClaimRequest, Error, JobId, Operator, Queue, ReliableQueue as _, Stats,
     error::{ErrorContext, Operation},
-    operator::{Audit, Cancelled, Page, PageCursor, PeekRequest, Redriven, Selection},
+    operator::{
+        Audit, Cancelled, JobView, Page, PageCursor, PeekRequest, Redriven, Selection,
+    },
 };
 
 use crate::{FairTurn, Partitioned, joined};
@@ -27,7 +29,9 @@ impl Operator for Partitioned<dyn Queue> {
         joined::of_reads(self.all(Operator::stats).await)
     }
 
-    /// Returns the jobs of one part after those of another.
+    /// Returns the jobs of one part after those of another. Each part ends its page by the
+    /// bytes of its own jobs. So a page with about as many bytes as a step moves (R21) asks
+    /// no further part.
     async fn peek(&self, ask: &PeekRequest) -> Result<Page, Error> {
         self.capabilities().check_peek(ask)?;
         let (mut part, mut after) = match &ask.after {
@@ -38,7 +42,10 @@ impl Operator for Partitioned<dyn Queue> {
         loop {
             let taken = u32::try_from(page.jobs.len()).unwrap_or(u32::MAX);
             let left = ask.limit.get().saturating_sub(taken);
-            let Some(limit) = std::num::NonZeroU32::new(left) else {
+            let bytes: usize = page.jobs.iter().map(JobView::total_bytes).sum();
+            let has_room = bytes < ClaimRequest::MAX_BYTES;
+            let limit = std::num::NonZeroU32::new(left).filter(|_| has_room);
+            let Some(limit) = limit else {
                 page.next = Some(cursor(part, after.as_ref()));
                 return Ok(page);
             };

@@ -144,4 +144,22 @@ mod tests {
 
         assert_eq!(calls.load(Ordering::Relaxed), 3);
     }
+
+    /// R25: until the check has succeeded once, no task writes without it.
+    #[test]
+    fn a_task_does_not_write_while_another_makes_the_first_check() {
+        let check: BeforeFirstWrite =
+            Arc::new(|| pending::<Result<(), Error>>().boxed());
+        let check = WriteCheck::new(Some(check));
+        let health = Health::new(1, Environment::default());
+        let mut first = Box::pin(check.pass(&health));
+        assert!((&mut first).now_or_never().is_none(), "the first check has no reply");
+
+        let second = check.pass(&health).now_or_never();
+
+        assert!(
+            second.is_none(),
+            "R25: the second task writes before the check is made"
+        );
+    }
 }

@@ -15,12 +15,12 @@ use relq_conformance::{
     overrides::{OverriddenQueue, Override, Right},
 };
 use relq_core::{
-    ClaimRequest, Delivery, Error, JobId, NewJob, Operator as _, PushToken, Queue,
-    QueueName, Receipt, ReliableQueue as _, WorkerId,
+    ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator as _,
+    PushToken, Queue, QueueName, Receipt, ReliableQueue as _, Settlement, WorkerId,
     environment::Environment,
     error::{Effect, ErrorContext, Operation},
     operator::{Cancelled, JobState, Page, PeekRequest},
-    outcome::{Extended, Pushed, Recovered},
+    outcome::{Extended, Pushed, Recovered, Released, Settled},
 };
 use relq_memory::MemoryStore;
 use relq_partitions::PartitionedQueue;
@@ -169,6 +169,36 @@ impl Override for FailsToExtend {
     }
 }
 
+/// A part that takes no settlements.
+struct FailsToSettle;
+
+#[async_trait]
+impl Override for FailsToSettle {
+    async fn settle(&self, _: &Right, _: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        Err(Kind::Unavailable.at(Operation::Settle))
+    }
+}
+
+/// A part whose first release of a worker fails.
+struct FailsOneRelease {
+    kind: Kind,
+    has_failed: AtomicBool,
+}
+
+#[async_trait]
+impl Override for FailsOneRelease {
+    async fn release_worker(
+        &self,
+        right: &Right,
+        worker: &WorkerId,
+    ) -> Result<Released, Error> {
+        if self.has_failed.swap(true, Ordering::Relaxed) {
+            return right.release_worker(worker).await;
+        }
+        Err(self.kind.at(Operation::ReleaseWorker))
+    }
+}
+
 /// A healthy part of a queue in memory.
 fn in_memory(store: &MemoryStore, part: usize) -> Arc<dyn Queue> {
     let name = QueueName::new(format!("emails:{part}")).unwrap();
@@ -275,6 +305,112 @@ async fn a_claim_without_the_reply_of_a_part_may_have_happened() {
             let message = error.full_message();
             assert_eq!(error.effect(), Effect::Maybe, "{kinds:?}: {message}");
         }
+    }
+}
+
+/// R21: a claim that could wait does so only if it is certain that no part has leased a job
+/// to it. The third part has no job.
+#[tokio::test]
+async fn a_waiting_claim_without_the_reply_of_a_part_says_so() {
+    for kind in [Kind::Interrupted, Kind::Unreadable] {
+        let (queue, _) = with_part(Failing(kind));
+
+        let claimed = queue.claim(&ask(1).wait(Duration::from_secs(2))).await;
+
+        let error = claimed.expect_err("R21: it ends as if nothing were leased");
+        let message = error.full_message();
+        assert_ne!(error.effect(), Effect::No, "R21: {kind:?}: {message}");
+    }
+}
+
+/// R21: a settlement that fails at one part may have happened if another part has applied
+/// any of its settlements, and did not happen if these leases were all lost.
+#[tokio::test]
+async fn a_settlement_that_fails_at_one_part_tells_of_the_others() {
+    for (lost, beside_claim) in
+        [0, 1, 2].into_iter().flat_map(|lost| [(lost, false), (lost, true)])
+    {
+        let store = MemoryStore::default();
+        let failing = overridden(in_memory(&store, 1), FailsToSettle);
+        let parts = vec![in_memory(&store, 0), failing];
+        let queue = PartitionedQueue::new(parts, Environment::default()).unwrap();
+        let queue = queue.starting_at(0);
+        queue.parts()[0].push(&["1".into(), "2".into()], None).await.unwrap();
+        queue.parts()[1].push(&["3".into()], None).await.unwrap();
+        let jobs = queue.claim(&ask(3)).await.unwrap();
+        let done = jobs.into_iter();
+        let done = done.map(|job| Settlement::new(job.receipt, Disposition::Done));
+        let done: Vec<_> = done.collect();
+        // The first two jobs are those of part 0.
+        let ended = queue.settle(&done[..lost]).await.unwrap();
+        assert_eq!(ended, vec![Settled::Applied; lost]);
+
+        let settled = match beside_claim {
+            true => queue.settle_and_claim(&done, &ask(1)).await.settled,
+            false => queue.settle(&done).await,
+        };
+
+        let effect = settled.unwrap_err().effect();
+        let expected = if lost == 2 { Effect::No } else { Effect::Maybe };
+        let what = format!("R21: {lost} of the 2 leases of part 0 were lost");
+        assert_eq!(effect, expected, "{what}, beside a claim: {beside_claim}");
+    }
+}
+
+/// R25: the check is made before the first write, and again before the next write after a
+/// call of a part has failed, whatever the error. Otherwise it is made once.
+#[tokio::test]
+async fn the_check_is_made_again_after_a_part_has_failed() {
+    for kind in [
+        Kind::Unavailable,
+        Kind::ReadOnly,
+        Kind::Full,
+        Kind::Denied,
+        Kind::Interrupted,
+        Kind::Unreadable,
+    ] {
+        let fails = FailsOneRelease { kind, has_failed: AtomicBool::new(false) };
+        let (queue, _) = with_part(fails);
+        let checks = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&checks);
+        let queue = queue.before_first_write(Arc::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async { Ok(()) })
+        }));
+        let worker = ask(1).worker;
+
+        let error = queue.release_worker(&worker).await.unwrap_err();
+        assert_eq!(checks.load(Ordering::Relaxed), 1, "{}", error.full_message());
+        queue.release_worker(&worker).await.unwrap();
+        assert_eq!(checks.load(Ordering::Relaxed), 2, "R25: after {kind:?}");
+        queue.release_worker(&worker).await.unwrap();
+        assert_eq!(checks.load(Ordering::Relaxed), 2, "{kind:?}: after a success");
+    }
+}
+
+/// R21: a call whose check failed did nothing, whatever the check has done. The next call
+/// makes the check again.
+#[tokio::test]
+async fn a_call_whose_check_fails_did_not_happen() {
+    for kind in [Kind::Unavailable, Kind::Denied, Kind::Interrupted, Kind::Unreadable] {
+        let checks = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&checks);
+        let parts = vec![in_memory(&MemoryStore::default(), 0)];
+        let queue = PartitionedQueue::new(parts, Environment::default()).unwrap();
+        let queue = queue.before_first_write(Arc::new(move || {
+            let is_first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+            Box::pin(async move {
+                if is_first { Err(kind.at(Operation::Connect)) } else { Ok(()) }
+            })
+        }));
+
+        let error = queue.push(&["job".into()], None).await.unwrap_err();
+
+        let message = error.full_message();
+        assert_eq!(error.effect(), Effect::No, "R21: {kind:?}: {message}");
+        assert_eq!(queue.stats().await.unwrap().ready, 0, "R25: {kind:?}");
+        queue.push(&["job".into()], None).await.unwrap();
+        assert_eq!(checks.load(Ordering::Relaxed), 2, "R25: {kind:?}");
     }
 }
 

@@ -13,8 +13,8 @@ use relq_core::{
     ReliableQueueExt as _, Stats, WorkerId,
     environment::Environment,
     error::{Effect, ErrorContext, Operation},
-    operator::{Cancelled, Redriven, Selection},
-    outcome::Recovered,
+    operator::{Cancelled, JobState, JobView, PeekRequest, Redriven, Selection},
+    outcome::{Recovered, Released},
 };
 use relq_memory::MemoryStore;
 use relq_partitions::PartitionedQueue;
@@ -68,6 +68,65 @@ impl Override for Failing {
 
     async fn pause(&self, _: &Right) -> Result<(), Error> {
         Err(self.at(Operation::Pause))
+    }
+
+    async fn resume(&self, _: &Right) -> Result<(), Error> {
+        Err(self.at(Operation::Resume))
+    }
+}
+
+/// A part whose counts are this number, or a multiple of it.
+struct Counts(u32);
+
+/// Statistics of which each count is another multiple of `number`.
+fn stats_of(number: u32) -> Stats {
+    let times = |factor: u64| factor * u64::from(number);
+    let mut stats = Stats::new();
+    stats.ready = times(1);
+    stats.scheduled = times(2);
+    stats.leased = times(3);
+    stats.overdue = times(4);
+    stats.dead = times(5);
+    stats.finished = times(6);
+    stats.discarded = times(7);
+    stats.cancelled = times(8);
+    stats
+}
+
+/// Counts of a recovery, each another multiple of `number`.
+fn recovered_of(number: u32) -> Recovered {
+    let (requeued, buried, promoted) = (number, 2 * number, 3 * number);
+    Recovered { requeued, buried, promoted, ..Recovered::default() }
+}
+
+fn redriven_of(number: u32) -> Redriven {
+    Redriven { moved: number.into(), duplicates: u64::from(number) * 2 }
+}
+
+#[async_trait]
+impl Override for Counts {
+    async fn stats(&self, _: &Right) -> Result<Stats, Error> {
+        Ok(stats_of(self.0))
+    }
+
+    async fn recover(&self, _: &Right, _: NonZeroU32) -> Result<Recovered, Error> {
+        Ok(recovered_of(self.0))
+    }
+
+    async fn release_worker(&self, _: &Right, _: &WorkerId) -> Result<Released, Error> {
+        Ok(Released { jobs: self.0.into() })
+    }
+
+    async fn redrive(&self, _: &Right, _: &Selection) -> Result<Redriven, Error> {
+        Ok(redriven_of(self.0))
+    }
+
+    async fn purge_dead(&self, _: &Right, _: &Selection) -> Result<u64, Error> {
+        Ok(self.0.into())
+    }
+
+    async fn purge(&self, _: &Right) -> Result<u64, Error> {
+        Ok(self.0.into())
     }
 }
 
@@ -124,6 +183,7 @@ async fn a_call_that_one_part_has_done_may_have_happened() {
         ("purge_dead", with_dead_job(Kind::Denied).await.purge_dead(&all).await.err()),
         ("purge", with_dead_job(Kind::Denied).await.purge().await.err()),
         ("pause", with_dead_job(Kind::Denied).await.pause().await.err()),
+        ("resume", with_dead_job(Kind::Denied).await.resume().await.err()),
     ] {
         assert_eq!(error.map(|error| error.effect()), Some(Effect::Maybe), "{call}");
     }
@@ -208,6 +268,51 @@ async fn a_recovery_without_a_part_is_never_called_done() {
         let is_doubtful = matches!(error, Error::Interrupted { .. });
         assert!(is_doubtful, "{kinds:?}: {}", error.full_message());
     }
+}
+
+/// R23: each count of the queue is that of all parts together, whichever part has most.
+#[tokio::test]
+async fn each_count_is_that_of_all_parts() {
+    for counts in [[1, 2, 4], [2, 4, 1], [4, 1, 2]] {
+        let queue = of(counts.map(|count| with(Counts(count))));
+        let worker = WorkerId::new("worker").unwrap();
+        let page = NonZeroU32::new(1000).unwrap();
+
+        assert_eq!(queue.stats().await.unwrap(), stats_of(7), "{counts:?}: stats");
+        let recovered = queue.recover(page).await.unwrap();
+        assert_eq!(recovered, recovered_of(7), "{counts:?}: recover");
+        let released = queue.release_worker(&worker).await.unwrap();
+        assert_eq!(released, Released { jobs: 7 }, "{counts:?}: release_worker");
+        let redriven = queue.redrive(&Selection::All).await.unwrap();
+        assert_eq!(redriven, redriven_of(7), "{counts:?}: redrive");
+        let purged = queue.purge_dead(&Selection::All).await.unwrap();
+        assert_eq!(purged, 7, "{counts:?}: purge_dead");
+        assert_eq!(queue.purge().await.unwrap(), 7, "{counts:?}: purge");
+    }
+}
+
+/// R21: a page of several parts has about as many bytes as a step moves, as a page of one
+/// part has, and the next pages show the other jobs.
+#[tokio::test]
+async fn a_page_of_large_jobs_in_several_parts_ends_early() {
+    const LARGE: usize = ClaimRequest::MAX_BYTES * 7 / 8;
+    let queue = of([(); 4].map(|()| in_memory()));
+    for part in queue.parts() {
+        part.push(&[vec![7; LARGE].into()], None).await.unwrap();
+    }
+
+    let many = NonZeroU32::new(100).unwrap();
+    let (mut ask, mut listed) = (PeekRequest::new(JobState::Ready, many), 0);
+    loop {
+        let page = queue.peek(&ask).await.unwrap();
+        let bytes: usize = page.jobs.iter().map(JobView::total_bytes).sum();
+        assert!(bytes <= 2 * ClaimRequest::MAX_BYTES, "R21: a page of {bytes} bytes");
+        listed += page.jobs.len();
+        let Some(next) = page.next else { break };
+        ask = ask.after(next);
+    }
+
+    assert_eq!(listed, 4, "R23: the pages show the job of each part once");
 }
 
 /// The oldest job of the queue, whichever part it is in.

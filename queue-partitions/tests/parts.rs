@@ -18,7 +18,7 @@ use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator as _,
     PushToken, Queue, QueueName, ReliableQueue as _, ReliableQueueExt as _, Settlement,
     WorkerId,
-    capabilities::Capability,
+    capabilities::{Capabilities, Capability},
     environment::Environment,
     error::Effect,
     operator::{Cancelled, JobParts, JobState, Page, PeekRequest, Selection},
@@ -292,6 +292,39 @@ fn a_queue_has_the_calls_of_its_options() {
             let is_announced = queue.capabilities().supports(option);
             assert_eq!(is_announced, has_calls, "{parts} parts: {option:?}");
         }
+    }
+}
+
+/// A part with these options.
+struct WithOptions(Capabilities);
+
+impl Override for WithOptions {
+    fn capabilities<'a>(&'a self, _: &'a Right) -> &'a Capabilities {
+        &self.0
+    }
+}
+
+/// A part that differs from the others is refused, whichever part it is: a call would be
+/// checked by the options of part 0.
+#[test]
+fn parts_with_different_options_are_refused() {
+    let of_memory = in_memory(1).parts()[0].capabilities().clone();
+    let others = of_memory.supported.iter().copied();
+    let without_delay = Capabilities {
+        supported: others.filter(|option| *option != Capability::Delay).collect(),
+        ..of_memory.clone()
+    };
+    for (different, count) in [(0, 2), (1, 2), (1, 3), (2, 3)] {
+        let mut parts = in_memory(count).parts().to_vec();
+        let environment = Environment::default();
+        let right = Right { queue: Arc::clone(&parts[different]), environment };
+        let options = Arc::new(WithOptions(without_delay.clone()));
+        parts[different] = Arc::new(OverriddenQueue::new(right, options));
+
+        let refused = PartitionedQueue::new(parts, Environment::default());
+
+        let what = format!("part {different} of {count} has no delays");
+        assert!(matches!(refused, Err(Error::Invalid { .. })), "{what}: {refused:?}");
     }
 }
 

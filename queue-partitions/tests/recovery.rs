@@ -136,18 +136,42 @@ async fn the_others_are_recovered_without_the_node_of_the_first_part() {
 /// before another part is changed, also if the page is too small for a share of each part
 /// and the turn begins at another part.
 #[tokio::test]
-async fn a_small_recovery_looks_at_the_first_marker_before_it_touches() {
-    let servers = [Server::start(), Server::start()];
-    let queue = on(&servers).await.starting_at(1);
-    let other = Arc::clone(&queue.parts()[1]);
-    abandon(&*other, 1).await;
-    servers[0].command(&[b"SET", b"{emails:0}:marker", b"relq 4 stream"]);
+async fn a_recovery_looks_at_the_first_marker_before_it_touches() {
+    for size in [1, 100] {
+        let servers = [Server::start(), Server::start()];
+        let queue = on(&servers).await.starting_at(1);
+        let other = Arc::clone(&queue.parts()[1]);
+        abandon(&*other, 1).await;
+        servers[0].command(&[b"SET", b"{emails:0}:marker", b"relq 4 stream"]);
 
-    let error = queue.recover(page(1)).await.unwrap_err();
+        let error = queue.recover(page(size)).await.unwrap_err();
 
-    assert!(matches!(error, Error::Unusable { .. }), "{}", error.full_message());
-    let stats = other.stats().await.unwrap();
-    assert_eq!((stats.ready, stats.leased), (0, 1));
+        assert!(matches!(error, Error::Unusable { .. }), "{}", error.full_message());
+        let stats = other.stats().await.unwrap();
+        let states = (stats.ready, stats.leased);
+        assert_eq!(states, (0, 1), "R25: part 1 is not changed, pages of {size}");
+    }
+}
+
+/// A part that is asked twice for one page says what is left after the second time: its
+/// overdue jobs are recovered then, and the next lease ends later.
+#[tokio::test]
+async fn the_next_end_is_that_after_the_whole_page() {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let parts = vec![in_memory(0), in_memory(1)];
+    let queue = PartitionedQueue::new(parts, Environment::default()).unwrap();
+    let first = &queue.parts()[0];
+    first.push(&["held".into()], None).await.unwrap();
+    let held = first.claim(&ClaimRequest::new(worker(), HOUR)).await.unwrap();
+    assert_eq!(held.len(), 1);
+    abandon(&**first, 3).await;
+
+    // Each part is asked for two jobs, and then part 0 for the rest of the page.
+    let recovered = queue.recover(page(4)).await.unwrap();
+
+    assert_eq!((recovered.requeued, recovered.more), (3, false));
+    let next = recovered.next_in.expect("the held lease ends");
+    assert!(next > HOUR / 2, "the next lease ends in an hour, not in {next:?}");
 }
 
 /// R9: the parts that are up get the whole page, and their counts are not lost.

@@ -316,6 +316,11 @@ pub trait Override: Send + Sync {
     async fn pause(&self, right: &Right) -> Result<(), Error> {
         right.pause().await
     }
+
+    /// Replaces [`resume`](relq_core::Operator::resume).
+    async fn resume(&self, right: &Right) -> Result<(), Error> {
+        right.resume().await
+    }
 }
 
 /// A healthy queue, and the clock and randomness that its client uses.

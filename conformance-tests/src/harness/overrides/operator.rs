@@ -43,7 +43,7 @@ impl Operator for OverriddenQueue {
     }
 
     async fn resume(&self) -> Result<(), Error> {
-        self.right.resume().await
+        self.overrides.resume(&self.right).await
     }
 
     async fn audit(&self) -> Result<Audit, Error> {
