@@ -395,6 +395,27 @@ fn each_call_of_a_group_gets_its_own_result() {
     }
 }
 
+/// R21: a COMMIT that is executed and then reports an I/O error wakes the waiting claims: the
+/// jobs are there.
+#[test]
+fn a_commit_that_may_have_happened_wakes_claims() {
+    let mut group_commit = group_commit();
+    let claims = group_commit.notifier.listen();
+    let failing = Failing {
+        number: 0,
+        code: ffi::SQLITE_IOERR_FSYNC,
+        is_lasting: false,
+        side: Side::After,
+    };
+    group_commit.steps = Steps::watched_by(failing.hook().0);
+
+    let failure = serve(&group_commit, push_of(10)).unwrap_err();
+
+    assert_eq!(failure.at(Operation::Push).effect(), Effect::Maybe);
+    assert!(claims.has_changed().unwrap(), "R21: no waiting claim is woken");
+    assert_eq!(serve(&group_commit, Count).unwrap().ready, 1);
+}
+
 /// R21: a COMMIT that is executed and then reports an I/O error gives each caller a
 /// result that says that the call may have happened.
 #[test]
