@@ -13,8 +13,8 @@ use std::{
 
 use futures_util::FutureExt as _;
 use relq_core::{
-    Disposition, JobId, NewJob, QueueName, ReliableQueue as _, ReliableQueueExt as _,
-    Settlement,
+    Disposition, JobId, NewJob, Operator as _, QueueName, ReliableQueue as _,
+    ReliableQueueExt as _, Settlement,
     batch::{BatchId, BatchOutcome, BatchQueue as _, NewBatch, OnComplete},
     operator::{InspectQueue as _, JobView, RestoreQueue as _, RunNow, StateDetail},
     outcome::Pushed,
@@ -229,11 +229,8 @@ async fn a_write_of_another_process_ends_the_wait() {
     wait_ends(&queue, "the write ends the wait").await;
 }
 
-/// B5: a batch that completes after a call has looked at it, and before the call waits, ends
-/// the wait.
-#[tokio::test]
-async fn a_completion_between_the_look_and_the_wait_ends_it() {
-    let folder = Folder::new();
+/// Opens a queue that executes no statement while the returned lock is held.
+async fn behind_a_gate(folder: &Folder) -> (SqliteQueue, Arc<Mutex<()>>) {
     let gate = Arc::new(Mutex::new(()));
     let passed = Arc::clone(&gate);
     let watch: AtStep = Arc::new(move |_: Side, _: &str| {
@@ -241,7 +238,56 @@ async fn a_completion_between_the_look_and_the_wait_ends_it() {
         Ok(())
     });
     let config = folder.config().poll_interval(HOUR);
-    let queue = open(at_each_step(config, watch)).await.unwrap();
+    (open(at_each_step(config, watch)).await.unwrap(), gate)
+}
+
+/// R21: a push that comes after the look of a waiting claim, and before the claim learns
+/// that it found nothing, ends its wait. The push is one of the same handle, whose own
+/// connection does not show it as a change of the file.
+#[tokio::test]
+async fn a_push_between_the_look_of_a_claim_and_its_wait_ends_it() {
+    let folder = Folder::new();
+    let (queue, gate) = behind_a_gate(&folder).await;
+    let asked = ask("worker").wait(HOUR);
+
+    let claiming = {
+        let _closed = gate.lock().unwrap();
+        let mut claiming = queue.claim(&asked);
+        assert!((&mut claiming).now_or_never().is_none(), "its look is not answered");
+        claiming
+    };
+    // The look is done before the push, and the claim learns of it only after both.
+    queue.push_one("job".into()).await.unwrap();
+    let claimed = timeout(LIMIT, claiming).await.expect("R21: the push ends the wait");
+
+    assert_eq!(claimed.unwrap().len(), 1);
+}
+
+/// R23: a job that is due ends no wait while its queue is paused. Otherwise the claim would
+/// look again and again until the resume.
+#[tokio::test]
+async fn a_due_job_of_a_paused_queue_ends_no_wait() {
+    let folder = Folder::new();
+    let queue = open(folder.config().poll_interval(HOUR)).await.unwrap();
+    queue.push_one(NewJob::new("due").delay(HOUR)).await.unwrap();
+    queue.pause().await.unwrap();
+    let sql = "UPDATE jobs SET at = 1 WHERE state = 'scheduled'";
+    assert_eq!(raw(&folder.file()).execute(sql, ()).unwrap(), 1);
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap(), []);
+
+    let quiet = timeout(Duration::from_millis(200), queue.wait_for_jobs(HOUR)).await;
+
+    assert!(quiet.is_err(), "R23: the wait ends, and the queue is paused");
+    queue.resume().await.unwrap();
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap().len(), 1, "R14: it is due");
+}
+
+/// B5: a batch that completes after a call has looked at it, and before the call waits, ends
+/// the wait.
+#[tokio::test]
+async fn a_completion_between_the_look_and_the_wait_ends_it() {
+    let folder = Folder::new();
+    let (queue, gate) = behind_a_gate(&folder).await;
     let id = BatchId::new("b").unwrap();
     queue.create(&NewBatch::new(id.clone())).await.unwrap();
     queue.add(&id, &["piece".into()], None).await.unwrap();

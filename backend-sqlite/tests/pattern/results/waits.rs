@@ -190,6 +190,19 @@ async fn a_wait_ends_at_its_time_limit_and_for_an_unknown_job_at_once() {
     assert_eq!(queue.wait_result(&unknown, NEVER).await.unwrap(), None);
 }
 
+/// The task that looks for ends in other processes ends with its handle, which closes the
+/// file, although the next look is an hour away.
+#[tokio::test]
+async fn a_handle_on_which_calls_have_waited_closes_its_file() {
+    let folder = Folder::new();
+    let queue = open(folder.config().poll_interval(NEVER)).await.unwrap();
+    let job = push(&queue, kept("a")).await;
+    let brief = Duration::from_millis(50);
+    assert_eq!(queue.wait_result(&job, brief).await.unwrap(), unfinished(None));
+
+    folder.close(queue).await;
+}
+
 #[tokio::test]
 #[ignore = "started by another test, in a process of its own"]
 async fn child_finishes_one() {
