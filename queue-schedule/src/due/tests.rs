@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Cron, Every, Times};
+use crate::{Cron, Every, ScheduleName, Times, scheduled_for};
 
 const EXPRESSIONS: [&str; 8] = [
     "* * * * *",
@@ -111,6 +111,16 @@ proptest! {
         let newest = all.last().copied().into_iter().collect();
         let last_or_on_time = if on_time.is_empty() { newest } else { on_time };
         prop_assert_eq!(due(Missed::Last), last_or_on_time);
+    }
+
+    /// A handler learns the moment of its tick to the millisecond.
+    #[test]
+    fn a_job_names_the_moment_of_its_tick(times in times(), at in YEAR_2027) {
+        let tick = times.next_after(Timestamp::from_unix_ms(at)).unwrap();
+        let spec = ScheduleSpec::new(times, "job").unwrap();
+        let name = ScheduleName::new("poll").unwrap();
+        let job = spec.job_of_tick(&name, tick);
+        prop_assert_eq!(scheduled_for(&job.headers), Some(tick));
     }
 
     /// A local time is one tick at most, and the ticks of the day are those of a walk

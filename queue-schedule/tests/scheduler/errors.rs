@@ -261,6 +261,25 @@ async fn a_tick_that_is_not_due_is_pushed_when_it_is() {
     assert_eq!(late.since(crate::world::at("2027-01-01T00:01:00Z")), seconds(2));
 }
 
+/// A tick may be due hours later than the scheduler thought, because the store's clock was
+/// set back. The schedules are read again in time all the same.
+#[tokio::test]
+async fn a_tick_that_is_due_much_later_delays_no_read() {
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(10), Missed::Skip)).await;
+    world.start_many(1).await;
+    world.queue.meddle(Meddling::NotDue(hours(5)));
+    world.advance(seconds(10)).await;
+    let new = every(seconds(60), Missed::Skip);
+    world.put("new", &new).await;
+
+    world.advance(seconds(120)).await;
+
+    let expected = ticks(&new, "2027-01-01T00:00:15Z", "2027-01-01T00:02:15Z");
+    let pushed = world.pushed("new").await;
+    assert_eq!(pushed, expected, "a new schedule is found within 30 seconds");
+}
+
 /// The calls for one schedule may take so long that the next tick of an earlier one is
 /// due meanwhile.
 #[tokio::test]
@@ -312,6 +331,30 @@ async fn a_scheduler_stops_when_it_is_asked_to() {
 
     let summary = tokio::time::timeout(seconds(60), running).await.unwrap().unwrap();
     assert_eq!(summary.unwrap().pushed, 0);
+}
+
+/// The first request that is made stops the scheduler, whichever of them it is.
+#[tokio::test]
+async fn any_of_several_requests_stops_a_scheduler() {
+    for made in 0..2 {
+        let world = World::starting(START);
+        let (one, of_one) = oneshot::channel::<()>();
+        let (other, of_other) = oneshot::channel::<()>();
+        let scheduler = world
+            .scheduler()
+            .stop_on(async move { drop(of_one.await) })
+            .stop_on(async move { drop(of_other.await) });
+        let running = tokio::spawn(scheduler.run());
+        world.advance(seconds(1)).await;
+        let mut requests = vec![one, other];
+
+        drop(requests.remove(made));
+
+        let ended = tokio::time::timeout(seconds(60), running).await;
+        let ended = ended.unwrap_or_else(|_| panic!("request {made} stops nothing"));
+        assert_eq!(ended.unwrap().unwrap().pushed, 0);
+        drop(requests);
+    }
 }
 
 #[tokio::test]

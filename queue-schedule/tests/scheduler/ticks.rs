@@ -145,20 +145,27 @@ async fn a_nightly_job_is_pushed_once_on_the_days_of_the_change() {
     }
 }
 
-/// Every replica stores the schedules of the application at its start.
+/// Every replica stores the schedules of the application at its start, all of them.
 #[tokio::test]
 async fn replicas_store_the_same_schedules() {
     let mut world = World::starting(START);
-    let spec = every(seconds(60), Missed::All);
+    let specs = [("poll", 60), ("sweep", 45), ("report", 90)]
+        .map(|(name, interval)| (name, every(seconds(interval), Missed::All)));
     for _ in 0..3 {
-        let scheduler = world.scheduler();
-        world.start(scheduler.schedule(name("poll"), spec.clone())).await;
+        let mut scheduler = world.scheduler();
+        for (as_name, spec) in &specs {
+            scheduler = scheduler.schedule(name(as_name), spec.clone());
+        }
+        world.start(scheduler).await;
         world.advance(seconds(100)).await;
     }
 
     let until = "2027-01-01T00:05:07Z";
-    assert_eq!(world.pushed("poll").await, ticks(&spec, START, until));
-    assert_eq!(world.put("poll", &spec).await, ScheduleStored::Unchanged);
+    for (name, spec) in &specs {
+        let pushed = world.pushed(name).await;
+        assert_eq!(pushed, ticks(spec, START, until), "R28: the ticks of {name}");
+        assert_eq!(world.put(name, spec).await, ScheduleStored::Unchanged, "{name}");
+    }
 }
 
 /// A schedule that is stored while schedulers run is known within the look interval.
