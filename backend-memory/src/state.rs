@@ -357,3 +357,50 @@ impl State {
         self.last_number
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is remembered for a time only does not stay for ever: of each kind, one record is
+    /// outdated. A new field of the state must be named here.
+    #[test]
+    fn a_recovery_removes_all_that_is_outdated() {
+        let now = Timestamp::from_unix_ms(1_000_000);
+        let (id, worker) = (JobId::new("job").unwrap(), WorkerId::new("w").unwrap());
+        let mut state = State::default();
+        let ended = KeptResult::Ended { result: JobResult::Discarded, until: now };
+        state.results.insert(id.clone(), ended);
+        state.ended_ids.insert(id, EndedId { until: now, was_done: true });
+        state.push_calls.insert(PushToken::new("call").unwrap(), (Vec::new(), now));
+        state.cancelled_leases.insert(7, now);
+        let view = WorkerView::new(worker.clone(), NonZeroU32::MIN, now).until(now);
+        state.workers.insert(worker, view);
+
+        state.recover(NonZeroU32::MIN, now);
+
+        let State {
+            jobs: _,
+            cancelled_leases,
+            ended_ids,
+            push_calls,
+            results,
+            schedules: _,
+            workers,
+            is_paused: _,
+            finished: _,
+            discarded: _,
+            cancelled: _,
+            last_number: _,
+        } = state;
+        for (what, left) in [
+            ("cancelled lease", cancelled_leases.len()),
+            ("id of an ended job", ended_ids.len()),
+            ("push call", push_calls.len()),
+            ("result", results.len()),
+            ("worker", workers.len()),
+        ] {
+            assert_eq!(left, 0, "R4, R29, R33: an outdated {what} is kept");
+        }
+    }
+}

@@ -3,7 +3,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{collections::HashSet, path::Path};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+};
 
 use relq_power_cut::{Cut, Disk, Event, Files, Kept, Recording, sample};
 use rusqlite::Connection;
@@ -43,6 +46,71 @@ fn a_cut_keeps_what_is_synced() {
     recording.events.insert(1, Event::Sync { node: 0 });
 
     assert_eq!(file_after(&recording, Kept::None), b"xx..");
+}
+
+/// The files that a cut leaves at the end of these events, which begin with two files of
+/// four dots. The files have the numbers 0 and 1.
+fn left(events: &[Event], names: usize, kept: Kept) -> BTreeMap<String, String> {
+    let first = ["a", "b"].map(|name| (name.to_owned(), b"....".to_vec()));
+    let recording = Recording { first: Files(first.into()), events: events.to_vec() };
+    let cut = Cut { at: events.len(), names, kept };
+    let files = recording.images([cut]).next().unwrap().files.0.into_iter();
+    files.map(|(name, bytes)| (name, String::from_utf8(bytes).unwrap())).collect()
+}
+
+fn files<const COUNT: usize>(files: [(&str, &str); COUNT]) -> BTreeMap<String, String> {
+    files.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
+}
+
+/// A database may rely on a write only if the file of that write was synced.
+#[test]
+fn a_sync_keeps_the_writes_of_its_file_alone() {
+    for (synced, expected) in [(0, ["xx..", "...."]), (1, ["....", "yy.."])] {
+        let to_b = Event::Write { node: 1, offset: 0, bytes: vec![b'y'; 2] };
+        let events = [write(0, b'x', 2), to_b, Event::Sync { node: synced }];
+
+        let seen = left(&events, 0, Kept::None);
+
+        let [a, b] = expected;
+        assert_eq!(seen, files([("a", a), ("b", b)]), "file {synced} is synced");
+    }
+}
+
+#[test]
+fn a_truncation_that_is_not_synced_may_be_lost() {
+    let truncate = Event::Truncate { node: 1, length: 1 };
+    let events = [truncate.clone()];
+
+    let (none, all) = (left(&events, 0, Kept::None), left(&events, 0, Kept::All));
+    let synced = left(&[truncate, Event::Sync { node: 1 }], 0, Kept::None);
+
+    assert_eq!(none, files([("a", "...."), ("b", "....")]));
+    assert_eq!(all, files([("a", "...."), ("b", ".")]));
+    assert_eq!(synced, files([("a", "...."), ("b", ".")]));
+}
+
+#[test]
+fn a_deleted_file_comes_back_until_its_folder_is_synced() {
+    let delete = Event::Delete { name: "b".to_owned() };
+    let events = [delete.clone()];
+
+    let (lost, kept) = (left(&events, 0, Kept::None), left(&events, 1, Kept::None));
+    let synced = left(&[delete, Event::SyncFolder], 0, Kept::None);
+
+    assert_eq!(lost, files([("a", "...."), ("b", "....")]));
+    assert_eq!(kept, files([("a", "....")]));
+    assert_eq!(synced, files([("a", "....")]));
+}
+
+/// The cuts that find most broken promises are in each sample, however small.
+#[test]
+fn a_sample_has_the_cuts_right_after_each_mark() {
+    let mut recording = two_writes();
+    recording.events.insert(1, Event::Mark(7));
+    recording.events.push(Event::Mark(8));
+
+    let after_marks = [2, 4].map(|at| Cut { at, names: 0, kept: Kept::None });
+    assert_eq!(sample(&recording, 0, 7), after_marks);
 }
 
 #[test]
