@@ -221,3 +221,19 @@ async fn a_worker_is_released_in_the_others_while_a_part_is_down() {
     assert_eq!(error.effect(), Effect::Maybe, "{}", error.full_message());
     assert_eq!(other.stats().await.unwrap().ready, 1);
 }
+
+/// Another handle takes its time from the same environment: by a clock that stands still, no
+/// wait ends.
+#[tokio::test]
+async fn another_handle_has_the_clock_of_the_first() {
+    const BRIEF: Duration = Duration::from_millis(20);
+    let parts = vec![in_memory(0), in_memory(1)];
+    let environment = Environment::default().with_clock(Arc::new(StoppedClock));
+    let queue = PartitionedQueue::new(parts, environment).unwrap();
+    let another = queue.open_another().await.unwrap();
+    let ask = ClaimRequest::new(worker(), Duration::from_secs(30)).wait(BRIEF);
+
+    let claimed = tokio::time::timeout(20 * BRIEF, another.claim(&ask)).await;
+
+    assert!(claimed.is_err(), "the wait ends by another clock: {claimed:?}");
+}
