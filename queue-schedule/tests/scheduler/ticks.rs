@@ -168,6 +168,23 @@ async fn replicas_store_the_same_schedules() {
     }
 }
 
+/// The application sets the time within which a new schedule is known.
+#[tokio::test]
+async fn a_new_schedule_is_known_within_the_time_that_was_set() {
+    let mut world = World::starting(START);
+    let scheduler = world.scheduler().look_every(seconds(2));
+    world.start(scheduler).await;
+    world.advance(seconds(10)).await;
+    let spec = every(seconds(1), Missed::Skip);
+    world.put("new", &spec).await;
+
+    world.advance(seconds(3)).await;
+
+    let expected = ticks(&spec, "2027-01-01T00:00:17Z", "2027-01-01T00:00:20Z");
+    let pushed = world.pushed("new").await;
+    assert_eq!(pushed, expected, "the schedules are read every 2 seconds");
+}
+
 /// A schedule that is stored while schedulers run is known within the look interval.
 #[tokio::test]
 async fn a_new_schedule_ticks_from_its_first_tick_on() {

@@ -344,6 +344,30 @@ async fn one_poll_serves_all_waiting_calls() {
     assert!((1..60).contains(&polls), "{polls} polls");
 }
 
+/// The looks for ends in other processes stop with the last call that waits, also if that
+/// call is dropped (R22).
+#[tokio::test]
+async fn the_looks_end_with_the_last_call_that_waits() {
+    let folder = Folder::new();
+    let config = folder.config().poll_interval(Duration::from_millis(5));
+    let (config, polls) = counting(config, "PRAGMA data_version");
+    let queue = open(config).await.unwrap();
+    let job = push(&queue, kept("a")).await;
+    let polled = || polls.load(Ordering::Relaxed);
+    tokio::select! {
+        found = queue.wait_result(&job, LONG) => panic!("nobody ends the job: {found:?}"),
+        () = eventually("the call looks", || async { polled() > 1 }) => {}
+    }
+
+    let is_quiet = || async {
+        let before = polled();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        polled() == before
+    };
+
+    eventually("the looks end", is_quiet).await;
+}
+
 /// A burial wakes only the calls that wait for its job.
 #[tokio::test]
 async fn other_burials_wake_no_call() {
