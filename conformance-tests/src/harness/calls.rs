@@ -6,6 +6,7 @@ use relq_core::{
     Delivery, Disposition, Error, JobId, NewJob, PushToken, Settlement,
     batch::{BatchId, BatchQueue, Change, NewBatch},
     capabilities::Capability,
+    error::Operation,
     operator::{
         InspectQueue, JobState, JobView, PeekRequest, RestoreQueue, Selection,
         StateDetail, WorkerReport,
@@ -120,20 +121,49 @@ pub(crate) fn writes<'a>(
 }
 
 fn only_reads(name: &str) -> bool {
-    const READS: [&str; 11] = [
-        "open_another",
-        "stats",
-        "audit",
-        "job",
-        "workers",
-        "batch",
-        "list_batches",
-        "wait_batch",
-        "read_results",
-        "wait_result",
-        "schedules",
-    ];
-    name.starts_with("peek") || READS.contains(&name)
+    operation_of(name).only_reads()
+}
+
+/// The operation that an error of the call with this name has. `settle_and_claim` returns
+/// the error of its claim.
+pub(crate) fn operation_of(name: &str) -> Operation {
+    match name {
+        "push" | "push of an option" | "push with a token" => Operation::Push,
+        "claim" | "settle_and_claim" => Operation::Claim,
+        "settle" => Operation::Settle,
+        "extend" => Operation::Extend,
+        "release_worker" => Operation::ReleaseWorker,
+        "report_worker" => Operation::ReportWorker,
+        "recover" => Operation::Recover,
+        "open_another" => Operation::Connect,
+        "stats" => Operation::Stats,
+        "redrive" => Operation::Redrive,
+        "purge_dead" | "purge" => Operation::Purge,
+        "cancel" => Operation::Cancel,
+        "pause" => Operation::Pause,
+        "resume" => Operation::Resume,
+        "audit" => Operation::Audit,
+        "job" => Operation::ReadJob,
+        "run_now" => Operation::RunNow,
+        "workers" => Operation::ReadWorkers,
+        "restore" => Operation::Restore,
+        "create" => Operation::CreateBatch,
+        "add" => Operation::AddPieces,
+        "alter" => Operation::AlterBatch,
+        "batch" | "list_batches" => Operation::ReadBatch,
+        "wait_batch" => Operation::WaitBatch,
+        "seal" => Operation::SealBatch,
+        "cancel_batch" => Operation::CancelBatch,
+        "report_progress" => Operation::ReportProgress,
+        "read_results" => Operation::ReadResults,
+        "wait_result" => Operation::WaitResult,
+        "push_tick" => Operation::PushTick,
+        "schedules" => Operation::ReadSchedules,
+        "put_schedule" => Operation::PutSchedule,
+        "remove_schedule" => Operation::RemoveSchedule,
+        peek if peek.starts_with("peek") => Operation::Peek,
+        other => panic!("the call {other} has no operation"),
+    }
 }
 
 fn call<'a, T>(answer: impl Future<Output = Result<T, Error>> + Send + 'a) -> Call<'a> {

@@ -2,14 +2,18 @@
 
 use std::fmt::Write as _;
 
-use relq_core::{Error, error::Effect, operator::JobState};
+use relq_core::{
+    Error,
+    error::{Effect, ErrorContext, Operation},
+    operator::JobState,
+};
 
 use super::{ByAPerson, Heals, REFUSALS};
 use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        calls::{Known, calls},
+        calls::{Known, calls, operation_of},
         store::Store,
     },
 };
@@ -42,9 +46,15 @@ async fn described(actor: &Actor) -> String {
     all
 }
 
-/// Asserts that the error says that the call had no effect, and that it says correctly
-/// whether a person must remove the cause.
-fn assert_refused(error: &Error, heals: Heals, what: &str) {
+/// Asserts that the error says that the call had no effect, that it says correctly
+/// whether a person must remove the cause, and that it names the backend and the
+/// `operation` of the call: the operation decides whether a call may be repeated.
+fn assert_refused(
+    error: &Error,
+    heals: Heals,
+    (backend, operation): (&'static str, Operation),
+    what: &str,
+) {
     let told = error.full_message();
     assert_eq!(
         error.effect(),
@@ -53,6 +63,8 @@ fn assert_refused(error: &Error, heals: Heals, what: &str) {
     );
     let needs_help = heals == ByAPerson;
     assert_eq!(error.needs_help(), needs_help, "{what}: it heals {heals:?}: {told}");
+    let at = ErrorContext { backend, operation };
+    assert_eq!(error.at(), at, "{what}: its error names another call: {told}");
 }
 
 case!(a_call_that_is_always_refused_changes_nothing: R21 @ redis);
@@ -74,7 +86,10 @@ async fn a_call_that_is_always_refused_changes_nothing(store: &Store) {
 
             store.heal().await;
             match answer {
-                Err(error) => assert_refused(&error, heals, &what),
+                Err(error) => {
+                    let at = (victim.capabilities().backend, operation_of(name));
+                    assert_refused(&error, heals, at, &what);
+                }
                 Ok(()) => {
                     assert_eq!(store.steps_of("victim"), steps, "{what}: it is Ok");
                 }
@@ -113,7 +128,8 @@ async fn a_call_that_is_refused_once_changes_nothing_or_all(store: &Store) {
                 // The call may have sent another command, which took effect.
                 let is_in_part = store.steps_of("victim") > steps + 1;
                 if !is_in_part || error.effect() == Effect::No {
-                    assert_refused(error, heals, &what);
+                    let at = (victim.capabilities().backend, operation_of(name));
+                    assert_refused(error, heals, at, &what);
                     assert_eq!(described(&witness).await, before, "{what}");
                 }
                 let (_, call) = calls(&victim, &known).swap_remove(at);
