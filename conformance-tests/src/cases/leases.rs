@@ -123,16 +123,26 @@ async fn a_jobs_own_lease_holds(store: &Store) {
 }
 
 case!(a_jobs_own_lease_ends: R6 R9 => JobLease);
-/// If a job asks for a shorter lease than its worker does, the job's lease applies.
+/// If a job asks for a shorter lease than its worker does, the job's lease applies. The
+/// other jobs of the claim have the lease of the worker.
 async fn a_jobs_own_lease_ends(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("own").lease(BRIEF)).await;
-    assert_eq!(actor.take_one().await.lease, BRIEF);
+    let own = NewJob::new("own").lease(BRIEF);
+    actor.store([NewJob::new("before"), own, NewJob::new("after")]).await;
+    let held = actor.take(3).await;
+    let leases = held.iter().map(|one| (one.payload.clone(), one.lease));
+    let expected = [("before", HELD), ("own", BRIEF), ("after", HELD)];
+    expect_exactly(
+        leases,
+        expected.map(|(payload, lease)| (Bytes::from(payload), lease)),
+    );
     store.outlast_brief_leases().await;
 
     assert_eq!(actor.recover_all().await.requeued, 1);
 
-    assert_eq!(actor.take_one().await.lease, BRIEF, "the next lease is its own too");
+    let again = actor.take_one().await;
+    assert_eq!(again.payload, "own", "R6: the leases of the other jobs run");
+    assert_eq!(again.lease, BRIEF, "the next lease is its own too");
 }
 
 case!(an_overdue_extension_keeps_or_loses: R6 R7);

@@ -7,7 +7,7 @@ use crate::{
     cases::unique::{bound, is_free, is_held},
     harness::{
         actor::Actor,
-        checks::{dead, delivers, drain, payloads, retry_now},
+        checks::{dead, delivers, drain, key, payloads, retry_now},
         store::Store,
         times::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE},
     },
@@ -24,7 +24,8 @@ async fn succeeded(store: &Store) -> (Actor, relq_core::JobId) {
 }
 
 case!(an_expired_holder_frees_its_key: R16 R17 => Unique Expiry);
-/// After a ready job has expired, a new push can take its unique key.
+/// After a ready job has expired, a new push can take its unique key. The other jobs of its
+/// call hold theirs, each for its own time.
 async fn an_expired_holder_frees_its_key(store: &Store) {
     let actor = store.actor("producer").await;
     actor.store_one(bound("first").expires_in(BRIEF)).await;
@@ -33,6 +34,21 @@ async fn an_expired_holder_frees_its_key(store: &Store) {
     is_free(&actor).await;
 
     delivers(&actor, ["second"]).await;
+    let holder = |name: &'static str| NewJob::new(name).unique(key(name));
+    let early = |name| holder(name).expires_in(BRIEF);
+    let late = holder("late").expires_in(HELD);
+    actor.store([early("early"), holder("never"), late, early("early too")]).await;
+    store.advance(PAST_BRIEF).await;
+    for (name, is_held) in
+        [("early", false), ("never", true), ("late", true), ("early too", false)]
+    {
+        let again = actor.offer(holder(name)).await;
+        let is_duplicate = matches!(again, Pushed::Duplicate { .. });
+        assert_eq!(
+            is_duplicate, is_held,
+            "R16: the key of {name:?} is held: {again:?}"
+        );
+    }
 }
 
 case!(an_expired_scheduled_holder_frees_its_key: R16 R17 => Unique Delay Expiry);

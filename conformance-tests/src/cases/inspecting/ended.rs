@@ -69,14 +69,21 @@ async fn an_ended_job_says_how(store: &Store) {
 }
 
 case!(a_kept_result_keeps_the_id: R31 R29 => Inspect Results);
-/// The id of a job that keeps its result is remembered as long as the result.
+/// The id of a job that keeps its result is remembered as long as the result, and at least
+/// as long as that of any other job, however the job ends.
 async fn a_kept_result_keeps_the_id(store: &Store) {
     let actor = store.actor("worker").await;
-    let kept = DEDUPLICATION_WINDOW * 3;
-    let job = actor.store_one(NewJob::new("job").keep_result(kept)).await;
-    actor.finish(&actor.take_one().await).await;
+    let window = DEDUPLICATION_WINDOW;
+    for (kept, remembered) in [(window * 3, window * 3), (window / 10, window)] {
+        for (end, was_done) in
+            [(Disposition::Done, true), (Disposition::Discard, false)]
+        {
+            let job = actor.store_one(NewJob::new("job").keep_result(kept)).await;
+            actor.say(&actor.take_one().await, end).await;
 
-    assert_ended(store, &actor, &job, (true, kept)).await;
+            assert_ended(store, &actor, &job, (was_done, remembered)).await;
+        }
+    }
 }
 
 case!(a_forgotten_id_is_unknown: R31 R4 => Inspect ClientIds);

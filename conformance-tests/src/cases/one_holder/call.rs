@@ -5,7 +5,9 @@ use relq_core::{Disposition, Settlement, outcome::Settled};
 use crate::{
     cases::case,
     harness::{
-        checks::{dead, delivers, expect_exactly, numbered, retry_after, settle_all},
+        checks::{
+            dead, delivers, expect_exactly, numbered, postpone, retry_after, settle_all,
+        },
         store::Store,
         times::HELD,
     },
@@ -32,20 +34,38 @@ async fn a_receipt_counts_once_in_a_call(store: &Store) {
 
 case!(a_stale_receipt_spoils_no_other: R7);
 /// If one settlement of a call has a lost lease, at any position, the other settlements
-/// are carried out.
+/// are carried out, whatever they say.
 async fn a_stale_receipt_spoils_no_other(store: &Store) {
-    let actor = store.actor("worker").await;
-    actor.store(numbered(6)).await;
-    let held = actor.take(6).await;
-    actor.finish(&held[0]).await;
-    actor.finish(&held[3]).await;
-    actor.finish(&held[5]).await;
-
-    let settled = settle_all(&actor, &held, &Disposition::Done).await;
-
     let (lost, applied) = (Settled::LeaseLost, Settled::Applied);
-    assert_eq!(settled, [lost, applied, applied, lost, applied, lost]);
-    assert_eq!(actor.figures().await.finished, 6);
+    let actor = store.actor("worker").await;
+    for said in [
+        Disposition::Done,
+        Disposition::Discard,
+        Disposition::GiveBack,
+        retry_after(HELD),
+        postpone(HELD),
+        dead("no"),
+    ] {
+        actor.store(numbered(6)).await;
+        let held = actor.take(6).await;
+        actor.finish(&held[0]).await;
+        actor.finish(&held[3]).await;
+        actor.finish(&held[5]).await;
+        let before = actor.figures().await;
+
+        let settled = settle_all(&actor, &held, &said).await;
+
+        let expected = [lost, applied, applied, lost, applied, lost];
+        assert_eq!(settled, expected, "R7: {said:?}");
+        let after = actor.figures().await;
+        let ended = match said {
+            Disposition::Done => after.finished - before.finished,
+            Disposition::Discard => after.discarded - before.discarded,
+            _ => after.unfinished() + after.dead,
+        };
+        assert_eq!((ended, after.leased), (3, 0), "R7: {said:?}");
+        actor.purge().await.expect("purged");
+    }
 }
 
 case!(one_call_carries_every_disposition: R7);

@@ -2,6 +2,7 @@
 
 use relq_core::{
     Disposition, NewJob,
+    environment::Timestamp,
     operator::{JobState, JobView, Selection, StateDetail},
     outcome::{DuplicateOf, Pushed},
     results::JobResult,
@@ -176,14 +177,18 @@ async fn the_expiry_is_kept(store: &Store) {
     let actor = store.actor("worker").await;
     let until = |name, at| but(was_ready(name), |it| it.expires_at = Some(at));
     let soon = now(store).plus(LIFE);
+    let first = Timestamp::from_unix_ms(0);
 
-    actor.restore_all(&[until("late", yesterday(store)), until("soon", soon)]).await;
+    for passed in [first, yesterday(store)] {
+        actor.restore_all(&[until("late", passed), until("soon", soon)]).await;
 
-    assert_eq!(payloads(&actor.take(2).await), ["soon"], "R17: in time");
-    actor.recover_all().await;
-    let found = actor.the_dead_one().await;
-    assert_eq!(found.payload, "late", "R17");
-    assert!(reason(&found).contains("expired"), "R17: {}", reason(&found));
+        assert_eq!(payloads(&actor.take(2).await), ["soon"], "R17: in time");
+        actor.recover_all().await;
+        let found = actor.the_dead_one().await;
+        assert_eq!(found.payload, "late", "R17");
+        assert!(reason(&found).contains("expired"), "R17: {}", reason(&found));
+        actor.purge().await.expect("purged");
+    }
     actor.restore_all(&[until("third", soon)]).await;
     store.advance(PAST_LIFE).await;
     assert_eq!(actor.take(1).await, [], "R17: it has expired");

@@ -89,6 +89,9 @@ async fn let_results_expire(fixture: &FaultFixture) -> Excesses {
     })
     .await;
     log.during("removal of expired results", recover_all(queue)).await;
+    let keys = ["results", "kept"].map(|part| format!("{{{}}}:{part}", fixture.queue));
+    let left = server.command(&[b"EXISTS", keys[0].as_bytes(), keys[1].as_bytes()]);
+    assert_eq!(left, b":0\r\n", "R29: a recovery left results that nobody can read");
     log.excesses()
 }
 
