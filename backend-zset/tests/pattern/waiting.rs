@@ -1,7 +1,9 @@
 //! Tests how an idle claim waits, and a call for a result (R11, R20, R29).
 
 use std::{
+    future::poll_fn,
     sync::Arc,
+    task::Poll,
     thread,
     time::{Duration, Instant},
 };
@@ -120,7 +122,7 @@ async fn an_operator_reaches_the_jobs_that_a_notifier_moved() {
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
 }
 
-/// R15: jobs that a notifier moved for a claim which gave up go back in their order.
+/// R13: jobs that a notifier moved for claims which gave up go back in their order.
 #[tokio::test]
 async fn jobs_moved_for_a_claim_that_gave_up_keep_their_order() {
     let server = Server::start();
@@ -132,13 +134,15 @@ async fn jobs_moved_for_a_claim_that_gave_up_keep_their_order() {
     claim.abort();
     assert!(claim.await.unwrap_err().is_cancelled());
 
-    server.command(&[b"LPUSH", b"q", b"a", b"b"]);
+    // Two other claims have given up, too, after their notifiers had moved a job.
+    server.command(&[b"LPUSH", b"{q}:handed", b"a", b"b"]);
+    server.command(&[b"LPUSH", b"q", b"c", b"d"]);
 
     let exists = |key: &[u8]| server.command(&[b"EXISTS", key]) == b":1\r\n";
     until("they are passed on", || exists(b"{q}:wake") && !exists(b"{q}:handed")).await;
-    for payload in ["a", "b"] {
+    for payload in ["a", "b", "c", "d"] {
         let taken = queue.claim_one(&ask("w")).await.unwrap().unwrap();
-        assert_eq!(taken.payload, payload);
+        assert_eq!(taken.payload, payload, "R13: the order of the pushes");
     }
 }
 
@@ -310,6 +314,96 @@ async fn listener(server: &Server) -> String {
         assert!(start.elapsed() < LONG, "no connection listens");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// R29: a call listens for the end of its job before it reads what became of the job. So it
+/// is told of an end between the two, and does not wait for its recheck.
+#[tokio::test]
+async fn an_end_beside_the_first_look_is_told() {
+    assert_within(RECHECK / 2, async || {
+        let server = Server::start();
+        let queue = Arc::new(open(&server, "q").await);
+        let [steady, held, last] =
+            [hold_kept(&queue).await, hold_kept(&queue).await, hold_kept(&queue).await];
+        let wait_for = |held: &Delivery| {
+            let (queue, job) = (Arc::clone(&queue), held.job().clone());
+            tokio::spawn(async move {
+                queue.result_queue().unwrap().wait_result(&job, LONG).await
+            })
+        };
+        // The first of these keeps the connection that listens, and the second tells when
+        // that connection has heard of all ends.
+        let (steady, last_told) = (wait_for(&steady), wait_for(&last));
+        listener(&server).await;
+        let mut waiting = queue.result_queue().unwrap().wait_result(held.job(), LONG);
+
+        let looked = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await;
+        assert!(looked.is_pending(), "R29: the job has not ended");
+        queue.ack(&held.receipt).await.unwrap();
+        queue.ack(&last.receipt).await.unwrap();
+        assert!(last_told.await.unwrap().unwrap().unwrap().has_ended());
+
+        let ended = Instant::now();
+        assert!(waiting.await.unwrap().unwrap().has_ended(), "R29: it has ended");
+        steady.abort();
+        ended.elapsed()
+    })
+    .await;
+}
+
+/// R29: a call that waits for a result reads it when as many ends are told at once as one
+/// reply has. The end of its job may be among those that the server has dropped meanwhile.
+#[tokio::test]
+async fn an_end_that_many_others_displaced_is_told() {
+    const DONE_UNTOLD: &[u8] = b"redis.call('HSET', KEYS[1], ARGV[1], 'd') \
+        for _ = 1, 1000 do redis.call('XADD', KEYS[2], '*', 'id', 'other') end";
+    assert_within(RECHECK / 2, async || {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        let held = hold_kept(&queue).await;
+        let ending = async {
+            listener(&server).await;
+            let (results, ends) = (b"{q}:results", b"{q}:ended");
+            let job = held.job().as_str().as_bytes();
+            server.command(&[b"EVAL", DONE_UNTOLD, b"2", results, ends, job]);
+            Instant::now()
+        };
+        let results = queue.result_queue().unwrap();
+
+        let waiting = results.wait_result(held.job(), LONG);
+        let (told, ended) = tokio::join!(waiting, ending);
+
+        let took = ended.elapsed();
+        assert!(told.unwrap().unwrap().has_ended(), "R29: it has ended");
+        took
+    })
+    .await;
+}
+
+/// R29: the connection that listens for ends reads each of them once, also that of a job
+/// for which no call waits.
+#[tokio::test]
+async fn an_end_is_read_once() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let (held, other) = (hold_kept(&queue).await, hold_kept(&queue).await);
+    let ending = async {
+        listener(&server).await;
+        server.command(&[b"CONFIG", b"RESETSTAT"]);
+        queue.ack(&other.receipt).await.unwrap();
+        // A connection that reads the same end again does so thousands of times meanwhile.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    };
+
+    tokio::select! {
+        told = queue.result_queue().unwrap().wait_result(held.job(), LONG) => {
+            panic!("R29: the job has not ended: {told:?}")
+        }
+        () = ending => {}
+    }
+
+    let reads = calls(&server, "xread");
+    assert!(reads <= 5, "R29: one end was read by {reads} times XREAD");
 }
 
 /// R29: a call that waits for a result reads it again after a while although it is told of
