@@ -353,6 +353,11 @@ mod tests {
             ("redis://[::1]", "redis://[::1]:6379/0?mode=shared"),
             ("unix:///r.sock?pass=secret", "unix:///r.sock?mode=shared"),
             ("unix:///r.sock?db=1", "unix:///r.sock?db=1&mode=shared"),
+            (
+                "redis-sentinel://me:p@a,b:1/main/3?sentinel_password=p",
+                "redis-sentinel://a:26379,b:1/main/3?mode=shared",
+            ),
+            ("redis-cluster://me:p@a:7,b", "redis-cluster://a:7,b:6379?mode=shared"),
         ] {
             let other = format!("processing-list+{other}");
             assert_eq!(RedisConfig::new(url).unwrap().url_of(&shared), other);

@@ -197,3 +197,42 @@ impl std::error::Error for Explained {
         Some(&self.source)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use redis::{Value, parse_redis_value};
+
+    use super::*;
+
+    /// R21: connections are reopened. A server that was demoted, or that lost its slot, keeps
+    /// its connections, so only its refusal tells a client to leave it. Any other refusal
+    /// would be the same on a new connection.
+    #[test]
+    fn calls_leave_a_connection_that_leads_to_the_wrong_server() {
+        for (reply, leaves) in [
+            ("READONLY You can't write against a read only replica.", true),
+            ("MASTERDOWN Link with MASTER is down", true),
+            ("UNBLOCKED force unblock from blocking operation", true),
+            ("MOVED 3999 127.0.0.1:6381", true),
+            ("CLUSTERDOWN The cluster is down", true),
+            ("ASK 3999 127.0.0.1:6381", false),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", false),
+            ("LOADING Redis is loading the dataset in memory", false),
+            ("BUSY Redis is busy running a script.", false),
+            ("OOM command not allowed when used memory > 'maxmemory'.", false),
+            ("NOPERM this user has no permissions", false),
+            ("NOSCRIPT No matching script.", false),
+            ("WRONGTYPE Operation against a key", false),
+            ("ERR unknown command", false),
+        ] {
+            let read = parse_redis_value(format!("-{reply}\r\n").as_bytes());
+            let refusal = read.and_then(Value::extract_error).unwrap_err();
+
+            assert_eq!(condemns_connection(&refusal), leaves, "{reply}");
+        }
+        let lost = io::Error::from(io::ErrorKind::ConnectionReset).into();
+        assert!(condemns_connection(&lost), "a connection that is broken");
+    }
+}

@@ -341,15 +341,20 @@ mod tests {
         assert_eq!(sizes, [1]);
     }
 
+    /// R13: a push that does not fit is the first of the next command.
     #[test]
     fn a_command_carries_no_more_than_it_should_but_always_one() {
-        let all: Vec<_> = [MOST.bytes + 1, 1, MOST.bytes].map(waiting).into();
-        let (all, _answers): (VecDeque<_>, Vec<_>) = all.into_iter().unzip();
+        let sizes = [MOST.bytes + 1, 1, MOST.bytes, 2, 3];
+        let (all, _answers): (VecDeque<_>, Vec<_>) =
+            sizes.into_iter().map(waiting).unzip();
         let mut state = State { waiting: all, ..State::default() };
 
-        let loads = [(); 4].map(|()| state.next_load().len());
+        let loads = [(); 5].map(|()| -> Vec<_> {
+            state.next_load().iter().map(|one| one.elements[0].len()).collect()
+        });
 
-        assert_eq!(loads, [1, 1, 1, 0]);
+        let expected = [&sizes[..1], &sizes[1..2], &sizes[2..3], &sizes[3..], &[]];
+        assert_eq!(loads, expected, "the sizes of the pushes of each command");
     }
 
     /// Many small elements keep the server as busy as a few large ones.

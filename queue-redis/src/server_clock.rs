@@ -64,4 +64,22 @@ mod tests {
         let now = server.now(&SystemClock).unwrap();
         assert!(now >= read && now.since(read) < Duration::from_secs(60), "{now:?}");
     }
+
+    /// R27: a new connection corrects the estimate, for example after the server's clock was
+    /// set, forward or back.
+    #[test]
+    fn each_reply_replaces_the_estimate() {
+        let server = ServerClock::default();
+        for seconds in [1_800_000_000, 1_900_000_000, 1_700_000_000] {
+            server.learn([seconds, 0], &SystemClock);
+
+            let read = Timestamp::from_unix_ms(seconds * 1000);
+            let now = server.now(&SystemClock).unwrap();
+            let is_near = now >= read && now.since(read) < Duration::from_secs(60);
+            assert!(
+                is_near,
+                "the last reply was {read:?}, and the estimate is {now:?}"
+            );
+        }
+    }
 }

@@ -131,8 +131,8 @@ async fn a_replica_may_take_longer_than_a_response() {
     pushing.await.unwrap().unwrap();
 }
 
-/// R7: claims and heartbeats do not wait for replicas. A settlement does, and takes
-/// effect although it fails.
+/// R7: claims, heartbeats, recoveries and the release of a worker do not wait for replicas.
+/// A settlement does, and takes effect although it fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_do_not_wait_and_settlements_do() {
     for backend in BACKENDS {
@@ -148,6 +148,10 @@ async fn claims_do_not_wait_and_settlements_do() {
         let held = [job.receipt.clone()];
         queue.extend(&worker, &held, lease).await.unwrap();
         assert_not_replicated(queue.ack(&job.receipt).await, "0 of 1 replicas");
+        let recovered = queue.recover(NonZeroU32::MIN).await;
+        recovered.unwrap_or_else(|error| panic!("{backend} recover: {error}"));
+        let released = queue.release_worker(&worker).await;
+        released.unwrap_or_else(|error| panic!("{backend} release_worker: {error}"));
 
         let stats = queue.stats().await.unwrap();
         assert_eq!((stats.leased, stats.finished), (0, 1), "{backend}");

@@ -180,3 +180,63 @@ fn split(
     let (reached, touched, reply) = (next(), next(), next());
     (reply, replication.read(touched, reached))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use relq_core::QueueName;
+
+    use super::*;
+
+    fn replication(timeout: Duration) -> Replication {
+        Replication { replicas: NonZeroU32::new(2).unwrap(), timeout }
+    }
+
+    /// R21: no call hangs for ever, and `WAIT` takes a time of zero for that.
+    #[test]
+    fn the_shortest_wait_for_replicas_ends() {
+        let owner = Owner::new("zset", QueueName::new("q").unwrap());
+        for (timeout, ms) in [
+            (Duration::from_nanos(1), "1"),
+            (Duration::from_micros(999), "1"),
+            (Duration::from_millis(300), "300"),
+        ] {
+            let [_, wait] = replication(timeout).waiting(&owner);
+
+            let mut expected = redis::cmd("WAIT");
+            expected.arg("2").arg(ms);
+            let (sent, expected) =
+                (wait.get_packed_command(), expected.get_packed_command());
+            assert_eq!(sent, expected, "the command for a timeout of {timeout:?}");
+        }
+    }
+
+    /// R21: a call is confirmed only if the marker was written again and as many replicas
+    /// have it as were asked for.
+    #[test]
+    fn only_enough_replicas_confirm_a_call() {
+        let number = |number| -> RedisResult<Value> { Ok(Value::Int(number)) };
+        let refused = || -> RedisResult<Value> { Err(io::Error::other("no").into()) };
+        for (touched, reached, words) in [
+            (number(1), number(2), None),
+            (number(1), number(3), None),
+            (number(1), number(1), Some("1 of 2 replicas had it after 1s")),
+            (number(0), number(2), Some("the queue's marker was removed meanwhile")),
+            (refused(), number(2), Some("the server refused WAIT")),
+            (number(1), refused(), Some("the server refused WAIT")),
+            (number(1), Ok(Value::Nil), Some("WAIT returned nil")),
+        ] {
+            let what = format!("touched {touched:?}, reached {reached:?}");
+
+            let read = replication(Duration::from_secs(1)).read(touched, reached);
+
+            let why = read.err();
+            let is_told = match (&why, words) {
+                (Some(why), Some(words)) => why.contains(words),
+                (why, words) => why.is_none() && words.is_none(),
+            };
+            assert!(is_told, "{what}: {why:?}, and not {words:?}");
+        }
+    }
+}
