@@ -99,6 +99,25 @@ async fn a_leased_entry_that_was_damaged_is_not_dropped() {
     }
 }
 
+/// R23: an audit tells of a lease without an entry, and of an entry without a lease.
+#[tokio::test]
+async fn an_audit_tells_of_half_a_leased_job() {
+    for (command, key) in [("HDEL", "{q}:held"), ("ZREM", "{q}:leased")] {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        queue.push_one("x".into()).await.unwrap();
+        queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        let held = server.command(&[b"HKEYS", b"{q}:held"]);
+        let lease = String::from_utf8(held).unwrap().lines().nth(2).unwrap().to_owned();
+
+        server.command(&[command.as_bytes(), key.as_bytes(), lease.as_bytes()]);
+
+        let problems = queue.audit().await.unwrap().problems;
+        let expected = format!("lease or entry {lease} without the other");
+        assert_eq!(problems, [expected], "R23: after {command} of {key}");
+    }
+}
+
 /// R1, R3: nor is it dropped when its worker retries it, postpones it, gives it back or
 /// stops.
 #[tokio::test]

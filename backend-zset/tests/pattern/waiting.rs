@@ -101,8 +101,8 @@ async fn a_waiting_claim_looks_again_at_every_source() {
 
 const JOBS: (&str, &str) = ("{other}:jobs", "{q}:jobs");
 
-/// R23: jobs that a notifier has moved to its own list are ready jobs: an operator sees them
-/// in their order, cancels them and purges them.
+/// R23: jobs that a notifier has moved to its own list are ready jobs: an operator counts
+/// them, sees them in their order, cancels them and purges them.
 #[tokio::test]
 async fn an_operator_reaches_the_jobs_that_a_notifier_moved() {
     let server = Server::start();
@@ -110,8 +110,14 @@ async fn an_operator_reaches_the_jobs_that_a_notifier_moved() {
     let first = queue.push_one("1".into()).await.unwrap();
     queue.push_one("2".into()).await.unwrap();
     server.command(&[b"RENAME", b"q", b"{q}:handed"]);
+    let stats = queue.stats().await.unwrap();
+    assert!(stats.oldest_ready_age.is_some(), "R27: the moved jobs wait: {stats:?}");
     queue.push_one("3".into()).await.unwrap();
 
+    let stats = queue.stats().await.unwrap();
+    let audit = queue.audit().await.unwrap();
+    assert_eq!((stats.ready, audit.jobs), (3, 3), "R23: {stats:?}, {audit:?}");
+    assert_eq!(audit.problems, [""; 0], "R23: each job is in one place");
     let ready = PeekRequest::new(JobState::Ready, many(10));
     let page = queue.peek(&ready).await.unwrap();
     let payloads: Vec<_> = page.jobs.iter().map(|job| &job.payload[..]).collect();
