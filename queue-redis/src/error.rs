@@ -203,8 +203,51 @@ mod tests {
     use std::io;
 
     use redis::{Value, parse_redis_value};
+    use relq_core::error::Effect;
 
     use super::*;
+
+    /// The error with which the server refuses a command.
+    fn refusal(reply: &str) -> RedisError {
+        let read = parse_redis_value(format!("-{reply}\r\n").as_bytes());
+        read.and_then(Value::extract_error).unwrap_err()
+    }
+
+    /// R21: a script may fail behind its first write, whichever version of the server says
+    /// so. A command that the server refused as a whole did nothing.
+    #[test]
+    fn only_an_error_from_within_a_script_may_have_an_effect() {
+        let (at_a_line, at) = ("script: 1a, on @user_script:7.", at_connecting("test"));
+        for (reply, effect, needs_help) in [
+            (format!("ERR value is no number {at_a_line}"), Effect::Maybe, false),
+            (
+                "ERR Error running script, @user_script:7: no".into(),
+                Effect::Maybe,
+                false,
+            ),
+            (
+                format!("ERR The user executing the script can't run it {at_a_line}"),
+                Effect::Maybe,
+                true,
+            ),
+            (
+                format!("ERR ACL failure in script: User u may not {at_a_line}"),
+                Effect::Maybe,
+                true,
+            ),
+            ("EXECABORT Transaction discarded".into(), Effect::No, false),
+            ("UNBLOCKED force unblock from an operation".into(), Effect::No, false),
+            ("CROSSSLOT Keys don't hash to the same slot".into(), Effect::No, true),
+            ("ASK 3999 127.0.0.1:6381".into(), Effect::No, true),
+            ("WRONGPASS invalid username-password pair".into(), Effect::No, true),
+            ("ERR wrong number of arguments".into(), Effect::No, true),
+        ] {
+            let error = after_send(at, refusal(&reply));
+
+            let told = (error.effect(), error.needs_help());
+            assert_eq!(told, (effect, needs_help), "{reply}: {error:?}");
+        }
+    }
 
     /// R21: connections are reopened. A server that was demoted, or that lost its slot, keeps
     /// its connections, so only its refusal tells a client to leave it. Any other refusal
@@ -227,10 +270,7 @@ mod tests {
             ("WRONGTYPE Operation against a key", false),
             ("ERR unknown command", false),
         ] {
-            let read = parse_redis_value(format!("-{reply}\r\n").as_bytes());
-            let refusal = read.and_then(Value::extract_error).unwrap_err();
-
-            assert_eq!(condemns_connection(&refusal), leaves, "{reply}");
+            assert_eq!(condemns_connection(&refusal(reply)), leaves, "{reply}");
         }
         let lost = io::Error::from(io::ErrorKind::ConnectionReset).into();
         assert!(condemns_connection(&lost), "a connection that is broken");

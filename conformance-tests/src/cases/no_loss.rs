@@ -232,7 +232,7 @@ async fn a_call_above_the_limit_is_refused(store: &Store) {
 
 case!(a_call_of_too_many_bytes_is_refused: R2 R5);
 /// A call whose payloads are too many bytes together is refused, and nothing is stored,
-/// although each payload is allowed.
+/// although each payload is allowed. The bytes of headers count, too.
 async fn a_call_of_too_many_bytes_is_refused(store: &Store) {
     let actor = store.actor("producer").await;
     let Limits { max_payload, max_bytes_per_push, max_jobs_per_call, .. } =
@@ -245,10 +245,19 @@ async fn a_call_of_too_many_bytes_is_refused(store: &Store) {
         return;
     }
 
-    let refused = actor.push(&vec![NewJob::new(largest); needed], None).await;
+    let as_many_as_fit = vec![NewJob::new(largest.clone()); needed - 1];
+    let left = max_bytes_per_push - (needed - 1) * largest.len();
+    let to_the_limit = NewJob::new(largest.slice(..left)).header("n", "v");
+    for last in [NewJob::new(largest.clone()), to_the_limit] {
+        let jobs = [&as_many_as_fit[..], &[last]].concat();
 
-    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
-    assert_eq!(actor.figures().await.unfinished(), 0);
+        let refused = actor.push(&jobs, None).await;
+
+        let is_invalid = matches!(refused, Err(Error::Invalid { .. }));
+        let bytes: usize = jobs.iter().map(NewJob::total_bytes).sum();
+        assert!(is_invalid, "R2: {bytes} of {max_bytes_per_push} bytes: {refused:?}");
+        assert_eq!(actor.figures().await.unfinished(), 0);
+    }
 }
 
 case!(one_invalid_job_refuses_all: R5);
