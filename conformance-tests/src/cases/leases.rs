@@ -138,7 +138,8 @@ async fn a_jobs_own_lease_ends(store: &Store) {
     );
     store.outlast_brief_leases().await;
 
-    assert_eq!(actor.recover_all().await.requeued, 1);
+    let requeued = actor.recover_all().await.requeued;
+    assert_eq!(requeued, 1, "R6: the jobs whose lease has ended");
 
     let again = actor.take_one().await;
     assert_eq!(again.payload, "own", "R6: the leases of the other jobs run");
