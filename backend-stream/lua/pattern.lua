@@ -150,10 +150,13 @@ local function bury_deleted(keys, stream, sid, id)
   if type(redis.pcall('ZSCORE', keys.ids, id)) == 'string' then
     entry = entry:sub(1, 4) .. string.char(entry:byte(5) + 1) .. entry:sub(6)
   end
-  local job = read_entry(entry)
-  -- The entry said for how long the result of the job is kept.
-  if redis.pcall('HEXISTS', results_key(keys, 'results'), id) == 1 then job.keep_ms = 0 end
-  bury(keys, job, entry, 'mits entry was deleted from the stream', now_ms)
+  -- The deleted entry said for how long the result of the job is kept. From its end on it is
+  -- kept as long as an id.
+  if redis.pcall('HEXISTS', results_key(keys, 'results'), id) == 1 then
+    local keeping = string.char(entry:byte(6) + 64)
+    entry = entry:sub(1, 5) .. keeping .. entry:sub(7) .. struct.pack('>I8', MEMORY_MS)
+  end
+  bury(keys, read_entry(entry), entry, 'mits entry was deleted from the stream', now_ms)
   redis.call('XACK', stream, GROUP, sid)
 end
 

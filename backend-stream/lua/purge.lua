@@ -8,7 +8,7 @@
 --
 -- Returns {how many jobs were removed, 1 if there is more else 0}.
 --
--- Library: entry, side_records, pattern, moves
+-- Library: entry, side_records, pattern, moves, followers
 local keys = bind_keys()
 
 local page = tonumber(ARGV[1])
@@ -20,7 +20,8 @@ local jobs, step, now_ms = 0, new_step(page), server_ms()
 
 -- Removes ready and leased pieces of a batch, as many as the step has room for. Returns
 -- whether none is left. The batch counts them as dropped, and no longer as live. So if the
--- purge ends here, the batch goes on without them, and their leases end without a trace.
+-- purge ends here, the batch goes on without them, their leases end without a trace, and
+-- recovery cancels their followers (R30).
 local function remove_pieces(id)
   local stream, live = batch_key(keys, 'pieces', id), batch_key(keys, 'live', id)
   while has_room(step) do
@@ -39,6 +40,9 @@ local function remove_pieces(id)
       end_result(keys, job, now_ms, PURGED)
       redis.pcall('ZREM', keys.ids, job.id)
       redis.pcall('HDEL', keys.errors, job.id)
+      if job.is_indexed then
+        ended_leaders[#ended_leaders + 1] = {id = job.id, is_done = false}
+      end
     end
   end
   return false
@@ -58,6 +62,7 @@ local ids = redis.call('ZRANGE', batch_key(keys, 'ids'), 0, page)
 for _, id in ipairs(ids) do jobs = jobs + redis.call('XLEN', batch_key(keys, 'pieces', id)) end
 
 if #ids > page then
+  check_leaders(keys)
   jobs = 0
   for _, id in ipairs(ids) do
     if not remove_pieces(id) then break end
@@ -65,6 +70,7 @@ if #ids > page then
     for _, list in ipairs(LISTS) do redis.pcall(list[2], batch_key(keys, list[1]), id) end
     count_job(step)
   end
+  if has_followers then settle_ended(keys, now_ms, step) end
   return {jobs, 1}
 end
 

@@ -20,6 +20,9 @@ local stream, live = batch_key(keys, 'pieces', id), batch_key(keys, 'live', id)
 local record = batch_key(keys, 'record', id)
 local now_ms = server_ms()
 
+-- How many expired tokens and ids a call forgets at least: see push.lua.
+local FORGOTTEN = 4
+
 -- If a key has another type, the script fails here, before its first write.
 redis.call('XLEN', stream)
 redis.call('SCARD', live)
@@ -90,6 +93,7 @@ if token ~= '' then
     -- The record of a push holds the count of its jobs, never -1. So a push with the
     -- same token sees that another call used the token.
     cmsgpack.pack({count = -1, pieces = count, batch = id, answer = answer}))
-  forget_calls(keys, now_ms, 4)
+  forget_calls(keys, now_ms, FORGOTTEN)
 end
+if #indexed > 0 then forget(keys.ids, now_ms, count + FORGOTTEN) end
 return answer

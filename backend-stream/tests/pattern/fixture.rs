@@ -25,6 +25,11 @@ pub(crate) fn urgent() -> Priority {
     Priority::new(Priority::NORMAL.level() + 1).unwrap()
 }
 
+/// The lowest of the three priorities.
+pub(crate) fn patient() -> Priority {
+    Priority::new(Priority::NORMAL.level() - 1).unwrap()
+}
+
 pub(crate) async fn open(server: &Server, name: &str) -> StreamQueue {
     let config = StreamConfig::new(&server.url()).unwrap();
     StreamQueue::connect(config, QueueName::new(name).unwrap()).await.unwrap()

@@ -8,6 +8,7 @@ use relq_core::{
     batch::{BatchId, BatchQueue, NewBatch},
     error::Effect,
     outcome::{Pushed, Settled},
+    results::JobResult,
     *,
 };
 use relq_stream::{StreamConfig, StreamQueue};
@@ -38,8 +39,9 @@ async fn a_purge_removes_any_number_of_batches() {
     assert_eq!(keys(&server), ["{q}:marker"]);
 }
 
-/// R23, R4: a purge that fails at its second step has forgotten all about the pieces that it
-/// has removed, and nothing about the others.
+/// R23, R4, R29, R30: a purge that fails at its second step has forgotten all about the pieces
+/// that it has removed, and nothing about the others. The results of the removed ones say so,
+/// and their followers are cancelled.
 #[tokio::test]
 async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     const PIECES: usize = 700;
@@ -52,9 +54,8 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     // The server now knows the script, so that each step is one command.
     operator.purge().await.unwrap();
     let queue = open(&server, "q").await;
-    let known = |number: usize| {
-        NewJob::new("known").id(JobId::new(format!("piece-{number}")).unwrap())
-    };
+    let known =
+        |number: usize| NewJob::new("known").id(piece_id(number)).keep_result(LEASE);
     let pieces: Vec<_> = (0..PIECES).map(known).collect();
     queue.create(&NewBatch::new(id())).await.unwrap();
     queue.add(&id(), &pieces, None).await.unwrap();
@@ -62,7 +63,18 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
         let batch = BatchId::new(format!("b{number}")).unwrap();
         queue.create(&NewBatch::new(batch)).await.unwrap();
     }
+    let follower = |leader: usize| {
+        let job =
+            NewJob::new("follows").after(piece_id(leader)).id(follower_id(leader));
+        job.keep_result(LEASE)
+    };
+    let followers = [follower(0), follower(PIECES - 1)];
+    queue.push(&followers, None).await.unwrap();
+    // The second delivery has a last error, which tells of the first.
     let brief = ClaimRequest::new(WorkerId::new("gone").unwrap(), BRIEF).max(many(2));
+    queue.claim(&brief).await.unwrap();
+    until(&queue, |stats| stats.overdue == 2).await;
+    assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 2);
     let held = queue.claim(&brief).await.unwrap();
 
     let second_step = proxy.steps_by("operator").len() + 2;
@@ -80,13 +92,35 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     assert_eq!(queue.ack(&held[0].receipt).await.unwrap(), Settled::LeaseLost);
     assert_eq!(dead(&queue).await, []);
     assert_sound(&queue).await;
+    let ids = [0, PIECES - 1].map(|number| [piece_id(number), follower_id(number)]);
+    let results = queue.result_queue().unwrap();
+    let told = results.read_results(ids.as_flattened()).await.unwrap();
+    let cancelled = JobResult::Cancelled { leader: Some(piece_id(0)) };
+    let removed_ones = [Some(JobResult::Purged), Some(cancelled)];
+    assert_eq!(told[..2], removed_ones, "R29, R30: a removed piece and its follower");
+    let unfinished = Some(JobResult::Unfinished { progress: None });
+    assert_eq!(
+        told[2..],
+        [unfinished.clone(), unfinished],
+        "R29, R30: those that stay"
+    );
     let again = queue.push(&pieces, None).await.unwrap();
     let is_new = |pushed: &Pushed| matches!(pushed, Pushed::Stored(_));
     assert!(again[..removed].iter().all(is_new), "{again:?}");
     assert!(!again[removed..].iter().any(is_new), "{again:?}");
 
-    assert_eq!(queue.purge().await.unwrap(), PIECES as u64);
-    assert_eq!(keys(&server), ["{q}:marker"]);
+    let one_follower = 1;
+    assert_eq!(queue.purge().await.unwrap(), PIECES as u64 + one_follower);
+    assert_eq!(keys(&server), ["{q}:ended", "{q}:marker"]);
+}
+
+fn piece_id(number: usize) -> JobId {
+    JobId::new(format!("piece-{number}")).unwrap()
+}
+
+/// The id of the job that follows this piece.
+fn follower_id(piece: usize) -> JobId {
+    JobId::new(format!("follower-{piece}")).unwrap()
 }
 
 /// R23: also a completion job that cannot be delivered.

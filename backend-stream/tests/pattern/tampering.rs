@@ -1,13 +1,13 @@
 //! Tests in which other clients change the stream. The queue must recover from each
 //! change.
 
-use std::time::Instant;
+use std::{cmp::Ordering, time::Instant};
 
 use relq_conformance::{
     proxy::{FaultProxy, VirtualClock},
     server::Server,
 };
-use relq_core::{operator::Selection, outcome::Settled, *};
+use relq_core::{operator::Selection, outcome::Settled, results::JobResult, *};
 use relq_stream::{StreamConfig, StreamQueue};
 
 use crate::fixture::*;
@@ -247,6 +247,99 @@ async fn an_entry_held_without_a_lease_becomes_ready() {
     assert_sound(&queue).await;
     finish(&queue, again).await;
     finish(&queue, vec![held]).await;
+    assert_sound(&queue).await;
+}
+
+/// R1: in the stream of each priority, a held entry without a lease becomes ready again, and
+/// so does an entry that a consumer of another program holds for too long.
+#[tokio::test]
+async fn entries_without_a_lease_become_ready_in_each_stream() {
+    for priority in [patient(), Priority::NORMAL, urgent()] {
+        let server = Server::start();
+        let queue = lose_leases(&server, priority).await;
+
+        let recovered = queue.recover(many(10)).await.unwrap();
+
+        assert_eq!(recovered.requeued, 2, "R1: the jobs of {priority:?}");
+        let served = served(&queue).await;
+        assert_eq!(served, ["unleased", "strange"], "R13: the jobs of {priority:?}");
+        assert_sound(&queue).await;
+    }
+}
+
+/// A job that is ready again because it had no lease leaves a notification, which wakes a
+/// waiting claim.
+#[tokio::test]
+async fn entries_without_a_lease_wake_a_claim() {
+    let server = Server::start();
+    let queue = lose_leases(&server, Priority::NORMAL).await;
+    say(&server, "DEL {q}:wake");
+
+    queue.recover(many(10)).await.unwrap();
+
+    assert_eq!(
+        say(&server, "LLEN {q}:wake"),
+        ":1\r\n",
+        "notifications after a recovery"
+    );
+}
+
+/// Stores two jobs of this priority. A worker holds the first without a lease, and a consumer
+/// of another program holds the second.
+async fn lose_leases(server: &Server, priority: Priority) -> StreamQueue {
+    let queue = open(server, "q").await;
+    let jobs = ["unleased", "strange"].map(|it| NewJob::new(it).priority(priority));
+    queue.push(&jobs, None).await.unwrap();
+    let held = take(&queue, 2).await;
+    queue.give_back(&held[1].receipt).await.unwrap();
+    let stream = match priority.cmp(&Priority::NORMAL) {
+        Ordering::Less => "{q}:patient",
+        Ordering::Equal => "q",
+        Ordering::Greater => "{q}:urgent",
+    };
+    let last = say(server, &format!("XREVRANGE {stream} + - COUNT 1"));
+    let last = last.lines().find(|line| line.contains('-')).unwrap();
+    say(server, &format!("XCLAIM {stream} relq stranger 0 {last} IDLE 400000"));
+    say(server, "DEL {q}:leased");
+    queue
+}
+
+/// R3, R29, R30: a leased job whose entry was deleted is dead, and that is its result. Its
+/// followers are held until the dead job is purged, and are cancelled then.
+#[tokio::test]
+async fn a_deleted_leader_is_dead_and_holds_its_followers() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let [leader, follower] = ["leader", "follower"].map(|it| JobId::new(it).unwrap());
+    let jobs = [
+        NewJob::new("leads").id(leader.clone()).keep_result(LEASE),
+        NewJob::new("follows")
+            .after(leader.clone())
+            .id(follower.clone())
+            .keep_result(LEASE),
+    ];
+    queue.push(&jobs, None).await.unwrap();
+    abandon(&queue).await;
+    say(&server, "XTRIM q MAXLEN 0");
+    let results = async || {
+        let ids = [leader.clone(), follower.clone()];
+        queue.result_queue().unwrap().read_results(&ids).await.unwrap()
+    };
+
+    assert_eq!(queue.recover(many(10)).await.unwrap().buried, 1);
+    let told = results().await;
+    let error = DELETED.to_owned();
+    assert_eq!(told[0], Some(JobResult::Dead { error }), "R29: the deleted leader");
+    let unfinished = JobResult::Unfinished { progress: None };
+    assert_eq!(told[1], Some(unfinished), "R30: the follower of a dead leader");
+    assert_sound(&queue).await;
+
+    assert_eq!(queue.purge_dead(&Selection::All).await.unwrap(), 1);
+    while queue.recover(many(10)).await.unwrap().more {}
+    let told = results().await;
+    assert_eq!(told[0], Some(JobResult::Purged), "R29: the purged leader");
+    let cancelled = JobResult::Cancelled { leader: Some(leader.clone()) };
+    assert_eq!(told[1], Some(cancelled), "R30: the follower of the purged leader");
     assert_sound(&queue).await;
 }
 
