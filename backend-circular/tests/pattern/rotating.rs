@@ -2,6 +2,7 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
+use relq_circular::CircularQueue;
 use relq_conformance::server::Server;
 use relq_core::{outcome::Pushed, unique::UniqueKey, *};
 
@@ -102,6 +103,44 @@ async fn a_job_that_comes_back_waits_its_turn() {
 
     assert_eq!(served(&queue).await, ["b", "c", "a", "d"]);
     assert_sound(&queue).await;
+}
+
+/// R6, R13: a job that a claim leaves because of its size keeps its position in the ring,
+/// whether it waits for the first time, was released, or has lost its worker.
+#[tokio::test]
+async fn a_job_that_is_too_large_for_a_claim_stays_next() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for number in 0..4_u8 {
+        let payload = vec![number; ClaimRequest::MAX_BYTES * 3 / 5];
+        queue.push_one(NewJob::new(payload)).await.unwrap();
+    }
+
+    let pushed = claim_four(&queue, "first", LEASE).await;
+    let released = queue.release_worker(&WorkerId::new("first").unwrap()).await;
+    assert_eq!(released.unwrap().jobs, 4);
+    let released = claim_four(&queue, "second", BRIEF).await;
+    until(&queue, |stats| stats.overdue == 4).await;
+    let lost = claim_four(&queue, "third", LEASE).await;
+
+    let in_order = [0_u8, 1, 2, 3];
+    assert_eq!(pushed, in_order, "R13: the order of pushed jobs");
+    assert_eq!(released, in_order, "R13: the order of released jobs");
+    assert_eq!(lost, in_order, "R13: the order of jobs whose leases have expired");
+    assert_sound(&queue).await;
+}
+
+/// Makes four claims, each of which has room for one large job. Returns the first bytes of
+/// their payloads.
+async fn claim_four(queue: &CircularQueue, worker: &str, lease: Duration) -> Vec<u8> {
+    let asking = ClaimRequest::new(WorkerId::new(worker).unwrap(), lease).max(many(10));
+    let mut numbers = Vec::new();
+    for _ in 0..4 {
+        let claimed = queue.claim(&asking).await.unwrap();
+        assert_eq!(claimed.len(), 1, "R6: two such jobs are too large for one claim");
+        numbers.push(claimed[0].payload[0]);
+    }
+    numbers
 }
 
 /// R11: recovery finds and buries a job on its last attempt, even if the ring is longer

@@ -9,8 +9,8 @@ use relq_core::{error::Effect, outcome::Pushed, unique::UniqueKey, *};
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
 use crate::fixture::{
-    LEASE, ask, assert_sound, config, fill, keys, many, open, open_among_foreign_keys,
-    queue, say, try_open,
+    LEASE, ask, assert_sound, config, fill, keys, lease_many, many, open,
+    open_among_foreign_keys, queue, say, sent, try_open,
 };
 
 fn refusal(opened: Result<KeyspaceQueue, Error>) -> String {
@@ -19,16 +19,28 @@ fn refusal(opened: Result<KeyspaceQueue, Error>) -> String {
     error.full_message()
 }
 
+/// R19: a key is foreign if it has neither the name of a job nor that of one of the queue's own
+/// keys, or if it has the name of a ready job and is not a string.
 #[tokio::test]
 async fn a_database_with_foreign_keys_is_refused_and_left_as_it_is() {
-    let server = Server::start();
-    say(&server, "SET session:1 x");
-    say(&server, "SET item_1 job");
+    for (foreign, command) in [
+        ("session:1", "SET session:1 x"),
+        ("items", "SET items x"),
+        ("{q}x", "SET {q}x x"),
+        ("{other}:leased", "ZADD {other}:leased 1 x"),
+        ("item_list", "RPUSH item_list x"),
+        ("item_set", "SADD item_set x"),
+    ] {
+        let server = Server::start();
+        say(&server, command);
+        say(&server, "SET item_1 job");
+        let before = keys(&server);
 
-    let message = refusal(try_open(&server, "q").await);
+        let message = refusal(try_open(&server, "q").await);
 
-    assert!(message.contains("session:1"), "{message}");
-    assert_eq!(keys(&server), ["item_1", "session:1"]);
+        assert!(message.contains(foreign), "R19: {foreign} is foreign: {message}");
+        assert_eq!(keys(&server), before, "R19: the keys beside {foreign}");
+    }
 }
 
 /// R19: in a database whose foreign keys are tolerated, no call touches them.
@@ -204,6 +216,58 @@ async fn an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay() {
 
     producer.purge().await.unwrap();
     assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
+}
+
+/// R21: a purge reads about a mebibyte of scheduled or dead jobs in one step.
+#[tokio::test]
+async fn large_jobs_are_purged_in_steps() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let large = || NewJob::new(vec![b'x'; ClaimRequest::MAX_BYTES * 3 / 5]);
+    for _ in 0..4 {
+        queue.push_one(large()).await.unwrap();
+        let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        queue.bury(&held.receipt, "no").await.unwrap();
+        queue.push_one(large().delay(LEASE)).await.unwrap();
+    }
+    say(&server, "CONFIG RESETSTAT");
+
+    assert_eq!(queue.purge().await.unwrap(), 8);
+
+    let steps = sent(&server);
+    assert!(
+        steps >= 4,
+        "R21: two of eight large jobs fit into one step: {steps} steps"
+    );
+    assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
+}
+
+/// R6: a claim that finds its jobs on several pages of the database takes at most 1 MiB of
+/// them in sum.
+#[tokio::test]
+async fn a_claim_of_several_pages_is_bounded_by_bytes() {
+    const JOBS: usize = 12;
+    let server = Server::start();
+    let queue = open(&server).await;
+    // About one job is on each page of a thousand keys.
+    lease_many(&server, &queue, 1000 * JOBS).await;
+    let payload = vec![b'x'; ClaimRequest::MAX_BYTES * 2 / 5];
+    for _ in 0..JOBS {
+        queue.push_one(NewJob::new(payload.clone())).await.unwrap();
+    }
+
+    let mut found = 0;
+    while found < JOBS {
+        let claimed = queue.claim(&ask("w").max(many(100))).await.unwrap();
+        let bytes: usize = claimed.iter().map(Delivery::total_bytes).sum();
+        let jobs = claimed.len();
+        assert!(jobs > 0, "R1: {found} of {JOBS} jobs are found");
+        assert!(
+            bytes <= ClaimRequest::MAX_BYTES,
+            "R6: one claim takes {jobs} jobs of {bytes} bytes"
+        );
+        found += jobs;
+    }
 }
 
 /// R23: foreign keys do not count as ready jobs, however many there are.

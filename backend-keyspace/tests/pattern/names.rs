@@ -255,6 +255,12 @@ async fn a_stray_processing_key_is_given_a_lease() {
 
     assert_eq!((first.requeued, queue.stats().await.unwrap().leased), (0, 1));
     assert_sound(&queue).await;
+    let leased = PeekRequest::new(JobState::Leased, many(10));
+    let shown = queue.peek(&leased).await.unwrap().jobs.remove(0);
+    assert_eq!(&shown.payload[..], b"hello", "R23: the job of the renamed key");
+    let detail = &shown.detail;
+    let StateDetail::Leased { worker, .. } = detail else { panic!("{detail:?}") };
+    assert_eq!(worker.as_str(), "unknown", "R23: the holder of the renamed key");
     say(&server, "ZADD {q}:leased 1 processing_5");
     assert_eq!(queue.recover(many(100)).await.unwrap().requeued, 1);
     let back = take_all(&queue).await;
@@ -270,6 +276,50 @@ fn bound() -> NewJob {
 /// A second job with the unique key `k`, and with a generated id.
 fn rival() -> NewJob {
     NewJob::new("rival").unique(UniqueKey::new("k").unwrap())
+}
+
+/// R16, R4: a job with a unique key and a client's id comes back in each way, while another
+/// client has set a job under its id. The job gets another id. Its key follows it, and nothing
+/// is remembered of a job that no longer exists.
+#[tokio::test]
+async fn a_renamed_job_takes_its_unique_key_with_it() {
+    let retry = Disposition::Retry { after: Duration::ZERO, error: "no".into() };
+    let postpone = Disposition::Postpone { after: Duration::ZERO };
+    let settled = [Disposition::GiveBack, retry, postpone].map(Some);
+    for way in settled.into_iter().chain([None]) {
+        let server = Server::start();
+        let queue = open(&server).await;
+        queue.push_one(bound()).await.unwrap();
+        let held = take_all(&queue).await.remove(0);
+        say(&server, "SET item_mine plain");
+
+        match &way {
+            Some(way) => {
+                queue.settle_one(&held.receipt, way.clone()).await.unwrap();
+            }
+            None => lose_lease(&server),
+        }
+        queue.recover(many(100)).await.unwrap();
+
+        let refused = queue.push_one(rival()).await.unwrap();
+        let existing = JobId::new("mine~2").unwrap();
+        let by = DuplicateOf::UniqueKey;
+        let holder = Pushed::Duplicate { existing, by };
+        assert_eq!(refused, holder, "R16: the holder of the key after {way:?}");
+        assert_sound(&queue).await;
+        for job in take_all(&queue).await {
+            queue.ack(&job.receipt).await.unwrap();
+        }
+        assert_sound(&queue).await;
+        let stored = queue.push_one(rival()).await.unwrap();
+        assert!(matches!(stored, Pushed::Stored(_)), "R16: {way:?}: {stored:?}");
+    }
+}
+
+/// Lets the lease of the only leased job end.
+fn lose_lease(server: &Server) {
+    let leased = keys(server).into_iter().find(|key| key.starts_with("processing_"));
+    say(server, &format!("ZADD {{q}}:leased 1 {}", leased.unwrap()));
 }
 
 /// R16, R4: a job that an operator ends with DEL no longer reserves its unique key. Its

@@ -119,6 +119,22 @@ async fn an_operator_reaches_the_jobs_that_a_claim_moved() {
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
 }
 
+/// R27: the oldest ready job is one that a claim of the shared mode has moved, and not leased
+/// yet.
+#[tokio::test]
+async fn a_job_that_a_claim_moved_has_an_age() {
+    let server = Server::start();
+    let queue = open(&server, Mode::Shared).await;
+    queue.push_one("moved".into()).await.unwrap();
+    let age = async || queue.stats().await.unwrap().oldest_ready_age;
+    let pushed = age().await.expect("R27: the age of the pushed job");
+
+    say(&server, &[b"RENAME", b"q", b"{q}:handed"]);
+
+    let moved = age().await.expect("R27: the age of the moved job");
+    assert!(moved >= pushed, "R27: the age goes on: {moved:?} after {pushed:?}");
+}
+
 /// R22: an idle connection is driven by the runtime that opened it. A claim on another
 /// runtime does not wait on that connection, which would take until the limit of the wait.
 #[tokio::test]

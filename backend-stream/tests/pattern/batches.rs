@@ -16,6 +16,7 @@ use relq_core::{
     environment::Environment,
     error::Effect,
     operator::{Cancelled, JobState, PeekRequest, Selection},
+    outcome::Extended,
     *,
 };
 use relq_stream::{StreamConfig, StreamQueue};
@@ -182,6 +183,38 @@ async fn a_half_cancelled_batch_gives_nothing() {
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
     while queue.recover(many(10)).await.unwrap().more {}
     assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Cancelled));
+    assert_sound(&queue).await;
+}
+
+/// B7, R21: a heartbeat ends large pieces of a cancelled batch in steps of about a mebibyte.
+/// It extends the leases of the others, and the next heartbeat ends these.
+#[tokio::test]
+async fn a_heartbeat_ends_large_cancelled_pieces_in_steps() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.create(&NewBatch::new(id())).await.unwrap();
+    let large = NewJob::new(vec![b'x'; ClaimRequest::MAX_BYTES * 3 / 5]);
+    queue.add(&id(), &vec![large; 3], None).await.unwrap();
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(take_one(&queue).await.receipt);
+    }
+    queue.cancel_batch(&id()).await.unwrap();
+    let worker = ask("w").worker;
+    let is_cancelled = async || {
+        let extended = queue.extend(&worker, &held, LEASE).await.unwrap();
+        let lost = extended.contains(&Extended::LeaseLost);
+        assert!(!lost, "B7: no lease is lost: {extended:?}");
+        extended.iter().map(|one| *one == Extended::Cancelled).collect::<Vec<_>>()
+    };
+
+    let first = is_cancelled().await;
+    let second = is_cancelled().await;
+
+    assert_eq!(first, [true, true, false], "R21: the pieces that the first call ends");
+    assert_eq!(second, [true; 3], "B7: the pieces that have ended by the second call");
+    let status = status(&queue).await;
+    assert_eq!((status.outcome(), status.dropped), (Some(BatchOutcome::Cancelled), 3));
     assert_sound(&queue).await;
 }
 

@@ -277,6 +277,18 @@ pub(crate) const OTHERS: Reasons = &[
         "judges what is refused before a script runs",
     ),
     ("running_now::it_goes_to_the_back", SEVERAL),
+    (
+        "joints::large_jobs_are_buried_by_a_recovery",
+        "judges what several calls leave behind: large jobs that take several steps",
+    ),
+    (
+        "joints::a_job_of_any_step_frees_its_expired_key",
+        "judges what several calls leave behind: a key that only one of several steps frees",
+    ),
+    (
+        "one_holder::one_call_answers_for_jobs_of_several_workers",
+        "judges how the answers of a call are put together, which is done by the client",
+    ),
 ];
 
 /// A call that never ends, with this change, in relq-stream's own tests.
@@ -545,7 +557,7 @@ pub(crate) const ON_STREAM: Reasons = &[
         "relq-stream's `an_entry_without_a_payload_is_buried_with_its_fields` tries it",
     ),
     (
-        "stream/pattern: without `bury(keys, job, entry, 'mits entry was deleted from the stream', now_ms)`",
+        "stream/pattern: without `bury(keys, read_entry(entry), entry, 'mits entry was deleted from the stream', now_ms)`",
         "relq-stream's `deleted_pieces_have_failed_and_the_batch_ends` tries it",
     ),
     (
@@ -587,6 +599,34 @@ pub(crate) const ON_STREAM: Reasons = &[
     (
         "stream/purge: without `redis.call('UNLINK', batch_key(keys, 'told'))`",
         "relq-stream's `a_purge_removes_what_was_not_delivered` tries it",
+    ),
+    (
+        "stream/adopt: without `notify(keys)`",
+        "relq-stream's `entries_without_a_lease_wake_a_claim` tries it",
+    ),
+    (
+        "stream/extend: without `count_job(step, entry)`",
+        "relq-stream's `a_heartbeat_ends_large_cancelled_pieces_in_steps` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if type(redis.pcall('ZSCORE', keys.ids, id)) == 'string' then`",
+        "relq-stream's `a_deleted_leader_is_dead_and_holds_its_followers` tries it",
+    ),
+    (
+        "stream/pattern: `~=` for `==` in `if redis.pcall('HEXISTS', results_key(keys, 'results'), id) == 1 then`",
+        "relq-stream's `a_deleted_leader_is_dead_and_holds_its_followers` tries it",
+    ),
+    (
+        "stream/purge: without `end_result(keys, job, now_ms, PURGED)`",
+        "relq-stream's `an_interrupted_purge_leaves_a_batch_with_its_other_pieces` tries it",
+    ),
+    (
+        "stream/purge: without `redis.pcall('HDEL', keys.errors, job.id)`",
+        "relq-stream's `an_interrupted_purge_leaves_a_batch_with_its_other_pieces` tries it",
+    ),
+    (
+        "stream/purge: without `settle_ended(keys, now_ms, step)`",
+        "relq-stream's `an_interrupted_purge_leaves_a_batch_with_its_other_pieces` tries it",
     ),
 ];
 

@@ -16,8 +16,9 @@ use crate::{
         times::{TOLERANCE, assert_oldest, assert_pushed_at, now},
     },
     harness::{
-        checks::{assert_applied, dead, drain, id, retry_now, settle_all},
+        checks::{assert_applied, dead, drain, id, retry_after, retry_now, settle_all},
         store::Store,
+        times::{BRIEF, HELD, PAST_BRIEF},
     },
 };
 
@@ -47,6 +48,30 @@ async fn every_end_is_counted(store: &Store) {
     assert_eq!((status.dropped, status.waiting, status.leased), (2, 1, 0));
     let stats = actor.figures().await;
     assert_eq!((stats.finished, stats.discarded, stats.cancelled), (1, 1, 1));
+}
+
+case!(a_piece_whose_id_another_job_has_counts_once: B2 R4 => Batches ClientIds Delay);
+/// A client pushes a delayed job with the id of a leased piece, and then the piece is
+/// retried, so that both are scheduled. The piece is still one of its batch, and counts when
+/// it is done. (Some backends refuse such an id.)
+async fn a_piece_whose_id_another_job_has_counts_once(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
+    let piece = actor.take_one().await;
+    actor.offer(NewJob::new("other").id(piece.job().clone()).delay(HELD)).await;
+    actor.say(&piece, retry_after(BRIEF)).await;
+    let status = actor.status(&made).await;
+    assert_eq!(status.waiting, 1, "B9: a retried piece waits: {status:?}");
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+
+    let again = actor.take_one().await;
+    assert_eq!(again.batch, Some(made.clone()), "B9: the retried piece");
+    actor.finish(&again).await;
+
+    let status = actor.status(&made).await;
+    assert_eq!((status.total, status.done), (1, 1), "B2: {status:?}");
+    actor.assert_completed(&made, BatchOutcome::Done).await;
 }
 
 case!(a_second_ack_counts_nothing: B2 => Batches);

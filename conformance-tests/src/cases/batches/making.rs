@@ -19,7 +19,7 @@ use crate::{
     harness::{
         checks::{drain, id, key, token},
         store::Store,
-        times::{BRIEF, HELD, WITHIN_WINDOW},
+        times::{BRIEF, HELD, PAST_WINDOW, WITHIN_WINDOW},
     },
 };
 
@@ -169,6 +169,57 @@ async fn an_add_can_be_repeated(store: &Store) {
     assert_eq!(sealed.expect("answered"), first);
     assert_eq!(actor.status(&made).await.total, 2);
     assert_eq!(drain(&actor).await.len(), 2);
+}
+
+case!(a_token_of_one_batch_answers_for_no_other: R4 B1 => Batches PushTokens);
+/// A token that was used to add pieces to one batch is used for another batch. The second
+/// call is refused, or it stores its pieces: the pieces that it reports as stored are there.
+async fn a_token_of_one_batch_answers_for_no_other(store: &Store) {
+    let actor = store.actor("maker").await;
+    let one = actor.make(&NewBatch::new(batch("one"))).await;
+    let other = actor.make(&NewBatch::new(batch("other"))).await;
+    let (same, jobs) = (token("call"), ["a", "b"].map(NewJob::new));
+    actor.batches().add(&one, &jobs, Some(&same)).await.expect("answered");
+
+    let added = actor.batches().add(&other, &jobs, Some(&same)).await;
+
+    let is_stored = |one: &&Pushed| matches!(one, Pushed::Stored(_));
+    let stored = match &added {
+        Ok(Added::Stored(pushed)) => pushed.iter().filter(is_stored).count() as u64,
+        Err(Error::Invalid { .. }) => 0,
+        answer => {
+            panic!("R4: the token of batch one, used for batch other: {answer:?}")
+        }
+    };
+    let total = actor.status(&other).await.total;
+    assert_eq!(total, stored, "R4: the pieces of batch other after {added:?}");
+    assert_eq!(actor.status(&one).await.total, 2, "R4: the pieces of batch one");
+}
+
+case!(additions_forget_what_need_not_be_known: R4 => Batches ClientIds PushTokens @ counted);
+/// Each call that adds pieces removes records of tokens and ids that have been kept for five
+/// minutes, as a push does, so that the store does not grow even if no reaper runs.
+async fn additions_forget_what_need_not_be_known(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let mut sizes = Vec::new();
+    for round in 0..4 {
+        for number in 0..20 {
+            let name = format!("{round}-{number}");
+            let piece = [NewJob::new("piece").id(id(&name))];
+            let added = actor.batches().add(&made, &piece, Some(&token(&name))).await;
+            assert!(matches!(added, Ok(Added::Stored(_))), "B1: {added:?}");
+            let held = actor.take_one().await;
+            actor.finish(&held).await;
+        }
+        sizes.push(store.size().await);
+        store.advance(PAST_WINDOW).await;
+    }
+
+    assert!(
+        sizes[3] < sizes[1] + 20,
+        "R4: the records of tokens and ids of pieces grow: {sizes:?}"
+    );
 }
 
 case!(a_piece_of_a_known_id_is_added_once: R4 B2 => Batches ClientIds);

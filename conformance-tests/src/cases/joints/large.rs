@@ -1,6 +1,8 @@
 //! Tests with payloads so large that a step of a call ends before it has as many jobs
 //! as it may handle.
 
+use std::num::NonZeroU16;
+
 use bytes::Bytes;
 use relq_core::{
     ClaimRequest, Delivery, Disposition, NewJob,
@@ -117,6 +119,32 @@ async fn large_jobs_are_recovered_in_their_order(store: &Store) {
         assert_in_order(&actor, seen, &wanted);
         settle_all(&actor, &held, &Disposition::Done).await;
     }
+}
+
+case!(large_jobs_are_buried_by_a_recovery: R9 R11 => JobLease);
+/// The leases of large jobs expire on their last attempt, and one step of a recovery has
+/// room for only a few. The recovery says that there is more until all of them are buried.
+async fn large_jobs_are_buried_by_a_recovery(store: &Store) {
+    let actor = store.actor_in_steps("worker").await;
+    let once = |payload| NewJob::new(payload).max_attempts(NonZeroU16::MIN);
+    for payload in large() {
+        actor.store_one(once(payload)).await;
+    }
+    for _ in 0..PAGE {
+        actor.take_one_briefly().await;
+    }
+    store.outlast_brief_leases().await;
+
+    let recovered = actor.recover_all().await;
+
+    let counts = (recovered.requeued, recovered.buried as usize);
+    assert_eq!(
+        counts,
+        (0, PAGE),
+        "R11: the jobs that one recovery after another buries"
+    );
+    let buried = numbers(listed(&actor.list(JobState::Dead, 1000).await));
+    expect_exactly(buried, numbers(large()));
 }
 
 case!(a_claim_of_several_steps_counts_headers: R6);

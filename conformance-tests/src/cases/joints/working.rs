@@ -7,12 +7,13 @@ use bytes::Bytes;
 use relq_core::{
     Delivery, Disposition, NewJob, Settlement,
     operator::JobState,
-    outcome::{Extended, Settled},
+    outcome::{Extended, Pushed, Settled},
 };
 
-use super::{COUNTS, assert_in_order, beside_joints, take_all, without};
+use super::{COUNTS, PAGE, assert_in_order, beside_joints, take_all, without};
 use crate::{
     cases::case,
+    cases::unique::bound,
     harness::{
         actor::Actor,
         checks::{
@@ -20,7 +21,7 @@ use crate::{
             retry_now, settle_all,
         },
         store::Store,
-        times::{BRIEF, HELD, PAST_BRIEF},
+        times::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE},
     },
 };
 
@@ -306,5 +307,86 @@ async fn a_heartbeat_of_several_steps_answers_for_its_jobs(store: &Store) {
         store.advance(PAST_BRIEF + Duration::from_millis(1)).await;
         assert_eq!(actor.recover_all().await.requeued, 0, "{count} jobs were extended");
         settle_all(&actor, &held, &Disposition::Done).await;
+    }
+}
+
+/// The ways in which leased jobs leave their worker and are not ended.
+#[derive(Debug, Clone, Copy)]
+enum WayBack {
+    Release,
+    Recovery,
+    GiveBack,
+    Retry,
+    Postponement,
+}
+
+impl WayBack {
+    const ALL: [Self; 5] = [
+        Self::Release,
+        Self::Recovery,
+        Self::GiveBack,
+        Self::Retry,
+        Self::Postponement,
+    ];
+
+    /// The length of the leases of jobs that are to come back in this way.
+    fn lease(self) -> Duration {
+        if let Self::Recovery = self { BRIEF } else { HELD }
+    }
+
+    async fn bring_back(self, worker: &Actor, held: &[Delivery]) {
+        let disposition = match self {
+            Self::Release => {
+                worker.release_worker(worker.worker()).await.expect("released");
+                return;
+            }
+            Self::Recovery => {
+                worker.recover_all().await;
+                return;
+            }
+            Self::GiveBack => Disposition::GiveBack,
+            Self::Retry => retry_now(),
+            Self::Postponement => postpone(Duration::ZERO),
+        };
+        settle_all(worker, held, &disposition).await;
+    }
+}
+
+case!(a_job_of_any_step_frees_its_expired_key: R16 R17 R24 => Unique Expiry);
+/// The jobs of a worker leave it in several steps, in each way. One of them, which has
+/// expired meanwhile, holds a unique key. The key is free then, whichever step the job was in.
+async fn a_job_of_any_step_frees_its_expired_key(store: &Store) {
+    // No lease expires while the others are claimed.
+    store.stop_clock();
+    let actor = store.actor_in_steps("worker").await;
+    let count = 2 * PAGE + 1;
+    for way in WayBack::ALL {
+        for at in beside_joints(count) {
+            // A worker that has one lease for all of its jobs has leases of one length.
+            let worker = actor.acting_as(&format!("{way:?}-{at}"));
+            let mut jobs: Vec<_> =
+                numbered(count).into_iter().map(NewJob::new).collect();
+            jobs[at] = bound("first").expires_in(LIFE);
+            worker.store(jobs).await;
+            let most = u32::try_from(count).expect("a small number");
+            let mut held = Vec::new();
+            while held.len() < count {
+                let ask = worker.ask_by(most, way.lease());
+                let more = worker.claim(&ask).await.expect("answered");
+                assert!(!more.is_empty(), "R1: {} of {count} jobs", held.len());
+                held.extend(more);
+            }
+            store.advance(PAST_LIFE).await;
+
+            way.bring_back(&worker, &held).await;
+
+            let second = worker.offer(bound("second")).await;
+            assert!(
+                matches!(second, Pushed::Stored(_)),
+                "R16: {way:?} of {count} jobs, of which job {at} has expired and holds \
+                 the unique key: a push with that key is {second:?}"
+            );
+            worker.purge().await.expect("purged");
+        }
     }
 }

@@ -68,6 +68,42 @@ async fn a_stale_receipt_spoils_no_other(store: &Store) {
     }
 }
 
+case!(one_call_answers_for_jobs_of_several_workers: R7);
+/// One call settles the jobs of three workers, in turn. Two of the workers have each lost a
+/// lease. Each answer is that of its own receipt, with every disposition.
+async fn one_call_answers_for_jobs_of_several_workers(store: &Store) {
+    const LOST: [usize; 2] = [1, 5];
+    let actor = store.actor("first").await;
+    let workers = ["first", "second", "third"].map(|name| actor.acting_as(name));
+    for disposition in [
+        Disposition::Done,
+        Disposition::Discard,
+        Disposition::GiveBack,
+        retry_after(HELD),
+        postpone(HELD),
+        dead("no"),
+    ] {
+        actor.store(numbered(6)).await;
+        let mut held = Vec::new();
+        for at in 0..6 {
+            held.push(workers[at % workers.len()].take_one().await);
+        }
+        for at in LOST {
+            actor.finish(&held[at]).await;
+        }
+
+        let settled = settle_all(&actor, &held, &disposition).await;
+
+        let lost = settled.iter().enumerate();
+        let lost = lost.filter(|(_, one)| **one == Settled::LeaseLost);
+        let lost: Vec<_> = lost.map(|(at, _)| at).collect();
+        assert_eq!(lost, LOST, "R7: the lost leases of a call with {disposition:?}");
+        let leased = actor.figures().await.leased;
+        assert_eq!(leased, 0, "R7: all others are settled with {disposition:?}");
+        actor.purge().await.expect("purged");
+    }
+}
+
 case!(one_call_carries_every_disposition: R7);
 /// One call may give each job a different disposition.
 async fn one_call_carries_every_disposition(store: &Store) {
