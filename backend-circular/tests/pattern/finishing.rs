@@ -62,6 +62,28 @@ async fn recovery_drops_ended_elements() {
     assert_sound(&queue).await;
 }
 
+/// Recovery drops the elements of ended jobs from a ring of any length if no job waits, in
+/// several steps, even if no worker claims. It keeps the jobs in process.
+#[tokio::test]
+async fn recovery_drops_ended_elements_from_a_long_ring() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 2500).await;
+    let mut held = take(&queue, 2500).await;
+    let in_process = held.split_off(2490);
+    finish(&queue, held).await;
+
+    let mut steps = 1;
+    while queue.recover(many(100)).await.unwrap().more {
+        steps += 1;
+        assert!(steps < 20, "recovery goes round and round");
+    }
+
+    assert_eq!(length(&server), 10, "the elements that are left after {steps} steps");
+    finish(&queue, in_process).await;
+    assert_sound(&queue).await;
+}
+
 /// With `LREM`, a finished job leaves nothing behind, even if equal payloads are in
 /// process.
 #[tokio::test]

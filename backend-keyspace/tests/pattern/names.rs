@@ -267,6 +267,29 @@ async fn a_stray_processing_key_is_given_a_lease() {
     assert_eq!((back[0].job().as_str(), &back[0].payload[..]), ("5", &b"hello"[..]));
 }
 
+/// R1, R9: another client has renamed a job and left it behind, and a job of the same id is set
+/// meanwhile. Both are served.
+#[tokio::test]
+async fn a_stray_processing_key_whose_id_is_set_again_is_a_second_job() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "SET item_5 old");
+    say(&server, "RENAME item_5 processing_5");
+    queue.recover(many(100)).await.unwrap();
+    say(&server, "SET item_5 new");
+
+    say(&server, "ZADD {q}:leased 1 processing_5");
+    let requeued = queue.recover(many(100)).await.unwrap().requeued;
+
+    assert_eq!(requeued, 1, "R9: the job that was left behind");
+    let mut both = take_all(&queue).await;
+    both.sort_by(|a, b| a.payload.cmp(&b.payload));
+    let found: Vec<_> =
+        both.iter().map(|one| (one.job().as_str(), &one.payload[..])).collect();
+    assert_eq!(found, [("5", &b"new"[..]), ("5~2", b"old")], "R1: both jobs");
+    assert_sound(&queue).await;
+}
+
 /// A job with the unique key `k` and the client's id `mine`.
 fn bound() -> NewJob {
     let key = UniqueKey::new("k").unwrap();
