@@ -225,6 +225,7 @@ impl Capabilities {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operator::listed::Listed;
 
     /// R6: only the first job of a claim may be of any size, whatever it is.
     #[test]
@@ -258,5 +259,28 @@ mod tests {
         assert_eq!(carried(&[4, 6]), 2);
         assert_eq!(carried(&[4, 7]), 1);
         assert_eq!(carried(&[11, 1]), 1);
+    }
+
+    /// R2: the bytes of the payloads and of the headers count together, for a caller that
+    /// divides its jobs into calls and for the check of a call alike.
+    #[test]
+    fn the_headers_of_a_push_count_like_its_payloads() {
+        let mut can = Listed::new(Vec::new()).capabilities;
+        can.limits.max_bytes_per_push = 10;
+        let sizes = [(0, 0), (4, 0), (0, 4), (3, 4), (10, 0), (0, 10)];
+        let job = |(payload, header): (usize, usize)| match header {
+            0 => NewJob::new(vec![0; payload]),
+            _ => NewJob::new(vec![0; payload]).header("n", "v".repeat(header - 1)),
+        };
+        for first in sizes {
+            for second in sizes {
+                let jobs = [job(first), job(second)];
+                let fit = first.0 + first.1 + second.0 + second.1 <= 10;
+                let carried = can.limits.jobs_of_one_push(&jobs);
+                assert_eq!(carried, if fit { 2 } else { 1 }, "{first:?} {second:?}");
+                let checked = can.check_push(&jobs, false).is_ok();
+                assert_eq!(checked, fit, "one push of {first:?} {second:?}");
+            }
+        }
     }
 }

@@ -228,3 +228,78 @@ pub enum RetryAdvice {
     /// (R4).
     MayRepeat,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::Operation::{self, *};
+
+    const READS: [Operation; 11] = [
+        Connect,
+        Stats,
+        Peek,
+        Audit,
+        ReadBatch,
+        WaitBatch,
+        ReadSchedules,
+        ReadResults,
+        WaitResult,
+        ReadJob,
+        ReadWorkers,
+    ];
+
+    /// The operations that change the store, and that can be repeated.
+    const CHANGES: [Operation; 21] = [
+        Claim,
+        Settle,
+        Extend,
+        ReleaseWorker,
+        Recover,
+        Redrive,
+        Purge,
+        Cancel,
+        Pause,
+        Resume,
+        CreateBatch,
+        SealBatch,
+        CancelBatch,
+        AlterBatch,
+        PutSchedule,
+        RemoveSchedule,
+        PushTick,
+        ReportProgress,
+        RunNow,
+        ReportWorker,
+        Restore,
+    ];
+
+    /// The operations that store jobs a second time if they are repeated (R4).
+    const PUSHES: [Operation; 2] = [Push, AddPieces];
+
+    fn assert_all(operations: &[Operation], only_reads: bool, is_repeatable: bool) {
+        for operation in operations {
+            let found = (operation.only_reads(), operation.is_repeatable());
+            let expected = (only_reads, is_repeatable);
+            assert_eq!(found, expected, "{operation} reads, and can be repeated");
+        }
+    }
+
+    /// R21: a client repeats what can be repeated. It marks a queue, and waits for replicas,
+    /// unless an operation only reads.
+    #[test]
+    fn each_operation_says_whether_it_reads_and_can_be_repeated() {
+        assert_all(&READS, true, true);
+        assert_all(&CHANGES, false, true);
+        assert_all(&PUSHES, false, false);
+    }
+
+    /// The words of an operation are a label of the metrics, so each has its own.
+    #[test]
+    fn no_two_operations_have_the_same_words() {
+        let all = READS.iter().chain(&CHANGES).chain(&PUSHES);
+        let words: BTreeSet<_> = all.clone().map(ToString::to_string).collect();
+
+        assert_eq!(words.len(), all.count(), "{words:?}");
+    }
+}

@@ -136,3 +136,64 @@ impl FromStr for QueueName {
         Self::new(name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        JobId, PushToken, WorkerId, batch::BatchId, schedule::ScheduleName,
+        unique::UniqueKey,
+    };
+
+    /// A type of name: its word, its longest length in bytes, whether a text is one, and
+    /// which characters it may hold.
+    type Named = (&'static str, usize, fn(&str) -> bool, fn(char) -> bool);
+
+    fn is_word(character: char, others: &str) -> bool {
+        character.is_ascii_alphanumeric() || others.contains(character)
+    }
+
+    /// The lengths and the characters are those that the types document.
+    const NAMES: [Named; 7] = [
+        (
+            "a queue",
+            200,
+            |it| QueueName::new(it).is_ok(),
+            |it| !it.is_control() && it != '{' && it != '}',
+        ),
+        ("a job id", 128, |it| JobId::new(it).is_ok(), |it| !it.is_control()),
+        ("a unique key", 255, |it| UniqueKey::new(it).is_ok(), |it| !it.is_control()),
+        ("a push token", 64, |it| PushToken::new(it).is_ok(), |it| is_word(it, "-_")),
+        ("a worker", 128, |it| WorkerId::new(it).is_ok(), |it| is_word(it, ".:_-")),
+        ("a batch", 64, |it| BatchId::new(it).is_ok(), |it| is_word(it, "._-")),
+        ("a schedule", 64, |it| ScheduleName::new(it).is_ok(), |it| is_word(it, "._-")),
+    ];
+
+    #[test]
+    fn a_name_holds_the_documented_characters_and_no_others() {
+        let characters = (0..0x250).chain([0x1f600]).filter_map(char::from_u32);
+        for character in characters {
+            for (what, _, is_valid, allows) in NAMES {
+                let found = is_valid(&format!("a{character}b"));
+                let expected = allows(character);
+                assert_eq!(found, expected, "{character:?} in the name of {what}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_at_most_as_long_as_documented() {
+        for (what, longest, is_valid, allows) in NAMES {
+            assert!(!is_valid(""), "{what} without a name");
+            assert!(is_valid(&"x".repeat(longest)), "{what} of {longest} bytes");
+            assert!(!is_valid(&"x".repeat(longest + 1)), "{what} of a byte more");
+            let fits = is_valid(&"é".repeat(longest / 2));
+            assert_eq!(
+                fits,
+                allows('é'),
+                "{what} of {longest} bytes in characters of 2"
+            );
+            assert!(!is_valid(&"é".repeat(longest / 2 + 1)), "the bytes of {what}");
+        }
+    }
+}

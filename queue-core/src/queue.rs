@@ -333,12 +333,17 @@ mod tests {
     use super::*;
     use crate::operator::listed::Listed;
 
-    /// How long the default wait takes.
-    fn waited(limit: Duration) -> Duration {
-        let (queue, began) = (Listed::new(Vec::new()), Instant::now());
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// How long the default wait on a queue of this lateness takes.
+    fn waited(lateness: Duration, limit: Duration) -> Duration {
+        let (mut queue, began) = (Listed::new(Vec::new()), Instant::now());
+        queue.capabilities.lateness = lateness;
         let mut wait = queue.wait_for_jobs(limit);
         let mut context = Context::from_waker(Waker::noop());
         while wait.as_mut().poll(&mut context).is_pending() {
+            let is_too_long = began.elapsed() > Duration::from_secs(20);
+            assert!(!is_too_long, "a wait for {limit:?}, late by {lateness:?}");
             thread::sleep(Duration::from_millis(1));
         }
         began.elapsed()
@@ -348,6 +353,21 @@ mod tests {
     /// its queue has no lateness.
     #[test]
     fn a_wait_on_a_queue_without_lateness_lasts() {
-        assert!(waited(Duration::from_secs(3600)) >= PAUSE_WITHOUT_LATENESS);
+        assert!(waited(Duration::ZERO, HOUR) >= PAUSE_WITHOUT_LATENESS);
+    }
+
+    /// A delayed job may be late by the lateness of its backend, so it is time to claim after
+    /// that.
+    #[test]
+    fn a_wait_lasts_as_long_as_jobs_may_be_late() {
+        let lateness = PAUSE_WITHOUT_LATENESS * 3;
+
+        assert!(waited(lateness, HOUR) >= lateness, "it ends before the lateness");
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_limit() {
+        waited(HOUR, Duration::from_millis(1));
+        waited(Duration::ZERO, Duration::ZERO);
     }
 }

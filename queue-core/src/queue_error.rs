@@ -237,3 +237,67 @@ impl Error {
         message
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Operation;
+
+    /// Each error of an operation with its effect, the advice, and whether it needs help.
+    /// `again` is the advice if the call may have taken effect.
+    fn errors(
+        operation: Operation,
+        again: RetryAdvice,
+    ) -> Vec<(Error, Effect, RetryAdvice, bool)> {
+        use RetryAdvice::{Never, Safe};
+        let at = ErrorContext { backend: "mine", operation };
+        let source = || -> BoxError { "as the test wants it".into() };
+        let leader = JobId::new("leader").unwrap();
+        let why = CannotFollow::NotDone;
+        let denied = Error::Denied { at, source: source() };
+        let full = Error::Full { at, source: source() };
+        let in_part = |error: Error| Error::Interrupted { at, source: error.into() };
+        vec![
+            (Error::Invalid { at, reason: "no".into() }, Effect::No, Never, true),
+            (Error::Unsupported { at, option: "this" }, Effect::No, Never, true),
+            (Error::CannotFollow { at, leader, why }, Effect::No, Never, false),
+            (Error::Unavailable { at, source: source() }, Effect::No, Safe, false),
+            (Error::Interrupted { at, source: source() }, Effect::Maybe, again, false),
+            (in_part(denied), Effect::Maybe, again, true),
+            (in_part(full), Effect::Maybe, again, false),
+            (
+                Error::NotReplicated { at, source: source() },
+                Effect::Maybe,
+                again,
+                false,
+            ),
+            (Error::Unreadable { at, source: source() }, Effect::Yes, again, false),
+            (Error::Full { at, source: source() }, Effect::No, Safe, false),
+            (Error::ReadOnly { at, source: source() }, Effect::No, Safe, true),
+            (Error::Denied { at, source: source() }, Effect::No, Never, true),
+            (Error::Unusable { at, source: source() }, Effect::No, Never, true),
+            (Error::WrongServer { at, source: source() }, Effect::No, Never, true),
+        ]
+    }
+
+    /// R21: a caller acts by what an error says of its effect, of a repetition, and of the
+    /// help that it needs. A push whose jobs may be stored is not repeated without care (R4).
+    #[test]
+    fn each_error_says_its_effect_and_what_to_do() {
+        use RetryAdvice::{MayRepeat, Safe};
+        for (operation, again) in [
+            (Operation::Push, MayRepeat),
+            (Operation::AddPieces, MayRepeat),
+            (Operation::Claim, Safe),
+            (Operation::Settle, Safe),
+            (Operation::PushTick, Safe),
+            (Operation::Stats, Safe),
+        ] {
+            for (error, effect, advice, needs_help) in errors(operation, again) {
+                let found = (error.effect(), error.retry_advice(), error.needs_help());
+                assert_eq!(found, (effect, advice, needs_help), "{error:?}");
+                assert_eq!(error.at().operation, operation, "{error:?}");
+            }
+        }
+    }
+}

@@ -290,6 +290,31 @@ mod tests {
         assert_eq!(exact.groups().len(), 3);
     }
 
+    /// A backend without an index lists the oldest first. The groups are the same.
+    #[test]
+    fn the_order_of_the_listing_does_not_change_the_groups() {
+        let jobs = [
+            ("1", 10, "no user 5"),
+            ("2", 20, "pipe 1"),
+            ("3", 30, "no user 7"),
+            ("4", 40, "pipe 2"),
+            ("5", 50, "once"),
+        ];
+        let newest_first = dead(&jobs);
+        let oldest_first = Listed::new(newest_first.jobs.clone());
+
+        for queue in [newest_first, oldest_first] {
+            let groups = read_all(DeadGroups::new(limit(10)), &queue).groups();
+            let found: Vec<_> = groups
+                .iter()
+                .map(|it| (&*it.example, it.first.unix_ms(), it.last.unix_ms()))
+                .collect();
+            let expected =
+                [("pipe 2", 20, 40), ("no user 7", 10, 30), ("once", 50, 50)];
+            assert_eq!(found, expected, "the newest example, and its group first");
+        }
+    }
+
     #[test]
     fn a_job_without_an_error_is_grouped_by_its_reason() {
         let groups = read_all(DeadGroups::new(limit(10)), &dead(&[("x", 1, "")]));

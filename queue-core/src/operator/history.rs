@@ -249,6 +249,35 @@ mod tests {
         assert_eq!(history.spans().len(), 60);
     }
 
+    /// Sets one number of the stats, and what a job more of that number is: pushed, ended
+    /// and died.
+    type Number = (fn(&mut Stats) -> &mut u64, [u64; 3]);
+
+    const NUMBERS: [Number; 8] = [
+        (|stats| &mut stats.ready, [1, 0, 0]),
+        (|stats| &mut stats.scheduled, [1, 0, 0]),
+        (|stats| &mut stats.leased, [1, 0, 0]),
+        (|stats| &mut stats.overdue, [0, 0, 0]),
+        (|stats| &mut stats.dead, [1, 0, 1]),
+        (|stats| &mut stats.finished, [1, 1, 0]),
+        (|stats| &mut stats.discarded, [1, 1, 0]),
+        (|stats| &mut stats.cancelled, [1, 1, 0]),
+    ];
+
+    #[test]
+    fn a_job_counts_by_the_number_that_it_is_in() {
+        let mut before = Stats::new();
+        for (number, _) in NUMBERS {
+            *number(&mut before) = 7;
+        }
+        for (number, [pushed, ended, died]) in NUMBERS {
+            let mut after = before;
+            *number(&mut after) += 1;
+            let flow = Flow::between((&before, &after));
+            assert_eq!(flow, Some(Flow { pushed, ended, died }), "{after:?}");
+        }
+    }
+
     #[test]
     fn jobs_that_came_and_went_are_counted() {
         let counts = |[ready, dead, finished, cancelled]: [u64; 4]| {

@@ -316,6 +316,43 @@ mod tests {
         assert!(!Wanted::default().text("PAY").fits(&dead), "the case counts");
     }
 
+    /// A job that differs in one thing that is wanted is not found.
+    #[test]
+    fn a_job_fits_only_if_it_has_all_that_is_wanted() {
+        let since = Timestamp::from_unix_ms(0);
+        let (worker, other) =
+            (WorkerId::new("w").unwrap(), WorkerId::new("other").unwrap());
+        let held_by = |worker| StateDetail::Leased { worker, since, until: since };
+        let mut right = job("job", held_by(worker.clone()));
+        right.batch = Some(BatchId::new("b").unwrap());
+        let with = |change: fn(&mut JobView)| {
+            let mut changed = right.clone();
+            change(&mut changed);
+            changed
+        };
+        let wrong = [
+            with(|job| job.id = Some(JobId::new("other").unwrap())),
+            with(|job| job.id = None),
+            JobView { detail: held_by(other), ..right.clone() },
+            with(|job| job.detail = StateDetail::Ready),
+            with(|job| job.batch = Some(BatchId::new("other").unwrap())),
+            with(|job| job.batch = None),
+            with(|job| job.payload = Bytes::from_static(b"other")),
+        ];
+
+        let wanted = Wanted::default()
+            .id(right.id.clone().unwrap())
+            .worker(worker)
+            .batch(right.batch.clone().unwrap())
+            .text("job");
+
+        assert!(wanted.fits(&right));
+        for job in wrong {
+            assert!(!wanted.fits(&job), "it is found: {job:?}");
+            assert!(Wanted::default().fits(&job), "a search for all: {job:?}");
+        }
+    }
+
     #[test]
     fn a_text_is_found_after_a_part_of_it() {
         assert!(contains(b"aaab", b"aab"));

@@ -172,3 +172,34 @@ impl JobResult {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R29: a producer that has no result is told what became of its job instead.
+    #[test]
+    fn each_end_without_a_result_is_told_by_its_own_words() {
+        let leader = JobId::new("leader").unwrap();
+        let done = JobResult::Done { result: "4".into() };
+        for (found, words) in [
+            (JobResult::Unfinished { progress: Some("half".into()) }, "has not ended"),
+            (JobResult::Dead { error: "no such user".into() }, "is dead: no such user"),
+            (JobResult::Discarded, "was discarded by its worker"),
+            (JobResult::Cancelled { leader: None }, "was cancelled"),
+            (
+                JobResult::Cancelled { leader: Some(leader) },
+                "was cancelled: it followed \"leader\"",
+            ),
+            (JobResult::Purged, "died, and was purged"),
+        ] {
+            let is_unfinished = matches!(found, JobResult::Unfinished { .. });
+            assert_eq!(found.has_ended(), !is_unfinished, "{found:?}");
+            let told = found.clone().into_done().unwrap_err().to_string();
+            assert_eq!(told, format!("the job {words}"), "{found:?}");
+        }
+
+        assert!(done.has_ended());
+        assert_eq!(done.into_done().unwrap(), "4");
+    }
+}
