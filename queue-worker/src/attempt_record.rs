@@ -288,6 +288,21 @@ mod tests {
         assert!(matches!(refused, Err(ProgressError::TooLarge { .. })), "{refused:?}");
     }
 
+    /// A value that cannot be JSON fails no job whose result nobody asked for.
+    #[cfg(feature = "json")]
+    #[tokio::test]
+    async fn a_job_that_keeps_no_result_encodes_none() {
+        let value = std::collections::BTreeMap::from([((1, 2), 3)]);
+        let (plain, kept) = (job(false), job(true));
+
+        plain.set_json_result(&value).expect("the result has no effect");
+        let reported = plain.report_json_progress(&value).await;
+
+        reported.expect("the progress has no effect");
+        let refused = kept.set_json_result(&value);
+        assert!(matches!(refused, Err(SetResultError::Encode(_))), "{refused:?}");
+    }
+
     /// R7: an attempt without a lease does not replace the progress of a later attempt.
     #[tokio::test]
     async fn progress_ends_with_the_lease() {

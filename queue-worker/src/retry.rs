@@ -161,6 +161,14 @@ mod tests {
     }
 
     #[test]
+    fn the_default_waits_up_to_a_second_and_at_most_an_hour() {
+        let longest = [1, 2, 3, 12, 13, 25]
+            .map(|attempt| RetryPolicy::default().delay(attempt, &Always(1.0)));
+        let expected = [1, 2, 4, 2048, 3600, 3600].map(Duration::from_secs);
+        assert_eq!(longest, expected, "the longest delays after these attempts");
+    }
+
+    #[test]
     fn a_first_delay_below_the_floor_waits_for_the_floor() {
         let policy = RetryPolicy::exponential(SECOND, SECOND * 100).unwrap();
         let policy = policy.at_least(SECOND * 10).unwrap();

@@ -122,3 +122,42 @@ fn check_range(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The numbers are those of the methods of [`Worker`](crate::Worker).
+    #[test]
+    fn the_defaults_are_those_that_are_documented() {
+        let settings = Settings::default();
+
+        let Settings { lease, grace, give_up_after, .. } = settings;
+        assert_eq!(settings.concurrency.get(), 16, "handlers at once");
+        assert_eq!(lease, 30 * SECOND, "the lease");
+        assert_eq!(grace, 25 * SECOND, "the grace time");
+        assert_eq!(give_up_after, 60 * SECOND, "the time to give up");
+        assert_eq!((settings.timeout, settings.prefetch), (None, None));
+    }
+
+    /// A claim waits for a third of the lease, but never for zero, which is for ever in some
+    /// stores. The reaper runs after half the lease (R9). Both have limits.
+    #[test]
+    fn the_lease_sets_the_wait_of_a_claim_and_the_interval_of_the_reaper() {
+        let millisecond = Duration::from_millis(1);
+        for (lease, wait, interval) in [
+            (millisecond, millisecond, SECOND),
+            (3 * SECOND, SECOND, 3 * SECOND / 2),
+            (15 * SECOND, 5 * SECOND, 15 * SECOND / 2),
+            (60 * SECOND, 5 * SECOND, 30 * SECOND),
+            (3600 * SECOND, 5 * SECOND, 30 * SECOND),
+        ] {
+            let settings = Settings { lease, ..Settings::default() };
+            assert_eq!(settings.wait(), wait, "the wait with a lease of {lease:?}");
+            let found = settings.reap_interval();
+            assert_eq!(found, interval, "the interval with a lease of {lease:?}");
+        }
+    }
+}

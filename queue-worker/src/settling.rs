@@ -503,6 +503,65 @@ mod tests {
         }
     }
 
+    fn error(of: fn(ErrorContext) -> Error) -> Error {
+        of(ErrorContext { backend: "test", operation: Operation::Settle })
+    }
+
+    /// R21: a worker gives up only if no settlement works. While one store of its queue denies
+    /// them and another takes them, it goes on.
+    #[tokio::test]
+    async fn settlements_that_work_in_part_end_no_worker() {
+        let denied = || error(|at| Error::Denied { at, source: "one store".into() });
+        let (mut settling, limit) = (of_parts(), Duration::from_millis(1));
+        settling.add(job("denied"), Disposition::Done);
+        settling.add(job("works"), Disposition::Done);
+        let (fails, works) =
+            (settling.next_settle_call(1), settling.next_settle_call(1));
+        settling.answered(fails.unwrap(), Err(denied()), limit).unwrap();
+        settling.backoff.pause_over().await;
+        settling.answered(works.unwrap(), Ok(vec![Settled::Applied]), limit).unwrap();
+
+        let again = settling.next_settle_call(1).unwrap();
+        let answered = settling.answered(again, Err(denied()), limit);
+
+        answered.expect("the worker gives up, although a store takes settlements");
+    }
+
+    /// A call for several jobs gets no reply, so it may have settled each of them. None of them
+    /// counts as lost, also not one whose lease ends before the call is repeated, and those
+    /// whose settlements are then sent one by one.
+    #[tokio::test]
+    async fn a_job_stays_uncertain_when_it_leaves_its_call() {
+        let observers = Observers::default();
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let mut settling =
+            Settling::new(held, observers.clone(), Environment::default());
+        let ends = job("ends");
+        for job in [job("1"), ends.clone(), job("2")] {
+            settling.add(job, Disposition::Done);
+        }
+        let limit = Duration::ZERO;
+        let call = settling.next_settle_call(100).unwrap();
+        let silence = error(|at| Error::Interrupted { at, source: "no reply".into() });
+        settling.answered(call, Err(silence), limit).unwrap();
+        settling.backoff.pause_over().await;
+        ends.end_lease(LeaseEnd::Lost);
+        let both = settling.next_settle_call(100).unwrap();
+        assert_eq!(both.len(), 2, "the jobs that are left");
+        let refused = error(|at| Error::Invalid { at, reason: "one of them".into() });
+        settling.answered(both, Err(refused), limit).unwrap();
+        settling.backoff.pause_over().await;
+
+        for _ in 0..2 {
+            let single = settling.next_settle_call(100).unwrap();
+            assert_eq!(single.len(), 1, "one by one");
+            settling.answered(single, Ok(vec![Settled::LeaseLost]), limit).unwrap();
+        }
+
+        let summary = observers.progress.summary();
+        assert_eq!((summary.uncertain, summary.lost), (3, 0), "uncertain and lost");
+    }
+
     /// A heartbeat may report a job as lost because the pending call has settled it. So the
     /// job is marked until the call is known to have failed.
     #[test]

@@ -118,4 +118,22 @@ mod tests {
 
         first_error(serving, &CancellationToken::new()).await.unwrap();
     }
+
+    /// The other queues stop because of the first error, and may then fail for that reason.
+    /// Their errors do not replace the first one.
+    #[tokio::test]
+    async fn the_first_error_of_a_queue_is_that_of_the_worker() {
+        let failed = CancellationToken::new();
+        let stopped = failed.clone();
+        let mut serving = JoinSet::new();
+        serving.spawn(async { Err(WorkerError::Died("reaper")) });
+        serving.spawn(async move {
+            stopped.cancelled().await;
+            Err(WorkerError::Died("heartbeat"))
+        });
+
+        let error = first_error(serving, &failed).await.unwrap_err();
+
+        assert_eq!(error.to_string(), "the reaper has died");
+    }
 }

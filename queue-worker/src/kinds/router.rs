@@ -306,6 +306,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
+    use crate::failure::Then;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -391,6 +392,105 @@ mod tests {
         assert_eq!(settings(Some("slow")), (Some(SECOND), policy(SECOND)));
         assert_eq!(settings(None), (Some(2 * SECOND), policy(2 * SECOND)));
         assert_eq!(settings(Some("unknown")), (None, None));
+    }
+
+    /// A kind whose type does not fit the payload of [`job`].
+    #[derive(Serialize, Deserialize)]
+    struct Count(u32);
+
+    impl Job for Count {
+        const KIND: &'static str = "count";
+    }
+
+    /// The settings of a router that postpone jobs.
+    #[derive(Debug, Clone, Copy)]
+    struct Postpones {
+        unknown: bool,
+        undecodable: bool,
+        paused: bool,
+    }
+
+    const UNKNOWN: Duration = SECOND;
+    const UNDECODABLE: Duration = Duration::from_secs(2);
+    const PAUSED: Duration = Duration::from_secs(3);
+
+    impl Postpones {
+        fn set<S: Send + Sync + 'static>(self, mut router: Router<S>) -> Router<S> {
+            if self.unknown {
+                router = router.postpone_unknown(UNKNOWN);
+            }
+            if self.undecodable {
+                router = router.postpone_undecodable(UNDECODABLE);
+            }
+            if self.paused {
+                let paused = router.paused_kinds();
+                for kind in ["slow", "count", "unknown"] {
+                    paused.pause(kind);
+                }
+                router = router.postpone_paused(PAUSED);
+            }
+            router
+        }
+    }
+
+    /// The routers with each combination of these settings, made before the state is set and
+    /// after it.
+    fn routers() -> Vec<(Postpones, Router)> {
+        let mut routers = Vec::new();
+        for bits in 0..8 {
+            let is_set = |bit: u8| bits & (1 << bit) != 0;
+            let postpones = Postpones {
+                unknown: is_set(0),
+                undecodable: is_set(1),
+                paused: is_set(2),
+            };
+            let router = || {
+                Router::new()
+                    .job(async |_: Slow| Ok::<_, Failure>(()))
+                    .job(async |_: Count| Ok::<_, Failure>(()))
+            };
+            let state_last = postpones.set(router()).with_state("the state");
+            let state_first = postpones.set(router().with_state("the state"));
+            routers.extend([(postpones, state_last), (postpones, state_first)]);
+        }
+        routers
+    }
+
+    /// What the worker does with a job of this kind. `None` if the job is done.
+    async fn then(router: &Router, kind: Option<&str>) -> Option<Then> {
+        router.handle(job(kind)).await.err().map(|failure| failure.then)
+    }
+
+    /// R26: a job of a paused kind waits whether or not the router could run it. Otherwise each
+    /// setting postpones the jobs that it is for, and no others.
+    #[tokio::test]
+    async fn each_setting_postpones_the_jobs_of_its_own() {
+        for (postpones, router) in routers() {
+            let paused = postpones.paused.then_some(Then::Postpone(PAUSED));
+            let or = |is_set: bool, delay| match paused {
+                Some(paused) => Some(paused),
+                None if is_set => Some(Then::Postpone(delay)),
+                None => Some(Then::Retry),
+            };
+            for (kind, expected) in [
+                ("slow", paused),
+                ("count", or(postpones.undecodable, UNDECODABLE)),
+                ("unknown", or(postpones.unknown, UNKNOWN)),
+            ] {
+                let found = then(&router, Some(kind)).await;
+                assert_eq!(found, expected, "of the kind {kind}, {postpones:?}");
+            }
+        }
+    }
+
+    /// A job without a kind waits for no version of the application, so it fails, and is buried
+    /// in the end.
+    #[tokio::test]
+    async fn a_job_without_a_kind_is_not_postponed() {
+        for (postpones, router) in routers() {
+            let found = then(&router, None).await;
+            assert_eq!(found, Some(Then::Retry), "without a kind, {postpones:?}");
+        }
     }
 
     #[test]
