@@ -197,6 +197,26 @@ async fn current_context_of_opentelemetry_is_sent_with_its_state() {
     assert_eq!(attempt.span_context.trace_state(), &state);
 }
 
+/// A producer that uses the interface of OpenTelemetry in a span of `tracing` means the context
+/// that it has set last.
+#[tokio::test]
+async fn current_context_of_opentelemetry_counts_before_the_span() {
+    let traced = Traced::new().await;
+    let (trace, span) = (TraceId::from(7), SpanId::from(8));
+    let state = TraceState::default();
+    let sent = SpanContext::new(trace, span, TraceFlags::SAMPLED, false, state);
+    let job = tracing::info_span!("request").in_scope(|| {
+        let _current = Context::new().with_remote_span_context(sent).attach();
+        NewJob::new("anna").with_trace_context()
+    });
+    traced.queue.push_one(job).await.unwrap();
+    traced.work(succeed).await;
+
+    let attempt = &traced.spans("process emails")[0];
+    assert_eq!(attempt.span_context.trace_id(), trace, "not the trace of the span");
+    assert_eq!(attempt.parent_span_id, span);
+}
+
 /// The current span of `tracing` is the producer.
 #[tokio::test]
 async fn current_span_is_sent() {

@@ -91,6 +91,26 @@ async fn a_missing_file_is_refused_and_not_created() {
     assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
 }
 
+/// A file may be gone when a queue of its list is opened. It is not created, so that nobody
+/// takes an empty queue for the listed one.
+#[tokio::test]
+async fn opening_a_listed_queue_creates_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let [kept, gone] =
+        ["kept", "gone"].map(|it| format!("sqlite:{}", file(it).display()));
+    create(&kept, "a").await;
+    let (found, _) = all(&kept).await;
+
+    let opened = store::open(&gone, &found[0]).await;
+
+    assert!(
+        matches!(opened, Err(ConnectError::Queue(Error::Unusable { .. }))),
+        "{opened:?}"
+    );
+    assert!(!file("gone").exists(), "the file is created");
+}
+
 /// The queues of all backends are listed whichever of them the URL names. A queue of
 /// several parts is one of them, and opening it opens all of its parts.
 #[tokio::test]

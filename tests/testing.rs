@@ -5,7 +5,10 @@
 use std::{
     num::NonZeroU16,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     time::{Duration, Instant},
 };
 
@@ -146,6 +149,27 @@ async fn a_result_is_told_and_kept_by_the_clock_of_the_test() {
     assert_eq!(handle.result().await.unwrap(), Some(done));
     tested.advance(HOUR + Duration::from_millis(1));
     assert_eq!(handle.result().await.unwrap(), None);
+}
+
+/// R29: a job that is done without a result has an empty one, and a failed attempt has none.
+#[tokio::test]
+async fn a_result_is_that_of_an_attempt_that_is_done() {
+    let queue = TestQueue::new();
+    let kept = |name: &'static str| NewJob::new(name).keep_result(HOUR);
+    push(&queue, ["silent", "failed"].map(kept)).await;
+
+    let drained = queue
+        .drain(async |job: JobContext| {
+            if job.payload() == "silent" {
+                return Ok(());
+            }
+            job.set_result("half")?;
+            Err(Failure::dead("broken"))
+        })
+        .await;
+
+    let results: Vec<_> = drained.ran.iter().map(|ran| ran.result.as_deref()).collect();
+    assert_eq!(results, [Some(&b""[..]), None], "of the silent and the failed job");
 }
 
 #[tokio::test]
@@ -333,6 +357,30 @@ async fn settings_of_the_worker_hold_in_a_drain() {
 
     let Outcome::Retried { after, .. } = ran[0].outcome else { panic!("{ran:?}") };
     assert_eq!(after, HOUR);
+}
+
+/// The order of the attempts is that of the queue, also with a worker of several slots.
+#[tokio::test]
+async fn jobs_run_one_after_the_other_whatever_the_settings() {
+    let queue = TestQueue::new();
+    push(&queue, (0..8).map(|number| NewJob::new(number.to_string()))).await;
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+    let peak: Arc<AtomicUsize> = Arc::clone(&most);
+    let handler = move |_: JobContext| {
+        let (running, peak) = (Arc::clone(&running), Arc::clone(&peak));
+        async move {
+            peak.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
+            tokio::task::yield_now().await;
+            running.fetch_sub(1, SeqCst);
+            Ok::<_, Failure>(())
+        }
+    };
+
+    let several = |worker: Worker| worker.concurrency(8.try_into().unwrap());
+    let drained = queue.drain_with(handler, several).await;
+
+    drained.assert_all_done();
+    assert_eq!((drained.ran.len(), most.load(SeqCst)), (8, 1), "ran, and at once");
 }
 
 #[tokio::test]

@@ -171,4 +171,27 @@ mod tests {
             assert_eq!(url_like(url, &queue), expected);
         }
     }
+
+    /// Each option that only one backend has, or that a marker has, would be refused or would
+    /// open another queue.
+    #[test]
+    fn no_option_of_another_queue_is_taken_over() {
+        let queue = StoreQueue {
+            backend: Some("stream".to_owned()),
+            ..StoreQueue::new(QueueName::new("q").unwrap())
+        };
+        for option in [
+            "finish=lrem",
+            "mode=shared",
+            "foreign=tolerate",
+            "partitions=2",
+            "claim_from=3",
+            "part=1",
+        ] {
+            for options in [format!("{option}&db=1"), format!("db=1&{option}")] {
+                let found = url_like(&format!("zset+unix:///s?{options}"), &queue);
+                assert_eq!(found, "stream+unix:///s?db=1", "with {options}");
+            }
+        }
+    }
 }

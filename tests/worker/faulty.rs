@@ -139,6 +139,7 @@ pub(crate) struct Faulty {
     pub(crate) recoveries: Faults,
     pub(crate) releases: Faults,
     pub(crate) reports: Faults,
+    connections: Faults,
     /// The reports of workers that were sent, whether they were stored or not.
     pub(crate) reported: Arc<Mutex<Vec<WorkerReport>>>,
     capabilities: Capabilities,
@@ -156,6 +157,7 @@ impl Faulty {
             recoveries: Faults::default(),
             releases: Faults::default(),
             reports: Faults::default(),
+            connections: Faults::default(),
             reported: Arc::default(),
             takes_retries: true,
         }
@@ -218,6 +220,14 @@ impl Faulty {
         decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
     ) -> Self {
         self.releases.on(decide);
+        self
+    }
+
+    pub(crate) fn on_connect(
+        mut self,
+        decide: impl Fn(usize, usize) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Self {
+        self.connections.on(decide);
         self
     }
 
@@ -305,14 +315,17 @@ impl ReliableQueue for Faulty {
     }
 
     async fn open_another(&self) -> Result<Arc<dyn ReliableQueue>, Error> {
+        let opened = self.inner.open_another();
+        let inner = self.connections.around(Operation::Connect, 0, opened).await?;
         Ok(Arc::new(Self {
-            inner: self.inner.open_another().await?,
+            inner,
             claims: self.claims.clone(),
             settlements: self.settlements.clone(),
             extensions: self.extensions.clone(),
             recoveries: self.recoveries.clone(),
             releases: self.releases.clone(),
             reports: self.reports.clone(),
+            connections: self.connections.clone(),
             reported: Arc::clone(&self.reported),
             capabilities: self.capabilities.clone(),
             takes_retries: self.takes_retries,

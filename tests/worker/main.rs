@@ -262,6 +262,8 @@ mod events {
             unheard_heartbeats_are_told,
             cancelled_job_is_told_as_cancelled,
             failed_calls_are_told_by_operation,
+            start_is_told_before_the_check_of_the_work,
+            job_whose_handler_cannot_be_stopped_is_told,
             failed_reading_of_the_statistics_is_told,
             recovery_is_told_with_its_dead_letters,
             recovery_of_due_jobs_is_told,
@@ -275,7 +277,8 @@ mod events {
             kinds_can_be_left_out;
         metrics_values:
             durations_are_in_their_histograms,
-            each_end_is_counted_as_what_it_was;
+            each_end_is_counted_as_what_it_was,
+            unstarted_job_counts_as_none_that_ran;
     }
 }
 

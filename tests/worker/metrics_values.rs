@@ -1,6 +1,6 @@
 //! Tests that each event of a job changes the metric that is meant for it, by its value.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use relq::{
@@ -10,7 +10,9 @@ use relq::{
 };
 
 use crate::{
-    fixture::{Fixture, Running},
+    clocks::PartingClock,
+    faulty::{Fault, Faulty},
+    fixture::{Fixture, LONG_LEASE, Running, worker_on},
     metrics::RECORDER,
 };
 
@@ -20,6 +22,7 @@ const DELAY: Duration = Duration::from_millis(400);
 const RUN: Duration = Duration::from_millis(150);
 
 /// The samples of one queue.
+#[derive(Debug)]
 struct Page(Vec<String>);
 
 impl Page {
@@ -126,4 +129,37 @@ pub(crate) async fn each_end_is_counted_as_what_it_was(fixture: Fixture) {
     assert_eq!(page.value("relq_jobs_claimed_total").to_bits(), 5.0_f64.to_bits());
     assert_eq!(page.value("relq_jobs_recovered_total").to_bits(), 0.0_f64.to_bits());
     assert_eq!(page.value("relq_jobs_running").to_bits(), 0.0_f64.to_bits());
+}
+
+/// R6: a job that comes too late is given back before its start. It never ran, so it leaves the
+/// gauge of the running jobs and the histogram of their durations as they are.
+pub(crate) async fn unstarted_job_counts_as_none_that_ran(fixture: Fixture) {
+    let recorder = PrometheusHandle::clone(&RECORDER);
+    fixture.push("late at first").await;
+    let clock = PartingClock::default();
+    let moved = clock.clone();
+    let slow = Faulty::new(fixture.queue.clone()).on_claim(move |call, _| {
+        let moved = moved.clone();
+        let past_lease = move || moved.advance(LONG_LEASE * 2);
+        (call == 0).then(|| Fault::Overtaken(Arc::new(past_lease)))
+    });
+
+    let observer = MetricsObserver::new(&QueueName::new("unstarted").unwrap());
+    let worker = worker_on(Arc::new(slow)).observe(observer);
+    let worker = worker.environment(clock.environment());
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    worker.until(|summary| summary.done == 1).await;
+    worker.stop().await;
+
+    let page = Page::of(&recorder, "unstarted");
+    let of = |outcome: &str| {
+        format!("relq_jobs_ended_total{{queue=\"unstarted\",outcome=\"{outcome}\"}} 1")
+    };
+    let ended = page.samples("relq_jobs_ended_total");
+    assert_eq!(ended, [of("done"), of("given_back")], "each delivery");
+    for (name, expected) in
+        [("relq_jobs_running", 0.0_f64), ("relq_job_duration_seconds_count", 1.0)]
+    {
+        assert_eq!(page.value(name).to_bits(), expected.to_bits(), "{name}: {page:?}");
+    }
 }

@@ -27,6 +27,7 @@ use relq_conformance::overrides::{OverriddenQueue, Override, Right};
 use tokio::sync::Notify;
 
 use crate::{
+    blocked_runtime::BlockingHandlers,
     clocks::PartingClock,
     faulty::{Fault, Faulty},
     fixture::{Fixture, LIMIT, Running, SHORT_LEASE, eventually, worker_on},
@@ -398,12 +399,15 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
     fixture.push_many(3).await;
     let seen = Recorder::default();
 
+    // A report opens a connection too, and its failure is no event.
     let flaky = Faulty::new(fixture.queue.clone())
+        .listing_no_workers()
         .on_claim(|call, _| (call < 2).then_some(Fault::Unavailable))
         .on_settle(|call, _| (call < 3).then_some(Fault::Unavailable))
         .on_recover(|call, _| (call < 4).then_some(Fault::Unavailable))
         .on_extend(|call, _| (call < 1).then_some(Fault::Unavailable))
-        .on_release(|call, _| (call < 1).then_some(Fault::Unavailable));
+        .on_release(|call, _| (call < 1).then_some(Fault::Unavailable))
+        .on_connect(|call, _| (call < 1).then_some(Fault::Unavailable));
     let flaky = Arc::new(flaky);
     let time = BeatenTime::default();
     let worker = time.worker_on(flaky.clone()).observe(seen.clone());
@@ -430,8 +434,44 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
         Operation::Connect,
     ]
     .map(|operation| seen.failed(operation));
-    assert_eq!(failed, [2, 3, 4, 1, 1, 0], "{:?}", seen.events());
+    assert_eq!(failed, [2, 3, 4, 1, 1, 1], "{:?}", seen.events());
     assert_eq!((seen.ended("done"), seen.claimed()), (3, 3));
+}
+
+/// A check whether the work was done is a part of the attempt: the start is told before it, and
+/// a job that it acknowledges ends as one that ran.
+pub(crate) async fn start_is_told_before_the_check_of_the_work(fixture: Fixture) {
+    fixture.push("paid").await;
+    let (seen, at_check) = (Recorder::default(), Arc::new(Mutex::new(Vec::new())));
+    let (told, noted) = (seen.clone(), Arc::clone(&at_check));
+
+    let worker = fixture.worker().observe(seen.clone()).check_every_delivery();
+    let worker = worker.already_done(move |_: JobContext| {
+        *noted.lock().unwrap() = told.of("paid");
+        async { Ok::<_, Failure>(true) }
+    });
+    let worker = Running::start(worker, succeeds);
+    worker.until(|summary| summary.done == 1).await;
+    worker.stop().await;
+
+    assert_eq!(*at_check.lock().unwrap(), [started("paid", 1)], "told at the check");
+    assert_eq!(seen.of("paid"), [started("paid", 1), ended("paid", 1, "done")]);
+}
+
+/// A handler that blocks its thread at the end of the grace time cannot be stopped. The end of
+/// its job is told once, as of one that was started.
+pub(crate) async fn job_whose_handler_cannot_be_stopped_is_told(fixture: Fixture) {
+    fixture.push("stubborn").await;
+    let (seen, handlers) = (Recorder::default(), BlockingHandlers::new());
+
+    let worker = fixture.worker().grace(Duration::ZERO).observe(seen.clone());
+    let worker = Running::start(worker, handlers.handler());
+    eventually(|| handlers.begun() == 1).await;
+    worker.stop().await;
+    let told = seen.of("stubborn");
+    drop(handlers);
+
+    assert_eq!(told, [started("stubborn", 1), ended("stubborn", 1, "lost")]);
 }
 
 /// A queue whose statistics cannot be read at first.

@@ -139,7 +139,8 @@ pub(crate) async fn progress_is_shown_until_the_end(fixture: Fixture) {
 }
 
 /// R7: an attempt that has lost its lease is told so when it reports progress, and its
-/// result is dropped. The producer hears that the job was cancelled.
+/// result is dropped. The progress that was refused does not count as reported. The producer
+/// hears that the job was cancelled.
 pub(crate) async fn progress_without_a_lease_is_refused(fixture: Fixture) {
     let id = push(&fixture, kept("unwanted")).await;
     let refused = Arc::new(Mutex::new(None));
@@ -151,7 +152,7 @@ pub(crate) async fn progress_without_a_lease_is_refused(fixture: Fixture) {
         async move {
             operator.cancel(job.id()).await?;
             let reported = job.report_progress("half").await;
-            *seen.lock().unwrap() = Some(reported);
+            *seen.lock().unwrap() = Some((reported, job.reported_progress()));
             job.set_result("too late")?;
             Ok::<_, Failure>(())
         }
@@ -161,7 +162,9 @@ pub(crate) async fn progress_without_a_lease_is_refused(fixture: Fixture) {
     worker.until(|it| it.cancelled + it.lost == 1).await;
     assert_eq!(worker.stop().await.done, 0);
     let refused = refused.lock().unwrap().take();
-    assert!(matches!(refused, Some(Err(ProgressError::LeaseLost))), "{refused:?}");
+    let (reported, remembered) = refused.expect("the handler has run");
+    assert!(matches!(reported, Err(ProgressError::LeaseLost)), "{reported:?}");
+    assert_eq!(remembered, None, "R7: a progress that the store refused");
 }
 
 #[derive(Serialize, Deserialize)]
