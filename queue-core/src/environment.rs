@@ -211,3 +211,65 @@ impl Debug for Environment {
         write!(f, "Environment({:?}, {:?})", self.clock, self.random)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Randomness that is always the same byte.
+    #[derive(Debug)]
+    struct Always(u8);
+
+    impl Randomness for Always {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(self.0);
+        }
+    }
+
+    /// A delay that is drawn with a fraction of 1.0 would be above its limit.
+    #[test]
+    fn a_fraction_is_at_least_zero_and_less_than_one() {
+        assert_eq!(Always(0).fraction().to_bits(), 0.0_f64.to_bits());
+        let largest = Always(u8::MAX).fraction();
+        assert!((0.999..1.0).contains(&largest), "the largest is {largest}");
+    }
+
+    #[test]
+    fn a_text_has_each_symbol_for_as_many_bytes() {
+        let texts: String = (0..=u8::MAX).map(|byte| Always(byte).text(1)).collect();
+        for symbol in "0123456789abcdefghijklmnopqrstuv".chars() {
+            assert_eq!(texts.matches(symbol).count(), 8, "{symbol} in {texts}");
+        }
+        assert_eq!(Always(1).text(3), "111");
+    }
+
+    /// What is changed in an environment leaves the rest of it as it is.
+    #[test]
+    fn an_environment_is_changed_in_one_thing() {
+        let small = NonZeroU32::new(7).unwrap();
+        let first = Environment::new(Arc::new(SystemClock), Arc::new(Always(1)));
+        assert_eq!(first.max_jobs_per_step(), Environment::MAX_JOBS_PER_STEP);
+
+        let with_steps = first.with_max_jobs_per_step(small);
+        let with_clock = with_steps.with_clock(Arc::new(SystemClock));
+
+        for changed in [with_steps, with_clock] {
+            assert_eq!(changed.max_jobs_per_step(), small, "the jobs of a step");
+            assert_eq!(changed.random().text(1), "1", "the randomness");
+        }
+    }
+
+    #[test]
+    fn a_time_is_counted_in_milliseconds_and_does_not_overflow() {
+        let at = Timestamp::from_unix_ms;
+        let second = Duration::from_secs(1);
+
+        assert_eq!(at(7).plus(second), at(1007));
+        assert_eq!(at(7).plus(Duration::MAX), at(i64::MAX));
+        assert_eq!(at(1007).since(at(7)), second);
+        assert_eq!(at(7).since(at(1007)), Duration::ZERO, "it is not later");
+        assert_eq!(at(i64::MIN).since(at(i64::MAX)), Duration::ZERO);
+        assert_eq!(SystemTime::from(at(1000)), UNIX_EPOCH + second);
+        assert_eq!(SystemTime::from(at(-1000)), UNIX_EPOCH - second);
+    }
+}

@@ -285,8 +285,8 @@ mod tests {
         }
     }
 
-    /// R21: a client repeats what can be repeated. It marks a queue, and waits for replicas,
-    /// unless an operation only reads.
+    /// R21: a caller repeats what can be repeated. R25: a client marks a queue before an
+    /// operation that does not only read.
     #[test]
     fn each_operation_says_whether_it_reads_and_can_be_repeated() {
         assert_all(&READS, true, true);

@@ -295,3 +295,48 @@ fn number(
     let number = number.ok_or_else(|| bad_url(url, reason()))?;
     Ok((rest, Some(number)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BACKENDS;
+    use super::*;
+
+    fn opened(url: &str, backend: &str) -> Result<(String, Partition), ConnectError> {
+        let backend = BACKENDS.iter().find(|it| it.name == backend).unwrap();
+        read(url, backend, &QueueName::new("q:2").unwrap())
+    }
+
+    fn first(pushed_to: u16, claimed_from: u16) -> Partition {
+        let [pushed_to, claimed_from] =
+            [pushed_to, claimed_from].map(|parts| NonZeroU16::new(parts).unwrap());
+        Partition::First { pushed_to, claimed_from }
+    }
+
+    #[test]
+    fn the_options_name_the_parts_in_any_order_and_the_others_stay() {
+        let other = Partition::Other { number: NonZeroU16::new(2).unwrap() };
+        for (options, rest, expected) in [
+            ("?db=1", "?db=1", Partition::Whole),
+            ("?partitions=1", "", Partition::Whole),
+            ("?partitions=1&claim_from=1", "", Partition::Whole),
+            ("?partitions=3", "", first(3, 3)),
+            ("?partitions=2&claim_from=3", "", first(2, 3)),
+            ("?claim_from=3&db=1&partitions=2", "?db=1", first(2, 3)),
+            ("?claim_from=3", "", first(1, 3)),
+            ("?partitions=256", "", first(256, 256)),
+            ("?part=2&db=1", "?db=1", other),
+        ] {
+            let found = opened(&format!("unix:///s{options}"), "zset").unwrap();
+            assert_eq!(found, (format!("unix:///s{rest}"), expected), "{options}");
+        }
+    }
+
+    #[test]
+    fn a_queue_of_keyspace_takes_none_of_the_options() {
+        for option in OPTIONS {
+            let refused = opened(&format!("keyspace+redis://h?{option}=2"), "keyspace");
+            let error = refused.err().map(|it| it.to_string()).unwrap_or_default();
+            assert!(error.contains("needs a database of its own"), "{option}: {error}");
+        }
+    }
+}

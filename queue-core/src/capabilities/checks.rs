@@ -237,3 +237,119 @@ impl Capabilities {
         ErrorContext { backend: self.backend, operation }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Disposition, Receipt, Settlement, WorkerId,
+        batch::{BatchId, NewBatch},
+        operator::listed::Listed,
+    };
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    fn capabilities() -> Capabilities {
+        let mut can = Listed::new(Vec::new()).capabilities;
+        let options = [Capability::Delay, Capability::Expiry, Capability::Results];
+        can.supported.to_mut().extend(options);
+        can
+    }
+
+    fn ask(lease: Duration) -> ClaimRequest {
+        ClaimRequest::new(WorkerId::new("worker").unwrap(), lease)
+    }
+
+    fn batch() -> NewBatch {
+        NewBatch::new(BatchId::new("batch").unwrap())
+    }
+
+    fn push(can: &Capabilities, job: NewJob) -> Result<(), Error> {
+        can.check_push(&[job], false)
+    }
+
+    fn done_with(bytes: usize) -> [Settlement; 1] {
+        let receipt = Receipt::new("job".parse().unwrap(), 1, "token");
+        let result = vec![0; bytes].into();
+        [Settlement::new(receipt, Disposition::DoneWith { result })]
+    }
+
+    /// The check of a value in a request.
+    type Check<T> = fn(&Capabilities, T) -> Result<(), Error>;
+
+    /// Each duration of a request, with the shortest that is allowed.
+    const DURATIONS: [(&str, Duration, Check<Duration>); 10] = [
+        ("the lease of a claim", MILLISECOND, |can, it| can.check_claim(&ask(it))),
+        ("the wait of a claim", Duration::ZERO, |can, it| {
+            can.check_claim(&ask(MILLISECOND).wait(it))
+        }),
+        ("the lease of an extension", MILLISECOND, |can, it| {
+            can.check_lease(Operation::Extend, it)
+        }),
+        ("the lease of a job", MILLISECOND, |can, it| {
+            push(can, NewJob::new("").lease(it))
+        }),
+        ("a delay", Duration::ZERO, |can, it| push(can, NewJob::new("").delay(it))),
+        ("an expiry", Duration::ZERO, |can, it| {
+            push(can, NewJob::new("").expires_in(it))
+        }),
+        ("the time of a result", MILLISECOND, |can, it| {
+            push(can, NewJob::new("").keep_result(it))
+        }),
+        ("a retention", Duration::from_secs(1), |can, it| {
+            can.check_new_batch(&batch().retention(it))
+        }),
+        ("a wait for a batch", Duration::ZERO, |can, it| can.check_wait(it)),
+        ("a wait for a result", Duration::ZERO, |can, it| can.check_wait_result(it)),
+    ];
+
+    fn is_invalid(checked: &Result<(), Error>) -> bool {
+        matches!(checked, Err(Error::Invalid { .. }))
+    }
+
+    #[test]
+    fn a_duration_is_allowed_up_to_its_limits() {
+        let (can, nanosecond) = (capabilities(), Duration::from_nanos(1));
+        for (what, shortest, check) in DURATIONS {
+            for allowed in [shortest, MAX_DURATION] {
+                let checked = check(&can, allowed);
+                assert!(checked.is_ok(), "{what} of {allowed:?}: {checked:?}");
+            }
+            let too_short = shortest.checked_sub(nanosecond);
+            for refused in too_short.into_iter().chain([MAX_DURATION + nanosecond]) {
+                let checked = check(&can, refused);
+                assert!(is_invalid(&checked), "{what} of {refused:?}: {checked:?}");
+            }
+        }
+    }
+
+    const KIB: usize = 1024;
+
+    /// Each size in a request, with the largest that is allowed.
+    const SIZES: [(&str, usize, Check<usize>); 7] = [
+        ("a payload", 16 * KIB * KIB, |can, it| push(can, NewJob::new(vec![0; it]))),
+        ("a set of headers", 64 * KIB, |can, it| {
+            push(can, NewJob::new("").header("n", "v".repeat(it - 1)))
+        }),
+        ("the metadata of a batch", 16 * KIB, |can, it| {
+            can.check_new_batch(&batch().metadata(vec![0; it]))
+        }),
+        ("a result", KIB * KIB, |can, it| can.check_settlements(&done_with(it))),
+        ("a progress", 64 * KIB, |can, it| can.check_progress(&vec![0; it])),
+        ("the definition of a schedule", 64 * KIB, |can, it| {
+            can.check_schedule(&vec![0; it])
+        }),
+        ("a number of jobs", 1000, |can, it| can.check_batch(Operation::Settle, it)),
+    ];
+
+    #[test]
+    fn a_size_is_allowed_up_to_its_limit() {
+        let can = capabilities();
+        for (what, largest, check) in SIZES {
+            let checked = check(&can, largest);
+            assert!(checked.is_ok(), "{what} of {largest}: {checked:?}");
+            let checked = check(&can, largest + 1);
+            assert!(is_invalid(&checked), "{what} of {largest} and one: {checked:?}");
+        }
+    }
+}
