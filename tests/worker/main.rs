@@ -263,6 +263,7 @@ mod events {
             cancelled_job_is_told_as_cancelled,
             failed_calls_are_told_by_operation,
             start_is_told_before_the_check_of_the_work,
+            each_part_of_a_job_has_its_own_time,
             job_whose_handler_cannot_be_stopped_is_told,
             failed_reading_of_the_statistics_is_told,
             recovery_is_told_with_its_dead_letters,

@@ -271,6 +271,68 @@ pub(crate) async fn time_of_the_push_is_told(fixture: Fixture) {
     assert_eq!(ages.iter().flatten().count(), 2, "{ages:?}");
 }
 
+/// An observer that records how long the parts of a job took.
+#[derive(Clone, Default)]
+struct Times(Arc<Mutex<Vec<(&'static str, Duration)>>>);
+
+impl Times {
+    fn note(&self, part: &'static str, took: Duration) {
+        self.0.lock().unwrap().push((part, took));
+    }
+}
+
+impl Observer for Times {
+    fn claimed(&self, event: &Claimed) {
+        self.note("claimed", event.took);
+    }
+
+    fn started(&self, event: &Started<'_>) {
+        self.note("started", event.waited);
+    }
+
+    fn ended(&self, event: &Ended<'_>) {
+        self.note("ended", event.ran.expect("it was started"));
+    }
+}
+
+/// Each event has the time of its own part: of the claim, of the wait for the start, and of the
+/// handler. No other part counts for it, nor does the settlement.
+pub(crate) async fn each_part_of_a_job_has_its_own_time(fixture: Fixture) {
+    const CLAIM: Duration = Duration::from_secs(1000);
+    const WORK: Duration = Duration::from_secs(500);
+    const SETTLEMENT: Duration = Duration::from_secs(300);
+    fixture.push("job").await;
+    let (seen, clock) = (Times::default(), PartingClock::default());
+    let takes = |time: Duration| {
+        let clock = clock.clone();
+        move |call: usize, _: usize| {
+            let clock = clock.clone();
+            let passes = move || clock.advance(time);
+            (call == 0).then(|| Fault::Overtaken(Arc::new(passes)))
+        }
+    };
+    let slow = Faulty::new(fixture.queue.clone())
+        .on_claim(takes(CLAIM))
+        .on_settle(takes(SETTLEMENT));
+
+    let worker = worker_on(Arc::new(slow)).observe(seen.clone());
+    let worker = worker.environment(clock.environment());
+    let worker = Running::start(worker, move |_: JobContext| {
+        clock.advance(WORK);
+        async { Ok::<_, Failure>(()) }
+    });
+    worker.until(|summary| summary.done == 1).await;
+    worker.stop().await;
+
+    let times = seen.0.lock().unwrap().clone();
+    let expected = [("claimed", CLAIM), ("started", Duration::ZERO), ("ended", WORK)];
+    let parts: Vec<_> = times.iter().map(|(part, _)| *part).collect();
+    assert_eq!(parts, expected.map(|(part, _)| part), "{times:?}");
+    for ((part, took), (_, time)) in times.into_iter().zip(expected) {
+        assert!((time..time + LIMIT).contains(&took), "{part}: {took:?}, not {time:?}");
+    }
+}
+
 /// The end of a job is told with how long its handler ran and with its error.
 pub(crate) async fn end_is_told_with_time_and_error(fixture: Fixture) {
     for job in ["done", "retried", "buried", "discarded", "panics", "postponed"] {

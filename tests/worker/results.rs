@@ -199,6 +199,14 @@ pub(crate) async fn result_of_a_kind_is_a_value(fixture: Fixture) {
     let worker = fixture.start(router.with_state(()));
 
     assert_eq!(result(8).await.unwrap(), (8, 4));
+    let pushed = producer.enqueue(&Resize { width: 6 }).await.unwrap();
+    let handle = producer.job_handle::<Resize>(pushed.job()).unwrap();
+    let text = handle.json_result::<String>().await;
+    assert!(matches!(text, Err(NoResult::Decode(_))), "not a text: {text:?}");
+    let never = JobId::new("never").unwrap();
+    let handle = producer.job_handle::<Resize>(&never).unwrap();
+    let unknown = handle.json_result::<String>().await;
+    assert!(matches!(unknown, Err(NoResult::Unknown)), "no such job: {unknown:?}");
     let refused = result(0).await;
     let is_told =
         matches!(&refused, Err(NoResult::Dead { error }) if error.contains("nothing"));

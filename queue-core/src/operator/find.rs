@@ -102,7 +102,7 @@ mod tests {
 
     use super::super::listed::{Listed, at_once, job};
     use super::*;
-    use crate::environment::Timestamp;
+    use crate::{WorkerId, environment::Timestamp};
 
     fn id(name: &str) -> JobId {
         JobId::new(name).unwrap()
@@ -160,6 +160,45 @@ mod tests {
         let found = at_once(find_job(&queue, &id("z"))).unwrap();
 
         assert_eq!(followers(&found), ["other"]);
+    }
+
+    /// A search looks at the jobs of each state. With an index, only the ready jobs and the
+    /// leased ones may lack in it.
+    #[test]
+    fn a_job_is_found_in_each_state_in_which_it_may_be() {
+        let at = Timestamp::from_unix_ms(0);
+        let worker = WorkerId::new("w").unwrap();
+        for (detail, is_searched_with_an_index) in [
+            (StateDetail::Ready, true),
+            (StateDetail::Leased { worker, since: at, until: at }, true),
+            (StateDetail::Scheduled { due: at }, false),
+            (StateDetail::Following { leader: id("x"), delay: Duration::ZERO }, false),
+            (StateDetail::Dead { reason: "no".to_owned(), since: at }, false),
+        ] {
+            let is_found = |queue: &Listed| {
+                let found = at_once(find_job(queue, &id("wanted"))).unwrap();
+                matches!(found, JobLookup::Stored(found) if found.job.detail == detail)
+            };
+            let jobs =
+                || vec![job("other", detail.clone()), job("wanted", detail.clone())];
+            assert!(is_found(&Listed::new(jobs())), "without an index: {detail:?}");
+            let indexed = Listed::new(jobs()).finding(maybe_ready(&[]));
+            let expected = is_searched_with_an_index;
+            assert_eq!(is_found(&indexed), expected, "with an index: {detail:?}");
+        }
+    }
+
+    /// A job may leave the ready ones before the search has come to it.
+    #[test]
+    fn a_job_that_ended_during_the_search_is_found_by_the_index() {
+        let until = Timestamp::from_unix_ms(1);
+        let ended = JobLookup::Ended { was_done: true, until };
+        let mut queue = Listed::new(jobs()).finding(maybe_ready(&[]));
+        queue.later = Some(ended.clone());
+
+        let found = at_once(find_job(&queue, &id("moved"))).unwrap();
+
+        assert_eq!(found, ended);
     }
 
     #[test]

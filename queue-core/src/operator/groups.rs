@@ -224,6 +224,8 @@ fn is_uuid(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering::SeqCst;
+
     use super::super::JobLookup;
     use super::super::listed::{Listed, at_once, job};
     use super::*;
@@ -312,6 +314,24 @@ mod tests {
             let expected =
                 [("pipe 2", 20, 40), ("no user 7", 10, 30), ("once", 50, 50)];
             assert_eq!(found, expected, "the newest example, and its group first");
+        }
+    }
+
+    /// A page that could not be read is read again, and no dead letter is missing.
+    #[test]
+    fn dead_letters_of_a_page_that_failed_are_read_again() {
+        let queue = dead(&[("1", 1, "no"), ("2", 2, "no"), ("3", 3, "no")]);
+        for page in 0..2 {
+            let mut groups = DeadGroups::new(limit(10));
+            for _ in 0..page {
+                assert!(at_once(groups.read_page(&queue)).unwrap());
+            }
+            queue.is_down.store(true, SeqCst);
+            at_once(groups.read_page(&queue)).unwrap_err();
+
+            let groups = read_all(groups, &queue).groups();
+
+            assert_eq!(groups[0].jobs.len(), 3, "after a failure of page {page}");
         }
     }
 

@@ -30,6 +30,9 @@ pub(crate) struct Listed {
     pub(super) jobs: Vec<JobView>,
     /// What a look-up finds. `None` for a backend without an index.
     pub(super) look_up: Option<JobLookup>,
+    /// What each look-up after the first one finds, if that is something else.
+    pub(super) later: Option<JobLookup>,
+    looked_up: AtomicBool,
     pub(crate) capabilities: Capabilities,
     /// Whether the next page fails.
     pub(super) is_down: AtomicBool,
@@ -49,8 +52,15 @@ impl Listed {
             recovery: RecoveryBound::LeaseAndReaper,
             limits: Limits::DEFAULT,
         };
-        let (is_down, pages) = (AtomicBool::new(false), AtomicU32::new(0));
-        Self { jobs, look_up: None, capabilities, is_down, pages }
+        Self {
+            jobs,
+            look_up: None,
+            later: None,
+            looked_up: AtomicBool::new(false),
+            capabilities,
+            is_down: AtomicBool::new(false),
+            pages: AtomicU32::new(0),
+        }
     }
 
     /// The same queue of a backend whose look-ups find this.
@@ -148,7 +158,9 @@ impl Operator for Listed {
 #[async_trait]
 impl InspectQueue for Listed {
     async fn job(&self, _: &JobId) -> Result<JobLookup, Error> {
-        Ok(self.look_up.clone().expect("it has an index"))
+        let later = self.later.as_ref().filter(|_| self.looked_up.load(SeqCst));
+        self.looked_up.store(true, SeqCst);
+        Ok(later.or(self.look_up.as_ref()).expect("it has an index").clone())
     }
 
     async fn run_now(&self, _: &JobId) -> Result<RunNow, Error> {
