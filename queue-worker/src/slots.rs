@@ -15,7 +15,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument, Span};
 
 use crate::{
-    Cancellation, Failure, JobContext, RetryPolicy,
+    Cancellation, Failure, JobContext, Progress, RetryPolicy,
     attempt::{Ended, Program},
     calls::slots,
     panics,
@@ -55,6 +55,10 @@ struct RunningJob {
     job: JobContext,
     span: Span,
 }
+
+/// Counts a handler that runs, until its future has ended or is dropped. A handler that blocks
+/// its thread outlives its slot.
+struct CountedRun(Progress);
 
 impl Slots {
     pub(crate) fn new(
@@ -217,11 +221,14 @@ impl Slots {
         let running = job.clone();
         let span = span::open(&job);
         program.settings.observers.span_opened(&job, &span);
-        let attempt = async move { program.attempt(running, unstarted).await };
+        let counted = CountedRun::new(&program.settings.observers.progress);
+        let attempt = async move {
+            let _counted = counted;
+            program.attempt(running, unstarted).await
+        };
         let task = self.tasks.spawn(attempt.instrument(span.clone()));
         self.jobs.insert(task.id(), RunningJob { job, span });
         self.started += 1;
-        self.program.settings.observers.progress.one_more_runs();
     }
 
     /// Waits until an attempt ends. Never completes if no handler runs.
@@ -285,16 +292,20 @@ impl Slots {
         if let Ended::Answered(Err(failure)) = &ended {
             span::failed(&span, failure);
         }
-        self.program.settings.observers.progress.one_less_runs();
         Some((job, ended))
     }
 }
 
-impl Drop for Slots {
-    /// Handlers whose futures are dropped run no longer.
+impl CountedRun {
+    fn new(progress: &Progress) -> Self {
+        progress.one_more_runs();
+        Self(progress.clone())
+    }
+}
+
+impl Drop for CountedRun {
     fn drop(&mut self) {
-        let progress = &self.program.settings.observers.progress;
-        self.jobs.iter().for_each(|_| progress.one_less_runs());
+        self.0.one_less_runs();
     }
 }
 

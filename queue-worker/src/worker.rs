@@ -302,6 +302,8 @@ impl Worker {
         handler: AnyHandler,
     ) -> Result<Summary, WorkerError> {
         let Self { serves, id, mut settings, requests } = self;
+        let progress = settings.observers.progress.clone();
+        let _ends = progress.begin(serves.len());
         settings.check()?;
         if let Serves::Several(queues) = &serves {
             queues.check()?;
@@ -311,8 +313,6 @@ impl Worker {
         settings.environment = settings.environment.with_clock(Arc::new(clock.clone()));
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
-        let progress = settings.observers.progress.clone();
-        let _ends = progress.begin(serves.len());
         let run = serves.run(Common { worker, settings, clock }, handler, requests);
         // Run the worker on a task of the runtime. Otherwise an application that calls
         // `block_on` would run it on its own thread, and on a multi-threaded runtime

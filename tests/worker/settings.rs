@@ -3,7 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use relq::worker::{Failure, JobContext, RetryPolicy, Worker, WorkerError};
+use relq::worker::{
+    Failure, JobContext, RetryPolicy, Worker, WorkerError, WorkerState,
+};
 
 use crate::{
     faulty::Faulty,
@@ -15,8 +17,10 @@ async fn refusal(set: impl FnOnce(Worker) -> Worker) -> String {
     let counted = Arc::new(Faulty::new(fixture.queue.clone()));
     let worker = set(Worker::new(counted.clone()));
     let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    let progress = worker.progress.clone();
     let error = worker.end().await.unwrap_err();
     assert!(matches!(error, WorkerError::Setting(_)), "{error:?}");
+    assert_eq!(progress.state(), WorkerState::Ended, "after {error:?}");
     assert_eq!(counted.claims.calls() + counted.recoveries.calls(), 0);
     error.to_string()
 }

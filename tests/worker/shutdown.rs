@@ -337,13 +337,16 @@ pub(crate) async fn handler_that_blocks_keeps_its_lease(fixture: Fixture) {
 
     let worker = fixture.worker().grace(Duration::ZERO);
     let worker = Running::start(worker, handlers.handler());
+    let progress = worker.progress.clone();
     eventually(|| handlers.begun() == 1).await;
     let summary = worker.stop().await;
     let stats = fixture.stats().await;
-    drop(handlers);
 
     assert_eq!((summary.lost, summary.given_back), (1, 0));
     assert_eq!((stats.leased, stats.ready), (1, 0));
+    assert_eq!(progress.running(), 1, "the handler runs on");
+    drop(handlers);
+    eventually(|| progress.running() == 0).await;
 }
 
 /// R22: when the worker's future is dropped, its heartbeats end too, so its jobs are
