@@ -273,6 +273,25 @@ async fn every_outcome_is_reported() {
     assert!(error.contains("a failed assertion"), "{error}");
 }
 
+/// An attempt whose job was cancelled meanwhile is not settled.
+#[tokio::test]
+async fn an_attempt_without_a_lease_is_not_settled() {
+    let queue = TestQueue::new();
+    push(&queue, ["unwanted".into()]).await;
+    let operator = queue.queue();
+
+    let drained = queue
+        .drain(move |job: JobContext| {
+            let operator = operator.clone();
+            async move { operator.cancel(job.id()).await.map(drop) }
+        })
+        .await;
+
+    let outcomes: Vec<_> = drained.ran.iter().map(|ran| &ran.outcome).collect();
+    assert_eq!(outcomes, [&Outcome::NotSettled("lost")]);
+    queue.assert_nothing_waits();
+}
+
 /// R17: an expired job is buried, and does not hold up the drain.
 #[tokio::test]
 async fn an_expired_job_does_not_run() {

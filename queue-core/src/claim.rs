@@ -267,6 +267,18 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::OsRandomness;
+
+    /// Each run of a worker has an id of its own, also in one process.
+    #[test]
+    fn the_id_of_a_process_names_it_and_is_used_once() {
+        let [one, other] = [(); 2].map(|()| WorkerId::of_this_process(&OsRandomness));
+
+        assert_ne!(one, other, "a second run of a worker");
+        assert_eq!(one.pid(), Some(std::process::id()));
+        assert!(one.host().is_some_and(|host| !host.is_empty()), "{one}");
+        assert_eq!(WorkerId::new(one.as_str()), Ok(one), "it is a valid id");
+    }
 
     #[test]
     fn the_worker_id_has_host_and_pid() {

@@ -72,3 +72,25 @@ impl Disposition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A claim beside a settlement that makes its job ready must find the job (R13).
+    #[test]
+    fn a_job_that_comes_back_may_be_ready_at_once() {
+        let (after, error) = (Duration::ZERO, String::new);
+        for (disposition, expected) in [
+            (Disposition::Done, false),
+            (Disposition::DoneWith { result: Bytes::new() }, false),
+            (Disposition::Retry { after, error: error() }, true),
+            (Disposition::Dead { error: error() }, false),
+            (Disposition::Discard, false),
+            (Disposition::Postpone { after }, true),
+            (Disposition::GiveBack, true),
+        ] {
+            assert_eq!(disposition.may_make_ready(), expected, "{disposition:?}");
+        }
+    }
+}

@@ -328,7 +328,7 @@ pub(crate) fn slots(jobs: NonZeroU32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{QueueName, WorkerId, environment::Environment};
+    use relq_core::{QueueName, WorkerId, environment::Environment, error::Effect};
     use relq_memory::MemoryStore;
 
     use super::*;
@@ -339,14 +339,56 @@ mod tests {
         ClaimRequest::new(worker, Duration::from_secs(30)).max(jobs)
     }
 
+    fn calls() -> Calls {
+        let name = QueueName::new("q").unwrap();
+        let queue = MemoryStore::default().open(name, Environment::default());
+        Calls::new(Arc::new(queue))
+    }
+
+    /// R21: a call without a reply is given up at the second check that finds it too old, with
+    /// an error for each thing that it asked for. It may have taken effect.
+    #[test]
+    fn calls_without_a_reply_are_given_up_as_what_they_were() {
+        let (mut calls, start) = (calls(), Duration::ZERO);
+        calls.claim(ask(3), 3, start);
+        calls.settle_and_claim(SettleCall::default(), ask(4), start);
+        calls.settle(SettleCall::default(), start);
+        calls.wait_for_jobs(CALL_LIMIT, start);
+        calls.claim(ask(5), 5, start + LAST_LOOK);
+
+        let early = calls.time_out(CALL_LIMIT - Duration::from_millis(1));
+        assert!(early.is_empty() && !calls.is_any_late(), "no call is too old");
+        assert!(calls.time_out(CALL_LIMIT).is_empty(), "the first check looks again");
+        assert!(calls.is_any_late(), "the first check marks the calls");
+        let given_up = calls.time_out(CALL_LIMIT);
+
+        let mut lost = Vec::new();
+        for Answer { settled, claimed, waited, .. } in given_up {
+            let settled = settled.map(|(_, result)| result.map(drop));
+            let results = [settled, claimed.map(|result| result.map(drop)), waited];
+            let errors = results.map(|result| result.map(Result::unwrap_err));
+            lost.push(errors.map(|error| {
+                error.map(|error| (error.at().operation, error.effect()))
+            }));
+        }
+        let settle = Some((Operation::Settle, Effect::Maybe));
+        let claim = Some((Operation::Claim, Effect::Maybe));
+        let expected = [
+            [None, claim, None],
+            [settle, claim, None],
+            [settle, None, None],
+            [None, None, claim],
+        ];
+        assert_eq!(lost, expected, "the settlements, the claim and the wait");
+        assert_eq!(calls.asked(), 5, "the call that was sent later");
+    }
+
     /// The jobs of a pending claim count until the reply, so that no other claim asks for
     /// jobs for the same slots. Its slots are kept for them only until it is overdue.
     #[test]
     fn a_claim_keeps_its_slots_until_it_is_overdue() {
         let [first, second] = [1, 2].map(Duration::from_secs);
-        let name = QueueName::new("q").unwrap();
-        let queue = MemoryStore::default().open(name, Environment::default());
-        let mut calls = Calls::new(Arc::new(queue));
+        let mut calls = calls();
         calls.claim(ask(3), 3, first);
         calls.settle_and_claim(SettleCall::default(), ask(4), second);
         calls.wait_for_jobs(CALL_LIMIT, Duration::ZERO);
