@@ -26,8 +26,8 @@ use relq_core::{
 };
 use relq_memory::{MemoryQueue, MemoryStore};
 use relq_worker::{
-    CancellationToken, Failure, Handler, JobContext, Summary, Worker,
-    observer::Observer,
+    CancellationToken, Failure, Handler, JobContext, Queues, Summary, Worker,
+    WorkerQueue, observer::Observer,
 };
 
 /// The time after which a test fails.
@@ -252,6 +252,26 @@ fn each_failed_attempt_is_logged_with_its_reason() {
     for (line, words) in lines.iter().zip(expected) {
         assert!(words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
     }
+}
+
+/// A worker on several queues says in each line which of them it is about.
+#[test]
+fn a_line_has_the_name_of_its_queue() {
+    let lines = logged(async {
+        let (mail, clock) = (in_memory(), MovedClock::default());
+        push(&mail, &["old"]).await;
+        let named = |name: &str, queue: MemoryQueue| {
+            WorkerQueue::new(QueueName::new(name).unwrap(), Arc::new(queue))
+        };
+        let queues = Queues::strict([named("idle", in_memory()), named("mail", mail)]);
+        let worker = Worker::on(queues).lease(HOUR).environment(clock.environment());
+        let handler = async |_: JobContext| Err::<(), _>(Failure::discard("outdated"));
+
+        run_until(worker, handler, |summary| summary.discarded == 1).await;
+    });
+
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(lines[0].contains("name=mail"), "the name of the queue: {lines:#?}");
 }
 
 /// R33: a worker whose reports are denied says so once, and not every 20 seconds.

@@ -163,3 +163,38 @@ fn unique_key(kind: &'static str, text: &str) -> Result<UniqueKey, EnqueueError>
         .and_then(|_text| UniqueKey::new(format!("{escaped}:{text}")))
         .map_err(|source| EnqueueError::UniqueKey { kind, source })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// All texts of up to `longest` letters, colons and backslashes.
+    fn texts(longest: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        for _ in 0..longest {
+            let longer = all.iter().flat_map(|text| {
+                ['a', ':', '\\'].map(|character| format!("{text}{character}"))
+            });
+            all = longer.chain([String::new()]).collect();
+        }
+        all.retain(|text| !text.is_empty());
+        all
+    }
+
+    /// R16: two jobs have one key only if both their kinds and their texts are the same.
+    #[test]
+    fn each_kind_and_text_has_a_key_of_its_own() {
+        let (kinds, texts) = (texts(3), texts(2));
+        let mut keys = BTreeSet::new();
+        for kind in &kinds {
+            let kind: &'static str = kind.clone().leak();
+            for text in &texts {
+                let key = unique_key(kind, text).unwrap();
+                assert!(keys.insert(key.clone()), "{key} of {kind:?} and {text:?}");
+            }
+        }
+        assert_eq!(keys.len(), kinds.len() * texts.len());
+    }
+}
