@@ -249,6 +249,13 @@ pub(crate) fn owner(
     owner_of(&url, queue.clone(), partition)
 }
 
+/// Returns the URL without the option that opens one part of a queue, for a call that is
+/// about all queues.
+#[cfg(feature = "redis")]
+pub(crate) fn without_part(url: &str) -> String {
+    own_option::split(url, partitions::PART).0
+}
+
 /// Returns the servers and the owners of the parts of a queue, without part 0.
 #[cfg(feature = "redis")]
 pub(crate) fn owners_of_parts(
@@ -408,9 +415,21 @@ mod tests {
     #[test]
     fn a_missing_tls_names_its_feature() {
         let refusal =
-            |url| find_among(BACKENDS, false, url).err().map(|it| it.to_string());
-        let error = refusal("rediss://host");
-        assert!(error.is_some_and(|it| it.contains("--features tls")), "rediss://host");
-        assert_eq!(refusal("redis://host"), None);
+            |url: &str| find_among(BACKENDS, false, url).err().map(|it| it.to_string());
+        for transport in REDIS_TRANSPORTS {
+            let is_over_tls =
+                ["rediss", "rediss-sentinel", "rediss-cluster"].contains(&transport);
+            for url in
+                [format!("{transport}://host"), format!("zset+{transport}://host")]
+            {
+                let error = refusal(&url).unwrap_or_default();
+                assert_eq!(
+                    error.contains("--features tls"),
+                    is_over_tls,
+                    "{url}: {error}"
+                );
+                assert_eq!(error.is_empty(), !is_over_tls, "{url}: {error}");
+            }
+        }
     }
 }

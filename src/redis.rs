@@ -73,7 +73,7 @@ pub async fn unmark(url: &str, queue: &QueueName) -> Result<bool, ConnectError> 
 }
 
 /// Returns one page of the markers in the database or the cluster at `url`, of all
-/// backends. The first page has no cursor. A queue whose marker exists during the whole
+/// backends, also if `url` opens one part of a queue. The first page has no cursor. A queue whose marker exists during the whole
 /// listing is on at least one page, and may be on several; in a cluster a queue whose slot
 /// moves meanwhile may be missing. [`store::queues`](crate::store::queues) lists the queues
 /// of any store.
@@ -85,7 +85,7 @@ pub async fn queues(
     url: &str,
     after: Option<&PageCursor>,
 ) -> Result<QueuesPage, ConnectError> {
-    let (config, _) = connect::owner(url, &any_queue())?;
+    let (config, _) = connect::owner(&connect::without_part(url), &any_queue())?;
     Ok(relq_redis::marked_queues(config, after).await?)
 }
 

@@ -155,6 +155,31 @@ async fn the_queues_of_a_server_are_listed_and_opened() {
     assert_eq!(ready, [31, 1, 1]);
 }
 
+/// A URL has the options of the queue that its user works on. Each of them may be there when
+/// the queues of its server are listed.
+#[tokio::test]
+async fn the_options_of_one_queue_do_not_hinder_the_list() {
+    let server = Server::start();
+    create(&format!("zset+{}?partitions=3", server.url()), "q").await;
+    for given in [
+        "zset+URL?partitions=2",
+        "zset+URL?partitions=2&claim_from=3",
+        "zset+URL?part=2",
+        "circular+URL?finish=lrem",
+        "processing-list+URL?mode=shared",
+        "keyspace+URL?foreign=tolerate",
+    ] {
+        let url = given.replace("URL", &server.url());
+
+        let (found, _) = all(&url).await;
+
+        let names: Vec<_> = found.iter().map(|queue| queue.name.as_str()).collect();
+        assert_eq!(names, ["q"], "listed by {given}");
+        let open = store::open(&url, &found[0]).await.unwrap();
+        assert_eq!(open.stats().await.unwrap().ready, 1, "opened by {given}");
+    }
+}
+
 /// A queue whose marker is no marker is listed without a backend, so that an operator
 /// sees it.
 #[tokio::test]

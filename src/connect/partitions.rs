@@ -26,7 +26,10 @@ use super::{
 };
 
 /// The options of this module.
-pub(super) const OPTIONS: [&str; 3] = ["partitions", "claim_from", "part"];
+pub(super) const OPTIONS: [&str; 3] = ["partitions", "claim_from", PART];
+
+/// The option that opens one part alone.
+pub(super) const PART: &str = "part";
 
 /// The most parts of a queue. Each costs a waiting worker two connections.
 const MOST: u16 = 256;
@@ -43,7 +46,7 @@ pub(super) fn read(
 ) -> Result<(String, Partition), ConnectError> {
     let (rest, partitions) = number(url, url, "partitions")?;
     let (rest, claim_from) = number(url, &rest, "claim_from")?;
-    let (rest, part) = number(url, &rest, "part")?;
+    let (rest, part) = number(url, &rest, PART)?;
     if partitions.or(claim_from).or(part).is_some() && backend.name == WITHOUT_PARTS {
         let reason = "a queue of keyspace needs a database of its own, so it has no \
                       parts: use another backend";
@@ -245,7 +248,7 @@ fn the_part(
 ) -> Result<Partition, ConnectError> {
     if !queue.as_str().ends_with(&format!(":{number}")) {
         let reason = format!(
-            "part {number} of a queue Q is the queue Q:{number}, and {queue:?} has \
+            "part {number} of a queue Q is the queue Q:{number}, and \"{queue}\" has \
              another name"
         );
         return Err(bad_url(url, reason));
