@@ -27,6 +27,8 @@ mod queues;
 mod recover;
 mod result;
 mod run;
+#[cfg(test)]
+mod sample_jobs;
 mod sentinel_password;
 #[cfg(feature = "web")]
 mod serve;

@@ -248,3 +248,37 @@ fn table(state: JobState, jobs: &[JobView], width: usize) -> Table<5> {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample_jobs::{details, job};
+
+    /// The cells of a line, between which there are two blanks or more.
+    fn cells(line: &str) -> Vec<&str> {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+    }
+
+    #[test]
+    fn each_property_of_a_job_has_its_column() {
+        let times = [
+            ("PUSHED", Some("1970-01-01T00:00:22.000Z")),
+            ("DUE", Some("1970-01-01T00:00:11.000Z")),
+            ("DUE", None),
+            ("SINCE", Some("1970-01-01T00:00:13.000Z")),
+            ("SINCE", Some("1970-01-01T00:00:15.000Z")),
+        ];
+        for (detail, (head, time)) in details().into_iter().zip(times) {
+            let what = format!("{detail:?}");
+
+            let text = table(detail.state(), &[job(detail)], 200).render(200);
+
+            let lines: Vec<_> = text.lines().map(cells).collect();
+            let heads = ["ID", "ATTEMPT", "PRIORITY", head, "PAYLOAD"];
+            assert_eq!(lines[0], heads, "the heads of {what}");
+            let row = ["job-1", "2/7", "8"].into_iter().chain(time);
+            let row: Vec<_> = row.chain(["the payload"]).collect();
+            assert_eq!(lines[1], row, "the row of {what}");
+        }
+    }
+}

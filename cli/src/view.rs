@@ -194,7 +194,61 @@ pub(crate) fn note(job: &JobView) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::sample_jobs::{at, details, job};
+
+    #[test]
+    fn each_property_of_a_job_has_its_field_in_json() {
+        let of_each_state = json!({
+            "id": "job-1", "payload": "the payload", "payload_base64": null,
+            "attempt": 2, "max_attempts": 7, "priority": 8, "unique": "the-key",
+            "expires_at_ms": 21_000, "enqueued_at_ms": 22_000,
+            "headers": {"tenant": "acme"}, "last_error": "disk full",
+            "batch": "nightly", "lease_ms": 23_000, "keep_result_ms": 24_000,
+        });
+        let of_one_state = [
+            json!({"state": "ready"}),
+            json!({"state": "scheduled", "due_ms": 11_000}),
+            json!({"state": "scheduled", "after": "leader", "after_delay_ms": 12_000}),
+            json!({
+                "state": "leased", "worker": "mail-7:4711:nonce", "host": "mail-7",
+                "pid": 4711, "since_ms": 13_000, "until_ms": 14_000,
+            }),
+            json!({"state": "dead", "reason": "it gave up", "since_ms": 15_000}),
+        ];
+        for (detail, more) in details().into_iter().zip(of_one_state) {
+            let mut expected = of_each_state.clone();
+            let more = more.as_object().unwrap().clone();
+            expected.as_object_mut().unwrap().extend(more);
+
+            let job = job(detail);
+
+            let json = serde_json::to_value(JobJson::from(&job)).unwrap();
+            assert_eq!(json, expected, "the fields of {:?}", job.detail);
+        }
+    }
+
+    #[test]
+    fn each_state_has_its_time_and_its_note_in_a_list() {
+        let held =
+            "held by host mail-7, pid 4711, until 1970-01-01T00:00:14.000Z".to_owned();
+        let expected = [
+            (Some(at(22)), "disk full"),
+            (Some(at(11)), "disk full"),
+            (None, "after leader"),
+            (Some(at(13)), held.as_str()),
+            (Some(at(15)), "it gave up: disk full"),
+        ];
+        for (detail, (time, words)) in details().into_iter().zip(expected) {
+            let job = job(detail);
+
+            assert_eq!(state_time(&job), time, "the time of {:?}", job.detail);
+            let told = note(&job);
+            assert_eq!(told.as_deref(), Some(words), "the note of {:?}", job.detail);
+        }
+    }
 
     #[test]
     fn a_time_beyond_all_dates_is_shown_all_the_same() {

@@ -160,3 +160,74 @@ async fn reported(queue: &dyn Queue) -> CommandResult<BTreeMap<WorkerId, WorkerV
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+    use crate::sample_jobs::at;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// A worker that has reported and holds two jobs, and one that only holds a job.
+    fn known() -> (BTreeMap<WorkerId, WorkerView>, HeldByWorker) {
+        let [busy, silent] =
+            ["mail-7:11:nonce", "silent"].map(|id| WorkerId::new(id).unwrap());
+        let slots = NonZeroU32::new(12).unwrap();
+        let view = WorkerView::new(busy.clone(), slots, at(13)).until(at(14));
+        let [a, b, c] = ["a", "b", "c"].map(|id| JobId::new(id).ok());
+        let held = [
+            (busy.clone(), vec![(a, at(15)), (b, at(16))]),
+            (silent, vec![(c, at(17))]),
+        ];
+        (BTreeMap::from([(busy, view)]), held.into_iter().collect())
+    }
+
+    #[test]
+    fn each_property_of_a_worker_has_its_field_in_json() {
+        let (reported, held) = known();
+
+        let json = serde_json::to_value(rows(&reported, &held)).unwrap();
+
+        let held = |id: &str, ms: i64| json!({"id": id, "since_ms": ms});
+        let expected = json!([
+            {
+                "worker": "mail-7:11:nonce", "host": "mail-7", "pid": 11,
+                "reported": true, "since_ms": 13_000, "until_ms": 14_000, "slots": 12,
+                "held": [held("a", 15_000), held("b", 16_000)],
+            },
+            {
+                "worker": "silent", "host": null, "pid": null, "reported": false,
+                "since_ms": null, "until_ms": null, "slots": null,
+                "held": [held("c", 17_000)],
+            },
+        ]);
+        assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn each_property_of_a_worker_has_its_column() {
+        let (reported, held) = known();
+        let args = CommandLine::parse_from(["workers", "--jobs"]).args;
+
+        let text = args.table(&rows(&reported, &held)).render(200);
+
+        let lines: Vec<Vec<_>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let expected = [
+            "HOST PID SINCE SLOTS JOBS WORKER",
+            "mail-7 11 1970-01-01T00:00:13.000Z 12 2 mail-7:11:nonce",
+            "a b",
+            "not reported 1 silent",
+            "c",
+        ];
+        let expected = expected.map(|line| line.split(' ').collect::<Vec<_>>());
+        assert_eq!(lines, expected);
+    }
+}

@@ -138,3 +138,63 @@ pub fn end(error: &clap::Error) -> ! {
     say_lines(message.trim_end());
     process::exit(error.exit_code());
 }
+
+#[cfg(test)]
+mod tests {
+    use relq::{
+        JobId,
+        error::{BoxError, ErrorContext, Operation},
+    };
+
+    use super::*;
+
+    const AT: ErrorContext =
+        ErrorContext { backend: "mine", operation: Operation::Push };
+
+    fn cannot_follow(why: CannotFollow) -> Error {
+        let leader = JobId::new("leader").expect("it is an id");
+        Error::CannotFollow { at: AT, leader, why }
+    }
+
+    /// A user acts on the advice, so that of one error must not be given for another.
+    #[test]
+    fn each_error_has_its_own_advice() {
+        let source = || BoxError::from("the test says so");
+        let look = "look with `relq stats` before you try again";
+        for (error, advice) in [
+            (
+                Error::Unavailable { at: AT, source: source() },
+                "check that the store of --url is up and can be reached, and try again",
+            ),
+            (
+                Error::Denied { at: AT, source: source() },
+                "check the user, password and permissions of --url",
+            ),
+            (
+                Error::Full { at: AT, source: source() },
+                "free some of its memory or disk, and try again",
+            ),
+            (
+                Error::Unusable { at: AT, source: source() },
+                "choose another --url or another --queue",
+            ),
+            (
+                cannot_follow(CannotFollow::Unknown),
+                "push the job that is followed with --id or --keep-result",
+            ),
+            (Error::Interrupted { at: AT, source: source() }, look),
+            (Error::NotReplicated { at: AT, source: source() }, look),
+            (Error::Unreadable { at: AT, source: source() }, look),
+        ] {
+            let expected = format!("{}; {advice}", error.full_message());
+            assert_eq!(explain(&error), expected);
+        }
+        for error in [
+            cannot_follow(CannotFollow::NotDone),
+            Error::ReadOnly { at: AT, source: source() },
+            Error::Invalid { at: AT, reason: "it is wrong".to_owned() },
+        ] {
+            assert_eq!(explain(&error), error.full_message(), "without advice");
+        }
+    }
+}

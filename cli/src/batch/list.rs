@@ -35,8 +35,7 @@ impl Args {
         if self.format.is_json() {
             return self.as_json(batches).await;
         }
-        let heads = ["ID", "STATE", "PRIORITY", "LIMIT", "ENDED", "PIECES", "FAILED"];
-        let mut table = Table::new(heads);
+        let mut table = Table::new(HEADS);
         let mut after = None;
         while let Some(page) = self.page(batches, &mut after).await? {
             page.iter().for_each(|status| table.row(row(status), None));
@@ -70,6 +69,9 @@ impl Args {
     }
 }
 
+const HEADS: [&str; 7] =
+    ["ID", "STATE", "PRIORITY", "LIMIT", "ENDED", "PIECES", "FAILED"];
+
 fn row(status: &BatchStatus) -> [String; 7] {
     [
         printable(status.id.as_str()),
@@ -80,4 +82,26 @@ fn row(status: &BatchStatus) -> [String; 7] {
         status.total.to_string(),
         status.failed.to_string(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::report::tests::status;
+
+    #[test]
+    fn each_figure_of_a_batch_has_its_column() {
+        let columns: Vec<_> = HEADS.into_iter().zip(row(&status())).collect();
+
+        let expected = [
+            ("ID", "nightly"),
+            ("STATE", "failed"),
+            ("PRIORITY", "8"),
+            ("LIMIT", "6"),
+            ("ENDED", "10"),
+            ("PIECES", "21"),
+            ("FAILED", "3"),
+        ];
+        assert_eq!(columns, expected.map(|(head, cell)| (head, cell.to_owned())));
+    }
 }

@@ -68,3 +68,64 @@ impl fmt::Display for Report<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::num::NonZeroU32;
+
+    use relq::batch::{BatchId, BatchOutcome, BatchPriority, BatchState};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A status in which no two numbers are equal.
+    pub(crate) fn status() -> BatchStatus {
+        let at = Timestamp::from_unix_ms;
+        let mut status = BatchStatus::new(BatchId::new("nightly").unwrap(), at(9000));
+        status.state = BatchState::Completed(BatchOutcome::Failed);
+        status.priority = BatchPriority::new(8).unwrap();
+        status.limit = NonZeroU32::new(6);
+        (status.done, status.failed, status.dropped) = (2, 3, 5);
+        (status.leased, status.waiting, status.total) = (4, 7, 21);
+        (status.sealed_at, status.completed_at) = (Some(at(11_000)), Some(at(12_000)));
+        status
+    }
+
+    #[test]
+    fn each_figure_of_a_batch_has_its_field_in_json() {
+        let expected = json!({
+            "id": "nightly",
+            "state": "failed",
+            "priority": 8,
+            "limit": 6,
+            "total": 21,
+            "done": 2,
+            "failed": 3,
+            "dropped": 5,
+            "leased": 4,
+            "waiting": 7,
+            "created_at_ms": 9000,
+            "sealed_at_ms": 11_000,
+            "completed_at_ms": 12_000,
+        });
+        assert_eq!(serde_json::to_value(Report::of(&status())).unwrap(), expected);
+    }
+
+    #[test]
+    fn each_figure_of_a_batch_has_its_line() {
+        let expected = "\
+            batch      nightly\n\
+            state      failed\n\
+            priority   8\n\
+            limit      6\n\
+            pieces     21\n\
+            done       2\n\
+            failed     3\n\
+            dropped    5\n\
+            leased     4\n\
+            waiting    7\n\
+            created    1970-01-01T00:00:09.000Z\n\
+            completed  1970-01-01T00:00:12.000Z\n";
+        assert_eq!(Report::of(&status()).to_string(), expected);
+    }
+}

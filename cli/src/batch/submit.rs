@@ -285,3 +285,62 @@ impl Shown {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// What becomes of the options and of the line: the priority, the retention, and the
+    /// payload and the queue of the completion job.
+    fn made_of(options: &Args, line: &str) -> [String; 4] {
+        let id = BatchId::new("b").unwrap();
+        let lines = Bytes::from(line.to_owned());
+        let request = request::read(&lines).unwrap().remove(0);
+        let batch = options.batch(&id, &request);
+        let on_complete = batch.on_complete.expect("it is set");
+        [
+            batch.priority.to_string(),
+            humantime::format_duration(batch.retention).to_string(),
+            String::from_utf8(on_complete.job.payload.to_vec()).unwrap(),
+            on_complete.queue.expect("it is set").to_string(),
+        ]
+    }
+
+    /// A field of a line takes the place of its option, and of no other one.
+    #[test]
+    fn an_option_holds_for_the_lines_that_do_not_set_it() {
+        let words = "submit --priority 11 --retention 12s --on-complete=end-of-{} \
+                     --on-complete-queue of-options";
+        let options = CommandLine::parse_from(words.split_whitespace()).args;
+        let of_options = ["11", "12s", "end-of-b", "of-options"];
+        assert_eq!(
+            made_of(&options, r#"{"pieces":[]}"#),
+            of_options,
+            "no field is set"
+        );
+        for (at, (field, value)) in [
+            (r#""priority":21"#, "21"),
+            (r#""retention":"22s""#, "22s"),
+            (r#""on_complete":"line {}""#, "line b"),
+            (r#""on_complete_queue":"of-line""#, "of-line"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let mut expected = of_options;
+            expected[at] = value;
+
+            let made = made_of(&options, &format!(r#"{{"pieces":[],{field}}}"#));
+
+            assert_eq!(made, expected, "the line sets {field}");
+        }
+    }
+}

@@ -313,6 +313,22 @@ mod tests {
         assert_eq!(job(&past.replace("ready", "dead")).unwrap().expires_in, None);
     }
 
+    /// A dead job that becomes ready loses only an expiry that has passed.
+    #[test]
+    fn a_dead_job_keeps_an_expiry_that_is_to_come() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let hour = Duration::from_secs(3600);
+        let later = i64::try_from((now + hour).as_millis()).unwrap();
+        let expiry = format!("\"dead\",\"since_ms\":7,\"expires_at_ms\":{later}");
+        let dead = BARE.replace("\"ready\"", &expiry);
+
+        let left = job(&dead).unwrap().expires_in.expect("it is pushed with an expiry");
+        let retried = restored(&dead, Some(DeadJobs::Retry)).unwrap();
+
+        assert!(left <= hour && left > hour / 2, "{left:?} are left of an hour");
+        assert_eq!(retried.expires_at, Some(Timestamp::from_unix_ms(later)));
+    }
+
     /// The job as it is restored.
     fn restored(text: &str, dead: Option<DeadJobs>) -> Result<JobView, String> {
         let line = line(2, text);

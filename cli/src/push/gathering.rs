@@ -104,3 +104,44 @@ impl Gathering {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, thread};
+
+    use super::*;
+
+    /// Two calls with long lines need no more memory than two with short ones.
+    #[tokio::test]
+    async fn long_lines_fill_the_buffer_by_their_bytes() {
+        let gathering = Arc::new(Gathering::new(1000));
+        let to = Arc::clone(&gathering);
+        let reading = thread::spawn(move || {
+            for _ in 0..9 {
+                to.add(vec![b'x'; BATCH_BYTES / 2].into());
+            }
+            to.end(Ok(()));
+        });
+
+        let mut batches = Vec::new();
+        let mut has_ended = false;
+        while !has_ended {
+            // The thread offers nothing, so this ends when the buffer is full or complete.
+            gathering.filled.notified().await;
+            while let Poll::Ready(next) = gathering.take_now() {
+                match next {
+                    Some(batch) => batches.push(batch.expect("no error").len()),
+                    None => {
+                        has_ended = true;
+                        break;
+                    }
+                }
+            }
+        }
+
+        reading.join().expect("the thread adds all lines");
+        assert_eq!(batches.iter().sum::<usize>(), 9, "each line is pushed once");
+        let most = batches.iter().max();
+        assert!(most <= Some(&2), "half a megabyte each, in the calls: {batches:?}");
+    }
+}

@@ -97,3 +97,66 @@ pub(super) fn table(rows: &[Row]) -> Table<11> {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use relq::Stats;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A row in which no two figures are equal.
+    fn row() -> Row {
+        let mut stats = Stats::new();
+        (stats.ready, stats.scheduled, stats.leased, stats.dead) = (1, 2, 3, 4);
+        (stats.oldest_ready_age, stats.paused) = (Some(Duration::from_secs(5)), true);
+        Row {
+            queue: "mail".to_owned(),
+            backend: Some("zset".to_owned()),
+            url: Some("zset+redis://h/0".to_owned()),
+            error: None,
+            figures: Some(Figures::from(&stats)),
+            pushed_per_s: Some(6.0),
+            ended_per_s: Some(7.0),
+        }
+    }
+
+    #[test]
+    fn each_figure_of_a_queue_has_its_column() {
+        let text = table(&[row()]).render(200);
+
+        let mut lines = text.lines().map(str::split_whitespace);
+        let columns: Vec<_> =
+            lines.next().unwrap().zip(lines.next().unwrap()).collect();
+        let expected = [
+            ("QUEUE", "mail"),
+            ("BACKEND", "zset"),
+            ("READY", "1"),
+            ("OLDEST", "5s"),
+            ("SCHEDULED", "2"),
+            ("LEASED", "3"),
+            ("DEAD", "4"),
+            ("PUSHED/S", "6.0"),
+            ("ENDED/S", "7.0"),
+            ("STATE", "paused"),
+            ("URL", "zset+redis://h/0"),
+        ];
+        assert_eq!(columns, expected);
+    }
+
+    #[test]
+    fn each_figure_of_a_queue_has_its_field_in_json() {
+        let json = serde_json::to_value(row()).unwrap();
+
+        let expected = json!({
+            "queue": "mail", "backend": "zset", "url": "zset+redis://h/0", "error": null,
+            "ready": 1, "scheduled": 2, "leased": 3, "overdue": 0, "dead": 4,
+            "finished": 0, "discarded": 0, "cancelled": 0, "paused": true,
+            "next_due_in_ms": null, "oldest_ready_age_ms": 5000,
+            "pushed_per_s": 6.0, "ended_per_s": 7.0,
+        });
+        assert_eq!(json, expected);
+    }
+}

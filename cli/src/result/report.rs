@@ -103,3 +103,88 @@ fn text_or_base64(bytes: Option<&[u8]>) -> (Option<&str>, Option<String>) {
         Err(_) => (None, Some(STANDARD.encode(bytes))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn unfinished(progress: &'static [u8]) -> Option<JobResult> {
+        Some(JobResult::Unfinished { progress: Some(progress.into()) })
+    }
+
+    fn done(result: &'static [u8]) -> Option<JobResult> {
+        Some(JobResult::Done { result: result.into() })
+    }
+
+    fn cancelled(leader: Option<&str>) -> Option<JobResult> {
+        let leader = leader.map(|leader| JobId::new(leader).unwrap());
+        Some(JobResult::Cancelled { leader })
+    }
+
+    /// What can become of a job, with the fields that are not null, and with the line.
+    fn results() -> Vec<(Option<JobResult>, Value, &'static str)> {
+        vec![
+            (None, json!({}), "job not known"),
+            (
+                Some(JobResult::Unfinished { progress: None }),
+                json!({"state": "unfinished"}),
+                "job unfinished",
+            ),
+            (
+                unfinished(b"42%"),
+                json!({"state": "unfinished", "progress": "42%"}),
+                "job unfinished: 42%",
+            ),
+            (
+                unfinished(b"\xff"),
+                json!({"state": "unfinished", "progress_base64": "/w=="}),
+                "job unfinished: \\xff",
+            ),
+            (done(b""), json!({"state": "done", "result": ""}), "job done"),
+            (done(b"x"), json!({"state": "done", "result": "x"}), "job done: x"),
+            (
+                done(b"\xff"),
+                json!({"state": "done", "result_base64": "/w=="}),
+                "job done: \\xff",
+            ),
+            (
+                Some(JobResult::Dead { error: "no".to_owned() }),
+                json!({"state": "dead", "error": "no"}),
+                "job dead: no",
+            ),
+            (
+                Some(JobResult::Discarded),
+                json!({"state": "discarded"}),
+                "job discarded",
+            ),
+            (cancelled(None), json!({"state": "cancelled"}), "job cancelled"),
+            (
+                cancelled(Some("leader")),
+                json!({"state": "cancelled", "followed": "leader"}),
+                "job cancelled: it followed leader",
+            ),
+            (Some(JobResult::Purged), json!({"state": "purged"}), "job purged"),
+        ]
+    }
+
+    #[test]
+    fn each_end_of_a_job_has_its_fields_and_its_line() {
+        let id = JobId::new("job").unwrap();
+        for (found, fields, line) in results() {
+            let mut expected = json!({
+                "id": "job", "state": null, "result": null, "result_base64": null,
+                "progress": null, "progress_base64": null, "error": null,
+            });
+            let fields = fields.as_object().unwrap().clone();
+            expected.as_object_mut().unwrap().extend(fields);
+
+            let report = Report::of(&id, found.as_ref());
+
+            let json = serde_json::to_value(&report).unwrap();
+            assert_eq!(json, expected, "the fields of {found:?}");
+            assert_eq!(report.line(), format!("{line}\n"), "the line of {found:?}");
+        }
+    }
+}

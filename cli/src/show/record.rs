@@ -95,3 +95,51 @@ impl Lines {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample_jobs::{details, job};
+
+    #[test]
+    fn each_property_of_a_job_has_its_line() {
+        let of_one_state = [
+            "state       ready\n",
+            "state       scheduled\n\
+             due         1970-01-01T00:00:11.000Z\n",
+            "state       scheduled\n\
+             after       leader\n\
+             delay       12s\n",
+            "state       leased\n\
+             worker      mail-7:4711:nonce\n\
+             host        mail-7\n\
+             pid         4711\n\
+             claimed     1970-01-01T00:00:13.000Z\n\
+             lease ends  1970-01-01T00:00:14.000Z\n",
+            "state       dead\n\
+             dead since  1970-01-01T00:00:15.000Z\n\
+             reason      it gave up\n",
+        ];
+        let of_each_state = "\
+            attempt     2 of 7\n\
+            priority    8\n\
+            pushed      1970-01-01T00:00:22.000Z\n\
+            expires     1970-01-01T00:00:21.000Z\n\
+            unique      the-key\n\
+            batch       nightly\n\
+            lease       23s\n\
+            keep result 24s\n\
+            followers   b, c\n\
+            header      tenant=acme\n\
+            last error  disk full\n\
+            bytes       11\n\
+            payload     the payload\n";
+        let followers = ["b", "c"].map(|id| JobId::new(id).unwrap());
+        for (detail, state) in details().into_iter().zip(of_one_state) {
+            let record = JobRecord::new(job(detail), followers.to_vec());
+
+            let expected = format!("id          job-1\n{state}{of_each_state}");
+            assert_eq!(text(&record, 200), expected);
+        }
+    }
+}

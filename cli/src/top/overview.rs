@@ -245,6 +245,35 @@ mod tests {
         assert_eq!(names(&overview), ["c"]);
     }
 
+    /// Each column sorts by its own figure. A job that is new was pushed, and one that is dead
+    /// has died.
+    #[test]
+    fn each_column_is_sorted_by_its_own_figure() {
+        use SortBy::{Dead, Died, Ended, Leased, Oldest, Pushed, Ready, Scheduled};
+        let figures: [(&[SortBy], fn(&mut Stats)); 6] = [
+            (&[Ready, Pushed], |stats| stats.ready = 1),
+            (&[Oldest], |stats| stats.oldest_ready_age = Some(Duration::ZERO)),
+            (&[Scheduled, Pushed], |stats| stats.scheduled = 1),
+            (&[Leased, Pushed], |stats| stats.leased = 1),
+            (&[Dead, Died, Pushed], |stats| stats.dead = 1),
+            (&[Ended, Pushed], |stats| stats.finished = 1),
+        ];
+        for (columns, set) in figures {
+            let (now, interval) = (Instant::now(), Duration::from_secs(2));
+            let mut overview = Overview::default();
+            overview.add(sample(&[("a", 0), ("b", 0)]), now, interval);
+            let mut second = sample(&[("a", 0), ("b", 0)]);
+            set(&mut second.queues[1].1.as_mut().expect("it was read").1);
+            overview.add(second, now + interval, interval);
+            for by in SortBy::ALL {
+                overview.sort = by;
+                let first = if columns.contains(&by) { "b" } else { "a" };
+                let what = format!("sorted by {by:?}, b leads in {columns:?}");
+                assert_eq!(names(&overview)[0], first, "{what}");
+            }
+        }
+    }
+
     #[test]
     fn the_selection_follows_its_queue() {
         let mut overview = of(&[("a", 1), ("b", 5)]);

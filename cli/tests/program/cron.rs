@@ -197,6 +197,17 @@ fn what_is_no_schedule_is_refused() {
     assert!(!store.file("test.db").exists());
 }
 
+/// A scheduler would notice a new schedule too late.
+#[test]
+fn a_scheduler_that_would_look_too_seldom_is_refused() {
+    let store = Store::sqlite();
+    store.create();
+
+    let error = store.relq("cron run --look-every 31s").fails(2);
+
+    assert!(error.contains("at most 30 seconds"), "{error}");
+}
+
 #[test]
 fn a_store_that_lacks_schedules_is_refused_by_name() {
     let store = Store::on_tcp("keyspace");

@@ -304,6 +304,33 @@ on_each_store! {
         assert!(ended.err.contains("the export was cut off"), "{}", ended.err);
     }
 
+    /// A follower is pushed anew, with all of its options.
+    fn a_follower_keeps_its_options(store) {
+        store.push("--id leader x");
+        store.push(
+            "--id follower --after leader --delay 9m --header z=1 --header b=2 \
+             --priority 8 --unique k --lease 40s --keep-result 2h --max-attempts 7 \
+             --expires-in 10h y",
+        );
+        let lines = export(store, "default");
+
+        assert_eq!(import(store, "-q other", &lines).ok(), "2 stored\n");
+
+        let shown = |queue: &str| {
+            let mut job = store.relq(&format!("show follower -q {queue} --json")).json();
+            let fields = job.as_object_mut().unwrap();
+            // Its age begins with the import.
+            assert!(fields.remove("enqueued_at_ms").is_some(), "{queue}: the push");
+            let expiry = fields.remove("expires_at_ms").and_then(|ms| ms.as_i64());
+            (expiry.expect("it has an expiry"), job)
+        };
+        let ((expiry, exported), (new_expiry, imported)) = (shown("default"), shown("other"));
+        assert_eq!(imported, exported);
+        // The clock of the machine is asked for what is left of the time.
+        let off = (new_expiry - expiry).abs();
+        assert!(off < 60_000, "the expiry has moved by {off} ms");
+    }
+
     fn a_queue_that_runs_is_exported_only_live(store) {
         store.push("a");
         let error = store.relq("export").fails(1);

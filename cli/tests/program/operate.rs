@@ -1,8 +1,13 @@
 //! The commands of an operator: stats, peek, cancel, pause, recover, audit and others.
 
-use std::time::SystemTime;
+use std::{
+    num::NonZeroU32,
+    time::{Duration, SystemTime},
+};
 
+use relq::{ClaimRequest, QueueName, WorkerId};
 use serde_json::json;
+use tokio::runtime::Runtime;
 
 use crate::{
     on_each_store,
@@ -23,6 +28,17 @@ fn bury(store: &Store, payload: &str) -> String {
     let id = store.push(&format!("{payload} --max-attempts 1"))[0].clone();
     store.relq("work --exec false --until-empty").fails(3);
     id
+}
+
+/// Claims so many jobs as a worker that does not settle them.
+fn lease(store: &Store, jobs: u32, lease: Duration) {
+    Runtime::new().unwrap().block_on(async {
+        let queue = QueueName::new("default").unwrap();
+        let queue = relq::connect(&store.url, &queue).await.unwrap();
+        let most = NonZeroU32::new(jobs).unwrap();
+        let ask = ClaimRequest::new(WorkerId::new("w").unwrap(), lease).max(most);
+        assert_eq!(queue.claim(&ask).await.unwrap().len(), jobs as usize);
+    });
 }
 
 on_each_store! {
@@ -255,6 +271,23 @@ on_each_store! {
         });
         assert_eq!(recovered, json!({"requeued": 1, "buried": 0, "promoted": 0}));
         assert_eq!(store.relq("recover").ok(), "requeued  0\nburied    0\npromoted  0\n");
+    }
+
+    /// R9, R11, R14: what becomes of the jobs of a dead worker is counted for each kind.
+    fn recover_counts_what_becomes_of_each_job(store) {
+        store.push("--max-attempts 2 again");
+        store.push("--max-attempts 1 last last");
+        lease(store, 3, Duration::from_millis(20));
+        store.push("--delay 1ms due due due due");
+        wait_until("all leases have expired and all jobs are due", || {
+            let stats = store.relq("stats --json").json();
+            stats["overdue"] == 3 && stats["next_due_in_ms"] == 0
+        });
+
+        let recovered = store.relq("recover --json").json();
+
+        assert_eq!(recovered, json!({"requeued": 1, "buried": 2, "promoted": 4}));
+        assert_eq!((store.count("default", "ready"), store.count("default", "dead")), (5, 2));
     }
 
     fn purge_asks_for_a_yes(store) {

@@ -4,6 +4,12 @@ use serde_json::json;
 
 use crate::{on_each_store, relq::Store};
 
+/// The SHA-256 of the payloads `a` and `b`, as `sha256sum` prints it.
+const KEY_OF_A: &str =
+    "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
+const KEY_OF_B: &str =
+    "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d";
+
 on_each_store! {
     /// R2: a payload may be any bytes but the separator. The last line needs no
     /// newline.
@@ -65,6 +71,72 @@ on_each_store! {
         assert_eq!(job["max_attempts"], 3);
         assert!(job["expires_at_ms"].as_i64() > job["due_ms"].as_i64());
         assert!(job["due_ms"].as_i64() > Some(0));
+    }
+
+    /// An option holds for each job of a push, however its payload is given.
+    fn each_option_holds_for_each_job_however_it_is_pushed(store) {
+        std::fs::write(store.file("lines"), "a\nb\n").unwrap();
+        let options = "--expires-in 2h --priority 9 --max-attempts 3 --lease 40s \
+                       --keep-result 3h --header tenant=acme --unique-payload";
+        for (way, payloads, input, jobs) in [
+            ("arguments", "a b", "", 2),
+            ("file", "--file lines", "", 2),
+            ("pipe", "", "a\nb\n", 2),
+            ("wait", "--wait=1ms a", "", 1),
+        ] {
+            for time in ["--delay 1h", "--at 2099-01-01T00:00:00Z"] {
+                let what = format!("{time} by {way}");
+                let line = format!("push {options} {time} -q {way} {payloads}");
+                let pushed = store.relq(&line).input(input).run();
+                // A job that was waited for has not ended.
+                let code = if way == "wait" { 4 } else { 0 };
+                assert_eq!(pushed.code, Some(code), "{what}: {}", pushed.err);
+
+                let list = format!("peek --state scheduled --json -q {way}");
+                let listed = store.relq(&list).json();
+
+                let listed = listed.as_array().unwrap();
+                assert_eq!(listed.len(), jobs, "{what}: {listed:?}");
+                for job in listed {
+                    let key = if job["payload"] == "a" { KEY_OF_A } else { KEY_OF_B };
+                    for (option, value) in [
+                        ("priority", json!(9)),
+                        ("max_attempts", json!(3)),
+                        ("lease_ms", json!(40_000)),
+                        ("keep_result_ms", json!(10_800_000)),
+                        ("headers", json!({"tenant": "acme"})),
+                        ("unique", json!(key)),
+                    ] {
+                        assert_eq!(job[option], value, "{option} of {what}: {job}");
+                    }
+                    let ms = |time: &str| job[time].as_i64().unwrap();
+                    let pushed = ms("enqueued_at_ms");
+                    let is_delay = time.starts_with("--delay");
+                    let due = if is_delay { pushed + 3_600_000 } else { 4_070_908_800_000 };
+                    for (time, expected) in
+                        [("expires_at_ms", pushed + 7_200_000), ("due_ms", due)]
+                    {
+                        let off = (ms(time) - expected).abs();
+                        assert!(off < 60_000, "{time} of {what} is {off} ms off: {job}");
+                    }
+                }
+                store.relq(&format!("purge --yes -q {way}")).ok();
+            }
+        }
+    }
+
+    /// A duplicate says whether its id or its unique key is taken.
+    fn a_duplicate_names_what_it_shares_with_the_existing_job(store) {
+        store.push("--id first --unique k a");
+        for (line, shared) in [
+            ("push --json --id first b", "id"),
+            ("push --json --unique k b", "unique"),
+        ] {
+            let pushed = store.relq(line).json();
+
+            let expected = json!([{"id": "first", "stored": false, "duplicate_of": shared}]);
+            assert_eq!(pushed, expected, "{line}");
+        }
     }
 
     /// R15: a job with a larger priority runs sooner.

@@ -93,6 +93,30 @@ fn a_second_signal_ends_a_push_without_a_reply() {
     );
 }
 
+/// The lines of one read go to several parts of the queue by several calls. If a later call
+/// fails, those before it have stored their lines.
+#[test]
+fn a_push_to_several_parts_says_how_many_lines_are_stored() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=3");
+    let lines = |numbers: std::ops::Range<u32>| {
+        numbers.map(|number| format!("{number}\n")).collect::<String>()
+    };
+    let push = "push --unique-payload --file -";
+    store.relq(push).input(lines(1..31)).ok();
+    // From now on the part stores no job with a unique key.
+    let keys = b"{default:2}:unique";
+    store.server().command(&[b"DEL", keys]);
+    store.server().command(&[b"SET", keys, b"another client's"]);
+
+    let error = store.relq(push).input(lines(31..61)).fails(1);
+
+    let stored = store.count("default", "ready") - 30;
+    assert!((2..30).contains(&stored), "{stored} were stored before: {error}");
+    let told = format!("the first {stored} lines are stored, so go on with line ");
+    assert!(error.contains(&told), "{stored} lines are stored: {error}");
+}
+
 /// The open of a FIFO waits for its writer, and a signal ends the wait.
 #[cfg(target_os = "linux")]
 #[test]

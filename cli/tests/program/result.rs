@@ -98,6 +98,40 @@ on_each_store! {
         assert!(error.contains("nothing is known"), "{error}");
     }
 
+    /// The time of --wait is that of the whole wait, and not of each job.
+    fn several_jobs_are_waited_for_in_the_same_time(store) {
+        let payloads = ["x"; 40].join(" ");
+        let ids = store.push(&format!("--keep-result 1h {payloads}"));
+        let began = Instant::now();
+
+        let line = format!("result --wait=1s -o jsonl {}", ids.join(" "));
+        let ended = store.relq(&line).run();
+
+        let took = began.elapsed();
+        assert_eq!(ended.code, Some(4), "{}", ended.err);
+        let out = String::from_utf8(ended.out).unwrap();
+        assert_eq!(out.matches("\"unfinished\"").count(), 40, "{out}");
+        assert!(took < Duration::from_secs(30), "40 jobs were waited for {took:?}");
+    }
+
+    /// One call reads at most a thousand results.
+    fn the_results_of_more_jobs_than_one_call_reads_are_printed(store) {
+        store.push("--id job-2300 --keep-result 1h payload");
+        work(store, "cat");
+        let ids: Vec<_> = (0..2500).map(|number| format!("job-{number}")).collect();
+
+        let ended = store.relq(&format!("result {}", ids.join(" "))).run();
+
+        let out = String::from_utf8(ended.out).unwrap();
+        let lines: Vec<_> = out.lines().collect();
+        assert_eq!(lines.len(), ids.len(), "each id has a line");
+        assert_eq!(lines[2300], "job-2300 done: payload");
+        assert_eq!(lines[2499], "job-2499 not known");
+        assert_eq!(ended.code, Some(1), "one is not known");
+        let told = "2499 of 2500 jobs are not done";
+        assert!(ended.err.contains(told), "{}", ended.err);
+    }
+
     /// The output that is the result is printed as that of any other job.
     fn the_output_is_printed_and_is_the_result_without_a_tag(store) {
         for concurrency in ["1", "2"] {

@@ -30,17 +30,22 @@ fn serve(store: &Store, options: &str) -> (Running, String) {
     (page, address)
 }
 
-fn open(address: &str, head: &str) -> TcpStream {
+fn open(address: &str, host: &str, head: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    write!(stream, "{head}\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    write!(stream, "{head}\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
     stream
 }
 
 /// Sends a request without a body. Returns the status and the whole answer.
 fn ask(address: &str, head: &str) -> (u16, String) {
+    ask_as(address, address, head)
+}
+
+/// Sends a request without a body to a host of this name.
+fn ask_as(address: &str, host: &str, head: &str) -> (u16, String) {
     let mut answer = String::new();
-    open(address, head).read_to_string(&mut answer).unwrap();
+    open(address, host, head).read_to_string(&mut answer).unwrap();
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
 }
 
@@ -78,6 +83,53 @@ on_each_store! {
         assert_eq!(ask(&address, signed).0, 200);
     }
 
+    /// The name and the password of a header `Authorization: Basic` are `anna` and
+    /// `correct: horse`.
+    fn a_password_is_needed_if_there_is_one(store) {
+        store.create();
+        std::fs::write(store.file("password"), "correct: horse\n").unwrap();
+        let (_page, address) = serve(store, "--user anna --password-file password");
+
+        let sign_in = |pair: &str| {
+            let head = format!("GET / HTTP/1.1\r\nauthorization: Basic {pair}");
+            ask(&address, &head).0
+        };
+        assert_eq!(ask(&address, "GET / HTTP/1.1").0, 401);
+        assert_eq!(sign_in("YW5uYTpjb3JyZWN0OiBob3JzZQ=="), 200, "anna:correct: horse");
+        assert_eq!(sign_in("YW5uYTpjb3JyZWN0OiBob3JzZXM="), 401, "anna:correct: horses");
+        assert_eq!(sign_in("YmVydDpjb3JyZWN0OiBob3JzZQ=="), 401, "bert:correct: horse");
+    }
+
+    fn only_the_named_hosts_are_served(store) {
+        store.push("-q emails hello");
+        std::fs::write(store.file("token"), "0123456789abcdef\n").unwrap();
+        let options = "--token-file token --host queues.example.org --host q.example.org";
+        let (_page, address) = serve(store, options);
+
+        for (host, status) in
+            [("queues.example.org", 401), ("q.example.org:80", 401), ("127.0.0.1", 421)]
+        {
+            let head = "GET / HTTP/1.1";
+            assert_eq!(ask_as(&address, host, head).0, status, "the host {host}");
+        }
+    }
+
+    fn what_the_rules_name_is_not_served(store) {
+        store.relq("push -q emails -f - --header tenant=secret-1")
+            .input(r#"{"user":{"email":"secret-2","name":"anna"}}"#)
+            .ok();
+        let (_page, address) = serve(store, "--redact /user/email --redact header:tenant");
+
+        let (_, list) = ask(&address, "GET /queue/emails/jobs/ready HTTP/1.1");
+
+        assert!(list.contains("anna") && !list.contains("secret-"), "{list}");
+        let link = list.split("href=\"").find(|link| link.starts_with("/queue/emails/job?id="));
+        let link = link.unwrap().split('"').next().unwrap().replace("&amp;", "&");
+        let (status, job) = ask(&address, &format!("GET {link} HTTP/1.1"));
+        assert!(status == 200 && job.contains("Header tenant"), "{job}");
+        assert!(job.contains("anna") && !job.contains("secret-"), "{job}");
+    }
+
     fn only_the_named_queues_are_served(store) {
         store.push("-q emails hello");
         store.push("-q pictures hello");
@@ -106,7 +158,7 @@ on_each_store! {
     fn a_signal_ends_the_page_with_its_streams(store) {
         store.push("-q emails hello");
         let (mut page, address) = serve(store, "");
-        let mut lines = BufReader::new(open(&address, "GET /live HTTP/1.1")).lines();
+        let mut lines = BufReader::new(open(&address, &address, "GET /live HTTP/1.1")).lines();
         wait_until("counts arrive", || lines.next().unwrap().unwrap().contains("emails"));
 
         page.signal(Signal::INT);

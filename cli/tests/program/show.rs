@@ -134,6 +134,48 @@ fn a_ready_job_without_an_index_is_searched_for() {
     }
 }
 
+/// The jobs of all states are searched on a backend without an index.
+#[test]
+fn a_job_of_each_state_is_found_without_an_index() {
+    for backend in ["circular", "keyspace", "processing-list"] {
+        let store = Store::on_tcp(backend);
+        store.push("--id dead --max-attempts 1 x");
+        store.relq("work --until-empty -- false").fails(3);
+        store.push("--id leased x");
+        let mut worker = store.relq_with(&["work", "--", "sleep", "1000"]).start();
+        wait_until("the job is leased", || store.count("default", "leased") == 1);
+        store.relq("pause").ok();
+        store.push("--id scheduled --delay 1h x");
+        store.push("--id ready x");
+
+        for state in ["dead", "leased", "scheduled", "ready"] {
+            let job = shown(&store, state);
+
+            assert_eq!(job["state"], json!(state), "{backend}: {job}");
+        }
+        worker.stop_hard();
+    }
+}
+
+/// R30: a queue of one partition has followers and no index of jobs.
+#[test]
+fn the_followers_of_a_job_are_listed_without_an_index() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=1");
+    store.push("--id leader x");
+    store.push("--id other x");
+    for (id, leader) in [("b", "leader"), ("c", "other"), ("a", "leader"), ("d", "b")] {
+        store.push(&format!("--id {id} --after {leader} y"));
+    }
+    store.push("--delay 1h later");
+
+    let job = shown(&store, "leader");
+
+    let mut followers = job["followers"].as_array().unwrap().clone();
+    followers.sort_by_key(|id| id.as_str().map(str::to_owned));
+    assert_eq!(followers, ["a", "b"], "{job}");
+}
+
 /// Ctrl-C ends a search, which says how many jobs it has looked at.
 #[test]
 fn a_signal_ends_the_search() {
