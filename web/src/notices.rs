@@ -33,3 +33,21 @@ impl Notices {
         kept.remove(at).map(|(_, message)| message)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_message_makes_room_for_a_new_one() {
+        let notices = Notices::default();
+        let names: Vec<_> =
+            (0..=MOST).map(|number| notices.keep(number.to_string())).collect();
+
+        assert_eq!(notices.take(&names[0]), None, "the oldest message is dropped");
+        for (number, name) in names.iter().enumerate().skip(1) {
+            assert_eq!(notices.take(name), Some(number.to_string()), "each other one");
+            assert_eq!(notices.take(name), None, "a message is shown once");
+        }
+    }
+}

@@ -82,3 +82,39 @@ impl IntoResponse for PageError {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_core::error::{ErrorContext, Operation};
+
+    use super::*;
+
+    const AT: ErrorContext =
+        ErrorContext { backend: "mine", operation: Operation::Peek };
+
+    /// A proxy and a program tell by the status whether to ask again. An error of the source
+    /// of the queues is told as one of the queue.
+    #[test]
+    fn each_error_of_the_store_has_its_status() {
+        let source = || BoxError::from("the test says so");
+        for (error, status) in [
+            (Error::Invalid { at: AT, reason: "it is wrong".to_owned() }, 400),
+            (Error::Unsupported { at: AT, option: "an index" }, 400),
+            (Error::Unavailable { at: AT, source: source() }, 503),
+            (Error::Full { at: AT, source: source() }, 503),
+            (Error::ReadOnly { at: AT, source: source() }, 503),
+            (Error::Interrupted { at: AT, source: source() }, 502),
+            (Error::Denied { at: AT, source: source() }, 502),
+            (Error::Unusable { at: AT, source: source() }, 502),
+        ] {
+            let words = error.full_message();
+            let of_queue = PageError::from(&error);
+            let of_source = PageError::source(&BoxError::from(error));
+
+            for told in [of_queue, of_source] {
+                assert_eq!(told.status.as_u16(), status, "{words}");
+                assert_eq!(told.message, words);
+            }
+        }
+    }
+}

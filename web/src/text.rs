@@ -150,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn a_time_is_in_the_future_or_ago() {
+        let now = SystemClock.now();
+        let hour = Duration::from_secs(3600);
+        let later = distance(now.plus(hour));
+        assert!(later.starts_with("in 59m ") || later == "in 1h", "{later}");
+        let earlier = distance(Timestamp::from_unix_ms(now.unix_ms() - 3_600_000));
+        assert!(earlier.starts_with("1h") && earlier.ends_with(" ago"), "{earlier}");
+    }
+
+    #[test]
     fn durations_have_two_units() {
         assert_eq!(duration(Duration::from_millis(90_061_500)), "1day 1h");
         assert_eq!(duration(Duration::from_micros(1500)), "1ms");

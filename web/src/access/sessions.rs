@@ -96,6 +96,25 @@ impl Cookie<'_> {
 mod tests {
     use super::*;
 
+    /// A visitor who signs in must not sign out the one before.
+    #[test]
+    fn the_session_that_ends_first_makes_room_for_a_new_one() {
+        let sessions = Sessions::default();
+        let begin = || sessions.begin(Actor("anna".to_owned()));
+        let begun: Vec<_> = (0..MOST).map(|_| begin()).collect();
+        let first = &begun[MOST / 2];
+        sessions.0.lock().unwrap().get_mut(first).unwrap().1 -= Duration::from_secs(60);
+
+        let last = begin();
+
+        let known = sessions.0.lock().unwrap();
+        assert_eq!(known.len(), MOST, "there are as many sessions as before");
+        assert!(known.contains_key(&last), "the new session begins");
+        let gone: Vec<_> =
+            begun.iter().filter(|session| !known.contains_key(*session)).collect();
+        assert_eq!(gone, [first], "only the session that ends first is over");
+    }
+
     #[test]
     fn a_session_ends_after_twelve_hours() {
         let length = Duration::from_secs(12 * 60 * 60);

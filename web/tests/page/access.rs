@@ -106,6 +106,33 @@ async fn a_program_signs_in_by_a_header() {
     assert!(is_paused(&site).await);
 }
 
+/// A password may have a colon, which ends the name in the header.
+#[tokio::test]
+async fn a_program_signs_in_by_a_name_and_a_password() {
+    let access = Access::password("anna", "correct: horse").unwrap();
+    let site = Site::guarded(access).await;
+    let signed = |pair: &str| {
+        pause().without("origin").with("authorization", format!("Basic {pair}"))
+    };
+    for (pair, what) in [
+        ("YW5uYTpjb3JyZWN0OiBob3JzZXM=", "another password"),
+        ("YmVydDpjb3JyZWN0OiBob3JzZQ==", "another name"),
+        ("YW5uYTo=", "no password"),
+        ("YW5uYQ==", "no colon"),
+        ("?", "no base64"),
+    ] {
+        let answer = site.send(&signed(pair)).await;
+        // It came from no page, and is nobody's.
+        assert_eq!(answer.status, 403, "{what}");
+        assert!(!is_paused(&site).await, "{what}");
+    }
+
+    let answer = site.send(&signed("YW5uYTpjb3JyZWN0OiBob3JzZQ==")).await;
+
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    assert!(is_paused(&site).await);
+}
+
 /// Signs in by the form that a page shows instead of itself. Returns the cookie and where
 /// the sign-in leads.
 async fn sign_in(site: &Site, asked: &str, extra: &str) -> (String, String) {

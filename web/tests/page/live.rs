@@ -25,9 +25,9 @@ use crate::{
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-type Events = Lines<BufReader<TcpStream>>;
+pub(crate) type Events = Lines<BufReader<TcpStream>>;
 
-async fn events(site: &Site, path: &str) -> Events {
+pub(crate) async fn events(site: &Site, path: &str) -> Events {
     events_at(site.address, path).await
 }
 
@@ -36,7 +36,7 @@ async fn events_at(address: SocketAddr, path: &str) -> Events {
 }
 
 /// Reads events until one contains `text`.
-async fn wait_for(events: &mut Events, text: &str) {
+pub(crate) async fn wait_for(events: &mut Events, text: &str) {
     let reading = async {
         while let Some(line) = events.next_line().await.unwrap() {
             if line.starts_with("data: ") && line.contains(text) {

@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod access;
+mod all_pages;
 mod buttons;
 mod client;
 mod errors;
+mod figures;
+mod found;
 mod html;
 mod hung_up;
 mod live;

@@ -121,16 +121,74 @@ on_each_store! {
         }
     }
 
+    /// Each further page of a search looks in the same places.
     async fn a_search_continues_where_it_ended(site) {
         for at in 0..240 {
-            let text = if at % 2 == 0 { "even" } else { "odd" };
-            site.push(&format!("job-{at:03}"), NewJob::new(text)).await;
+            let job = match at % 2 {
+                0 => NewJob::new("wanted"),
+                _ => NewJob::new("other").header("kind", "wanted"),
+            };
+            site.push(&format!("job-{at:03}"), job).await;
         }
-        let first = "/queue/emails/jobs/ready?text=even&in=payload";
-        let found = payloads_of_search(site, first).await;
-        assert_eq!(found, vec!["even"; 120]);
-        let nothing = site.page("/queue/emails/jobs/ready?text=even&in=headers").await;
-        assert!(!nothing.contains(">even</td>"), "{nothing}");
+        for (places, wanted, other) in
+            [("&in=payload", 120, 0), ("&in=headers", 0, 120), ("&in=errors", 0, 0), ("", 120, 120)]
+        {
+            let first = format!("/queue/emails/jobs/ready?text=wanted{places}");
+            let found = payloads_of_search(site, &first).await;
+
+            let count = |text: &str| found.iter().filter(|payload| *payload == text).count();
+            let counts = (count("wanted"), count("other"));
+            assert_eq!(counts, (wanted, other), "the payloads and the headers by {first}");
+        }
+    }
+
+    /// The link of a group finds its jobs by their error, and no job by its payload.
+    async fn a_group_of_dead_letters_leads_to_its_jobs(site) {
+        for (id, payload, error) in [
+            ("a", "x", "timeout after 5 s"),
+            ("b", "x", "timeout after 7 s"),
+            ("c", "timeout after 5 s", "no such user"),
+        ] {
+            site.push(id, NewJob::new(payload)).await;
+            site.bury_next(error).await;
+        }
+        let groups = site.page("/queue/emails/dead").await;
+
+        let link = html::link(&groups, "timeout after # s").expect("the group has a link");
+        let list = site.page(&link).await;
+
+        let listed = ["a", "b", "c"].map(|id| html::link(&list, id).is_some());
+        assert_eq!(listed, [true, true, false], "{list}");
+    }
+
+    async fn the_page_of_a_job_that_has_ended_says_how(site) {
+        let hour = Duration::from_secs(3600);
+        site.push("done", NewJob::new("x").keep_result(hour)).await;
+        let held = site.claim().await;
+        let done = Disposition::DoneWith { result: "the result".into() };
+        site.queue.settle(&[Settlement::new(held.receipt, done)]).await.unwrap();
+        let leader = JobId::new("leader").unwrap();
+        site.push("leader", NewJob::new("x")).await;
+        let follower = NewJob::new("x").after(leader.clone()).keep_result(hour);
+        site.push("follower", follower).await;
+        site.queue.cancel(&leader).await.unwrap();
+        site.push("running", NewJob::new("x").keep_result(hour)).await;
+        let held = site.claim().await;
+        let results = site.queue.result_queue().unwrap();
+        results.report_progress(&held.receipt, b"the progress").await.unwrap();
+
+        let not_done = "The job has ended and is not done";
+        for (id, told) in [
+            ("done", &["The job is done.", "<h2>Result</h2>", ">the result<"][..]),
+            ("leader", &[not_done]),
+            ("follower", &[not_done, "It was cancelled because leader was not done."]),
+            ("running", &["leased: held by", "<h2>Progress</h2>", ">the progress<"]),
+        ] {
+            let page = site.page(&format!("/queue/emails/job?id={id}")).await;
+            for part in told {
+                assert!(page.contains(part), "{part} of {id}, in {page}");
+            }
+        }
     }
 
     async fn workers_are_listed_with_what_they_hold(site) {
@@ -245,11 +303,24 @@ async fn a_search_for_the_jobs_of_a_worker_stays_with_it() {
     assert_eq!(found, vec!["held"; 240]);
 }
 
-#[tokio::test]
-async fn what_the_rules_name_is_hidden_everywhere() {
-    let rules = ["header:Session", "/user/email", "errors"];
-    let redaction = Redaction::default().rules(rules).unwrap();
-    let site = Site::with(|page| page.redact(redaction)).await;
+/// The pages that show something of the jobs of [`fill_with_secrets`].
+const PAGES_OF_SECRETS: [&str; 12] = [
+    "/queue/emails/job?id=done",
+    "/queue/emails/job?id=held",
+    "/queue/emails/batch/b",
+    "/queue/emails/schedules",
+    "/queue/emails/jobs/ready",
+    "/queue/emails/jobs/leased",
+    "/queue/emails/jobs/dead",
+    "/queue/emails/job?id=ready",
+    "/queue/emails/job?id=text",
+    "/queue/emails/job?id=dead",
+    "/queue/emails/dead",
+    "/queue/emails/confirm/retry?id=dead",
+];
+
+/// Jobs, a batch and a schedule that have secrets wherever they can have one.
+async fn fill_with_secrets(site: &Site) {
     let job = || {
         NewJob::new(r#"{"user":{"email":"secret-1","name":"anna"}}"#)
             .header("session", "secret-2")
@@ -283,35 +354,58 @@ async fn what_the_rules_name_is_hidden_everywhere() {
     let name = ScheduleName::new("hourly").unwrap();
     schedules.put_schedule(&name, &spec.to_definition()).await.unwrap();
     site.push("ready", job()).await;
-    for path in [
-        "/queue/emails/job?id=done",
-        "/queue/emails/job?id=held",
-        "/queue/emails/batch/b",
-        "/queue/emails/schedules",
-        "/queue/emails/jobs/ready",
-        "/queue/emails/jobs/dead",
-        "/queue/emails/job?id=ready",
-        "/queue/emails/job?id=dead",
-        "/queue/emails/dead",
-        "/queue/emails/confirm/retry?id=dead",
-    ] {
+    site.push("text", NewJob::new("secret-8 is no JSON")).await;
+}
+
+/// A page shows none of the words, and a search does not tell them.
+async fn assert_hidden(site: &Site, words: &[&str]) {
+    for path in PAGES_OF_SECRETS {
         let page = site.page(path).await;
-        assert!(!page.contains("secret-"), "{path}: {page}");
+        for word in words {
+            assert!(!page.contains(word), "{word} on {path}: {page}");
+        }
     }
+    for word in words {
+        for state in ["ready", "leased", "dead"] {
+            let path = format!("/queue/emails/jobs/{state}?text={word}");
+            assert!(site.page(&path).await.contains("No job to show"), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_rules_name_is_hidden_everywhere() {
+    let rules = ["header:Session", "/user/email", "errors"];
+    let redaction = Redaction::default().rules(rules).unwrap();
+    let site = Site::with(|page| page.redact(redaction)).await;
+    fill_with_secrets(&site).await;
+
+    assert_hidden(&site, &["secret-"]).await;
+
     let page = site.page("/queue/emails/job?id=ready").await;
     assert!(page.contains("anna") && page.contains("welcome"), "{page}");
     assert!(site.page("/queue/emails/job?id=held").await.contains("bert"));
     assert!(site.page("/queue/emails/batch/b").await.contains("carl"));
-    // A search does not tell what is hidden.
-    for text in ["secret-1", "secret-2", "secret-3", "secret-4"] {
-        for state in ["ready", "dead"] {
-            let path = format!("/queue/emails/jobs/{state}?text={text}");
-            assert!(site.page(&path).await.contains("No job to show"), "{path}");
-        }
-    }
     assert!(
         site.page("/queue/emails/jobs/ready?text=anna").await.contains(">ready</a>")
     );
+}
+
+/// Payloads, results, progress and metadata are hidden whole, and nothing else is.
+#[tokio::test]
+async fn payloads_are_hidden_everywhere() {
+    let redaction = Redaction::default().rules(["payload"]).unwrap();
+    let site = Site::with(|page| page.redact(redaction)).await;
+    fill_with_secrets(&site).await;
+
+    let in_payloads = [
+        "secret-1", "secret-5", "secret-6", "secret-7", "secret-8", "anna", "bert",
+        "carl",
+    ];
+    assert_hidden(&site, &in_payloads).await;
+
+    let dead = site.page("/queue/emails/job?id=dead").await;
+    assert!(dead.contains("welcome") && dead.contains("secret-4"), "{dead}");
 }
 
 #[tokio::test]
