@@ -150,3 +150,63 @@ pub(crate) fn without_empty_queue(command: Command) -> Command {
     }
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        target: Target,
+    }
+
+    /// The variables that name the store of this URL and the queue, and that say that a
+    /// password was left out.
+    fn variables(url: &str, credentials: Credentials) -> [Option<String>; 3] {
+        let line = CommandLine::parse_from(["relq", "--url", url]);
+        let queue = QueueName::new("letters").unwrap();
+        let environment = line.target.environment(&queue, credentials).unwrap();
+        [URL, QUEUE, LEFT_OUT].map(|wanted| {
+            let variables = environment.variables().iter();
+            let value = variables
+                .filter(|(name, _)| *name == wanted)
+                .find_map(|it| it.1.clone());
+            value.map(|value| value.into_string().unwrap())
+        })
+    }
+
+    /// A relq call in a command that lacks a password of the store or of its sentinels must
+    /// say so. One that lacks none must not.
+    #[test]
+    fn a_password_that_is_left_out_is_told() {
+        for (url, bare, is_missed) in [
+            ("sqlite:/a.db", "sqlite:/a.db", false),
+            ("zset+redis://h/0", "zset+redis://h/0", false),
+            ("zset+redis://me:p@h/0", "zset+redis://me@h/0", true),
+            ("redis-sentinel://a,b/main", "redis-sentinel://a,b/main", false),
+            ("redis-sentinel://:p@a,b/main", "redis-sentinel://a,b/main", true),
+            (
+                "redis-sentinel://a,b/main?sentinel_password=s",
+                "redis-sentinel://a,b/main",
+                true,
+            ),
+            (
+                "redis-sentinel://:p@a,b/main?sentinel_password=s",
+                "redis-sentinel://a,b/main",
+                true,
+            ),
+        ] {
+            let told = is_missed.then_some(bare);
+            let expected = [Some(bare), Some("letters"), told];
+            let set = variables(url, Credentials::LeaveOut);
+            assert_eq!(set.each_ref().map(Option::as_deref), expected, "without {url}");
+
+            let expected = [Some(url), Some("letters"), None];
+            let set = variables(url, Credentials::PassOn);
+            assert_eq!(set.each_ref().map(Option::as_deref), expected, "with {url}");
+        }
+    }
+}

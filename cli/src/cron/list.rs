@@ -108,3 +108,58 @@ impl<'a> Row<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use relq::schedule::{Cron, ScheduleName};
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(minutes: i64) -> Timestamp {
+        Timestamp::from_unix_ms(minutes * 60_000)
+    }
+
+    /// An hourly schedule whose last tick was at 5:00.
+    fn hourly() -> Schedule {
+        let cron = Cron::new("0 * * * *").unwrap();
+        let spec = ScheduleSpec::new(cron, "poll").unwrap();
+        let name = ScheduleName::new("poll").unwrap();
+        Schedule::new(name, spec.to_definition().into(), at(5 * 60))
+    }
+
+    #[test]
+    fn each_property_of_a_schedule_has_its_cell() {
+        let schedule = hourly();
+        let spec = ScheduleSpec::from_definition(&schedule.definition);
+
+        let cells = cells(&schedule, &spec, at(5 * 60 + 30));
+
+        let expected = [
+            "poll",
+            "0 * * * * UTC",
+            "last",
+            "1970-01-01T05:00:00.000Z",
+            "1970-01-01T06:00:00.000Z",
+        ];
+        assert_eq!(cells, expected);
+    }
+
+    #[test]
+    fn each_property_of_a_schedule_has_its_field_in_json() {
+        let schedule = hourly();
+
+        let json = Row::of(&schedule, at(5 * 60 + 30));
+
+        let mut json = serde_json::to_value(json).unwrap();
+        assert!(
+            json["definition"].take().is_object(),
+            "the definition is as it is stored"
+        );
+        let expected = json!({
+            "name": "poll", "last_tick_ms": 18_000_000, "next_tick_ms": 21_600_000,
+            "error": null, "definition": null,
+        });
+        assert_eq!(json, expected);
+    }
+}

@@ -118,6 +118,9 @@ on_each_store! {
         let table = String::from_utf8(ended.out).unwrap();
         assert!(table.starts_with("JOBS") && table.contains("no_answer_after_#_s"));
         assert!(!table.contains("disk_full"), "{table}");
+        let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().take(3).collect();
+        assert_eq!(row[0], "2", "the number of jobs: {table}");
+        assert!(row[1] < row[2], "the first death is before the last one: {table}");
         assert!(ended.err.contains("there are 2 groups"), "{}", ended.err);
         store.relq("dead list --group --error x").fails(2);
         store.relq("dead list --exact").fails(2);

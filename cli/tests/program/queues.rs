@@ -1,8 +1,24 @@
 //! `relq queues`: the queues of a store with their figures.
 
+use relq::{NewJob, QueueName};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use crate::{on_each_store, relq::Store};
+
+/// A file with 130 queues, which are more than one call lists. The queue `q-012` has 13 jobs,
+/// and so on.
+pub(crate) fn store_of_many_queues() -> Store {
+    let store = Store::sqlite();
+    Runtime::new().unwrap().block_on(async {
+        for at in 0..130 {
+            let name = QueueName::new(format!("q-{at:03}")).unwrap();
+            let queue = relq::connect(&store.url, &name).await.unwrap();
+            queue.push(&vec![NewJob::new("x"); at + 1], None).await.unwrap();
+        }
+    });
+    store
+}
 
 /// The row of the queue in the JSON output of `relq queues`.
 fn row(store: &Store, line: &str, queue: &str) -> Value {
@@ -66,6 +82,21 @@ on_each_store! {
         assert!(rate("pushed_per_s") > 0.0 && rate("pushed_per_s") <= most, "{rows}");
         assert!(rate("ended_per_s") == 0.0, "{rows}");
     }
+}
+
+/// The queues are listed and read in several steps.
+#[test]
+fn many_queues_are_listed_in_order_with_their_own_jobs() {
+    let store = store_of_many_queues();
+
+    let rows = store.relq("queues --json").json();
+
+    let rows = rows.as_array().unwrap();
+    let listed: Vec<_> =
+        rows.iter().map(|row| (row["queue"].clone(), row["ready"].clone())).collect();
+    let expected: Vec<_> =
+        (0..130).map(|at| (json!(format!("q-{at:03}")), json!(at + 1))).collect();
+    assert_eq!(listed, expected);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use crate::{
     on_each_store,
+    queues::store_of_many_queues,
     relq::{Running, Store, eventually, wait_until},
 };
 
@@ -165,6 +166,20 @@ on_each_store! {
 
         assert_eq!(page.end().code, Some(0));
     }
+}
+
+/// The store lists its queues by several calls.
+#[test]
+fn a_queue_behind_many_others_is_served() {
+    let store = store_of_many_queues();
+    let (_page, address) = serve(&store, "");
+
+    let (status, overview) = ask(&address, "GET /?after=q-119 HTTP/1.1");
+    let (of_queue, page) = ask(&address, "GET /queue/q-129 HTTP/1.1");
+
+    assert!(status == 200 && overview.contains("\"/queue/q-129\""), "{overview}");
+    assert_eq!(of_queue, 200, "{page}");
+    assert!(page.contains("data-queue=\"q-129\" data-count=\"ready\">130<"), "{page}");
 }
 
 /// A request of which the rest never comes does not hold up the end for long.

@@ -11,7 +11,10 @@ use relq::{
     Error, JobId, Priority, Stats, WorkerId,
     batch::{BatchId, BatchOutcome, BatchPriority, BatchState, BatchStatus},
     environment::Timestamp,
-    operator::{JobLookup, JobRecord, JobView, StateDetail},
+    operator::{
+        JobLookup, JobRecord, JobView, PageCursor, StateDetail, WorkerView, WorkersPage,
+    },
+    schedule::{Schedule, ScheduleName, Schedules},
     unique::UniqueKey,
 };
 use relq_conformance::{
@@ -50,6 +53,26 @@ impl Override for Distinct {
         (status.leased, status.waiting, status.total) = (4, 7, 21);
         (status.sealed_at, status.completed_at) = (Some(at(12)), Some(at(13)));
         Ok(Some(status))
+    }
+
+    async fn workers(
+        &self,
+        _: &Right,
+        _: Option<&PageCursor>,
+        _: NonZeroU32,
+    ) -> Result<WorkersPage, Error> {
+        let worker = WorkerId::new("mail-7:4711:nonce").unwrap();
+        let slots = NonZeroU32::new(12).unwrap();
+        let workers = vec![WorkerView::new(worker, slots, at(13))];
+        Ok(WorkersPage { workers, next: None })
+    }
+
+    async fn schedules(&self, _: &Right) -> Result<Schedules, Error> {
+        let hourly = relq_schedule::Cron::new("0 * * * *").unwrap();
+        let spec = relq_schedule::ScheduleSpec::new(hourly, "the report").unwrap();
+        let name = ScheduleName::new("nightly").unwrap();
+        let schedule = Schedule::new(name, spec.to_definition().into(), at(5 * 3600));
+        Ok(Schedules::new(at(5 * 3600 + 1800), vec![schedule]))
     }
 
     async fn job(&self, _: &Right, job: &JobId) -> Result<JobLookup, Error> {
@@ -170,6 +193,41 @@ async fn each_figure_of_a_batch_has_its_place() {
     );
     assert!(page.contains("10 of 21 pieces ended"), "{page}");
     assert!(html::form(&page, "Cancel batch").is_none(), "it has ended: {page}");
+}
+
+/// Asserts that the cells of the row behind this head begin with these parts.
+#[track_caller]
+fn assert_cells(page: &str, head: &str, parts: &[&str]) {
+    let row = page.split(&format!(">{head}</th>")).nth(1).expect("it has a row");
+    let row = row.split("</tr>").next().unwrap_or_default();
+    assert_eq!(row.matches("<td").count(), parts.len(), "the cells of {head} in {row}");
+    for (cell, part) in row.split("<td").skip(1).zip(parts) {
+        let (_, content) = cell.split_once('>').expect("the cell has content");
+        assert!(content.starts_with(part), "{content} begins with {part}, in {row}");
+    }
+}
+
+#[tokio::test]
+async fn each_property_of_a_worker_has_its_cell() {
+    let site = site(StateDetail::Ready).await;
+
+    let page = site.page("/queue/emails/workers").await;
+
+    let since = written(13);
+    let parts = ["mail-7<", "4711<", "12<", &since, "<span class=\"quiet\">nothing<"];
+    assert_cells(&page, "mail-7:4711:nonce", &parts);
+}
+
+#[tokio::test]
+async fn each_property_of_a_schedule_has_its_cell() {
+    let site = site(StateDetail::Ready).await;
+
+    let page = site.page("/queue/emails/schedules").await;
+
+    let [last, next] = ["05", "06"]
+        .map(|hour| format!("<time datetime=\"1970-01-01T{hour}:00:00Z\">"));
+    let parts = ["0 * * * * UTC<", "last<", &last, &next, "the report<"];
+    assert_cells(&page, "nightly", &parts);
 }
 
 /// The buttons of the page of a job.
