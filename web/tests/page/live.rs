@@ -35,8 +35,21 @@ async fn events_at(address: SocketAddr, path: &str) -> Events {
     BufReader::new(Request::get(path).open(address).await).lines()
 }
 
+/// The counts of the next event.
+pub(crate) async fn next_counts(events: &mut Events) -> String {
+    let reading = async {
+        loop {
+            let line = events.next_line().await.unwrap().expect("the stream goes on");
+            if let Some(counts) = line.strip_prefix("data: ") {
+                return counts.to_owned();
+            }
+        }
+    };
+    timeout(LIMIT, reading).await.expect("an event arrives in time")
+}
+
 /// Reads events until one contains `text`.
-pub(crate) async fn wait_for(events: &mut Events, text: &str) {
+async fn wait_for(events: &mut Events, text: &str) {
     let reading = async {
         while let Some(line) = events.next_line().await.unwrap() {
             if line.starts_with("data: ") && line.contains(text) {
