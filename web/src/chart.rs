@@ -55,3 +55,27 @@ impl Chart<'_> {
         self.values.iter().flatten().copied().max().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bar of the highest value is as high as the chart, and no value has no bar.
+    #[test]
+    fn the_bars_are_in_proportion_to_the_highest_value() {
+        let values = vec![None, Some(0), Some(5), Some(10), Some(0)];
+
+        let picture =
+            Chart { title: "Jobs", values, is_bad: false }.picture().into_string();
+
+        assert!(picture.contains("Jobs, last hour: now 0, most 10"), "{picture}");
+        let bars = [
+            r#"x="96" y="24" width="47" height="24""#,
+            r#"x="144" y="0" width="47" height="48""#,
+        ];
+        assert_eq!(picture.matches("<rect").count(), bars.len(), "{picture}");
+        for bar in bars {
+            assert!(picture.contains(bar), "{bar} in {picture}");
+        }
+    }
+}

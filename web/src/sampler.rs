@@ -201,6 +201,21 @@ mod tests {
         numbers.map(|at| QueueName::new(format!("q{at:04}")).unwrap()).collect()
     }
 
+    /// The jobs that are pushed meanwhile do not count.
+    #[test]
+    fn the_rate_is_that_of_the_jobs_that_end() {
+        let (now, mut history) = (Instant::now(), StatsHistory::new(MINUTE, HOUR));
+        let mut stats = Stats::new();
+        history.add(now, &stats);
+        (stats.ready, stats.dead) = (30, 40);
+        (stats.finished, stats.discarded, stats.cancelled) = (10, 6, 4);
+
+        history.add(now + Duration::from_secs(10), &stats);
+
+        let known = Known { counts: Ok(stats), history };
+        assert_eq!(known.ended_per_second(), Some(2.0), "20 jobs in 10 seconds");
+    }
+
     /// The last counts of such a queue are outdated, and its page would show them as live.
     #[tokio::test]
     async fn a_queue_that_is_no_longer_sampled_is_forgotten() {

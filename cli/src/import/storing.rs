@@ -248,3 +248,108 @@ impl ToStore {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fmt::Write as _,
+        sync::{Arc, Mutex},
+    };
+
+    use clap::Parser;
+    use relq::{Error, PushToken, Queue, QueueName, environment::Environment};
+    use relq_conformance::{
+        async_trait,
+        overrides::{OverriddenQueue, Override, Right},
+    };
+
+    use super::*;
+    use crate::{
+        import::{Args, job_line::Kept},
+        interrupts::Interrupts,
+    };
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// Notes how many bytes the payloads of each call have.
+    #[derive(Default)]
+    struct Calls(Mutex<Vec<usize>>);
+
+    impl Calls {
+        fn note(&self, bytes: usize) {
+            self.0.lock().expect("no test panics while it is held").push(bytes);
+        }
+    }
+
+    #[async_trait]
+    impl Override for Calls {
+        async fn push(
+            &self,
+            right: &Right,
+            jobs: &[NewJob],
+            token: Option<&PushToken>,
+        ) -> Result<Vec<Pushed>, Error> {
+            self.note(jobs.iter().map(|job| job.payload.len()).sum());
+            right.push(jobs, token).await
+        }
+
+        async fn restore(
+            &self,
+            right: &Right,
+            jobs: &[JobView],
+        ) -> Result<Vec<Pushed>, Error> {
+            self.note(jobs.iter().map(|job| job.payload.len()).sum());
+            right.restorer().restore(jobs).await
+        }
+    }
+
+    /// An export of seven jobs, of which three are more than a call has.
+    fn export() -> String {
+        let mut lines =
+            "{\"relq\":1,\"queue\":\"q\",\"backend\":\"zset\"}\n".to_owned();
+        let payload = "x".repeat(BYTES * 2 / 5);
+        for number in 0..7 {
+            let job = format!(
+                "{{\"id\":\"j{number}\",\"state\":\"ready\",\"payload\":\"{payload}\",\
+                 \"max_attempts\":3,\"priority\":5}}"
+            );
+            writeln!(lines, "{job}").expect("a text takes all");
+        }
+        lines + "{\"exported\":7}\n"
+    }
+
+    /// A call that is too large would hold up the other clients of the store.
+    #[tokio::test]
+    async fn large_jobs_fill_a_call_by_their_bytes() {
+        let exported = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(exported.path(), export()).unwrap();
+        let args = CommandLine::parse_from(["import"]).args;
+        for kept in [Kept::AsItWas, Kept::Anew] {
+            let name = QueueName::new("q").unwrap();
+            let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
+            let right = Right { queue, environment: Environment::default() };
+            let calls = Arc::new(Calls::default());
+            let queue: Arc<dyn Queue> =
+                Arc::new(OverriddenQueue::new(right, calls.clone()));
+            let mut file = ExportFile::open(exported.path()).unwrap();
+            let checked = Checked::read(&mut file, &*queue, &args).unwrap();
+            let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
+            let storing = Storing::new(&sender, Choices { kept, dead: None }, None);
+
+            let report = storing.run(&mut file, &checked).await.unwrap();
+
+            assert_eq!(report.stored, 7, "{kept:?}");
+            let calls = calls.0.lock().unwrap().clone();
+            assert_eq!(calls.len(), 4, "two jobs in each call: {calls:?}");
+            let most = calls.iter().max();
+            assert!(
+                most <= Some(&BYTES),
+                "{kept:?}, the bytes of the calls: {calls:?}"
+            );
+        }
+    }
+}

@@ -213,33 +213,49 @@ mod tests {
         assert_eq!(unsent.happened, Effect::Maybe);
     }
 
+    /// Carries out each push, and loses the reply to the first one.
+    struct LosesFirstReply {
+        capabilities: Capabilities,
+        has_lost: AtomicBool,
+    }
+
+    impl LosesFirstReply {
+        /// A queue that has the options of the healthy one but these.
+        async fn without(missing: &[Capability]) -> Arc<dyn Queue> {
+            let queue = healthy_queue().await;
+            let mut capabilities = queue.capabilities().clone();
+            capabilities.supported.to_mut().retain(|it| !missing.contains(it));
+            let right = Right { queue, environment: Environment::default() };
+            let overrides = Self { capabilities, has_lost: AtomicBool::default() };
+            Arc::new(OverriddenQueue::new(right, Arc::new(overrides)))
+        }
+    }
+
+    #[async_trait]
+    impl Override for LosesFirstReply {
+        fn capabilities<'a>(&'a self, _: &'a Right) -> &'a Capabilities {
+            &self.capabilities
+        }
+
+        async fn push(
+            &self,
+            right: &Right,
+            jobs: &[NewJob],
+            token: Option<&PushToken>,
+        ) -> Result<Vec<Pushed>, Error> {
+            let pushed = right.push(jobs, token).await?;
+            if self.has_lost.swap(true, Ordering::Relaxed) {
+                return Ok(pushed);
+            }
+            Err(Error::Interrupted { at: at(), source: "the test says so".into() })
+        }
+    }
+
     /// R4: a push whose reply was lost is repeated with the same token, so that its jobs are
     /// stored once.
     #[tokio::test]
     async fn a_push_without_a_reply_is_repeated_and_stored_once() {
-        /// Carries out each push, and loses the reply to the first one.
-        #[derive(Default)]
-        struct LosesFirstReply(AtomicBool);
-
-        #[async_trait]
-        impl Override for LosesFirstReply {
-            async fn push(
-                &self,
-                right: &Right,
-                jobs: &[NewJob],
-                token: Option<&PushToken>,
-            ) -> Result<Vec<Pushed>, Error> {
-                let pushed = right.push(jobs, token).await?;
-                if self.0.swap(true, Ordering::Relaxed) {
-                    return Ok(pushed);
-                }
-                Err(Error::Interrupted { at: at(), source: "the test says so".into() })
-            }
-        }
-        let environment = Environment::default();
-        let right = Right { queue: healthy_queue().await, environment };
-        let overrides = Arc::new(LosesFirstReply::default());
-        let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
+        let queue = LosesFirstReply::without(&[]).await;
         let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
 
         let pushed =
@@ -247,5 +263,18 @@ mod tests {
 
         assert_eq!(pushed.len(), 1);
         assert_eq!(queue.stats().await.expect("it is healthy").ready, 1);
+    }
+
+    /// R4: a backend that remembers no tokens would store the jobs of a repeated push twice.
+    #[tokio::test]
+    async fn a_push_without_a_token_is_not_repeated() {
+        let queue = LosesFirstReply::without(&[Capability::PushTokens]).await;
+        let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
+
+        let unsent = sender.send(&["a".into()]).await.expect_err("it has no reply");
+
+        assert_eq!(unsent.happened, Effect::Maybe, "its jobs may be stored");
+        let ready = queue.stats().await.expect("it is healthy").ready;
+        assert_eq!(ready, 1, "the jobs are stored once");
     }
 }

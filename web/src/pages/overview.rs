@@ -153,3 +153,35 @@ fn note(queues: usize) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use relq_core::operator::StatsHistory;
+
+    use super::*;
+
+    #[test]
+    fn each_chart_has_its_own_values() {
+        let minute = Duration::from_secs(60);
+        let hour = std::num::NonZeroU16::new(60).unwrap();
+        let (now, mut history) = (Instant::now(), StatsHistory::new(minute, hour));
+        let mut stats = Stats::new();
+        history.add(now, &stats);
+        (stats.ready, stats.finished, stats.dead) = (1, 2, 3);
+        history.add(now + minute, &stats);
+        let known = Known { counts: Ok(stats), history };
+
+        let charts = charts(&known);
+
+        let drawn = charts
+            .map(|chart| (chart.title, chart.values[58..].to_vec(), chart.is_bad));
+        let expected = [
+            ("Ready jobs", vec![Some(0), Some(1)], false),
+            ("Jobs ended per minute", vec![Some(0), Some(2)], false),
+            ("Jobs that died per minute", vec![Some(0), Some(3)], true),
+        ];
+        assert_eq!(drawn, expected);
+    }
+}

@@ -5,7 +5,7 @@ use relq_web::{Access, Actor};
 
 use crate::{
     client::Request,
-    html,
+    html, log,
     site::{Site, serve},
 };
 
@@ -296,6 +296,32 @@ async fn the_page_is_mounted_below_a_path() {
     let answer = request.send(address).await;
     assert_eq!(answer.header("location"), Some("/admin/queues"));
     assert!(answer.header("set-cookie").unwrap().contains("Path=/admin/queues;"));
+    serving.abort();
+}
+
+/// The application may name the visitor, for the log.
+#[tokio::test]
+async fn the_log_says_which_visitor_changed_what() {
+    log::keep();
+    let site = Site::sqlite().await;
+    site.push("a", NewJob::new("x")).await;
+    let name = relq::QueueName::new("emails").unwrap();
+    let queues = relq_web::FixedQueues::new([(name, site.queue.clone())]);
+    let page = relq_web::WebPage::new(queues, Access::checked_by_caller());
+    let app = page.router().layer(axum::Extension(Actor("anna".to_owned())));
+    let (address, serving) = serve(app).await;
+
+    let cancel = Request::post("/queue/emails/do/cancel", "id=a&confirmed=yes");
+    assert_eq!(cancel.send(address).await.status, 303);
+
+    let line = log::line_with("a visitor of the web page changed a queue");
+    let line = line.expect("the change is logged");
+    for part in
+        ["actor=\"anna\"", "queue=\"emails\"", "action=\"cancel\"", "subject=\"a\""]
+    {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    assert!(line.contains("The job a was removed. It was ready."), "{line}");
     serving.abort();
 }
 

@@ -1,6 +1,6 @@
 //! A visitor who closes the connection before the answer.
 
-use std::{cell::RefCell, io, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use relq::Error;
 use relq_conformance::{
@@ -13,42 +13,9 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{client::Request, site::Site};
+use crate::{client::Request, log, site::Site};
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-thread_local! {
-    /// What was logged on this thread, on which the page of a test runs.
-    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Writes to the log of the thread.
-struct ThreadLog;
-
-impl io::Write for ThreadLog {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        LOG.with_borrow_mut(|log| log.extend_from_slice(line));
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Keeps what each thread logs. A subscriber of one thread would miss the events that
-/// another thread logs first: `tracing` remembers that nothing listens to them.
-fn keep_logs() {
-    let subscriber = tracing_subscriber::fmt().with_ansi(false);
-    let subscriber = subscriber.with_writer(|| ThreadLog).finish();
-    tracing::subscriber::set_global_default(subscriber).expect("it is the only one");
-}
-
-/// The first line of this thread's log that contains these words.
-fn logged(words: &str) -> Option<String> {
-    let log = LOG.with_borrow(|log| String::from_utf8(log.clone()).unwrap());
-    log.lines().find(|line| line.contains(words)).map(str::to_owned)
-}
 
 /// A queue whose pause ends when the test says so.
 #[derive(Default)]
@@ -68,7 +35,7 @@ impl Override for SlowPause {
 
 #[tokio::test]
 async fn a_change_is_made_and_logged_although_its_visitor_hung_up() {
-    keep_logs();
+    log::keep();
     let slow = Arc::new(SlowPause::default());
     let site = Site::overridden(slow.clone()).await;
     let request = Request::post("/queue/emails/do/pause", "");
@@ -83,7 +50,7 @@ async fn a_change_is_made_and_logged_although_its_visitor_hung_up() {
 
     let line = async {
         loop {
-            match logged("a visitor of the web page changed a queue") {
+            match log::line_with("a visitor of the web page changed a queue") {
                 Some(line) => break line,
                 None => tokio::task::yield_now().await,
             }

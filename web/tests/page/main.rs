@@ -11,6 +11,7 @@ mod found;
 mod html;
 mod hung_up;
 mod live;
+mod log;
 mod many_jobs;
 mod shown;
 mod site;
