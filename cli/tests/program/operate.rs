@@ -214,6 +214,9 @@ on_each_store! {
         let out = String::from_utf8(ended.out).unwrap();
         assert_eq!(out, format!("unknown not found\n{id} cancelled, was ready\n"));
         assert_eq!(store.count("default", "cancelled"), 1);
+        let rows = store.relq("cancel unknown --json").run().out;
+        let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
+        assert_eq!(rows, json!([{"id": "unknown", "cancelled": false, "was": null}]));
     }
 
     fn stats_as_text_have_the_same_figures(store) {

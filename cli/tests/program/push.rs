@@ -137,6 +137,9 @@ on_each_store! {
             let expected = json!([{"id": "first", "stored": false, "duplicate_of": shared}]);
             assert_eq!(pushed, expected, "{line}");
         }
+        let pushed = store.relq("push --id first b").run();
+        assert_eq!(String::from_utf8(pushed.out).unwrap(), "first\n");
+        assert!(pushed.err.contains("0 stored, 1 there already"), "{}", pushed.err);
     }
 
     /// R15: a job with a larger priority runs sooner.

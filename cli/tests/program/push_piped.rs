@@ -40,6 +40,27 @@ on_each_store! {
     }
 }
 
+/// A file is read in place of a pipe, and `/dev/null` holds nothing.
+#[test]
+fn a_file_as_standard_input_is_read() {
+    let store = Store::sqlite();
+    std::fs::write(store.file("lines"), "a\nb\n").unwrap();
+    std::fs::write(store.file("batches"), "0:x\n").unwrap();
+    let relq =
+        |line: &str| store.shell(&format!("\"$0\" {line}")).env("RELQ_URL", &store.url);
+
+    assert_eq!(relq("push -q from --quiet <lines").ok(), "2\n");
+    assert_eq!(relq("batch submit --id b <batches").ok(), "b\n");
+    relq("pause -q from").ok();
+    relq("export -q from >jobs").ok();
+    assert_eq!(relq("import -q to <jobs").ok(), "2 stored\n");
+
+    for command in ["push", "batch submit", "import"] {
+        let error = relq(&format!("{command} </dev/null")).fails(2);
+        assert!(error.contains("nothing to "), "{command}: {error}");
+    }
+}
+
 #[test]
 fn a_time_without_a_zone_is_local() {
     let store = Store::sqlite();

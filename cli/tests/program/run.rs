@@ -63,6 +63,10 @@ on_each_store! {
         assert_eq!(lines[5], "later is ready now");
         assert!(ended.err.contains("5 of 6 jobs"), "{}", ended.err);
         assert_eq!(ended.code, Some(1));
+        store.relq("cancel later").ok();
+        let ended = store.relq("run later").run();
+        let text = String::from_utf8(ended.out).unwrap();
+        assert_eq!(text, "later has ended without being done\n");
         worker.stop_hard();
     }
 }

@@ -110,6 +110,8 @@ on_each_store! {
         assert!(done["remembered_until_ms"].is_i64(), "{done}");
         assert_eq!(shown(store, "gone")["was_done"], json!(false));
         assert!(store.relq("show done").ok().contains("done is done; its id"));
+        let text = store.relq("show gone").ok();
+        assert!(text.contains("gone has ended without being done; its id"), "{text}");
         let error = store.relq("show never").fails(1);
         assert!(error.contains("no job never is stored in the queue default"), "{error}");
     }
