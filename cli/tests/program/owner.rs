@@ -140,6 +140,21 @@ fn a_marker_is_removed_only_from_an_empty_queue() {
 }
 
 #[test]
+fn a_value_that_is_no_marker_is_shown() {
+    let mut store = Store::redis();
+    store.push("a");
+    store.server().command(&[b"SET", b"{default}:marker", b"no marker\n"]);
+
+    let text = store.relq("marker show").ok();
+    let shown = store.relq("marker show --json").json();
+
+    assert!(text.starts_with("default: no marker, but "), "{text}");
+    assert!(text.contains("no marker\\"), "the end of the line is escaped: {text}");
+    let damaged = json!({"queue": "default", "marker": "no marker\\n", "url": null, "has_keys": true});
+    assert_eq!(shown, damaged);
+}
+
+#[test]
 fn a_file_has_no_markers() {
     let store = Store::sqlite();
     for line in ["marker show", "marker set"] {

@@ -44,6 +44,17 @@ on_each_store! {
         let dead = store.relq("dead list --newest --json").json();
         assert_eq!(dead[0]["payload"], "y");
     }
+
+    fn the_newest_jobs_of_many_pages_are_listed_in_order(store) {
+        let numbers: Vec<_> = (0..250).map(|number| number.to_string()).collect();
+        store.relq("push --quiet --file -").input(numbers.join("\n")).ok();
+        let newest: Vec<_> = numbers.iter().rev().cloned().collect();
+
+        assert_eq!(payloads(store, "--newest -n 999"), newest);
+        assert_eq!(payloads(store, "--newest -n 150"), newest[..150]);
+        let with_nine: Vec<_> = newest.into_iter().filter(|it| it.contains('9')).collect();
+        assert_eq!(payloads(store, "--newest -n 999 --search 9"), with_nine);
+    }
 }
 
 #[test]

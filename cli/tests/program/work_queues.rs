@@ -106,6 +106,20 @@ on_each_store! {
         assert!(error.contains("1 job died"), "{error}");
     }
 
+    /// A worker that ends when its queues are empty does not wait for a paused one.
+    fn a_worker_of_several_queues_says_that_one_is_paused(store) {
+        store.push("-q first job");
+        store.push("-q second job");
+        store.relq("pause -q second").ok();
+
+        let error = store
+            .relq("work --serve first --serve second --until-empty --exec true")
+            .fails(1);
+
+        assert!(error.contains("one of the queues first, second is paused"), "{error}");
+        assert_eq!(store.count("second", "ready"), 1);
+    }
+
     /// R1, R9: no job of any queue is lost, at whatever moment the worker is killed.
     fn a_worker_killed_at_any_time_loses_no_job_of_any_queue(store) {
         for queue in ["high", "low"] {

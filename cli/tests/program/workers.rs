@@ -1,8 +1,10 @@
 //! `relq workers`: the workers that run, and what they hold.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
-use relq::{ClaimRequest, QueueName, ReliableQueueExt as _, WorkerId};
+use relq::{
+    ClaimRequest, QueueName, ReliableQueueExt as _, WorkerId, operator::WorkerReport,
+};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -34,6 +36,20 @@ fn claim_as(store: &Store, name: &str) {
         let ask =
             ClaimRequest::new(WorkerId::new(name).unwrap(), Duration::from_secs(600));
         queue.claim_one(&ask).await.unwrap().unwrap();
+    });
+}
+
+/// Reports that workers with these names and three slots each run.
+fn report_as(store: &Store, names: &BTreeSet<String>) {
+    Runtime::new().unwrap().block_on(async {
+        let queue = QueueName::new("default").unwrap();
+        let queue = relq::connect(&store.url, &queue).await.unwrap();
+        let slots = NonZeroU32::new(3).unwrap();
+        for name in names {
+            let report =
+                WorkerReport::new(WorkerId::new(name.as_str()).unwrap(), slots);
+            queue.report_worker(&report).await.unwrap();
+        }
     });
 }
 
@@ -84,6 +100,19 @@ on_each_store! {
         assert_eq!((&rows[0]["slots"], &rows[0]["since_ms"]), (&json!(null), &json!(null)));
         assert_eq!(rows[0]["held"][0]["id"], json!("a"));
         assert!(store.relq("workers").ok().contains("not reported"));
+    }
+
+    /// R33: there may be more workers than one call to the store reads.
+    fn each_of_many_workers_is_listed(store) {
+        store.create();
+        let names: BTreeSet<_> = (0..1_100).map(|number| format!("w{number}")).collect();
+        report_as(store, &names);
+
+        let rows = workers(store);
+
+        let listed: Vec<_> = rows.iter().map(|row| row["worker"].as_str().unwrap()).collect();
+        assert_eq!(listed, names.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(rows.iter().all(|row| row["reported"] == true && row["slots"] == 3));
     }
 }
 

@@ -215,13 +215,13 @@ on_each_store! {
     /// A form that was not asked leads to the question, and changes nothing.
     async fn what_cannot_be_undone_asks_first(site) {
         site.bury("a", "broken").await;
-        for (word, fields) in [
-            ("retry", "id=a"),
-            ("purge", "id=a"),
-            ("retry-group", "error=%22broken%22"),
-            ("purge-group", "error=%22broken%22"),
-            ("retry-all", ""),
-            ("purge-all", ""),
+        for (word, fields, before) in [
+            ("retry", "id=a", "/queue/emails/job?id=a"),
+            ("purge", "id=a", "/queue/emails/job?id=a"),
+            ("retry-group", "error=%22broken%22", "/queue/emails/dead"),
+            ("purge-group", "error=%22broken%22", "/queue/emails/dead"),
+            ("retry-all", "", "/queue/emails/dead"),
+            ("purge-all", "", "/queue/emails/dead"),
         ] {
             let path = format!("/queue/emails/do/{word}");
             let answer = site.send(&Request::post(path, fields)).await;
@@ -229,7 +229,10 @@ on_each_store! {
             assert_eq!(answer.status, 303, "{word}");
             let question = answer.header("location").unwrap();
             assert!(question.starts_with(&format!("/queue/emails/confirm/{word}")));
-            assert!(site.page(question).await.contains("Yes: "), "{word}");
+            let page = site.page(question).await;
+            assert!(page.contains("Yes: "), "{word}");
+            let back = html::link(&page, "No, go back");
+            assert_eq!(back.as_deref(), Some(before), "{word}");
         }
         assert_eq!(site.counts().await, [0, 0, 0, 1]);
     }

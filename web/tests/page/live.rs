@@ -141,6 +141,20 @@ async fn queues_that_cannot_be_listed_have_no_counts() {
     serving.abort();
 }
 
+#[tokio::test]
+async fn a_page_of_queues_that_cannot_be_listed_says_why() {
+    let queue = Site::sqlite().await.queue.clone();
+    let source = Unlisted { queue, is_down: Arc::new(AtomicBool::new(true)) };
+    let page = WebPage::new(source, Access::checked_by_caller());
+    let (address, serving) = serve(page.router()).await;
+
+    let answer = Request::get("/").send(address).await;
+
+    assert_eq!(answer.status, 502, "{}", answer.body);
+    assert!(answer.body.contains("no route to the store"), "{}", answer.body);
+    serving.abort();
+}
+
 /// The streams are bounded, and a place is free again when a stream is closed.
 #[tokio::test]
 async fn the_streams_are_bounded() {
