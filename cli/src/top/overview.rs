@@ -250,7 +250,9 @@ mod tests {
     #[test]
     fn each_column_is_sorted_by_its_own_figure() {
         use SortBy::{Dead, Died, Ended, Leased, Oldest, Pushed, Ready, Scheduled};
-        let figures: [(&[SortBy], fn(&mut Stats)); 6] = [
+
+        type Figure = (&'static [SortBy], fn(&mut Stats));
+        let figures: [Figure; 6] = [
             (&[Ready, Pushed], |stats| stats.ready = 1),
             (&[Oldest], |stats| stats.oldest_ready_age = Some(Duration::ZERO)),
             (&[Scheduled, Pushed], |stats| stats.scheduled = 1),
