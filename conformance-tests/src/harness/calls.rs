@@ -24,6 +24,8 @@ pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send
 #[derive(Clone)]
 pub(crate) struct Known {
     held: Delivery,
+    /// A job without options, which a backend may end and claim the next in one command.
+    plain: Delivery,
     ready: JobId,
     /// A scheduled job. A ready one for a backend without delays.
     scheduled: JobId,
@@ -32,16 +34,16 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Stores what the calls need: a leased, a dead, a ready and a scheduled job, an open
-    /// batch with one piece, and a schedule. `actor` holds the lease. Leaves out what the
-    /// backend does not have.
+    /// Stores what the calls need: two leased jobs, a dead, a ready and a scheduled one, an
+    /// open batch with one piece, and a schedule. `actor` holds the leases. Leaves out what
+    /// the backend does not have.
     pub(crate) async fn prepare(actor: &Actor) -> Self {
         let held = NewJob::new("held");
         let held = actor.class().fit(held.keep_result(HELD));
-        actor.store([held, "buried".into()]).await;
-        let mut taken = actor.take(2).await;
-        let (buried, held) = (taken.pop(), taken.pop());
-        actor.say(&buried.expect("two jobs"), dead("the suite says so")).await;
+        actor.store([held, "plain".into(), "buried".into()]).await;
+        let taken = actor.take(3).await.try_into();
+        let [held, plain, buried]: [Delivery; 3] = taken.expect("three jobs");
+        actor.say(&buried, dead("the suite says so")).await;
         let ready = actor.store_one("ready").await;
         let scheduled = actor.class().fit(NewJob::new("scheduled").delay(2 * HELD));
         let scheduled = actor.store_one(scheduled).await;
@@ -54,11 +56,15 @@ impl Known {
             Some(scheduler) => Some(next_tick(scheduler).await),
             None => None,
         };
-        Self { held: held.expect("two jobs"), ready, scheduled, batch, tick }
+        Self { held, plain, ready, scheduled, batch, tick }
     }
 
     fn done(&self) -> [Settlement; 1] {
         [Settlement::new(self.held.receipt.clone(), Disposition::Done)]
+    }
+
+    fn plain_done(&self) -> [Settlement; 1] {
+        [Settlement::new(self.plain.receipt.clone(), Disposition::Done)]
     }
 }
 
@@ -129,7 +135,9 @@ fn only_reads(name: &str) -> bool {
 pub(crate) fn operation_of(name: &str) -> Operation {
     match name {
         "push" | "push of an option" | "push with a token" => Operation::Push,
-        "claim" | "settle_and_claim" => Operation::Claim,
+        "claim" | "settle_and_claim" | "settle_and_claim of a plain job" => {
+            Operation::Claim
+        }
         "settle" => Operation::Settle,
         "extend" => Operation::Extend,
         "release_worker" => Operation::ReleaseWorker,
@@ -170,6 +178,13 @@ fn call<'a, T>(answer: impl Future<Output = Result<T, Error>> + Send + 'a) -> Ca
     Box::pin(async move { answer.await.map(drop) })
 }
 
+fn settle_and_claim(actor: &Actor, done: [Settlement; 1]) -> Call<'_> {
+    call(async move {
+        let answer = actor.settle_and_claim(&done, &actor.ask(1)).await;
+        answer.settled.map(drop).or(answer.claimed.map(drop))
+    })
+}
+
 fn of_workers<'a>(actor: &'a Actor, known: &'a Known) -> Vec<(&'static str, Call<'a>)> {
     let push = |job: NewJob| call(async move { actor.push(&[job], None).await });
     let late = NewJob::new("late").delay(HELD);
@@ -184,12 +199,10 @@ fn of_workers<'a>(actor: &'a Actor, known: &'a Known) -> Vec<(&'static str, Call
         ),
         ("claim", call(async move { actor.claim(&actor.ask(1)).await })),
         ("settle", call(async move { actor.settle(&known.done()).await })),
+        ("settle_and_claim", settle_and_claim(actor, known.done())),
         (
-            "settle_and_claim",
-            call(async move {
-                let answer = actor.settle_and_claim(&known.done(), &actor.ask(1)).await;
-                answer.settled.map(drop).or(answer.claimed.map(drop))
-            }),
+            "settle_and_claim of a plain job",
+            settle_and_claim(actor, known.plain_done()),
         ),
         (
             "extend",

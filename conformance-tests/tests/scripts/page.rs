@@ -110,9 +110,9 @@ impl Page {
                 let (what, left_out) = match changes {
                     Scope::All => (format!("{backend}'s Lua scripts"), ""),
                     Scope::Own => (
-                        format!("the Lua code that {backend} runs and zset does not"),
-                        "Calls of\nfunctions that check the types of keys are left out, \
-                         which the server faults try. ",
+                        format!("the Lua code that {backend} has beside zset's"),
+                        "Calls of functions that check the\ntypes of keys are left \
+                         out, which the server faults try. ",
                     ),
                     Scope::OwnAndUnnoticed => (
                         format!("the Lua code that {backend} runs"),
