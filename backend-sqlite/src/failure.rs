@@ -150,8 +150,8 @@ fn classify_code(found: &ffi::Error) -> (Kind, &'static str) {
 }
 
 const FULL: &str = "the disk is full; free some space";
-const LOCKED: &str = "another process holds the file's lock for too long; let it \
-    finish, or raise the busy timeout";
+const LOCKED: &str =
+    "another process holds the file's lock for too long; let it finish";
 const READ_ONLY: &str =
     "the file or its folder is read-only; allow this user to write to both";
 const CANNOT_OPEN: &str = "the file cannot be opened; check that its folder exists and \

@@ -2,7 +2,7 @@
 
 use crate::{
     JobId,
-    error::{BoxError, Effect, ErrorContext, RetryAdvice},
+    error::{BoxError, Effect, ErrorContext, Operation, RetryAdvice},
     followers::CannotFollow,
 };
 
@@ -67,10 +67,11 @@ pub enum Error {
         /// The error of the client library.
         source: BoxError,
     },
-    /// The call was sent and its reply was lost, or part of it failed: it may have
-    /// taken effect.
+    /// The call was sent and its reply was lost, or part of it failed: unless it only
+    /// reads, it may have taken effect.
     #[error(
-        "{at}: the reply was lost or a part failed, so the call may have taken effect"
+        "{at}: the reply was lost or a part failed{}",
+        unless_it_reads(at, ", so the call may have taken effect")
     )]
     Interrupted {
         /// Where the error occurred.
@@ -90,8 +91,11 @@ pub enum Error {
         /// How many replicas have the changes of the call, and how many are needed.
         source: BoxError,
     },
-    /// The call took effect, but its reply could not be read.
-    #[error("{at}: the call took effect, but its reply cannot be read")]
+    /// The call took effect, unless it only reads, but its reply could not be read.
+    #[error(
+        "{at}: {}its reply cannot be read",
+        unless_it_reads(at, "the call took effect, but ")
+    )]
     Unreadable {
         /// Where the error occurred.
         at: ErrorContext,
@@ -147,9 +151,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the call that failed changed the store.
+    /// Whether the call that failed changed the store. A call that only reads did not.
     pub fn effect(&self) -> Effect {
         match self {
+            _ if has_no_effect(self.at().operation) => Effect::No,
             Self::Interrupted { .. } | Self::NotReplicated { .. } => Effect::Maybe,
             Self::Unreadable { .. } => Effect::Yes,
             _ => Effect::No,
@@ -238,10 +243,20 @@ impl Error {
     }
 }
 
+/// Whether a call of this operation changes nothing. A first connection only reads the
+/// queue, but it may create the store.
+fn has_no_effect(operation: Operation) -> bool {
+    operation.only_reads() && operation != Operation::Connect
+}
+
+/// The words that say that a call took effect; none for a call that has no effect.
+fn unless_it_reads(at: &ErrorContext, words: &'static str) -> &'static str {
+    if has_no_effect(at.operation) { "" } else { words }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Operation;
 
     /// Each error of an operation with its effect, the advice, and whether it needs help.
     /// `again` is the advice if the call may have taken effect.
@@ -291,7 +306,7 @@ mod tests {
             (Operation::Claim, Safe),
             (Operation::Settle, Safe),
             (Operation::PushTick, Safe),
-            (Operation::Stats, Safe),
+            (Operation::Connect, Safe),
         ] {
             for (error, effect, advice, needs_help) in errors(operation, again) {
                 let found = (error.effect(), error.retry_advice(), error.needs_help());
@@ -299,5 +314,37 @@ mod tests {
                 assert_eq!(error.at().operation, operation, "{error:?}");
             }
         }
+    }
+
+    /// R21: a call that only reads changes nothing, whatever became of its reply. A caller
+    /// that believed otherwise would look for an effect before it tries again.
+    #[test]
+    fn a_call_that_only_reads_has_no_effect() {
+        use RetryAdvice::Safe;
+        for operation in [Operation::Stats, Operation::WaitResult, Operation::Peek] {
+            for (error, _, advice, needs_help) in errors(operation, Safe) {
+                let found = (error.effect(), error.retry_advice(), error.needs_help());
+                assert_eq!(found, (Effect::No, advice, needs_help), "{error:?}");
+                let message = error.to_string();
+                let tells_of_effect = ["took effect", "taken effect"]
+                    .map(|words| message.contains(words));
+                assert_eq!(tells_of_effect, [false; 2], "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lost_reply_to_a_change_is_told_with_its_effect() {
+        let at = ErrorContext { backend: "mine", operation: Operation::Push };
+        let source = || -> BoxError { "as the test wants it".into() };
+
+        let lost = Error::Interrupted { at, source: source() }.to_string();
+        let unreadable = Error::Unreadable { at, source: source() }.to_string();
+
+        let expected = "mine push: the reply was lost or a part failed, so the call may \
+                        have taken effect";
+        assert_eq!(lost, expected);
+        let expected = "mine push: the call took effect, but its reply cannot be read";
+        assert_eq!(unreadable, expected);
     }
 }

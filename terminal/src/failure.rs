@@ -110,9 +110,16 @@ pub fn explain(error: &Error) -> String {
 
 fn remedy(error: &Error) -> Option<&'static str> {
     match error {
-        Error::Unavailable { .. } => Some(
-            "check that the store of --url is up and can be reached, and try again",
-        ),
+        _ if error.effect() != Effect::No => {
+            Some("look with `relq stats` before you try again")
+        }
+        Error::Unavailable { .. } | Error::Interrupted { .. }
+            if !error.needs_help() =>
+        {
+            Some(
+                "check that the store of --url is up and can be reached, and try again",
+            )
+        }
         Error::Denied { .. } => {
             Some("check the user, password and permissions of --url")
         }
@@ -120,9 +127,8 @@ fn remedy(error: &Error) -> Option<&'static str> {
             Some("push the job that is followed with --id or --keep-result")
         }
         Error::Full { .. } => Some("free some of its memory or disk, and try again"),
-        Error::Unusable { .. } => Some("choose another --url or another --queue"),
-        _ if error.effect() != Effect::No => {
-            Some("look with `relq stats` before you try again")
+        Error::Unusable { .. } => {
+            Some("if this cannot be repaired, choose another --url or another --queue")
         }
         _ => None,
     }
@@ -151,6 +157,10 @@ mod tests {
     const AT: ErrorContext =
         ErrorContext { backend: "mine", operation: Operation::Push };
 
+    /// The context of a call that only reads.
+    const AT_READING: ErrorContext =
+        ErrorContext { backend: "mine", operation: Operation::Stats };
+
     fn cannot_follow(why: CannotFollow) -> Error {
         let leader = JobId::new("leader").expect("it is an id");
         Error::CannotFollow { at: AT, leader, why }
@@ -161,11 +171,11 @@ mod tests {
     fn each_error_has_its_own_advice() {
         let source = || BoxError::from("the test says so");
         let look = "look with `relq stats` before you try again";
+        let check =
+            "check that the store of --url is up and can be reached, and try again";
         for (error, advice) in [
-            (
-                Error::Unavailable { at: AT, source: source() },
-                "check that the store of --url is up and can be reached, and try again",
-            ),
+            (Error::Unavailable { at: AT, source: source() }, check),
+            (Error::Interrupted { at: AT_READING, source: source() }, check),
             (
                 Error::Denied { at: AT, source: source() },
                 "check the user, password and permissions of --url",
@@ -176,7 +186,7 @@ mod tests {
             ),
             (
                 Error::Unusable { at: AT, source: source() },
-                "choose another --url or another --queue",
+                "if this cannot be repaired, choose another --url or another --queue",
             ),
             (
                 cannot_follow(CannotFollow::Unknown),
@@ -189,8 +199,11 @@ mod tests {
             let expected = format!("{}; {advice}", error.full_message());
             assert_eq!(explain(&error), expected);
         }
+        let denied = Error::Denied { at: AT_READING, source: source() };
         for error in [
             cannot_follow(CannotFollow::NotDone),
+            Error::Interrupted { at: AT_READING, source: denied.into() },
+            Error::Unreadable { at: AT_READING, source: source() },
             Error::ReadOnly { at: AT, source: source() },
             Error::Invalid { at: AT, reason: "it is wrong".to_owned() },
         ] {
