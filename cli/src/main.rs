@@ -41,6 +41,7 @@ mod target;
 mod top;
 mod values;
 mod view;
+mod wait_limit;
 mod work;
 mod workers;
 

@@ -100,8 +100,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID")]
     after: Option<JobId>,
 
-    /// Wait for the result of the job, for at most this time, such as 30s [default: no
-    /// limit]
+    /// Wait for the result of the job, for at most this time from when it is stored, such as
+    /// 30s [default: no limit]
     #[arg(
         long,
         value_name = "TIMEOUT",
@@ -192,14 +192,13 @@ impl Args {
         let sender = Sender::new(Arc::clone(&queue), Interrupts::listen()?);
         let payload = self.payload.pop().unwrap_or_default();
         let job = self.job(payload.into_vec().into())?;
-        let waiting = Waiting::new(results, &sender, timeout);
         let pushed = send(&sender, &[job], (Unit::Payload, 0)).await?;
         let Some(id) = pushed.first().map(Pushed::job) else { return Ok(()) };
         let stored = format!(
             "the job {id} is stored, so do not push it again: `relq result --wait {id}` \
              waits for its result"
         );
-        let found = waiting.until_ended(id).await;
+        let found = Waiting::new(results, &sender, timeout).until_ended(id).await;
         let found = found.map_err(|failure| failure.after(&stored))?;
         result::show(id, &found, self.format)
     }

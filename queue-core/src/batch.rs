@@ -121,7 +121,8 @@ pub trait BatchQueue: ReliableQueue {
 
     /// Waits up to `timeout` until the batch has completed, and returns its status.
     /// After the timeout it returns the status of the batch that is still running.
-    /// Returns `None` at once when there is no such batch.
+    /// Returns `None` at once when there is no such batch. If the store does not reply, the
+    /// call ends after `timeout`, by the time limits of the connection.
     ///
     /// The call reads the durable record, so it works before and after the completion
     /// (B5).

@@ -69,7 +69,9 @@ pub trait ResultQueue: ReliableQueue {
     /// not know.
     ///
     /// The end of the job wakes the call, which does not ask the store again and again
-    /// meanwhile. All calls that wait on one handle of a queue share one connection.
+    /// meanwhile. All calls that wait on one handle of a queue share one connection. If the
+    /// store does not reply, the call ends after `timeout`, by the time limits of the
+    /// connection.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a `timeout` of more than

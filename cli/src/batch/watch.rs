@@ -21,6 +21,7 @@ use crate::{
     format::Format,
     target::Target,
     values::positive_duration,
+    wait_limit::within,
 };
 
 /// The pause between two reads of a batch's status for the progress bar.
@@ -95,7 +96,7 @@ impl Watch {
     }
 
     /// Returns the status of the batch when it has completed, or when `timeout` has
-    /// passed.
+    /// passed. Fails if the store does not reply in time.
     pub(super) async fn until_completed(
         &self,
         batches: &dyn BatchQueue,
@@ -106,7 +107,7 @@ impl Watch {
         loop {
             let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
             let is_over = left.is_some_and(|left| left.is_zero());
-            let status = match self.look(batches, id, left).await {
+            let status = match within(left, self.look(batches, id, left)).await? {
                 Ok(status) => known(id, status)?,
                 Err(error) if is_over => return Err(error.into()),
                 Err(error) => {
@@ -158,9 +159,12 @@ async fn pause_after(error: Error) -> CommandResult {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
+    use std::{
+        future::pending,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
     };
 
     use relq::{
@@ -205,23 +209,56 @@ mod tests {
         }
     }
 
-    /// A wait without a limit has no last call.
-    #[tokio::test]
-    async fn a_wait_without_a_limit_outlasts_its_calls_and_an_outage() {
+    /// A store that never replies, as one on a machine that hangs.
+    struct Silent;
+
+    #[async_trait]
+    impl Override for Silent {
+        async fn wait_batch(
+            &self,
+            _: &Right,
+            _: &BatchId,
+            _: Duration,
+        ) -> Result<Option<BatchStatus>, Error> {
+            pending().await
+        }
+    }
+
+    /// Waits for a batch on a queue with these overrides.
+    async fn wait(
+        overrides: impl Override + 'static,
+        timeout: Option<Duration>,
+    ) -> CommandResult<BatchStatus> {
         let name = QueueName::new("q").expect("it is a name");
         let healthy = relq::connect("sqlite::memory:", &name).await;
         let right = Right {
             queue: healthy.expect("it needs no file"),
             environment: Environment::default(),
         };
-        let overrides = Arc::new(CompletesLater::default());
-        let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
+        let queue: Arc<dyn Queue> =
+            Arc::new(OverriddenQueue::new(right, Arc::new(overrides)));
         let batches = queue.batch_queue().expect("the backend has batches");
         let id = BatchId::new("b").expect("it is an id");
+        Watch::unseen().until_completed(batches, &id, timeout).await
+    }
 
-        let ended = Watch::unseen().until_completed(batches, &id, None).await;
+    /// A wait without a limit has no last call.
+    #[tokio::test]
+    async fn a_wait_without_a_limit_outlasts_its_calls_and_an_outage() {
+        let ended = wait(CompletesLater::default(), None).await;
 
         let status = ended.expect("the outage ends");
         assert_eq!(status.outcome(), Some(BatchOutcome::Done));
+    }
+
+    /// The time limits of a connection are longer than a wait may be, so they do not end it.
+    #[tokio::test]
+    async fn a_wait_ends_although_the_store_does_not_reply() {
+        let wait = wait(Silent, Some(Duration::from_millis(10)));
+
+        let ended = tokio::time::timeout(Duration::from_secs(60), wait).await;
+
+        let failed = ended.expect("the wait ends").expect_err("it has no reply");
+        assert!(matches!(failed, Failure::Failed(_)), "{failed:?}");
     }
 }

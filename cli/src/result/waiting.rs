@@ -11,6 +11,7 @@ use crate::{
     exit_codes::LEFT,
     failure::{CommandResult, Failure},
     push::Sender,
+    wait_limit::within,
 };
 
 /// How long one call waits at most. A call that fails is repeated for half a minute from
@@ -43,7 +44,7 @@ impl<'a> Waiting<'a> {
     }
 
     /// Waits until the job has ended or the time is over, and returns what became of it so
-    /// far. Fails at a signal to stop.
+    /// far. Fails at a signal to stop, and if the store does not reply in time.
     pub(crate) async fn until_ended(
         &self,
         id: &JobId,
@@ -57,7 +58,7 @@ impl<'a> Waiting<'a> {
                     self.results.wait_result(id, wait).await
                 });
             let found = tokio::select! {
-                found = call => found.map_err(|unsent| unsent.error)?,
+                found = within(left, call) => found?.map_err(|unsent| unsent.error)?,
                 () = self.sender.interrupts().first() => return Err(stopped(id)),
             };
             let has_ended = found.as_ref().is_none_or(JobResult::has_ended);
@@ -78,9 +79,12 @@ fn stopped(id: &JobId) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+    use std::{
+        future::pending,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
     };
 
     use relq::{Error, Queue, QueueName, environment::Environment};
@@ -112,24 +116,57 @@ mod tests {
         }
     }
 
-    /// A wait without a limit has no last call.
-    #[tokio::test]
-    async fn a_wait_without_a_limit_outlasts_its_calls() {
+    /// A store that never replies, as one on a machine that hangs.
+    struct Silent;
+
+    #[async_trait]
+    impl Override for Silent {
+        async fn wait_result(
+            &self,
+            _: &Right,
+            _: &JobId,
+            _: Duration,
+        ) -> Result<Option<JobResult>, Error> {
+            pending().await
+        }
+    }
+
+    /// Waits for a job on a queue with these overrides.
+    async fn wait(
+        overrides: impl Override + 'static,
+        timeout: Option<Duration>,
+    ) -> CommandResult<Option<JobResult>> {
         let name = QueueName::new("q").expect("it is a name");
         let healthy = relq::connect("sqlite::memory:", &name).await;
         let right = Right {
             queue: healthy.expect("it needs no file"),
             environment: Environment::default(),
         };
-        let overrides = Arc::new(EndsLater::default());
-        let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
+        let queue: Arc<dyn Queue> =
+            Arc::new(OverriddenQueue::new(right, Arc::new(overrides)));
         let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
         let results = queue.result_queue().expect("the backend keeps results");
         let id = JobId::new("a").expect("it is an id");
+        Waiting::new(results, &sender, timeout).until_ended(&id).await
+    }
 
-        let found = Waiting::new(results, &sender, None).until_ended(&id).await;
+    /// A wait without a limit has no last call.
+    #[tokio::test]
+    async fn a_wait_without_a_limit_outlasts_its_calls() {
+        let found = wait(EndsLater::default(), None).await;
 
         let done = JobResult::Done { result: "x".into() };
         assert_eq!(found.expect("each call has a reply"), Some(done));
+    }
+
+    /// The time limits of a connection are longer than a wait may be, so they do not end it.
+    #[tokio::test]
+    async fn a_wait_ends_although_the_store_does_not_reply() {
+        let wait = wait(Silent, Some(Duration::from_millis(10)));
+
+        let found = tokio::time::timeout(Duration::from_secs(60), wait).await;
+
+        let failed = found.expect("the wait ends").expect_err("it has no reply");
+        assert!(matches!(failed, Failure::Failed(_)), "{failed:?}");
     }
 }
