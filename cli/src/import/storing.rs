@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use relq::{
     JobId, NewJob,
+    error::Effect,
     operator::JobView,
     outcome::{DuplicateOf, Pushed},
 };
@@ -18,7 +19,7 @@ use super::{
 use crate::{
     failure::{CommandResult, Failure, explain},
     format::counted,
-    push::Sender,
+    push::{Sender, Unsent},
 };
 
 /// How many jobs one call stores at most, if the backend takes as many.
@@ -141,8 +142,7 @@ impl<'a> Storing<'a> {
         }
         if !restored.is_empty() {
             let answers = self.sender.restore(&restored).await;
-            let answers =
-                answers.map_err(|unsent| self.stopped(&explain(&unsent.error)))?;
+            let answers = answers.map_err(|unsent| self.unsent(&unsent))?;
             let ids = restored.iter().map(|job| job.id.as_ref());
             self.count(ids, answers).await?;
         }
@@ -155,8 +155,7 @@ impl<'a> Storing<'a> {
         while !jobs.is_empty() {
             let (call, after) = jobs.split_at(self.sender.jobs_of_one_call(jobs));
             let answers = self.sender.send(call).await;
-            let answers =
-                answers.map_err(|unsent| self.stopped(&explain(&unsent.error)))?;
+            let answers = answers.map_err(|unsent| self.unsent(&unsent))?;
             self.count(call.iter().map(|job| job.id.as_ref()), answers).await?;
             jobs = after;
         }
@@ -198,7 +197,7 @@ impl<'a> Storing<'a> {
             None => Ok(false),
             Some(ended) => ended.have(id).await,
         };
-        if has_ended.map_err(|unsent| self.stopped(&explain(&unsent.error)))? {
+        if has_ended.map_err(|unsent| self.unsent(&unsent))? {
             self.leave_out(Some(id), |report| &mut report.ended);
         } else {
             self.report.known += 1;
@@ -214,6 +213,15 @@ impl<'a> Storing<'a> {
     ) {
         list(&mut self.report).extend(id.map(ToString::to_string));
         self.left_out.extend(id.cloned());
+    }
+
+    /// The failure of an import whose last call was not repeated any more.
+    fn unsent(&self, unsent: &Unsent) -> Failure {
+        let stopped = self.stopped(&explain(&unsent.error));
+        if unsent.happened == Effect::No {
+            return stopped;
+        }
+        stopped.after("it is not known which jobs of the last call are stored")
     }
 
     fn stopped(&self, why: &str) -> Failure {
@@ -253,11 +261,18 @@ impl ToStore {
 mod tests {
     use std::{
         fmt::Write as _,
-        sync::{Arc, Mutex},
+        sync::{
+            Arc, Mutex,
+            atomic::{AtomicBool, Ordering},
+        },
     };
 
     use clap::Parser;
-    use relq::{Error, PushToken, Queue, QueueName, environment::Environment};
+    use relq::{
+        Error, PushToken, Queue, QueueName,
+        environment::Environment,
+        error::{ErrorContext, Operation},
+    };
     use relq_conformance::{
         async_trait,
         overrides::{OverriddenQueue, Override, Right},
@@ -307,6 +322,29 @@ mod tests {
         }
     }
 
+    /// Refuses each call, but carries out the first one without a reply if it is to lose
+    /// that.
+    struct Refuses {
+        loses_reply: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Override for Refuses {
+        async fn restore(
+            &self,
+            right: &Right,
+            jobs: &[JobView],
+        ) -> Result<Vec<Pushed>, Error> {
+            let at = ErrorContext { backend: "mine", operation: Operation::Restore };
+            let source = "the test says so".into();
+            if self.loses_reply.swap(false, Ordering::Relaxed) {
+                right.restorer().restore(jobs).await?;
+                return Err(Error::Interrupted { at, source });
+            }
+            Err(Error::Denied { at, source })
+        }
+    }
+
     /// An export of seven jobs, of which three are more than a call has.
     fn export() -> String {
         let mut lines =
@@ -322,25 +360,46 @@ mod tests {
         lines + "{\"exported\":7}\n"
     }
 
-    /// A call that is too large would hold up the other clients of the store.
-    #[tokio::test]
-    async fn large_jobs_fill_a_call_by_their_bytes() {
+    /// Stores the jobs of the export in a queue with these overrides.
+    async fn import(overrides: Arc<dyn Override>, kept: Kept) -> CommandResult<Report> {
         let exported = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(exported.path(), export()).unwrap();
         let args = CommandLine::parse_from(["import"]).args;
-        for kept in [Kept::AsItWas, Kept::Anew] {
-            let name = QueueName::new("q").unwrap();
-            let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
-            let right = Right { queue, environment: Environment::default() };
-            let calls = Arc::new(Calls::default());
-            let queue: Arc<dyn Queue> =
-                Arc::new(OverriddenQueue::new(right, calls.clone()));
-            let mut file = ExportFile::open(exported.path()).unwrap();
-            let checked = Checked::read(&mut file, &*queue, &args).unwrap();
-            let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
-            let storing = Storing::new(&sender, Choices { kept, dead: None }, None);
+        let name = QueueName::new("q").unwrap();
+        let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
+        let right = Right { queue, environment: Environment::default() };
+        let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
+        let mut file = ExportFile::open(exported.path()).unwrap();
+        let checked = Checked::read(&mut file, &*queue, &args).unwrap();
+        let sender = Sender::new(queue, Interrupts::default());
+        let storing = Storing::new(&sender, Choices { kept, dead: None }, None);
+        storing.run(&mut file, &checked).await
+    }
 
-            let report = storing.run(&mut file, &checked).await.unwrap();
+    /// R21: what the message says of the stored jobs is true, also when a reply was lost.
+    #[tokio::test]
+    async fn a_stopped_import_says_that_a_lost_call_may_have_stored_jobs() {
+        for is_lost in [true, false] {
+            let loses_reply = AtomicBool::new(is_lost);
+            let overrides = Arc::new(Refuses { loses_reply });
+
+            let failed = import(overrides, Kept::AsItWas).await.unwrap_err();
+
+            let Failure::Failed(message) = &failed else { panic!("{failed:?}") };
+            let stored = "it stored 0 jobs, and 0 were there before";
+            assert!(message.contains(stored), "{message}");
+            let words = "; it is not known which jobs of the last call are stored";
+            assert_eq!(message.contains(words), is_lost, "{message}");
+        }
+    }
+
+    /// A call that is too large would hold up the other clients of the store.
+    #[tokio::test]
+    async fn large_jobs_fill_a_call_by_their_bytes() {
+        for kept in [Kept::AsItWas, Kept::Anew] {
+            let calls = Arc::new(Calls::default());
+
+            let report = import(calls.clone(), kept).await.unwrap();
 
             assert_eq!(report.stored, 7, "{kept:?}");
             let calls = calls.0.lock().unwrap().clone();
