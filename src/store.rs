@@ -74,8 +74,10 @@ pub struct StoreQueues {
 ///   queue of several parts are one queue.
 ///
 /// # Errors
-/// The errors of [`connect`](crate::connect()). [`Error::Unusable`] for a file that does not
-/// exist, and [`Error::Invalid`] for a store in memory and for a cursor of another listing.
+/// The errors of [`connect`](crate::connect()), also while one master of a cluster cannot be
+/// reached: the queues of the masters after it are not listed then. [`Error::Unusable`] for a
+/// file that does not exist, and [`Error::Invalid`] for a store in memory and for a cursor of
+/// another listing.
 ///
 /// [`Error::Unusable`]: relq_core::Error::Unusable
 /// [`Error::Invalid`]: relq_core::Error::Invalid

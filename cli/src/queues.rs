@@ -32,7 +32,8 @@ const AT_ONCE: usize = 4;
 /// In a SQLite file a queue is listed from the first command that opened it. On Redis the
 /// command finds queues by their markers, page by page, while the server serves other
 /// clients; a queue has no marker before the first write of relq. Only the database of the
-/// URL is searched, and in a cluster all masters. A queue of several parts is one line.
+/// URL is searched, and in a cluster all masters: the command fails while one of them cannot
+/// be reached. A queue of several parts is one line.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Also print how many jobs are pushed and end in a second, from two readings with

@@ -124,7 +124,10 @@ impl WorkerRelease {
             biased;
             () = self.try_until_it_works() => {}
             () = time_is_up => {
-                tracing::warn!("could not give back jobs; they wait for their leases");
+                tracing::warn!(
+                    "could not release the worker; jobs that it holds wait for their \
+                     leases"
+                );
             }
         }
     }
