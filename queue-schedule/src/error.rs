@@ -1,4 +1,4 @@
-//! Why a schedule is refused, cannot be read, or a scheduler does not start.
+//! Why a schedule is refused, cannot be read, or a scheduler does not start or ends.
 
 use std::io;
 
@@ -63,7 +63,7 @@ pub enum UnreadableDefinition {
     Invalid(#[from] InvalidSpec),
 }
 
-/// Why a scheduler did not start. Errors of the store do not end a running one.
+/// Why a scheduler did not start, or ended before it was asked to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchedulerError {
@@ -84,6 +84,14 @@ pub enum SchedulerError {
         /// The error of the backend.
         source: relq_core::Error,
     },
+    /// The store refuses a call, and a retry cannot help: for example, the password is
+    /// wrong, or another file has replaced that of SQLite. Start the process again when a
+    /// person has repaired the cause.
+    ///
+    /// Once a call has succeeded, such an error is retried
+    /// [for a while](crate::Scheduler::give_up_after).
+    #[error("the store refuses a call that the scheduler needs")]
+    Store(#[source] relq_core::Error),
     /// The handlers for SIGINT and SIGTERM cannot be installed.
     #[error("signals cannot be handled")]
     Signals(#[source] io::Error),

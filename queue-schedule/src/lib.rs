@@ -27,6 +27,6 @@ pub use relq_core::schedule::{
     MAX_DEFINITION, Schedule, ScheduleName, ScheduleQueue, ScheduleStored, Schedules,
     Tick, Ticked,
 };
-pub use scheduler::{DEFAULT_LOOK_EVERY, Scheduler};
+pub use scheduler::{DEFAULT_GIVE_UP_AFTER, DEFAULT_LOOK_EVERY, Scheduler};
 pub use spec::ScheduleSpec;
 pub use times::Times;

@@ -16,6 +16,9 @@ use crate::{
 /// The default of [`Scheduler::look_every`].
 pub const DEFAULT_LOOK_EVERY: Duration = Duration::from_secs(30);
 
+/// The default of [`Scheduler::give_up_after`], which is that of a worker, too.
+pub const DEFAULT_GIVE_UP_AFTER: Duration = Duration::from_secs(60);
+
 /// Pushes the jobs of a queue's schedules when they are due.
 ///
 /// Any number of schedulers run on a queue at the same time, in any processes, usually
@@ -45,6 +48,7 @@ pub struct Scheduler {
     queue: Arc<dyn ReliableQueue>,
     schedules: Vec<(ScheduleName, ScheduleSpec)>,
     look_every: Duration,
+    give_up_after: Duration,
     environment: Environment,
     requests: Requests,
     progress: SchedulerProgress,
@@ -57,6 +61,7 @@ impl Scheduler {
             queue,
             schedules: Vec::new(),
             look_every: DEFAULT_LOOK_EVERY,
+            give_up_after: DEFAULT_GIVE_UP_AFTER,
             environment: Environment::default(),
             requests: Requests::default(),
             progress: SchedulerProgress::default(),
@@ -85,6 +90,18 @@ impl Scheduler {
     #[must_use]
     pub fn look_every(mut self, interval: Duration) -> Self {
         self.look_every = interval;
+        self
+    }
+
+    /// Sets how long the scheduler continues after an error that only a person can repair
+    /// ([`Error::needs_help`]): revoked permissions, a replaced file, a replica that is not
+    /// promoted. The default is 60 seconds, as for a worker. Then the scheduler ends with
+    /// that error. A server of the wrong kind ends it at once.
+    ///
+    /// A look that works begins the time anew, also if it finds nothing to push.
+    #[must_use]
+    pub fn give_up_after(mut self, time: Duration) -> Self {
+        self.give_up_after = time;
         self
     }
 
@@ -124,11 +141,11 @@ impl Scheduler {
 
     /// Pushes the jobs of due ticks until asked to stop, and returns a summary.
     ///
-    /// A store that is unavailable, refuses access or is full does not end the
-    /// scheduler. It tries again with growing pauses, up to five seconds, and logs this
-    /// through `tracing`. A schedule whose definition it cannot read, and one whose job
-    /// the store refuses, are logged, and the others go on. A schedule that is gone is
-    /// logged, and so is one whose last tick is in the future of the store's clock.
+    /// A store that is unavailable, restarting or full does not end the scheduler. It tries
+    /// again with growing pauses, up to five seconds, and logs this through `tracing`. A
+    /// schedule whose definition it cannot read, and one whose job the store refuses, are
+    /// logged, and the others go on. A schedule that is gone is logged, and so is one whose
+    /// last tick is in the future of the store's clock.
     ///
     /// The future may be dropped at any time. With [`handle_signals`] it must run on a
     /// tokio runtime.
@@ -138,7 +155,9 @@ impl Scheduler {
     /// # Errors
     /// [`SchedulerError::NoSchedules`] and [`SchedulerError::LookEvery`] before anything
     /// is sent, [`SchedulerError::Refused`] for a schedule that the backend cannot store,
-    /// and [`SchedulerError::Signals`].
+    /// and [`SchedulerError::Signals`]. [`SchedulerError::Store`] when the store refuses the
+    /// scheduler and a retry cannot help: at once for the first call, and for a later call
+    /// after [`give_up_after`](Self::give_up_after).
     pub async fn run(self) -> Result<SchedulerSummary, SchedulerError> {
         if self.queue.schedule_queue().is_none() {
             let why = self.queue.capabilities().why_no_schedules();
@@ -147,19 +166,19 @@ impl Scheduler {
         if self.look_every.is_zero() || self.look_every > MISSED_AFTER / 2 {
             return Err(SchedulerError::LookEvery);
         }
-        let Self { queue, schedules, look_every, environment, requests, progress } =
-            self;
-        let stop = requests.listen().map_err(SchedulerError::Signals)?;
+        let Self { queue, schedules, look_every, give_up_after, .. } = self;
+        let (environment, progress) = (self.environment, self.progress);
+        let stop = self.requests.listen().map_err(SchedulerError::Signals)?;
         let summary = progress.clone();
         let running = Running {
-            backoff: Backoff::new(environment.clone()),
+            backoff: Backoff::new(environment.clone(), give_up_after),
             looks: Looks::new(queue, environment, look_every, progress),
         };
         tokio::select! {
             biased;
             () = stop => Ok(summary.summary()),
             ended = running.run(schedules) => match ended {
-                Err(refused) => Err(refused),
+                Err(error) => Err(error),
                 Ok(never) => match never {},
             },
         }
@@ -185,13 +204,13 @@ impl Running {
                     self.backoff.is_over();
                     pause
                 }
-                Err(error) => self.failed(&error),
+                Err(error) => self.failed(error)?,
             };
             self.looks.environment.clock().sleep(pause).await;
         }
     }
 
-    /// Stores a schedule, and tries again until the store works. A call that too few
+    /// Stores a schedule, and tries again while the store fails. A call that too few
     /// replicas confirm is done: a repetition would wait for the replicas as long as one
     /// is missing.
     async fn put(
@@ -218,15 +237,15 @@ impl Running {
                 Err(source @ (Error::Invalid { .. } | Error::Unsupported { .. })) => {
                     return Err(SchedulerError::Refused { name, source });
                 }
-                Err(error) => self.failed(&error),
+                Err(error) => self.failed(error)?,
             };
             self.looks.environment.clock().sleep(pause).await;
         }
     }
 
-    fn failed(&mut self, error: &Error) -> Duration {
+    fn failed(&mut self, error: Error) -> Result<Duration, SchedulerError> {
         self.looks.progress.call_failed();
-        self.backoff.failed(error)
+        self.backoff.failed(error).map_err(SchedulerError::Store)
     }
 }
 

@@ -16,8 +16,9 @@ use crate::{
 /// Push the jobs of the queue's schedules when they are due, until a signal
 ///
 /// Any number of these may run at once, on any machines: each tick is pushed once. A
-/// store that fails does not end it. It counts by the store's clock. With RELQ_LOG=info
-/// it prints more.
+/// store that fails does not end it. An error that only a person can repair, such as a
+/// wrong password, ends it: at the start at once, and later after a minute. It counts by
+/// the store's clock. With RELQ_LOG=info it prints more.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The longest time until a new or changed schedule is noticed, at most 30s [default:
@@ -46,6 +47,7 @@ fn explain_scheduler(error: SchedulerError) -> Failure {
         SchedulerError::Refused { name, source } => {
             Failure::Failed(format!("the schedule {name}: {}", explain(&source)))
         }
+        SchedulerError::Store(error) => error.into(),
         SchedulerError::Signals(error) => {
             Failure::Failed(format!("cannot handle signals: {error}"))
         }

@@ -1,21 +1,136 @@
 //! A store that fails, a clock that is wrong, and settings that are refused.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use relq_core::{
     Error, NewJob, Priority, ReliableQueue as _,
     capabilities::{Capabilities, Capability, LeaseScope},
     unique::UniqueKey,
 };
-use relq_schedule::{Every, Missed, ScheduleQueue as _, ScheduleSpec, SchedulerError};
+use relq_schedule::{
+    DEFAULT_GIVE_UP_AFTER, DEFAULT_LOOK_EVERY, Every, Missed, ScheduleQueue as _,
+    ScheduleSpec, Scheduler, SchedulerError,
+};
 use tokio::sync::oneshot;
 
 use crate::{
-    meddled::Meddling,
+    meddled::{Meddling, Refusal},
     world::{World, every, hours, name, seconds, ticks},
 };
 
 const START: &str = "2027-01-01T00:00:05Z";
+
+const DENIED: Refusal = |at| Error::Denied { at, source: "the test wants it".into() };
+const READ_ONLY: Refusal =
+    |at| Error::ReadOnly { at, source: "the test wants it".into() };
+const UNUSABLE: Refusal =
+    |at| Error::Unusable { at, source: "the test wants it".into() };
+const WRONG_SERVER: Refusal =
+    |at| Error::WrongServer { at, source: "the test wants it".into() };
+
+/// Runs a scheduler, which is refused from a moment after its start on, until it ends, for
+/// at most three hours. Returns how it ended, and when.
+async fn end_of_refused(
+    world: &World,
+    scheduler: Scheduler,
+    refusal: Refusal,
+) -> (SchedulerError, Duration) {
+    let running = tokio::spawn(scheduler.run());
+    while !running.is_finished() {
+        assert!(world.clock.elapsed() < hours(3), "the scheduler runs on");
+        if let Some(next) = world.clock.sleeps().into_iter().min() {
+            world.queue.refuse(Some(refusal));
+            world.clock.set(next);
+        }
+        tokio::task::yield_now().await;
+    }
+    (running.await.unwrap().unwrap_err(), world.clock.elapsed())
+}
+
+/// R21: only a restart may help a scheduler whose store refuses it, for example with a new
+/// password. It ends as a worker does, so that its supervisor starts it again.
+#[tokio::test]
+async fn a_store_that_refuses_all_calls_for_a_minute_ends_the_scheduler() {
+    for refusal in [DENIED, READ_ONLY, UNUSABLE] {
+        let world = World::starting(START);
+
+        let (error, ended) = end_of_refused(&world, world.scheduler(), refusal).await;
+
+        assert_refused_for(DEFAULT_GIVE_UP_AFTER, &error, ended);
+    }
+}
+
+/// A person may need longer than a minute, for example for a fail-over by hand.
+#[tokio::test]
+async fn a_scheduler_continues_for_the_time_that_is_set() {
+    let world = World::starting(START);
+    let scheduler = world.scheduler().give_up_after(hours(2));
+
+    let (error, ended) = end_of_refused(&world, scheduler, READ_ONLY).await;
+
+    assert_refused_for(hours(2), &error, ended);
+}
+
+/// Asserts that the store refused a scheduler for this time. Its second look was refused
+/// first, and its pauses take at most 5 seconds.
+#[track_caller]
+fn assert_refused_for(time: Duration, error: &SchedulerError, ended: Duration) {
+    assert!(matches!(error, SchedulerError::Store(_)), "{error:?}");
+    let refused_for = ended - DEFAULT_LOOK_EVERY;
+    let expected = time..=time + seconds(5);
+    assert!(expected.contains(&refused_for), "{refused_for:?}: {error:?}");
+}
+
+/// R21: nothing of the server can be repaired, so that to wait would only delay the end.
+#[tokio::test]
+async fn a_server_of_the_wrong_kind_ends_the_scheduler_at_once() {
+    let world = World::starting(START);
+    let (error, ended) = end_of_refused(&world, world.scheduler(), WRONG_SERVER).await;
+
+    assert!(matches!(error, SchedulerError::Store(_)), "{error:?}");
+    assert_eq!(ended, DEFAULT_LOOK_EVERY);
+}
+
+/// The first call shows that a password or a store is wrong, whether the scheduler reads
+/// or stores schedules. An operator should see that at once.
+#[tokio::test]
+async fn a_refusal_of_the_first_call_ends_the_scheduler_at_once() {
+    for refusal in [DENIED, UNUSABLE] {
+        let world = World::starting(START);
+        world.queue.refuse(Some(refusal));
+        let poll = every(seconds(60), Missed::Skip);
+        let storing = world.scheduler().schedule(name("poll"), poll);
+        for scheduler in [world.scheduler(), storing] {
+            let (error, ended) = end_of_refused(&world, scheduler, refusal).await;
+
+            assert!(matches!(error, SchedulerError::Store(_)), "{error:?}");
+            assert_eq!(ended, Duration::ZERO, "{error:?}");
+        }
+    }
+}
+
+/// A person who repairs the store twice has a minute each time.
+#[tokio::test]
+async fn refusals_that_are_repaired_in_time_do_not_end_the_scheduler() {
+    let mut world = World::starting(START);
+    let spec = every(seconds(60), Missed::Last);
+    world.put("poll", &spec).await;
+    world.start_many(1).await;
+
+    for _ in 0..2 {
+        world.queue.refuse(Some(DENIED));
+        world.advance(seconds(50)).await;
+        world.queue.refuse(None);
+        world.advance(seconds(10)).await;
+    }
+
+    assert!(world.summary().failed_calls > 2);
+    let expected = ticks(&spec, START, "2027-01-01T00:02:05Z");
+    assert_eq!(world.pushed("poll").await, expected);
+}
 
 #[tokio::test]
 async fn a_store_that_cannot_be_read_is_tried_until_it_works() {

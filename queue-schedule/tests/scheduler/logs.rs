@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use relq_core::NewJob;
+use relq_core::{Error, NewJob};
 use relq_schedule::{Every, Missed, ScheduleQueue, ScheduleSpec};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt;
@@ -55,6 +55,52 @@ impl io::Write for Log {
 fn every_ten_seconds(payload: &'static str) -> ScheduleSpec {
     let job = NewJob::new(payload);
     ScheduleSpec::new(Every::new(seconds(10)).unwrap(), job).unwrap()
+}
+
+/// An operator who sees only the end of a log must see that the store fails.
+#[tokio::test]
+async fn a_store_that_fails_is_logged_each_minute() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    world.queue.refuse(Some(|at| Error::Unavailable { at, source: "away".into() }));
+    world.start_many(1).await;
+
+    world.advance(seconds(200)).await;
+
+    let first = log.only("scheduling fails; trying again until it works");
+    assert!(first.contains("WARN") && first.contains("away"), "{first}");
+    let reminders = log.lines("scheduling still fails, for ");
+    assert_eq!(reminders.len(), 3, "{reminders:#?}");
+    assert!(reminders[0].contains("for 6") && reminders[0].contains("away"));
+}
+
+/// A person has a minute to repair the store, and must learn of it before.
+#[tokio::test]
+async fn a_refusal_is_logged_before_it_ends_the_scheduler() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    world.start_many(1).await;
+    world.queue.refuse(Some(|at| Error::Denied { at, source: "no right".into() }));
+
+    world.advance(seconds(80)).await;
+
+    let line = log.only("scheduling is refused; giving up in 60s");
+    assert!(line.contains("WARN") && line.contains("no right"), "{line}");
+    assert_eq!(log.lines("the scheduler ends"), [""; 0]);
+}
+
+/// The application may wait for the worker beside the scheduler, which goes on without ticks.
+#[tokio::test]
+async fn the_end_of_a_refused_scheduler_is_logged() {
+    let (log, _guard) = Log::begin();
+    let world = World::starting(START);
+    world.queue.refuse(Some(|at| Error::Denied { at, source: "no right".into() }));
+
+    let ended = world.scheduler().run().await;
+
+    assert!(ended.is_err());
+    let line = log.only("the scheduler ends");
+    assert!(line.contains("ERROR") && line.contains("no right"), "{line}");
 }
 
 #[tokio::test]

@@ -49,6 +49,9 @@ pub(crate) enum Meddling {
     NotDue(Duration),
 }
 
+/// The error of a call that the store refuses.
+pub(crate) type Refusal = fn(ErrorContext) -> Error;
+
 #[derive(Debug)]
 pub(crate) struct Meddled {
     pub(crate) inner: MemoryQueue,
@@ -58,6 +61,8 @@ pub(crate) struct Meddled {
     pub(crate) failing_reads: Mutex<u32>,
     /// How many of the next calls that store a schedule fail.
     pub(crate) failing_puts: Mutex<u32>,
+    /// How each call that stores or reads schedules fails, while a test sets this.
+    refusal: Mutex<Option<Refusal>>,
     /// Whether too few replicas have each schedule that is stored.
     pub(crate) leaves_puts_unconfirmed: AtomicBool,
     /// What the store has among its schedules that is not one.
@@ -74,6 +79,7 @@ impl Meddled {
             capabilities: OnceLock::new(),
             failing_reads: Mutex::default(),
             failing_puts: Mutex::default(),
+            refusal: Mutex::default(),
             leaves_puts_unconfirmed: AtomicBool::default(),
             unreadable: Mutex::default(),
             reads: AtomicUsize::default(),
@@ -89,6 +95,17 @@ impl Meddled {
     /// How often the schedules were read.
     pub(crate) fn reads(&self) -> usize {
         self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Makes each call that stores or reads schedules fail, or none.
+    pub(crate) fn refuse(&self, refusal: Option<Refusal>) {
+        *self.refusal.lock().unwrap() = refusal;
+    }
+
+    fn refused(&self, operation: Operation) -> Result<(), Error> {
+        let refusal = *self.refusal.lock().unwrap();
+        let at = ErrorContext { backend: "memory", operation };
+        refusal.map_or(Ok(()), |refusal| Err(refusal(at)))
     }
 
     fn unavailable(operation: Operation) -> Error {
@@ -110,6 +127,7 @@ impl ScheduleQueue for Meddled {
         definition: &[u8],
     ) -> Result<ScheduleStored, Error> {
         tokio::task::yield_now().await;
+        self.refused(Operation::PutSchedule)?;
         let is_failing = {
             let mut failing = self.failing_puts.lock().unwrap();
             let left = failing.checked_sub(1);
@@ -133,6 +151,7 @@ impl ScheduleQueue for Meddled {
     async fn schedules(&self) -> Result<Schedules, Error> {
         tokio::task::yield_now().await;
         self.reads.fetch_add(1, Ordering::Relaxed);
+        self.refused(Operation::ReadSchedules)?;
         let is_failing = {
             let mut failing = self.failing_reads.lock().unwrap();
             *failing = failing.saturating_sub(1);
