@@ -214,7 +214,13 @@ impl Args {
         } else {
             Box::pin(worker.run(handler)).await
         };
-        if matches!(ended, Ok(_) | Err(WorkerError::Paused | WorkerError::Store(_))) {
+        if matches!(
+            ended,
+            Ok(_)
+                | Err(WorkerError::Paused
+                    | WorkerError::Store(_)
+                    | WorkerError::Queue { .. })
+        ) {
             say_summary(&progress.summary());
         }
         if let Some(message) = cannot_start.message().or_else(|| schedulers.message()) {
@@ -353,6 +359,12 @@ fn explain_worker(error: WorkerError, queues: &OpenQueues) -> Failure {
         WorkerError::Claim(error) | WorkerError::Store(error) => {
             Failure::Failed(explain(&error))
         }
+        WorkerError::Queue { queue, source } => match explain_worker(*source, queues) {
+            Failure::Failed(why) => {
+                Failure::Failed(format!("the queue {queue}: {why}"))
+            }
+            other => other,
+        },
         WorkerError::Setting(error) => Failure::Usage(error.to_string()),
         other => match std::error::Error::source(&other) {
             Some(cause) => Failure::Failed(format!("{other}: {cause}")),

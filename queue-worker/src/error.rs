@@ -2,6 +2,8 @@
 
 use std::io;
 
+use relq_core::QueueName;
+
 use crate::Failure;
 
 /// A setting is invalid. The worker sent nothing to the queue.
@@ -53,6 +55,15 @@ pub enum WorkerError {
     /// worker stopped hard, because no result of a handler could be stored.
     #[error("the store refuses a call that the worker needs")]
     Store(#[source] relq_core::Error),
+    /// One of several queues ended the worker: its store refused a claim or another call.
+    /// The other queues stopped gracefully.
+    #[error("the queue {queue} has ended the worker")]
+    Queue {
+        /// The name of the queue in the list of the worker.
+        queue: QueueName,
+        /// The error of the queue: [`WorkerError::Claim`] or [`WorkerError::Store`].
+        source: Box<WorkerError>,
+    },
     /// The queue is paused, so it does not become empty. This ends
     /// [`run_until_empty`](crate::Worker::run_until_empty). Jobs that the worker held
     /// are settled.

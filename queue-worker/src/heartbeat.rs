@@ -303,7 +303,7 @@ impl Beats {
     /// task is compiled once.
     fn spawn(&mut self, call: impl Future<Output = Answer> + Send + 'static) {
         let call: Pin<Box<dyn Future<Output = Answer> + Send>> = Box::pin(call);
-        self.calls.spawn(call);
+        self.calls.spawn(call.in_current_span());
     }
 
     fn answered(&mut self, answer: Answer) -> Result<(), Error> {

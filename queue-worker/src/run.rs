@@ -8,6 +8,7 @@ use relq_core::{
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::{
     WorkerError,
@@ -90,7 +91,19 @@ impl Run {
         self.drained(&mut shutdown, &mut claim_loop, &mut heartbeat).await;
         reaping.shutdown().await;
         heartbeat.stop().await;
-        served
+        served.map_err(|error| self.named(error))
+    }
+
+    /// Adds the name of the queue to an error of its store, if the worker serves several
+    /// queues.
+    fn named(self, error: WorkerError) -> WorkerError {
+        match (self.place, error) {
+            (
+                Some((queue, _)),
+                source @ (WorkerError::Claim(_) | WorkerError::Store(_)),
+            ) => WorkerError::Queue { queue, source: Box::new(source) },
+            (_, error) => error,
+        }
     }
 
     /// Shuts the worker down. If the heartbeat thread has died, the worker stops hard:
@@ -135,7 +148,7 @@ impl Run {
     fn reaping(&self) -> JoinSet<Error> {
         let reaper = Reaper::new(Arc::clone(&self.queue), &self.settings);
         let mut reaping = JoinSet::new();
-        reaping.spawn(reaper.run());
+        reaping.spawn(reaper.run().in_current_span());
         reaping
     }
 

@@ -94,10 +94,11 @@ fn died(error: JoinError) -> Result<(), WorkerError> {
     }
 }
 
-/// The span of a queue, which puts its name into each line of the log.
+/// The span of a queue, which puts its name into each line of the log: also if a filter
+/// keeps only errors.
 fn span(run: &Run) -> Span {
     let name = run.place.as_ref().map(|(name, _)| tracing::field::display(name));
-    tracing::info_span!("queue", name)
+    tracing::error_span!("queue", name)
 }
 
 #[cfg(test)]

@@ -287,7 +287,8 @@ impl Worker {
     /// - [`WorkerError::Setting`] when a setting is not valid. Nothing was sent.
     /// - [`WorkerError::Claim`] and [`WorkerError::Store`] when the store refuses the
     ///   worker and a retry cannot help: at once for the first claim, and for a later
-    ///   call after [`give_up_after`](Self::give_up_after).
+    ///   call after [`give_up_after`](Self::give_up_after). On several queues the error is
+    ///   the source of a [`WorkerError::Queue`], which names the queue.
     /// - [`WorkerError::NotReady`] when the handler will never be ready again.
     /// - [`WorkerError::Heartbeat`] and [`WorkerError::Signals`] when the operating
     ///   system refuses a thread or a signal handler.

@@ -334,8 +334,8 @@ pub(crate) async fn it_ends_when_any_queue_is_paused(fixture: Fixture) {
     }
 }
 
-/// An error that ends the worker on one queue ends it on all. The handlers of the other
-/// queues may finish.
+/// An error that ends the worker on one queue ends it on all, and names that queue. The
+/// handlers of the other queues may finish.
 pub(crate) async fn hopeless_queue_ends_the_worker(fixture: Fixture) {
     let second = fixture.open_another("second").await;
     second.push_one("runs".into()).await.unwrap();
@@ -363,7 +363,11 @@ pub(crate) async fn hopeless_queue_ends_the_worker(fixture: Fixture) {
     let progress = worker.progress.clone();
     let ended = worker.end().await;
 
-    assert!(matches!(ended, Err(WorkerError::Store(_))), "{ended:?}");
+    let Err(WorkerError::Queue { queue, source }) = ended else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(queue.as_str(), "broken");
+    assert!(matches!(*source, WorkerError::Store(_)), "{source:?}");
     assert_eq!(progress.summary().done, 1);
 }
 

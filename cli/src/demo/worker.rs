@@ -61,8 +61,9 @@ impl Args {
         end_with_the_demo();
         let worker = worker_on(&self.serve, target).await?;
         let schedulers = if self.schedules {
-            let queue = target.open_named(&self.serve[0]).await?;
-            Schedulers::start(std::iter::once(&queue))?
+            let name = &self.serve[0];
+            let queue = target.open_named(name).await?;
+            Schedulers::start(std::iter::once((name, &queue)))?
         } else {
             Schedulers::default()
         };

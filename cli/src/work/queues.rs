@@ -68,9 +68,11 @@ impl OpenQueues {
         })
     }
 
-    /// Each queue with all of its calls.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<dyn Queue>> + Clone {
-        self.queues.iter().map(|(_, queue)| queue)
+    /// The name of each queue, and all of its calls.
+    pub(super) fn all(
+        &self,
+    ) -> impl Iterator<Item = (&QueueName, &Arc<dyn Queue>)> + Clone {
+        self.queues.iter().map(|(served, queue)| (&served.name, queue))
     }
 
     /// The operator's calls of each queue.

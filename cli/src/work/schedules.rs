@@ -1,20 +1,22 @@
 //! The schedulers of `relq work --schedules`, which run beside the worker.
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use relq::{
-    Queue,
+    Queue, QueueName,
     schedule::{Scheduler, SchedulerError, SchedulerSummary},
     worker::CancellationToken,
 };
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
-use crate::{cron::schedules_of, failure::CommandResult};
+use crate::{
+    cron::schedules_of,
+    failure::{CommandResult, explain},
+};
 
-type Running = JoinSet<Result<SchedulerSummary, SchedulerError>>;
+/// The schedulers. When one ends, it returns why.
+type Running = JoinSet<String>;
 
 /// The running schedulers, one for each queue of the worker. Dropping this value ends
 /// them; a tick that is being pushed is pushed or not.
@@ -28,14 +30,18 @@ pub(crate) struct Schedulers {
 impl Schedulers {
     /// Starts a scheduler for each queue. Fails if one of them has no schedules.
     pub(crate) fn start<'a>(
-        queues: impl Iterator<Item = &'a Arc<dyn Queue>> + Clone,
+        queues: impl Iterator<Item = (&'a QueueName, &'a Arc<dyn Queue>)> + Clone,
     ) -> CommandResult<Self> {
-        for queue in queues.clone() {
+        for (_, queue) in queues.clone() {
             schedules_of(&**queue)?;
         }
         let mut running = Running::new();
-        for queue in queues {
-            running.spawn(Scheduler::new(Arc::clone(queue) as _).run());
+        for (name, queue) in queues {
+            let scheduler = Scheduler::new(Arc::clone(queue) as _);
+            let name = name.clone();
+            let span = tracing::error_span!("queue", %name);
+            let ended = async move { message_of(&name, &scheduler.run().await) };
+            running.spawn(ended.instrument(span));
         }
         Ok(Self::watch(running))
     }
@@ -48,7 +54,11 @@ impl Schedulers {
             (schedulers.ended.clone(), Arc::clone(&schedulers.message));
         schedulers.watching.spawn(async move {
             if let Some(first) = running.join_next().await {
-                message.get_or_init(|| message_of(&first));
+                message.get_or_init(|| {
+                    first.unwrap_or_else(|panic| {
+                        format!("a scheduler has ended: {panic}")
+                    })
+                });
                 ended.cancel();
             }
         });
@@ -68,14 +78,15 @@ impl Schedulers {
 }
 
 fn message_of(
-    ended: &Result<Result<SchedulerSummary, SchedulerError>, JoinError>,
+    queue: &QueueName,
+    ended: &Result<SchedulerSummary, SchedulerError>,
 ) -> String {
-    let why: &dyn fmt::Display = match ended {
-        Err(panicked) => panicked,
-        Ok(Err(error)) => error,
-        Ok(Ok(_)) => &"it was stopped",
+    let why = match ended {
+        Err(SchedulerError::Store(error)) => explain(error),
+        Err(error) => error.to_string(),
+        Ok(_) => "it was stopped".to_owned(),
     };
-    format!("the scheduler has ended, and pushes no more ticks: {why}")
+    format!("the scheduler of the queue {queue} has ended: {why}")
 }
 
 #[cfg(test)]
@@ -104,9 +115,11 @@ mod tests {
     #[tokio::test]
     async fn a_scheduler_that_is_refused_is_told() {
         let mut running = Running::new();
-        running.spawn(async { Err(SchedulerError::LookEvery) });
+        let queue = QueueName::new("mail").unwrap();
+        running
+            .spawn(async move { message_of(&queue, &Err(SchedulerError::LookEvery)) });
         let message = end_of(running).await;
-        assert!(message.contains("the time between two looks"), "{message}");
+        assert!(message.contains("the queue mail has ended: the time"), "{message}");
     }
 
     #[tokio::test]

@@ -242,6 +242,29 @@ fn a_queue_of_several_partitions_is_refused_as_such() {
     }
 }
 
+/// R21: only a person can repair the key of the schedules. A scheduler that went on would
+/// push no tick for ever, and its supervisor would not notice.
+#[test]
+fn a_scheduler_that_is_refused_ends_with_the_reason() {
+    let mut store = Store::redis();
+    for queue in ["first", "second"] {
+        add(&store, &["poll", "-q", queue, "--every", "5m", "poll"]);
+    }
+    let key = b"{second}:schedules";
+    store.server().command(&[b"DEL", key]);
+    store.server().command(&[b"SET", key, b"of another program"]);
+    let why = "zset read schedules: the store cannot be used";
+
+    let error = store.relq("cron run -q second").fails(1);
+    assert!(error.contains(&format!("relq: {why}")), "{error}");
+
+    let line = "work --schedules --serve first --serve second -- true";
+    let error = store.relq(line).fails(1);
+    let last = error.lines().last().unwrap();
+    let expected = format!("relq: the scheduler of the queue second has ended: {why}");
+    assert!(last.starts_with(&expected), "{error}");
+}
+
 /// Another client has written fields that are not schedules.
 #[test]
 fn what_is_not_a_schedule_is_named_and_stops_no_command() {

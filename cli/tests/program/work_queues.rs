@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fs, thread, time::Duration};
 
-use crate::{on_each_store, relq::Store};
+use crate::{
+    on_each_store,
+    relq::{Store, wait_until},
+};
 
 /// Pushes this many jobs, whose payloads are the numbers from 0.
 fn push_many(store: &Store, queue: &str, jobs: u32) {
@@ -148,6 +151,45 @@ on_each_store! {
             assert_eq!(store.relq(&format!("audit --json -q {queue}")).json()["jobs"], 0);
         }
     }
+}
+
+/// A user reads the log at its default level. Without the name of the queue, the lines of a
+/// worker and of a scheduler do not say which queue has trouble.
+#[test]
+fn each_warning_names_its_queue() {
+    let mut store = Store::redis();
+    for queue in ["first", "second"] {
+        store.relq(&format!("cron add poll -q {queue} --every 1s poll")).ok();
+    }
+    let line = "work --serve first --serve second --lease 2s --schedules -- true";
+    let worker = store.relq(line).start();
+    for queue in ["first", "second"] {
+        wait_until("a tick has run", || store.count(queue, "finished") > 0);
+    }
+
+    store.server().kill();
+
+    for what in ["claiming", "recovery", "scheduling"] {
+        for queue in ["first", "second"] {
+            let (what, queue) =
+                (format!("{what} fails"), format!("queue{{name={queue}}}"));
+            let is_told = |line: &str| line.contains(&what) && line.contains(&queue);
+            wait_until(&what, || worker.errors().lines().any(is_told));
+        }
+    }
+}
+
+/// All queues end with the one that is refused, so only the message can say which it is.
+#[test]
+fn the_error_that_ends_a_worker_names_its_queue() {
+    let mut store = Store::redis();
+    // The key of the ready jobs.
+    store.server().command(&[b"SET", b"second", b"of another program"]);
+
+    let error = store.relq("work --serve first --serve second -- true").fails(1);
+
+    let last = error.lines().last().unwrap();
+    assert!(last.starts_with("relq: the queue second: zset claim: "), "{error}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use relq_core::{
     outcome::Extended,
 };
 use tokio::sync::OnceCell;
+use tracing::Instrument as _;
 
 use crate::held::Beat;
 
@@ -115,7 +116,7 @@ impl Caller {
             }
             caller.is_reopening.store(false, Ordering::Relaxed);
         });
-        tokio::spawn(opening);
+        tokio::spawn(opening.in_current_span());
     }
 
     pub(super) async fn report(&self, report: &WorkerReport) -> Result<(), Error> {

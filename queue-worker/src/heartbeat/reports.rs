@@ -11,6 +11,7 @@ use relq_core::{
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::caller::Caller;
 
@@ -73,9 +74,10 @@ impl Reports {
         (self.next, self.sent) = (None, now);
         let (caller, report) = (Arc::clone(&self.caller), self.report.clone());
         let ended = self.ended.clone();
-        self.call.spawn(async move {
+        let reporting = async move {
             ended.run_until_cancelled(caller.report(&report)).await.unwrap_or(Ok(()))
-        });
+        };
+        self.call.spawn(reporting.in_current_span());
     }
 
     /// Waits for the end of the report that is under way. Returns `None` at once if there

@@ -345,6 +345,7 @@ fn words(error: &WorkerError) -> String {
     match error {
         WorkerError::Claim(_) => "claim".into(),
         WorkerError::Store(_) => "store".into(),
+        WorkerError::Queue { source, .. } => words(source),
         other => format!("{other:?}"),
     }
 }
