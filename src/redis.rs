@@ -75,8 +75,9 @@ pub async fn unmark(url: &str, queue: &QueueName) -> Result<bool, ConnectError> 
 /// Returns one page of the markers in the database or the cluster at `url`, of all
 /// backends, also if `url` opens one part of a queue. The first page has no cursor. A queue
 /// whose marker exists during the whole listing is on at least one page, and may be on several;
-/// in a cluster a queue whose slot moves meanwhile may be missing.
-/// [`store::queues`](crate::store::queues) lists the queues of any store.
+/// in a cluster a queue whose slot moves meanwhile may be missing, and the listing cannot go
+/// on behind a master that cannot be reached. [`store::queues`](crate::store::queues) lists
+/// the queues of any store.
 ///
 /// # Errors
 /// The errors of [`connect`](crate::connect()), and
