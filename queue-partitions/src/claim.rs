@@ -128,8 +128,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         gathered: &mut Gathered,
     ) -> Result<(), Error> {
         let ask = gathered.ask.clone().max(most);
+        let began = self.health.now();
         let claimed = self.parts[part].claim(&ask).await;
-        let is_outage = self.notice(part, &claimed);
+        let is_outage = self.notice_since(began, part, &claimed);
         match claimed {
             Ok(jobs) => {
                 gathered.has_answer = true;

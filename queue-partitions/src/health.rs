@@ -1,13 +1,17 @@
 //! Which parts can be reached. A part that fails four times in a row is left out for a
-//! while, so that claims do not wait for its time limits while other parts have jobs. A
-//! part that failed less often, for example because its connection broke, is asked again
-//! at once.
+//! while, so that calls do not wait for its time limits while other parts work. A part
+//! that failed less often, for example because its connection broke, is asked again at
+//! once.
 //!
 //! ```text
 //!  up -- four calls fail --> down, for 100 ms, then 200 ms, … at most 15 s
 //!   ^                         |
 //!   '---- a call succeeds ----'
 //! ```
+//!
+//! A part that was silent until the time limit of a call is left out after that one call,
+//! for at least twice as long as the call took. So a worker spends at most a third of its
+//! time on waiting for it, until the limit of 15 s.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -22,6 +26,9 @@ const BACKOFF: (Duration, Duration) =
 
 /// How many calls in a row must fail before a part is left out.
 const FAILURES: u32 = 4;
+
+/// A part is silent if a call of it takes at least this long and then fails.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// The health of all parts, by the steady clock of this process.
 #[derive(Debug)]
@@ -39,7 +46,7 @@ enum State {
     /// The number of calls that failed since the last one that succeeded. It is below
     /// [`FAILURES`].
     Failing(u32),
-    /// At least [`FAILURES`] calls in a row failed.
+    /// At least [`FAILURES`] calls in a row failed, or one after a [`SILENCE`].
     Down {
         /// When the part is asked again.
         until: Duration,
@@ -53,6 +60,11 @@ impl Health {
         Self { environment, parts }
     }
 
+    /// The time on the clock by which the parts are left out.
+    pub(crate) fn now(&self) -> Duration {
+        self.environment.clock().elapsed()
+    }
+
     /// Whether calls go to the part, because it is not left out.
     pub(crate) fn is_up(&self, part: usize) -> bool {
         !matches!(*self.lock(part), State::Down { .. })
@@ -61,7 +73,7 @@ impl Health {
     /// How long until a part that is left out is asked again. Zero if that time has come,
     /// and for a part that is up.
     pub(crate) fn left_out_for(&self, part: usize) -> Duration {
-        let now = self.environment.clock().elapsed();
+        let now = self.now();
         match *self.lock(part) {
             State::Down { until, .. } => until.saturating_sub(now),
             State::Up | State::Failing(_) => Duration::ZERO,
@@ -72,7 +84,7 @@ impl Health {
     /// over. Then this push alone finds out whether it is back, and for all others the part
     /// is left out for longer.
     pub(crate) fn takes_push(&self, part: usize) -> bool {
-        let now = self.environment.clock().elapsed();
+        let now = self.now();
         let mut state = self.lock(part);
         let State::Down { until, backoff } = *state else { return true };
         if until > now {
@@ -83,12 +95,18 @@ impl Health {
         true
     }
 
-    /// Notes the result of a call of the part. Returns whether the part may recover from
-    /// its error without help, so that the other parts can go on without it.
-    pub(crate) fn is_outage<T>(&self, part: usize, result: &Result<T, Error>) -> bool {
+    /// Notes the result of a call of the part, which took so long. Returns whether the part
+    /// may recover from its error without help, so that the other parts can go on without
+    /// it.
+    pub(crate) fn is_outage<T>(
+        &self,
+        part: usize,
+        result: &Result<T, Error>,
+        took: Duration,
+    ) -> bool {
         match result {
             Err(error) if is_temporary(error) => {
-                self.fail(part, error);
+                self.fail(part, error, took);
                 true
             }
             _ => {
@@ -98,18 +116,20 @@ impl Health {
         }
     }
 
-    fn fail(&self, part: usize, error: &Error) {
-        let now = self.environment.clock().elapsed();
+    fn fail(&self, part: usize, error: &Error, took: Duration) {
+        let now = self.now();
+        let least = if took < SILENCE { BACKOFF.0 } else { took.saturating_mul(2) };
         let mut state = self.lock(part);
         let backoff = match *state {
-            State::Up => return *state = State::Failing(1),
-            State::Failing(times) if times + 1 < FAILURES => {
+            State::Down { until, .. } if until > now => return,
+            State::Down { backoff, .. } => least.max(backoff * 2),
+            State::Up if took < SILENCE => return *state = State::Failing(1),
+            State::Failing(times) if took < SILENCE && times + 1 < FAILURES => {
                 return *state = State::Failing(times + 1);
             }
-            State::Failing(_) => BACKOFF.0,
-            State::Down { until, .. } if until > now => return,
-            State::Down { backoff, .. } => (backoff * 2).min(BACKOFF.1),
+            State::Up | State::Failing(_) => least,
         };
+        let backoff = backoff.min(BACKOFF.1);
         *state = State::Down { until: now.saturating_add(backoff), backoff };
         let error = error.full_message();
         tracing::warn!(part, error, ?backoff, "a part of the queue is left out");
@@ -169,19 +189,28 @@ mod tests {
         }
     }
 
-    /// The health of a part that has just been left out for the first time, and its clock.
-    fn left_out() -> (Health, StoppedClock) {
+    /// The health of a part that is up, and its clock.
+    fn up() -> (Health, StoppedClock) {
         let clock = StoppedClock::default();
         let environment = Environment::default().with_clock(Arc::new(clock.clone()));
-        let health = Health::new(1, environment);
+        (Health::new(1, environment), clock)
+    }
+
+    /// The health of a part that has just been left out for the first time, and its clock.
+    fn left_out() -> (Health, StoppedClock) {
+        let (health, clock) = up();
         fail(&health, FAILURES);
         (health, clock)
     }
 
     fn fail(health: &Health, times: u32) {
         for _ in 0..times {
-            assert!(health.is_outage(0, &outcome(false)));
+            fail_after(health, Duration::ZERO);
         }
+    }
+
+    fn fail_after(health: &Health, took: Duration) {
+        assert!(health.is_outage(0, &outcome(false), took));
     }
 
     fn outcome(is_up: bool) -> Result<(), Error> {
@@ -195,13 +224,13 @@ mod tests {
         let health = Health::new(2, Environment::default());
 
         for _ in 1..FAILURES {
-            assert!(health.is_outage(1, &outcome(false)));
+            assert!(health.is_outage(1, &outcome(false), Duration::ZERO));
             assert!(health.is_up(1));
         }
-        assert!(health.is_outage(1, &outcome(false)));
+        assert!(health.is_outage(1, &outcome(false), Duration::ZERO));
         assert!(!health.is_up(1) && health.is_up(0));
         assert!(health.left_out_for(1) > Duration::ZERO);
-        assert!(!health.is_outage(1, &outcome(true)));
+        assert!(!health.is_outage(1, &outcome(true), Duration::ZERO));
         assert!(health.is_up(1));
         assert_eq!(health.left_out_for(1), Duration::ZERO);
     }
@@ -220,6 +249,25 @@ mod tests {
             assert!(!health.is_up(0));
             fail(&health, 1);
         }
+    }
+
+    /// A call of a silent node takes as long as its time limit. If it were asked again at
+    /// once, a worker would do little more than wait for it.
+    #[test]
+    fn a_part_that_was_silent_once_is_left_out_for_twice_as_long() {
+        let (health, clock) = up();
+        fail_after(&health, SILENCE - Duration::from_millis(1));
+        assert!(health.is_up(0), "a short call");
+
+        for (took_ms, expected_ms) in [(2500, 5000), (2500, 10_000), (2500, 15_000)] {
+            fail_after(&health, Duration::from_millis(took_ms));
+
+            let left = health.left_out_for(0);
+            assert_eq!(left, Duration::from_millis(expected_ms));
+            clock.advance(left);
+        }
+        assert!(!health.is_outage(0, &outcome(true), SILENCE));
+        assert!(health.is_up(0), "a call that succeeds late");
     }
 
     /// Calls that were under way when the part failed say no more than the first of them.
@@ -244,7 +292,7 @@ mod tests {
             fail(&health, 1);
         }
 
-        assert!(!health.is_outage(0, &outcome(true)));
+        assert!(!health.is_outage(0, &outcome(true), Duration::ZERO));
 
         fail(&health, FAILURES);
         assert_eq!(health.left_out_for(0), Duration::from_millis(100));
@@ -269,6 +317,6 @@ mod tests {
         let at = ErrorContext { backend: "mine", operation: Operation::Claim };
         let error = Error::Denied { at, source: "no right".into() };
 
-        assert!(!health.is_outage::<()>(0, &Err(error)));
+        assert!(!health.is_outage::<()>(0, &Err(error), Duration::ZERO));
     }
 }

@@ -149,10 +149,38 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     /// again, so the check is made again before the next write (R25). Returns whether
     /// the other parts can go on without it.
     pub(crate) fn notice<T>(&self, part: usize, result: &Result<T, Error>) -> bool {
+        self.notice_since(self.health.now(), part, result)
+    }
+
+    /// Like [`notice`](Self::notice), for a call that began at `began` and that takes long
+    /// only if the part is silent.
+    pub(crate) fn notice_since<T>(
+        &self,
+        began: Duration,
+        part: usize,
+        result: &Result<T, Error>,
+    ) -> bool {
         if result.is_err() {
             self.write_check.set_due();
         }
-        self.health.is_outage(part, result)
+        let took = self.health.now().saturating_sub(began);
+        self.health.is_outage(part, result, took)
+    }
+
+    /// Refuses a call of a part that is left out while another is up, because its node may
+    /// be silent. Nothing is sent.
+    pub(crate) fn check_not_left_out(
+        &self,
+        operation: Operation,
+        part: usize,
+    ) -> Result<(), Error> {
+        let left = self.health.left_out_for(part);
+        let is_any_up = (0..self.parts.len()).any(|other| self.health.is_up(other));
+        if left.is_zero() || !is_any_up {
+            return Ok(());
+        }
+        let source = format!("part {part} failed, and is asked again in {left:?}");
+        Err(Error::Unavailable { at: self.at(operation), source: source.into() })
     }
 
     /// Turns the error of the check into the error of a call that did nothing.
@@ -231,8 +259,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         jobs: &[NewJob],
         first_error: &mut Option<Error>,
     ) -> Option<Result<Vec<Pushed>, Error>> {
+        let began = self.health.now();
         let pushed = self.parts[part].push(jobs, None).await;
-        let is_outage = self.notice(part, &pushed);
+        let is_outage = self.notice_since(began, part, &pushed);
         match pushed {
             Err(error) if is_outage && error.effect() == Effect::No => {
                 first_error.get_or_insert(error);
@@ -263,8 +292,9 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for Partitioned<Q> {
         self.begin_write(Operation::Push).await?;
         match route {
             Route::To(part) => {
+                let began = self.health.now();
                 let pushed = self.parts[part].push(jobs, token).await;
-                self.notice(part, &pushed);
+                self.notice_since(began, part, &pushed);
                 pushed
             }
             _ => self.push_in_turn(jobs).await,

@@ -5,7 +5,7 @@
 //! When they have none left, the call fails with the error of that part. So a caller that
 //! goes on while there is more recovers all parts that are up, and learns of the outage.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::num::NonZeroU32;
 
 use futures_util::future::join_all;
 use relq_core::{Error, ReliableQueue, error::Operation, outcome::Recovered};
@@ -87,25 +87,17 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     }
 
     /// Recovers a page of one part, and notes whether the part can be reached. A part that
-    /// is left out is not asked while another is up, because its node may be silent.
+    /// is left out is not asked while another is up.
     async fn recover_part(
         &self,
         part: usize,
         page: NonZeroU32,
     ) -> Result<Recovered, Error> {
-        let left_out_for = self.health.left_out_for(part);
-        let is_any_up = (0..self.parts.len()).any(|other| self.health.is_up(other));
-        if !left_out_for.is_zero() && is_any_up {
-            return Err(self.left_out(part, left_out_for));
-        }
+        self.check_not_left_out(Operation::Recover, part)?;
+        let began = self.health.now();
         let recovered = self.parts[part].recover(page).await;
-        self.notice(part, &recovered);
+        self.notice_since(began, part, &recovered);
         recovered
-    }
-
-    fn left_out(&self, part: usize, left: Duration) -> Error {
-        let source = format!("part {part} failed, and is asked again in {left:?}");
-        Error::Unavailable { at: self.at(Operation::Recover), source: source.into() }
     }
 }
 

@@ -1,5 +1,9 @@
 //! Settlements and heartbeats: each goes to the part that the receipt names. The parts
 //! are called at the same time, and the results come in the order of the call.
+//!
+//! A settlement for a part that is left out is refused at once while another part is up.
+//! While a settlement fails, a worker sends one call at a time, so the settlements for the
+//! other parts would wait for the time limits of a silent node.
 
 use std::time::Duration;
 
@@ -17,6 +21,7 @@ use relq_core::{
 use crate::{
     FairTurn, Partitioned,
     claim::Again,
+    health::is_temporary,
     joined::{self, PartErrors},
     receipt::{Group, grouped, unwrap, wrap},
 };
@@ -152,13 +157,19 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         group: Option<Group<Settlement>>,
         ask: &ClaimRequest,
     ) -> (Option<Answers<Settled>>, Result<Vec<Delivery>, Error>) {
-        let queue = &self.parts[part];
-        let Some(Group { positions, members, .. }) = group else {
-            let at_once = ask.clone().wait(Duration::ZERO);
-            return (None, queue.claim(&at_once).await);
+        let (queue, began) = (&self.parts[part], self.health.now());
+        let (settled, claimed) = match group {
+            None => {
+                let at_once = ask.clone().wait(Duration::ZERO);
+                (None, queue.claim(&at_once).await)
+            }
+            Some(Group { positions, members, .. }) => {
+                let both = queue.settle_and_claim(&members, ask).await;
+                (Some(both.settled.map(|settled| (positions, settled))), both.claimed)
+            }
         };
-        let both = queue.settle_and_claim(&members, ask).await;
-        (Some(both.settled.map(|settled| (positions, settled))), both.claimed)
+        self.notice_since(began, part, &claimed);
+        (settled, claimed)
     }
 
     /// Adds jobs of the other parts to a claim that brought fewer than it asked for.
@@ -168,11 +179,10 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         ask: &ClaimRequest,
         claimed: Result<Vec<Delivery>, Error>,
     ) -> Result<Vec<Delivery>, Error> {
-        let is_outage = self.notice(part, &claimed);
         let mut errors = PartErrors::default();
         let jobs = match claimed {
             Ok(jobs) => jobs.into_iter().map(|job| wrap(part, job)).collect(),
-            Err(error) if is_outage => {
+            Err(error) if is_temporary(&error) => {
                 errors.add(error);
                 Vec::new()
             }
@@ -189,8 +199,10 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     }
 
     async fn settle_group(&self, group: Group<Settlement>) -> Answers<Settled> {
+        self.check_not_left_out(Operation::Settle, group.part)?;
+        let began = self.health.now();
         let settled = self.parts[group.part].settle(&group.members).await;
-        self.notice(group.part, &settled);
+        self.notice_since(began, group.part, &settled);
         Ok((group.positions, settled?))
     }
 }

@@ -76,6 +76,7 @@ impl WriteCheck {
         // meanwhile.
         self.is_due.store(!was_passed, Ordering::Release);
         let unfinished = Unfinished(self);
+        let began = health.now();
         let checked = check().await;
         if checked.is_ok() {
             std::mem::forget(unfinished);
@@ -85,7 +86,8 @@ impl WriteCheck {
             return Ok(());
         }
         drop(unfinished);
-        let is_outage = health.is_outage(FIRST, &checked);
+        let took = health.now().saturating_sub(began);
+        let is_outage = health.is_outage(FIRST, &checked, took);
         if is_outage && was_passed { Ok(()) } else { checked }
     }
 

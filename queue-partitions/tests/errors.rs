@@ -3,8 +3,9 @@
 
 use std::{
     num::NonZeroU32,
+    pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -17,7 +18,7 @@ use relq_conformance::{
 use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Operator as _,
     PushToken, Queue, QueueName, Receipt, ReliableQueue as _, Settlement, WorkerId,
-    environment::Environment,
+    environment::{Clock, Environment, Timestamp},
     error::{Effect, ErrorContext, Operation},
     operator::{Cancelled, JobState, Page, PeekRequest},
     outcome::{Extended, Pushed, Recovered, Released, Settled},
@@ -176,6 +177,61 @@ struct FailsToSettle;
 impl Override for FailsToSettle {
     async fn settle(&self, _: &Right, _: &[Settlement]) -> Result<Vec<Settled>, Error> {
         Err(Kind::Unavailable.at(Operation::Settle))
+    }
+}
+
+/// A clock that stands still until a part or a test moves it.
+#[derive(Debug, Clone, Default)]
+struct MovedClock(Arc<Mutex<Duration>>);
+
+impl MovedClock {
+    fn advance(&self, by: Duration) {
+        *self.0.lock().unwrap() += by;
+    }
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(0).plus(self.elapsed())
+    }
+
+    fn elapsed(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// The time after which a call of a silent part fails.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// A part that is silent from the first settlement on. Counts the settlements.
+#[derive(Clone, Default)]
+struct Silent {
+    clock: MovedClock,
+    settlements: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl Override for Silent {
+    async fn claim(
+        &self,
+        right: &Right,
+        ask: &ClaimRequest,
+    ) -> Result<Vec<Delivery>, Error> {
+        if self.settlements.load(Ordering::Relaxed) == 0 {
+            return right.claim(ask).await;
+        }
+        self.clock.advance(TIME_LIMIT);
+        Err(Kind::Interrupted.at(Operation::Claim))
+    }
+
+    async fn settle(&self, _: &Right, _: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        self.settlements.fetch_add(1, Ordering::Relaxed);
+        self.clock.advance(TIME_LIMIT);
+        Err(Kind::Interrupted.at(Operation::Settle))
     }
 }
 
@@ -354,6 +410,50 @@ async fn a_settlement_that_fails_at_one_part_tells_of_the_others() {
         let expected = if lost == 2 { Effect::No } else { Effect::Maybe };
         let what = format!("R21: {lost} of the 2 leases of part 0 were lost");
         assert_eq!(effect, expected, "{what}, beside a claim: {beside_claim}");
+    }
+}
+
+/// R8: a silent node costs one settlement its time limit. Until the node is asked again, the
+/// settlements for the other parts do not wait for it: a worker would keep them all back
+/// until the leases on the silent node end.
+#[tokio::test]
+async fn settlements_wait_for_a_silent_part_only_once() {
+    for beside_claim in [false, true] {
+        let (store, silent) = (MemoryStore::default(), Silent::default());
+        let parts = vec![
+            in_memory(&store, 0),
+            overridden(in_memory(&store, 1), silent.clone()),
+        ];
+        let clock = Arc::new(silent.clock.clone());
+        let environment = Environment::default().with_clock(clock);
+        let queue = PartitionedQueue::new(parts, environment).unwrap().starting_at(0);
+        for part in queue.parts() {
+            part.push(&["1".into(), "2".into()], None).await.unwrap();
+        }
+        let jobs = queue.claim(&ask(4)).await.unwrap();
+        assert_eq!(jobs.len(), 4);
+        // The first two jobs are those of part 0.
+        let [first, second] = [[0, 2], [1, 3]].map(|of_both_parts| {
+            let receipts = of_both_parts.map(|at| jobs[at].receipt.clone());
+            receipts.map(|receipt| Settlement::new(receipt, Disposition::Done))
+        });
+        let settle = async |settlements: &[Settlement]| match beside_claim {
+            true => queue.settle_and_claim(settlements, &ask(1)).await.settled,
+            false => queue.settle(settlements).await,
+        };
+        let asked = || silent.settlements.load(Ordering::Relaxed);
+
+        settle(&first[..]).await.unwrap_err();
+        let error = settle(&second[..]).await.unwrap_err();
+
+        let what = format!("beside a claim: {beside_claim}");
+        assert_eq!(asked(), 1, "the silent part is asked again at once, {what}");
+        let finished = queue.parts()[0].stats().await.unwrap().finished;
+        assert_eq!(finished, 2, "the jobs of the other part, {what}");
+        assert_eq!(error.effect(), Effect::Maybe, "R21: {}", error.full_message());
+        silent.clock.advance(3 * TIME_LIMIT);
+        settle(&second[..]).await.unwrap_err();
+        assert_eq!(asked(), 2, "the silent part is never asked again, {what}");
     }
 }
 
