@@ -403,7 +403,7 @@ fn words(summary: &Summary) -> String {
         (*postponed, "postponed"),
         (*cancelled, "cancelled"),
         (*lost, "with their lease lost"),
-        (*uncertain, "perhaps settled (the store did not reply)"),
+        (*uncertain, "perhaps settled (not confirmed by the store)"),
         (*given_back, "given back"),
     ];
     let mut said = format!("{done} done");
@@ -426,8 +426,8 @@ mod tests {
         (summary.uncertain, summary.given_back) = (7, 8);
 
         let expected = "1 done, 2 to be tried again, 3 dead, 4 postponed, 5 cancelled, \
-                        6 with their lease lost, 7 perhaps settled (the store did not \
-                        reply), 8 given back";
+                        6 with their lease lost, 7 perhaps settled (not confirmed by \
+                        the store), 8 given back";
         assert_eq!(words(&summary), expected);
     }
 }

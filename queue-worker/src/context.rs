@@ -4,7 +4,10 @@ use std::{
     num::NonZeroU16,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
+        },
     },
     time::Duration,
 };
@@ -55,6 +58,8 @@ struct Inner {
     until_us: AtomicU64,
     /// Whether a call that settles the job is pending.
     is_settling: AtomicBool,
+    /// Whether a call that failed may have settled the job.
+    is_perhaps_settled: AtomicBool,
     timing: Timing,
     /// The result and the progress. `None` for a job that keeps none.
     record: Option<AttemptRecord>,
@@ -147,6 +152,7 @@ impl JobContext {
             lease_end: OnceLock::new(),
             until_us: AtomicU64::new(micros(until)),
             is_settling: AtomicBool::new(false),
+            is_perhaps_settled: AtomicBool::new(false),
             timing: Timing::default(),
             record,
         }))
@@ -309,12 +315,23 @@ impl JobContext {
         self.0.is_settling.store(true, Relaxed);
     }
 
+    /// Marks that the call has failed. A thread that sees this also sees an earlier
+    /// `perhaps_settled`.
     pub(crate) fn settling_failed(&self) {
-        self.0.is_settling.store(false, Relaxed);
+        self.0.is_settling.store(false, Release);
     }
 
     pub(crate) fn is_settling(&self) -> bool {
-        self.0.is_settling.load(Relaxed)
+        self.0.is_settling.load(Acquire)
+    }
+
+    /// Marks that a call which has failed may have settled the job.
+    pub(crate) fn perhaps_settled(&self) {
+        self.0.is_perhaps_settled.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_perhaps_settled(&self) -> bool {
+        self.0.is_perhaps_settled.load(Relaxed)
     }
 
     pub(crate) fn timing(&self) -> &Timing {

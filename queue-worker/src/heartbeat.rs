@@ -347,7 +347,9 @@ impl Beats {
                 }
             }
             Extended::LeaseLost => {
-                if self.held.end(job, LeaseEnd::Lost) {
+                // A call that failed may have settled the job, and so ended the lease. The
+                // outcome of the job then says that this is not certain.
+                if self.held.end(job, LeaseEnd::Lost) && !job.is_perhaps_settled() {
                     tracing::warn!(%id, "the lease was lost");
                     self.observers.lease_lost(job);
                 }

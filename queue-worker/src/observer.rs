@@ -91,7 +91,8 @@ pub trait Observer: Send + Sync + 'static {
     /// Called when a heartbeat finds that a lease is lost or may be, often while the
     /// handler still runs. The thread of the heartbeats calls it, so it may arrive at the
     /// same time as [`ended`](Self::ended). If only the reply to a settlement reports the
-    /// loss, `ended` is called and this method is not.
+    /// loss, or if a settlement that failed may have ended the lease, `ended` is called and
+    /// this method is not.
     fn lease_lost(&self, _event: &LeaseLost<'_>) {}
 
     /// Called when a recovery has changed the state of jobs: of jobs whose worker died,
@@ -225,7 +226,8 @@ pub enum JobOutcome<'a> {
     /// settlement in time. The job is delivered again.
     Lost,
     /// The job may be settled: the store may have applied a call whose reply never
-    /// arrived. If it did not, the job is delivered again.
+    /// arrived, or has applied one that too few replicas confirmed. If the store did not,
+    /// or a fail-over loses the call, the job is delivered again.
     Uncertain,
 }
 

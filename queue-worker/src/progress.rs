@@ -32,7 +32,8 @@ pub struct Summary {
     /// until it expired. Such jobs are delivered again.
     pub lost: u64,
     /// Jobs that may be settled: the store may have applied a call whose reply never
-    /// arrived. If it did not, the job is delivered again.
+    /// arrived, or has applied one that too few replicas confirmed. If the store did not,
+    /// or a fail-over loses the call, the job is delivered again.
     pub uncertain: u64,
     /// Jobs that were given back without counting the attempt: at shutdown (R24), or
     /// because their lease may have expired before the reply to the claim was read.

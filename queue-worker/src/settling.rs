@@ -36,7 +36,7 @@ const MAX_RESULTS_OF_CALL: usize = 4 * MAX_RESULT;
 pub(crate) struct SettleCall {
     settlements: Arc<Vec<Settlement>>,
     jobs: Vec<JobContext>,
-    /// Whether an earlier call, whose reply was lost, may have applied the settlements.
+    /// Whether an earlier call, which failed, may have applied the settlements.
     is_uncertain: bool,
     has_failed: bool,
 }
@@ -174,7 +174,7 @@ impl Settling {
         let abandoned = abandoned.map(|call| SettleCall { is_uncertain: true, ..call });
         for settle_call in failed.chain([fresh]).chain(abandoned) {
             for job in &settle_call.jobs {
-                let why = "the worker ended before it was settled";
+                let why = "the worker ended before its settlement was confirmed";
                 self.not_confirmed(job, settle_call.is_uncertain, why);
             }
         }
@@ -197,7 +197,7 @@ impl Settling {
                     self.observers.ended(job, outcome);
                 }
                 Some(Settled::LeaseLost) => {
-                    let why = "the lease was lost before it was settled";
+                    let why = "the store no longer knows its lease";
                     self.not_confirmed(job, settle_call.is_uncertain, why);
                 }
                 None => self.not_confirmed(job, true, "the store returned no result"),
@@ -220,6 +220,9 @@ impl Settling {
         self.takes_none |= !settle_call.has_failed;
         let has_failed_again =
             std::mem::replace(&mut settle_call.has_failed, true) && !is_away;
+        if settle_call.is_uncertain {
+            settle_call.jobs.iter().for_each(JobContext::perhaps_settled);
+        }
         settle_call.jobs.iter().for_each(JobContext::settling_failed);
         self.backoff.failed(error);
         let is_refused = is_refused(error);
@@ -253,7 +256,7 @@ impl Settling {
                     self.observers.ended(&job, JobOutcome::Cancelled);
                 }
                 Some(LeaseEnd::Lost) => {
-                    let why = "it could not be settled in time";
+                    let why = "its lease ended before its settlement was confirmed";
                     self.not_confirmed(&job, is_uncertain, why);
                 }
             }
@@ -269,13 +272,14 @@ impl Settling {
             // again.
             self.observers.ended(job, JobOutcome::Cancelled);
         } else if is_uncertain {
-            // The store may have settled the job in a call whose reply never arrived.
-            // If its lease is gone, that call may be the reason.
+            // The store may have settled the job in a call whose reply never arrived, or
+            // which too few replicas confirmed. If its lease is gone, that call may be the
+            // reason.
             self.observers.ended(job, JobOutcome::Uncertain);
             tracing::warn!(
                 %id,
                 attempt,
-                "the job is perhaps settled, by a call without a reply: {why}"
+                "the job is perhaps settled, by a call that was not confirmed: {why}"
             );
         } else {
             self.observers.ended(job, JobOutcome::Lost);

@@ -27,7 +27,8 @@ use relq_core::{
 use relq_memory::{MemoryQueue, MemoryStore};
 use relq_worker::{
     CancellationToken, Failure, Handler, JobContext, Queues, Summary, Worker,
-    WorkerQueue, observer::Observer,
+    WorkerQueue,
+    observer::{CallFailed, LeaseLost, Observer},
 };
 
 /// The time after which a test fails.
@@ -105,21 +106,31 @@ impl Clock for MovedClock {
     }
 }
 
-/// A queue that denies the reports of workers, and counts them.
+/// What is wrong with a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    /// It denies the reports of workers.
+    NoReports,
+    /// It applies settlements, and too few replicas confirm them.
+    NoReplicas,
+}
+
+/// A queue in a store with a trouble. Counts the reports of workers.
 #[derive(Debug, Clone)]
-struct Denying {
+struct Troubled {
     queue: MemoryQueue,
+    trouble: Trouble,
     reports: Arc<AtomicUsize>,
 }
 
-impl fmt::Display for Denying {
+impl fmt::Display for Troubled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("denying")
+        f.write_str("troubled")
     }
 }
 
 #[async_trait]
-impl ReliableQueue for Denying {
+impl ReliableQueue for Troubled {
     fn capabilities(&self) -> &Capabilities {
         self.queue.capabilities()
     }
@@ -137,7 +148,12 @@ impl ReliableQueue for Denying {
     }
 
     async fn settle(&self, done: &[Settlement]) -> Result<Vec<Settled>, Error> {
-        self.queue.settle(done).await
+        let settled = self.queue.settle(done).await?;
+        if self.trouble != Trouble::NoReplicas {
+            return Ok(settled);
+        }
+        let at = ErrorContext { backend: "test", operation: Operation::Settle };
+        Err(Error::NotReplicated { at, source: "0 of 1".into() })
     }
 
     async fn extend(
@@ -153,8 +169,11 @@ impl ReliableQueue for Denying {
         self.queue.release_worker(worker).await
     }
 
-    async fn report_worker(&self, _: &WorkerReport) -> Result<(), Error> {
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {
         self.reports.fetch_add(1, SeqCst);
+        if self.trouble != Trouble::NoReports {
+            return self.queue.report_worker(report).await;
+        }
         let at = ErrorContext { backend: "test", operation: Operation::ReportWorker };
         Err(Error::Denied { at, source: "as the test wants it".into() })
     }
@@ -279,7 +298,8 @@ fn a_line_has_the_name_of_its_queue() {
 fn denied_reports_are_logged_once() {
     let lines = logged(async {
         let (reports, clock) = (Arc::<AtomicUsize>::default(), MovedClock::default());
-        let queue = Denying { queue: in_memory(), reports: Arc::clone(&reports) };
+        let (queue, trouble) = (in_memory(), Trouble::NoReports);
+        let queue = Troubled { queue, trouble, reports: Arc::clone(&reports) };
         let stop = CancellationToken::new();
         let worker = worker_on(queue, &clock);
         let worker = worker.stop_on(stop.clone().cancelled_owned());
@@ -298,4 +318,74 @@ fn denied_reports_are_logged_once() {
 
     assert_eq!(lines.len(), 1, "{lines:#?}");
     assert!(lines[0].starts_with("WARN the worker is not listed"), "{lines:#?}");
+}
+
+/// Counts the calls that failed, and the leases that were lost.
+#[derive(Clone, Default)]
+struct Troubles {
+    calls: Arc<AtomicUsize>,
+    leases: Arc<AtomicUsize>,
+}
+
+impl Observer for Troubles {
+    fn call_failed(&self, _: &CallFailed<'_>) {
+        self.calls.fetch_add(1, SeqCst);
+    }
+
+    fn lease_lost(&self, _: &LeaseLost<'_>) {
+        self.leases.fetch_add(1, SeqCst);
+    }
+}
+
+/// R21: a settlement that too few replicas have is done. The heartbeat then finds that the
+/// job has no lease. This is neither a lost reply nor a lost lease, after which the job would
+/// run twice.
+#[test]
+fn a_settlement_without_replicas_is_no_lost_reply_and_no_lost_lease() {
+    // Less than the shortest pause after a failed settlement.
+    const BRIEF: Duration = Duration::from_millis(10);
+    let troubles = Troubles::default();
+    let lines = logged(async {
+        let (queue, clock) = (in_memory(), MovedClock::default());
+        push(&queue, &["paid"]).await;
+        let (trouble, reports) = (Trouble::NoReplicas, Arc::default());
+        let queue = Troubled { queue, trouble, reports };
+        let stop = CancellationToken::new();
+        let worker = worker_on(queue, &clock)
+            .concurrency(NonZeroU32::MIN)
+            .observe(troubles.clone())
+            .stop_on(stop.clone().cancelled_owned());
+        let progress = worker.progress();
+        let (started, may_end) =
+            (Arc::<Mutex<Option<JobContext>>>::default(), CancellationToken::new());
+        let (starts, ends) = (Arc::clone(&started), may_end.clone());
+        let running = tokio::spawn(worker.run(move |job: JobContext| {
+            *starts.lock().unwrap() = Some(job);
+            let ends = ends.clone();
+            async move {
+                ends.cancelled().await;
+                Ok::<_, Failure>(())
+            }
+        }));
+        eventually(|| started.lock().unwrap().is_some()).await;
+        let job = started.lock().unwrap().take().unwrap();
+
+        // The heartbeat is due after the settlement has failed, and before its repetition.
+        clock.advance(HOUR / 3 - BRIEF);
+        may_end.cancel();
+        eventually(|| troubles.calls.load(SeqCst) == 1).await;
+        clock.advance(BRIEF);
+        eventually(|| job.cancellation().is_some()).await;
+        clock.advance(Duration::from_secs(1));
+        eventually(|| progress.summary().uncertain == 1).await;
+
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    });
+
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert!(lines[0].starts_with("WARN settling fails"), "{lines:#?}");
+    let expected = "WARN the job is perhaps settled, by a call that was not confirmed";
+    assert!(lines[1].starts_with(expected), "{lines:#?}");
+    assert_eq!(troubles.leases.load(SeqCst), 0, "lost leases");
 }
