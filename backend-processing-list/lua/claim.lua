@@ -48,6 +48,7 @@ if not is_plain then
   if redis.call('EXISTS', paused) == 1 then
     redis.call('LLEN', ready)
     put_back({ready = ready}, list, unstamped)
+    if scope == 'job' then put_back({ready = ready}, handed, unseen(handed)) end
     return {now_us, 1, -1}
   end
   -- If a key has another type, the script fails here, before its first write.

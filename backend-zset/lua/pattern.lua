@@ -57,8 +57,19 @@ local function find_kept_ready(keys, id)
   return redis.call('ZSCORE', keys.ranked, id)
 end
 
+-- Moves the jobs in `handed` back to the ready list: a job that goes to the front of that
+-- list must be served before them (R13). Each waiting claim has moved at most one job. If
+-- another client has put another type there, the next claim fails at it.
+local function put_back_handed(keys)
+  local handed = results_key(keys, 'handed')
+  for _ = 1, tonumber(redis.pcall('LLEN', handed)) or 0 do
+    redis.call('LMOVE', handed, keys.ready, 'LEFT', 'RIGHT')
+  end
+end
+
 local function make_ready(keys, job, entry, direction)
   if job.priority == NORMAL then
+    if direction == 'front' then put_back_handed(keys) end
     redis.call(direction == 'back' and 'LPUSH' or 'RPUSH', keys.ready, entry)
     return nil
   end

@@ -9,7 +9,8 @@
 //! `BLMOVE` moves the pushed job from one ready list to another, from which any claim
 //! of any worker takes it first. So one push wakes one worker, and a waiter that dies
 //! right after the move has removed nothing: the job is still ready. If all other
-//! workers sleep at that moment, the first of their rechecks finds the job.
+//! workers sleep at that moment, the first of their rechecks finds the job. A script that
+//! puts a job to the front of `Q` first moves such jobs back, so that the order holds (R13).
 
 use std::time::Duration;
 

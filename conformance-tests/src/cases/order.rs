@@ -18,6 +18,7 @@ use crate::{
         },
         store::Store,
         times::BRIEF,
+        waiter::Waiter,
     },
     spec::line::Line,
 };
@@ -78,6 +79,28 @@ async fn a_given_back_job_is_next(store: &Store) {
 
     let line = Line::of(["b", "c"]).and_back(&actor.class(), ["a"]).and_then(["d"]);
     serves(&actor, line).await;
+}
+
+case!(a_job_given_back_in_a_pause_is_next: R13 R23 => Order BlockingWait);
+/// A job that is given back while the queue is paused is delivered next, or at its original
+/// position. A claim that waited when the pause began may have moved a job that was pushed
+/// later, and must not leave it at the front.
+async fn a_job_given_back_in_a_pause_is_next(store: &Store) {
+    let (worker, other) = (store.actor("w").await, store.actor("o").await);
+    other.store_one("back").await;
+    let held = other.take_one().await;
+    let waiter = Waiter::start(store, &worker, 1).await;
+    other.pause().await.expect("answered");
+    other.store_one("pushed").await;
+    store.settled().await;
+
+    other.say(&held, Disposition::GiveBack).await;
+    other.resume().await.expect("answered");
+
+    let mut served = waiter.looked_again(store).await;
+    served.extend(drain(&other).await);
+    let line = Line::of(["pushed"]).and_back(&other.class(), ["back"]);
+    assert_in_line(&other, &served, &line);
 }
 
 /// Eight jobs were pushed, and the first five were claimed and then came back. Returns

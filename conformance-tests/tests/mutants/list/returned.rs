@@ -121,6 +121,19 @@ pub(super) const RETURNED: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "a job that a waiting claim moved stays before a job given back",
+        patches: &[patch(
+            "give_back",
+            "if direction == 'front' then put_back_handed(keys) end",
+            "",
+        )],
+        caught_by: &[Case(
+            "order::a_job_given_back_in_a_pause_is_next",
+            "pushed is served before back",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "being given back counts as an attempt",
         patches: &[patch("give_back", "math.max(0, job.attempt - 1)", "job.attempt")],
         caught_by: &[Case(
