@@ -33,8 +33,9 @@ while has_room(step) do
     count_job(step, entry, value)
     keys.outcome = total == 'finished' and 'done' or 'dropped'
     drop_leased(keys, lease)
-    -- Another client may have deleted the entry: the job still counts as done.
-    if job then close_side_records(keys, job, now_ms, window_ms, total, value) end
+    -- Another client may have deleted the entry: the job still ends as its worker says.
+    job = job or read_entry(entry_of_deleted(keys, job_of(lease)))
+    close_side_records(keys, job, now_ms, window_ms, total, value)
     add_to_total(keys.totals, total, 1)
     settle_leaders(keys, now_ms, window_ms, step)
   else

@@ -143,9 +143,9 @@ local function lacks_payload(fields)
   return true
 end
 
--- Buries a job whose entry was deleted. Only its id is known.
-local function bury_deleted(keys, stream, sid, id)
-  local entry, now_ms = BARE_HEADER .. string.char(#id) .. id, server_ms()
+-- Returns an entry for a job whose entry was deleted. Only its id is known.
+local function entry_of_deleted(keys, id)
+  local entry = BARE_HEADER .. string.char(#id) .. id
   -- A remembered id stays remembered, so that the end of the job settles its followers.
   if type(redis.pcall('ZSCORE', keys.ids, id)) == 'string' then
     entry = entry:sub(1, 4) .. string.char(entry:byte(5) + 1) .. entry:sub(6)
@@ -156,6 +156,12 @@ local function bury_deleted(keys, stream, sid, id)
     local keeping = string.char(entry:byte(6) + 64)
     entry = entry:sub(1, 5) .. keeping .. entry:sub(7) .. struct.pack('>I8', MEMORY_MS)
   end
+  return entry
+end
+
+-- Buries a job whose entry was deleted.
+local function bury_deleted(keys, stream, sid, id)
+  local entry, now_ms = entry_of_deleted(keys, id), server_ms()
   bury(keys, read_entry(entry), entry, 'mits entry was deleted from the stream', now_ms)
   redis.call('XACK', stream, GROUP, sid)
 end

@@ -52,6 +52,39 @@ async fn a_deleted_job_may_be_finished() {
     assert!(say(&server, "XPENDING q relq").starts_with("*4\r\n:0"));
 }
 
+/// R29, R30: the entry of a leased job was deleted, and its worker ends the job. The records
+/// of the job do not depend on the entry: its result ends, and its followers are released or
+/// cancelled.
+#[tokio::test]
+async fn a_deleted_leader_that_ends_settles_its_followers() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let results = queue.result_queue().unwrap();
+    for (name, disposition, expected) in [
+        ("discarded", Disposition::Discard, JobResult::Discarded),
+        ("done", Disposition::Done, JobResult::Done { result: bytes::Bytes::new() }),
+    ] {
+        let leader = JobId::new(name).unwrap();
+        let jobs = [
+            NewJob::new("leads").id(leader.clone()).keep_result(LEASE),
+            NewJob::new(name).after(leader.clone()),
+        ];
+        queue.push(&jobs, None).await.unwrap();
+        let held = take_one(&queue).await;
+        say(&server, "XTRIM q MAXLEN 0");
+
+        let ended = Settlement::new(held.receipt, disposition);
+        assert_eq!(queue.settle(&[ended]).await.unwrap(), [Settled::Applied]);
+
+        let told = results.read_results(&[leader]).await.unwrap();
+        assert_eq!(told, [Some(expected)], "R29: {name}");
+    }
+    while queue.recover(many(10)).await.unwrap().more {}
+    assert_eq!(served(&queue).await, ["done"], "R30: the follower of a done leader");
+    assert_eq!(queue.stats().await.unwrap().scheduled, 0, "R30: none is held");
+    assert_sound(&queue).await;
+}
+
 /// A job whose entry was deleted cannot be retried: when it fails, it becomes a dead
 /// letter.
 #[tokio::test]
