@@ -19,6 +19,7 @@ mod processes;
 #[cfg(feature = "push-in")]
 mod push_in;
 mod read_only;
+mod refused;
 mod results;
 mod schedules;
 mod steps;
