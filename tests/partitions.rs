@@ -461,6 +461,36 @@ async fn batches_work_under_their_ids_when_the_number_of_parts_changes() {
     .await;
 }
 
+/// B5: a call that waits for a batch waits until the batch completes, also if the batch is in
+/// another part than the one that its id belongs to, and which is asked first.
+#[tokio::test]
+async fn a_batch_of_another_part_is_waited_for() {
+    let server = Server::start();
+    let [two, three] =
+        ["partitions=2", "partitions=3"].map(|options| url(&server, "stream", options));
+    let mut ids = (0..).map(|number| BatchId::new(format!("batch-{number}")).unwrap());
+    let is_moved = |id: &BatchId| fnv1a(id.as_str()) % 2 != fnv1a(id.as_str()) % 3;
+    let id = ids.find(is_moved).unwrap();
+    let queue = relq::connect(&two, &named("q")).await.unwrap();
+    let batches = queue.batch_queue().unwrap();
+    batches.create(&NewBatch::new(id.clone())).await.unwrap();
+    batches.add(&id, &["piece".into()], None).await.unwrap();
+    batches.seal(&id).await.unwrap();
+    relq::redis::mark(&three, &named("q")).await.unwrap();
+    let queue = relq::connect(&three, &named("q")).await.unwrap();
+    let mut waiting = queue.batch_queue().unwrap().wait_batch(&id, LIMIT);
+
+    let early = tokio::time::timeout(Duration::from_millis(500), &mut waiting).await;
+    assert!(
+        early.is_err(),
+        "B5: the batch has not completed, and the wait ends: {early:?}"
+    );
+    assert_eq!(drain(&*queue, 1).await.len(), 1);
+
+    let status = waiting.await.unwrap().expect("the batch is found");
+    assert_eq!(status.outcome(), Some(BatchOutcome::Done), "B5: the piece is done");
+}
+
 /// Runs workers that open the queue by these options, one after the other, until told to
 /// stop. Returns the payloads that they have finished.
 async fn work(url: String, stop: Arc<AtomicBool>) -> Vec<Vec<u8>> {

@@ -2,15 +2,20 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use relq_conformance::{assert_within, server::Server};
+use relq_conformance::{
+    assert_within,
+    proxy::{FaultProxy, VirtualClock},
+    server::Server,
+};
 use relq_core::{
     operator::{JobState, PeekRequest},
     outcome::Settled,
     *,
 };
+use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
 use crate::fixture::{
-    LONG, ask, assert_sound, keys, lease_many, many, open, say, sent,
+    LONG, ask, assert_sound, keys, lease_many, many, open, queue, say, sent,
 };
 
 /// R1, R9: a claim finds the only ready job among many leased ones. Random draws nearly
@@ -30,6 +35,35 @@ async fn one_ready_job_among_a_hundred_thousand_leased_is_found() {
 
     assert_eq!(queue.stats().await.unwrap().leased, 100_000);
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+}
+
+/// R23: a claim picks jobs by one script, and leases them by another. If the queue is paused
+/// between the two, the claim leases none of the picked jobs.
+#[tokio::test]
+async fn a_pause_behind_the_pick_of_a_claim_is_heeded() {
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let config = KeyspaceConfig::new(proxy.actor("worker").unwrap().url()).unwrap();
+    let worker = KeyspaceQueue::connect(config, queue("q")).await.unwrap();
+    let operator = open(&server).await;
+    operator.push_one(NewJob::new("job")).await.unwrap();
+    proxy.park();
+    let claim = tokio::spawn(async move { worker.claim_one(&ask("w")).await });
+    loop {
+        let step = proxy.parked(1).await.remove(0);
+        if step.label().contains("claim") {
+            break;
+        }
+        assert!(proxy.pass("worker", step.step), "{step}");
+    }
+
+    operator.pause().await.unwrap();
+    proxy.heal().await.unwrap();
+
+    assert_eq!(claim.await.unwrap().unwrap(), None, "R23: the queue is paused");
+    operator.resume().await.unwrap();
+    let taken = operator.claim_one(&ask("w")).await.unwrap().unwrap();
+    assert_eq!((&taken.payload[..], taken.attempt()), (&b"job"[..], 1));
 }
 
 /// A claim sends only one command if no job is ready, however many jobs are leased,
