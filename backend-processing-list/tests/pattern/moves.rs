@@ -52,8 +52,8 @@ async fn a_claim_that_gives_up_calls_its_move_off() {
     }
 }
 
-/// R22: a job that a blocking move brings while its claim times out goes back to the
-/// queue, and its attempt does not count.
+/// R22: a job that a blocking move brings while its claim is dropped goes back to the queue,
+/// and its attempt does not count.
 #[tokio::test]
 async fn a_job_moved_for_a_claim_that_gave_up_goes_back() {
     for mode in MODES {
@@ -74,6 +74,33 @@ async fn a_job_moved_for_a_claim_that_gave_up_goes_back() {
         }
         assert_sound(&queue).await;
         assert_eq!(queue.stats().await.unwrap().finished, 30);
+    }
+}
+
+/// R22: a blocking move brings a job after its claim has reached its time limit, and before
+/// the server releases the move. The claim returns the job. Otherwise the job would wait
+/// until its lease has expired.
+#[tokio::test]
+async fn a_job_moved_behind_the_limit_of_a_claim_is_returned() {
+    for mode in MODES {
+        let server = Server::start();
+        let queue = Arc::new(open(&server, mode).await);
+        // The move waits on at the server, because the claim may not release it.
+        say(&server, &[b"ACL", b"SETUSER", b"default", b"-client|unblock"]);
+        let waiter = Arc::clone(&queue);
+        let asking = ask("w").wait(BRIEF);
+        let claim = tokio::spawn(async move { waiter.claim_one(&asking).await });
+        let is_refused = || {
+            let stats = say(&server, &[b"INFO", b"commandstats"]);
+            stats.iter().any(|line| line.starts_with("cmdstat_client|unblock:"))
+        };
+        until("the claim has reached its limit", is_refused).await;
+
+        say(&server, &[b"LPUSH", b"q", b"job"]);
+
+        let taken = claim.await.unwrap().unwrap().expect("R22: the claim has the job");
+        assert_eq!((&taken.payload[..], taken.attempt()), (&b"job"[..], 1));
+        assert_sound(&queue).await;
     }
 }
 
