@@ -62,7 +62,7 @@ async fn a_deleted_leader_that_ends_settles_its_followers() {
     let results = queue.result_queue().unwrap();
     for (name, disposition, expected) in [
         ("discarded", Disposition::Discard, JobResult::Discarded),
-        ("done", Disposition::Done, JobResult::Done { result: bytes::Bytes::new() }),
+        ("done", Disposition::Done, JobResult::Done { result: Bytes::new() }),
     ] {
         let leader = JobId::new(name).unwrap();
         let jobs = [
