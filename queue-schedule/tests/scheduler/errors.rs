@@ -8,6 +8,7 @@ use std::{
 use relq_core::{
     Error, NewJob, Priority, ReliableQueue as _,
     capabilities::{Capabilities, Capability, LeaseScope},
+    environment::Clock as _,
     unique::UniqueKey,
 };
 use relq_schedule::{
