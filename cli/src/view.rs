@@ -149,11 +149,6 @@ pub(crate) fn ids_of(ids: &[JobId]) -> Vec<&str> {
     ids.iter().map(JobId::as_str).collect()
 }
 
-/// Whether the job is held until `leader` is done.
-pub(crate) fn follows(job: &JobView, leader: &JobId) -> bool {
-    matches!(&job.detail, StateDetail::Following { leader: one, .. } if one == leader)
-}
-
 /// When a ready job was pushed, when a scheduled job is due, or since when a job is leased
 /// or dead. `None` for a ready job without a time of its push, and for a job that follows
 /// another one.

@@ -51,6 +51,8 @@ enum State {
         /// When the part is asked again.
         until: Duration,
         backoff: Duration,
+        /// Whether the last call that failed did so after a [`SILENCE`].
+        is_silent: bool,
     },
 }
 
@@ -80,18 +82,27 @@ impl Health {
         }
     }
 
+    /// How long until a part that was silent is asked again, if it is left out.
+    pub(crate) fn silent_for(&self, part: usize) -> Duration {
+        let state = *self.lock(part);
+        match state {
+            State::Down { is_silent: true, .. } => self.left_out_for(part),
+            State::Down { .. } | State::Up | State::Failing(_) => Duration::ZERO,
+        }
+    }
+
     /// Whether a push may go to the part: it is up, or the time for which it is left out is
     /// over. Then this push alone finds out whether it is back, and for all others the part
     /// is left out for longer.
     pub(crate) fn takes_push(&self, part: usize) -> bool {
         let now = self.now();
         let mut state = self.lock(part);
-        let State::Down { until, backoff } = *state else { return true };
+        let State::Down { until, backoff, is_silent } = *state else { return true };
         if until > now {
             return false;
         }
         let backoff = (backoff * 2).min(BACKOFF.1);
-        *state = State::Down { until: now.saturating_add(backoff), backoff };
+        *state = State::Down { until: now.saturating_add(backoff), backoff, is_silent };
         true
     }
 
@@ -118,19 +129,20 @@ impl Health {
 
     fn fail(&self, part: usize, error: &Error, took: Duration) {
         let now = self.now();
-        let least = if took < SILENCE { BACKOFF.0 } else { took.saturating_mul(2) };
+        let is_silent = took >= SILENCE;
+        let least = if is_silent { took.saturating_mul(2) } else { BACKOFF.0 };
         let mut state = self.lock(part);
         let backoff = match *state {
             State::Down { until, .. } if until > now => return,
             State::Down { backoff, .. } => least.max(backoff * 2),
-            State::Up if took < SILENCE => return *state = State::Failing(1),
-            State::Failing(times) if took < SILENCE && times + 1 < FAILURES => {
+            State::Up if !is_silent => return *state = State::Failing(1),
+            State::Failing(times) if !is_silent && times + 1 < FAILURES => {
                 return *state = State::Failing(times + 1);
             }
             State::Up | State::Failing(_) => least,
         };
         let backoff = backoff.min(BACKOFF.1);
-        *state = State::Down { until: now.saturating_add(backoff), backoff };
+        *state = State::Down { until: now.saturating_add(backoff), backoff, is_silent };
         let error = error.full_message();
         tracing::warn!(part, error, ?backoff, "a part of the queue is left out");
     }

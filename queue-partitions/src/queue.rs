@@ -167,14 +167,14 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         self.health.is_outage(part, result, took)
     }
 
-    /// Refuses a call of a part that is left out while another is up, because its node may
-    /// be silent. Nothing is sent.
+    /// Refuses a call of a part that is not to be asked for the time that is `left`, while
+    /// another part is up. Nothing is sent.
     pub(crate) fn check_not_left_out(
         &self,
         operation: Operation,
         part: usize,
+        left: Duration,
     ) -> Result<(), Error> {
-        let left = self.health.left_out_for(part);
         let is_any_up = (0..self.parts.len()).any(|other| self.health.is_up(other));
         if left.is_zero() || !is_any_up {
             return Ok(());

@@ -87,13 +87,14 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     }
 
     /// Recovers a page of one part, and notes whether the part can be reached. A part that
-    /// is left out is not asked while another is up.
+    /// is left out is not asked while another is up, because its node may be silent.
     async fn recover_part(
         &self,
         part: usize,
         page: NonZeroU32,
     ) -> Result<Recovered, Error> {
-        self.check_not_left_out(Operation::Recover, part)?;
+        let left = self.health.left_out_for(part);
+        self.check_not_left_out(Operation::Recover, part, left)?;
         let began = self.health.now();
         let recovered = self.parts[part].recover(page).await;
         self.notice_since(began, part, &recovered);

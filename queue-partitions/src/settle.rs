@@ -1,9 +1,9 @@
 //! Settlements and heartbeats: each goes to the part that the receipt names. The parts
 //! are called at the same time, and the results come in the order of the call.
 //!
-//! A settlement for a part that is left out is refused at once while another part is up.
-//! While a settlement fails, a worker sends one call at a time, so the settlements for the
-//! other parts would wait for the time limits of a silent node.
+//! A settlement for a part that was silent is refused at once while that part is left out
+//! and another is up. While a settlement fails, a worker sends one call at a time, so the
+//! settlements for the other parts would wait for the time limits of a silent node.
 
 use std::time::Duration;
 
@@ -199,7 +199,8 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     }
 
     async fn settle_group(&self, group: Group<Settlement>) -> Answers<Settled> {
-        self.check_not_left_out(Operation::Settle, group.part)?;
+        let left = self.health.silent_for(group.part);
+        self.check_not_left_out(Operation::Settle, group.part, left)?;
         let began = self.health.now();
         let settled = self.parts[group.part].settle(&group.members).await;
         self.notice_since(began, group.part, &settled);

@@ -15,7 +15,6 @@ use crate::{
     failure::{CommandResult, Failure},
     interrupts::Interrupts,
     message::say,
-    view::follows,
 };
 
 /// After how long a search without a terminal says how far it is, again and again.
@@ -43,34 +42,31 @@ impl<'a> Finding<'a> {
     pub(crate) async fn run(&self) -> CommandResult<JobLookup> {
         use JobState::{Dead, Leased, Ready, Scheduled};
         let Some(index) = self.queue.inspect_queue() else {
-            return self.search(&[Scheduled, Ready, Leased, Dead], None).await;
+            // Every backend whose jobs can follow others has an index.
+            return self.search(&[Scheduled, Ready, Leased, Dead], Vec::new()).await;
         };
         let followers = match index.job(self.id).await? {
             JobLookup::MaybeReady { followers } => followers,
             found => return Ok(found),
         };
-        match self.search(&[Ready, Leased], Some(followers)).await? {
+        match self.search(&[Ready, Leased], followers).await? {
             // The job may have moved meanwhile.
             JobLookup::Unknown => Ok(index.job(self.id).await?),
             found => Ok(found),
         }
     }
 
-    /// Searches the jobs in these states. Lists the followers unless they are known.
+    /// Searches the jobs in these states for the one that has these followers.
     async fn search(
         &self,
         states: &[JobState],
-        followers: Option<Vec<JobId>>,
+        followers: Vec<JobId>,
     ) -> CommandResult<JobLookup> {
         let interrupts = Interrupts::listen()?;
         let progress = Progress::start();
         let searching = async {
             for state in states {
                 if let Searched::Found(job) = self.search_in(*state, &progress).await? {
-                    let followers = match followers {
-                        Some(known) => known,
-                        None => self.listed_followers().await?,
-                    };
                     let record = JobRecord::new(*job, followers);
                     return Ok(JobLookup::Stored(Box::new(record)));
                 }
@@ -108,18 +104,6 @@ impl<'a> Finding<'a> {
             progress.advance(page.looked_at, state);
         }
         Ok(Searched::NotThere)
-    }
-
-    /// The followers of the job, among all scheduled jobs, in the order of their list.
-    async fn listed_followers(&self) -> Result<Vec<JobId>, Error> {
-        let mut followers = Vec::new();
-        let every = Wanted::default();
-        let mut search = JobSearch::new(self.queue, JobState::Scheduled, every);
-        while let Some(page) = search.next_page().await? {
-            let of_job = page.jobs.into_iter().filter(|job| follows(job, self.id));
-            followers.extend(of_job.filter_map(|job| job.id));
-        }
-        Ok(followers)
     }
 }
 

@@ -159,25 +159,6 @@ fn a_job_of_each_state_is_found_without_an_index() {
     }
 }
 
-/// R30: a queue of one partition has followers and no index of jobs.
-#[test]
-fn the_followers_of_a_job_are_listed_without_an_index() {
-    let mut store = Store::redis();
-    store.url.push_str("?partitions=1");
-    store.push("--id leader x");
-    store.push("--id other x");
-    for (id, leader) in [("b", "leader"), ("c", "other"), ("a", "leader"), ("d", "b")] {
-        store.push(&format!("--id {id} --after {leader} y"));
-    }
-    store.push("--delay 1h later");
-
-    let job = shown(&store, "leader");
-
-    let mut followers = job["followers"].as_array().unwrap().clone();
-    followers.sort_by_key(|id| id.as_str().map(str::to_owned));
-    assert_eq!(followers, ["a", "b"], "{job}");
-}
-
 /// Ctrl-C ends a search, which says how many jobs it has looked at.
 #[test]
 fn a_signal_ends_the_search() {

@@ -43,13 +43,13 @@ fn names(prefix: &str, count: u32) -> Vec<String> {
 #[tokio::test]
 async fn each_queue_is_on_one_page_of_the_overview() {
     let queue = Site::sqlite().await.queue.clone();
-    let all = [names("q-", 120), names("other-", 60)].concat();
+    let all = [names("q-", 120), names("r-", 60)].concat();
     let queues = all.iter().map(|name| (QueueName::new(name).unwrap(), queue.clone()));
     let page = WebPage::new(FixedQueues::new(queues), Access::checked_by_caller());
     let (address, serving) = serve(page.router()).await;
 
     let pages = texts_of_all(address, "/?name=q-", "More queues", "q-").await;
-    let others = texts_of_all(address, "/?name=q-", "More queues", "other-").await;
+    let others = texts_of_all(address, "/?name=q-", "More queues", "r-").await;
 
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [50, 50, 20]);
     assert_eq!(pages.concat(), names("q-", 120));
