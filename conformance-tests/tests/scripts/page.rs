@@ -112,7 +112,7 @@ impl Page {
                     Scope::Own => (
                         format!("the Lua code that {backend} has beside zset's"),
                         "Calls of functions that check the\ntypes of keys are left \
-                         out, which the server faults try. ",
+                         out, which the server faults try.\n",
                     ),
                     Scope::OwnAndUnnoticed => (
                         format!("the Lua code that {backend} runs"),
