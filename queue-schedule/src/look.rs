@@ -144,7 +144,6 @@ impl Looks {
                 Err(error @ Error::NotReplicated { .. }) => {
                     self.not_replicated(name, &error);
                     log_left_out(name, &mut due);
-                    self.known.ticked(name, at);
                     continue;
                 }
                 ticked => ticked?,

@@ -185,27 +185,40 @@ fn an_expression_that_never_ticks_is_refused() {
     }
 }
 
+/// The message names the field to repair.
 #[test]
 fn an_expression_that_cannot_be_read_is_refused() {
     let bad = [
-        "",
-        "0",
-        "0 3 * *",
-        "60 3 * * *",
-        "0 24 * * *",
-        "0 3 0 * *",
-        "0 3 * 13 *",
-        "0 3 * * 8",
-        "a b c d e",
-        "*/0 * * * *",
-        "0 0 3 * * * 2027",
-        "@reboot",
-        "0 3 * * *; true",
+        ("", "needs five fields", "has 0"),
+        ("0", "needs five fields", "has 1"),
+        ("0 3 * *", "needs five fields", "has 4"),
+        ("0 0 3 * * * 2027", "needs five fields", "has 7"),
+        ("60 3 * * *", "the minute is \"60\"", "0 to 59"),
+        ("0 24 * * *", "the hour is \"24\"", "0 to 23"),
+        ("0 3 0 * *", "the day of the month is \"0\"", "1 to 31"),
+        ("0 3 * 13 *", "the month is \"13\"", "1 to 12"),
+        ("0 3 * * 8", "the day of the week is \"8\"", "0 to 7"),
+        ("60 0 3 * * *", "the second is \"60\"", "0 to 59"),
+        ("0 60 3 * * *", "the minute is \"60\"", "0 to 59"),
+        ("a b c d e", "the minute is \"a\"", "0 to 59"),
+        ("*/0 * * * *", "the minute is \"*/0\"", "0 to 59"),
+        ("0 3 * * *; true", "the month is \"*;\"", "1 to 12"),
+        ("@reboot", "the names are @hourly", "@yearly"),
     ];
-    for expression in bad {
+    for (expression, what, allowed) in bad {
         let error = Cron::new(expression).unwrap_err();
         assert!(matches!(error, InvalidSpec::Expression { .. }), "{expression:?}");
+        let message = error.to_string();
+        assert!(message.contains(what) && message.contains(allowed), "{message}");
     }
+}
+
+/// A list of schedules shows them in this form: without the zone, the hour could be any.
+#[test]
+fn an_expression_is_shown_with_its_zone() {
+    let nightly = cron("0  3 * * *", "Europe/Berlin");
+    assert_eq!(nightly.to_string(), "0 3 * * * Europe/Berlin");
+    assert_eq!(format!("{nightly:?}"), "Cron(0 3 * * * Europe/Berlin)");
 }
 
 #[test]

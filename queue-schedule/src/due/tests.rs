@@ -185,6 +185,18 @@ fn a_tick_is_missed_when_it_is_more_than_a_minute_old() {
     assert_eq!(spec.due(last, later).ticks, []);
 }
 
+/// A tick is due from its own millisecond on.
+#[test]
+fn the_last_tick_may_be_at_the_moment_of_the_look() {
+    let every = Every::new(Duration::from_secs(3600)).unwrap();
+    let spec = ScheduleSpec::new(every, "job").unwrap();
+    let tick = Timestamp::from_unix_ms(YEAR_2027.start);
+    for ms in [1, 3_600_000, 86_400_000] {
+        let after = Timestamp::from_unix_ms(YEAR_2027.start - ms);
+        assert_eq!(spec.last_between(after, tick), Some(tick), "{ms} ms before it");
+    }
+}
+
 #[test]
 fn one_job_makes_up_for_a_year() {
     let daily = Cron::new("30 2 * * *").unwrap().zone("Europe/Berlin").unwrap();

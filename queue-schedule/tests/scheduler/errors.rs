@@ -7,7 +7,7 @@ use std::{
 
 use relq_core::{
     Error, NewJob, Priority, ReliableQueue as _,
-    capabilities::{Capabilities, Capability, LeaseScope},
+    capabilities::{Capabilities, Capability, LeaseScope, Order},
     environment::Clock as _,
     unique::UniqueKey,
 };
@@ -110,6 +110,24 @@ async fn a_refusal_of_the_first_call_ends_the_scheduler_at_once() {
             assert!(matches!(error, SchedulerError::Store(_)), "{error:?}");
             assert_eq!(ended, Duration::ZERO, "{error:?}");
         }
+    }
+}
+
+/// A stored schedule shows that the store has worked, also if too few replicas confirm it. So a
+/// person has a minute to repair a later refusal.
+#[tokio::test]
+async fn a_refusal_after_a_schedule_is_stored_does_not_end_the_scheduler_at_once() {
+    for is_unconfirmed in [false, true] {
+        let world = World::starting(START);
+        world.queue.leaves_puts_unconfirmed.store(is_unconfirmed, Relaxed);
+        *world.queue.failing_reads.lock().unwrap() = 2;
+        let poll = every(hours(1), Missed::Skip);
+        let scheduler = world.scheduler().schedule(name("poll"), poll);
+
+        let (error, ended) = end_of_refused(&world, scheduler, DENIED).await;
+
+        assert!(matches!(error, SchedulerError::Store(_)), "{error:?}");
+        assert!(ended >= DEFAULT_GIVE_UP_AFTER, "{is_unconfirmed}: {ended:?}");
     }
 }
 
@@ -307,7 +325,8 @@ async fn ticks_that_are_not_confirmed_are_pushed_in_time() {
         let tick = job.headers.get(relq_schedule::SCHEDULED_FOR_HEADER).unwrap();
         assert_eq!(job.enqueued_at.unwrap(), crate::world::at(tick));
     }
-    assert_eq!(world.summary().pushed, 30);
+    let summary = world.summary();
+    assert_eq!((summary.pushed, summary.failed_calls), (30, 30));
 }
 
 /// The reply to a tick that no replica confirms is not known. If the store has not recorded
@@ -473,17 +492,33 @@ async fn any_of_several_requests_stops_a_scheduler() {
     }
 }
 
+/// The backend of a queue of several partitions has schedules, so the message must not say that
+/// it has none.
 #[tokio::test]
 async fn a_queue_without_schedules_is_refused_by_name() {
-    let mut world = World::starting(START);
-    Arc::get_mut(&mut world.queue).unwrap().has_schedules = false;
-    let error = world.scheduler().run().await.unwrap_err();
-    assert_eq!(error.to_string(), "the backend memory has no schedules");
+    let of_memory = World::starting(START).queue.capabilities().clone();
+    for (order, why, option) in [
+        (of_memory.order, "the backend memory has no schedules", "a schedule"),
+        (
+            Order::ByPart,
+            "a queue of several partitions has no schedules",
+            "a schedule of a queue of several partitions",
+        ),
+    ] {
+        let mut world = World::starting(START);
+        Arc::get_mut(&mut world.queue).unwrap().has_schedules = false;
+        let capabilities = Capabilities { order, ..of_memory.clone() };
+        world.queue.capabilities.set(capabilities).unwrap();
 
-    let spec = every(seconds(60), Missed::Skip);
-    let error = spec.put(&*world.queue, &name("poll")).await.unwrap_err();
-    let message = "memory put schedule: a schedule is not an option of this backend";
-    assert_eq!(error.to_string(), message);
+        let error = world.scheduler().run().await.unwrap_err();
+        assert_eq!(error.to_string(), why);
+
+        let spec = every(seconds(60), Missed::Skip);
+        let error = spec.put(&*world.queue, &name("poll")).await.unwrap_err();
+        let message =
+            format!("memory put schedule: {option} is not an option of this backend");
+        assert_eq!(error.to_string(), message);
+    }
 }
 
 #[tokio::test]

@@ -6,11 +6,14 @@ use std::{
 };
 
 use relq_core::{Error, NewJob};
-use relq_schedule::{Every, Missed, ScheduleQueue, ScheduleSpec};
+use relq_schedule::{Every, MAX_TICKS, Missed, ScheduleQueue, ScheduleSpec};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt;
 
-use crate::world::{World, every, hours, name, seconds};
+use crate::{
+    meddled::Meddling,
+    world::{World, every, hours, name, seconds},
+};
 
 const START: &str = "2027-01-01T00:00:05Z";
 
@@ -103,20 +106,26 @@ async fn the_end_of_a_refused_scheduler_is_logged() {
     assert!(line.contains("ERROR") && line.contains("no right"), "{line}");
 }
 
+/// A schedule whose job is refused or damaged pushes nothing, so an operator must learn of it.
 #[tokio::test]
-async fn a_refused_job_is_logged_once_for_each_definition() {
-    let (log, _guard) = Log::begin();
-    let mut world = World::starting(START);
-    world.put("poll", &every_ten_seconds("refused")).await;
-    world.start_many(1).await;
+async fn a_failure_of_one_schedule_is_logged_once_for_each_definition() {
+    for (payload, words) in [
+        ("refused", "the job of a schedule is refused"),
+        ("damaged", "a tick of a schedule failed"),
+    ] {
+        let (log, _guard) = Log::begin();
+        let mut world = World::starting(START);
+        world.put("poll", &every_ten_seconds(payload)).await;
+        world.start_many(1).await;
 
-    world.advance(seconds(300)).await;
+        world.advance(seconds(300)).await;
 
-    let line = log.only("the job of a schedule is refused");
-    assert!(line.contains("ERROR") && line.contains("schedule=poll"), "{line}");
-    world.put("poll", &every_ten_seconds("refused").missed(Missed::Skip)).await;
-    world.advance(seconds(300)).await;
-    assert_eq!(log.lines("the job of a schedule is refused").len(), 2);
+        let line = log.only(words);
+        assert!(line.contains("ERROR") && line.contains("schedule=poll"), "{line}");
+        world.put("poll", &every_ten_seconds(payload).missed(Missed::Skip)).await;
+        world.advance(seconds(300)).await;
+        assert_eq!(log.lines(words).len(), 2, "{words}");
+    }
 }
 
 #[tokio::test]
@@ -211,6 +220,22 @@ async fn ticks_that_are_left_out_are_counted_once() {
 
     world.start_many(2).await;
     world.advance(seconds(300)).await;
+
+    let line = log.only("of the missed ticks only the newest 1000 are pushed");
+    assert!(line.contains("schedule=often left_out=2600"), "{line}");
+}
+
+/// While too few replicas answer, no tick of the first look is confirmed. The next read finds
+/// these ticks, and can no longer count the ones before them.
+#[tokio::test]
+async fn ticks_left_out_before_an_unconfirmed_one_are_counted() {
+    let (log, _guard) = Log::begin();
+    let mut world = World::starting(START);
+    world.put("often", &every(seconds(1), Missed::All)).await;
+    world.advance(hours(1)).await;
+    (0..MAX_TICKS).for_each(|_| world.queue.meddle(Meddling::Unconfirmed));
+
+    world.start_many(1).await;
 
     let line = log.only("of the missed ticks only the newest 1000 are pushed");
     assert!(line.contains("schedule=often left_out=2600"), "{line}");
