@@ -229,7 +229,8 @@ mod tests {
     }
 
     /// A queue that records its calls. It takes at most two jobs a call, and fails a push
-    /// of a job whose payload is "refused". All of its leases are lost.
+    /// of a job whose payload is "refused". All of its leases are lost. A job whose payload
+    /// is a number belongs to that part; one whose payload is "apart" belongs to several.
     #[derive(Debug)]
     struct Recording {
         capabilities: Capabilities,
@@ -276,6 +277,15 @@ mod tests {
             }
             let text = |job: &NewJob| String::from_utf8(job.payload.to_vec()).unwrap();
             Ok(jobs.iter().map(|job| Pushed::Stored(id(&text(job)))).collect())
+        }
+
+        fn part_of_job(&self, job: &NewJob) -> Result<Option<usize>, Error> {
+            let text = String::from_utf8(job.payload.to_vec()).unwrap();
+            if text == "apart" {
+                let at = ErrorContext { backend: "mine", operation: Operation::Push };
+                return Err(Error::Invalid { at, reason: text });
+            }
+            Ok(text.parse().ok())
         }
 
         async fn claim(&self, ask: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
@@ -384,6 +394,25 @@ mod tests {
         let calls = jobs.chunks(2).map(|page| page.iter().map(|job| NewJob::new(*job)));
         let calls: Vec<_> = calls.map(|page| Call::Push(page.collect())).collect();
         assert_eq!(queue.calls(), calls);
+    }
+
+    /// A loop that pushes so many jobs at a time ends only if the number is above 0.
+    #[test]
+    fn one_push_has_at_least_one_job_and_only_those_of_one_part() {
+        let queue = Recording::new();
+        for (payloads, expected) in [
+            (&["a", "b", "c"][..], 2),
+            (&["1", "1", "1"], 2),
+            (&["1", "a"], 2),
+            (&["1", "2"], 1),
+            (&["a", "apart"], 1),
+            (&["apart", "a"], 1),
+            (&["apart"], 1),
+            (&[], 0),
+        ] {
+            let jobs: Vec<_> = payloads.iter().map(|text| NewJob::new(*text)).collect();
+            assert_eq!(queue.jobs_of_one_push(&jobs), expected, "{payloads:?}");
+        }
     }
 
     #[test]

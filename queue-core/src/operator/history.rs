@@ -239,6 +239,15 @@ mod tests {
         assert_eq!(history.rates(MINUTE), None);
     }
 
+    /// The totals begin at 0 after a purge, and cannot be compared with those before it.
+    #[test]
+    fn a_rate_after_a_purge_counts_from_the_purge_on() {
+        let history = history(&[(0, [5, 100, 3]), (5, [0, 0, 0]), (10, [0, 50, 0])]);
+
+        let rates = Rates { pushed: 10.0, ended: 10.0 };
+        assert_eq!(history.rates(MINUTE), Some(rates));
+    }
+
     #[test]
     fn the_last_spans_are_kept() {
         let minutes = [0, 1, 30, 60].map(|minute| (minute * 60, [minute, 0, 0]));
