@@ -639,3 +639,22 @@ async fn a_client_that_only_pushes_returns_to_a_part() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+/// A part is left out only while another part takes the pushes. If all parts are left out, a
+/// push tries each of them, because their store may be back.
+#[tokio::test]
+async fn a_push_tries_the_parts_that_are_left_out_if_no_other_is_up() {
+    let (store, clock) = (MemoryStore::default(), MovedClock::default());
+    let environment = Environment::default().with_clock(Arc::new(clock));
+    let part = |at| overridden(in_memory(&store, at), FailsPushes(AtomicU32::new(4)));
+    let parts = (0..2).map(part).collect();
+    let queue = PartitionedQueue::new(parts, environment).unwrap();
+    for _ in 0..4 {
+        let error = queue.push(&["job".into()], None).await.unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    }
+
+    queue.push(&["job".into()], None).await.unwrap();
+
+    assert_eq!(queue.stats().await.unwrap().ready, 1);
+}
