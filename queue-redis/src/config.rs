@@ -193,11 +193,6 @@ impl RedisConfig {
         Self { info, topology: Topology::Server, slot: None, ..self.clone() }
     }
 
-    /// Whether the URL names a cluster.
-    pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self.topology, Topology::Cluster(_))
-    }
-
     /// The cluster and the slot of the queue's keys, if the queue is in a cluster.
     pub(crate) fn cluster(&self) -> Option<(&Cluster, u16)> {
         match (&self.topology, self.slot) {
@@ -366,7 +361,13 @@ mod tests {
 
     #[test]
     fn an_unknown_option_is_refused_with_those_there_are() {
-        for url in ["redis://h?finsh=lrem", "redis://h?db=1", "unix:///s?db=1&x"] {
+        for url in [
+            "redis://h?finsh=lrem",
+            "redis://h?db=1",
+            "redis://h?sentinel_user=u",
+            "redis-cluster://h?sentinel_password=p",
+            "unix:///s?db=1&x",
+        ] {
             let error = RedisConfig::new(url).unwrap_err().to_string();
             assert!(error.contains("has no option"), "{url}: {error}");
             assert!(error.contains("response_timeout, connect_timeout"), "{error}");

@@ -163,8 +163,8 @@ async fn read(
 ) -> Result<MarkedQueue, Error> {
     let keys = KeyPrefix::new(name.clone());
     let value = match get_marker(conn, &keys).await {
-        // The slot of the queue has moved since the page was read.
-        Err(Error::WrongServer { .. }) if config.is_cluster() => {
+        // In a cluster, the slot of the queue has moved since the page was read.
+        Err(Error::WrongServer { .. }) => {
             let there = Conn::open(BACKEND, config.clone().for_queue(&keys)).await?;
             get_marker(&there, &keys).await
         }
@@ -199,6 +199,16 @@ mod tests {
             [&b"{}:marker"[..], b"emails:marker", b"{\xff}:marker", b"{a}:mark"]
         {
             assert_eq!(name(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_one_server_is_a_number() {
+        for cursor in [7, u64::MAX] {
+            assert_eq!(read_number(&write_number(cursor)), Some(cursor));
+        }
+        for other in ["", "-1", "a:1/7"] {
+            assert_eq!(read_number(&PageCursor(Bytes::from(other))), None, "{other}");
         }
     }
 
