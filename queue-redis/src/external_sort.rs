@@ -264,6 +264,19 @@ mod tests {
         assert_eq!(sorted(sort, &[]), [Vec::<u8>::new()]);
     }
 
+    /// A sort whose memory stayed full would write a run for each record, and grow.
+    #[test]
+    fn records_that_are_written_leave_the_memory() {
+        let mut sort = ExternalSort::new(1000);
+        for _ in 0..3 {
+            assert!(!sort.is_full());
+            sort.push(&[&[b'x'; 1000]]);
+            assert!(sort.is_full());
+            sort.spill().unwrap();
+        }
+        assert!(!sort.is_full());
+    }
+
     #[test]
     fn a_small_sort_makes_no_file() {
         let mut sort = ExternalSort::new(1000);

@@ -220,3 +220,24 @@ fn mismatch(at: ErrorContext, wanted: &str, value: &Value) -> Error {
     };
     unreadable(at, format!("the answer is {found}, expected {wanted}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_core::error::Operation;
+
+    use super::*;
+
+    #[test]
+    fn an_optional_number_is_missing_only_where_the_reply_is_nil() {
+        let at = ErrorContext { backend: "mine", operation: Operation::Peek };
+        let read = |value| Reply::new(at, value).optional_number();
+
+        assert_eq!(read(Value::Nil).unwrap(), None);
+        assert_eq!(read(Value::Int(-2)).unwrap(), Some(-2));
+        assert_eq!(read(Value::Double(1e12)).unwrap(), Some(1_000_000_000_000));
+        assert!(matches!(
+            read(Value::SimpleString("no number".to_owned())),
+            Err(Error::Unreadable { .. })
+        ));
+    }
+}
