@@ -204,3 +204,61 @@ pub(crate) fn is_piece(lease: &[u8]) -> bool {
     let of_lease = || Lease::parse(&Bytes::copy_from_slice(lease)).map(|it| it.token);
     Token::parse(lease).or_else(of_lease).is_some_and(|token| token.is_piece())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{io, sync::Arc};
+
+    use relq_core::error::ErrorContext;
+
+    use super::*;
+
+    /// The warnings that were logged on the thread of the test.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Log {
+        fn warnings(&self) -> usize {
+            let log = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            log.matches("completions cannot be forwarded").count()
+        }
+    }
+
+    impl io::Write for Log {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(line)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// An operator sees the first failure of a queue at once, and no log is flooded by the
+    /// next ones.
+    #[test]
+    fn a_queue_that_goes_on_failing_is_warned_of_once_a_pause() {
+        let log = Log::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN);
+        let lines = lines.with_writer(move || writer.clone()).finish();
+        let _guard = tracing::subscriber::set_default(lines);
+        let failures = FailedQueues::default();
+        let queue = QueueName::new("there").unwrap();
+        let at = ErrorContext { backend: "stream", operation: Operation::Push };
+        let error = Error::Invalid { at, reason: "no".to_owned() };
+        let moment = Duration::from_millis(1);
+
+        for (now, warnings) in [
+            (Duration::ZERO, 1),
+            (moment, 1),
+            (PAUSE - moment, 1),
+            (PAUSE, 2),
+            (PAUSE + moment, 2),
+        ] {
+            failures.note(&queue, &error, now);
+
+            assert_eq!(log.warnings(), warnings, "at {now:?}");
+        }
+    }
+}

@@ -157,6 +157,24 @@ async fn a_wait_after_another_completion_is_quiet() {
     assert!((1..=6).contains(&asked), "{asked} commands in {wait:?}");
 }
 
+/// A call that waits for a batch, and that the server does not let wait for its completion,
+/// reads the batch's record from time to time instead of all the time.
+#[tokio::test]
+async fn a_wait_that_cannot_listen_is_quiet() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    assert_eq!(queue.create(&NewBatch::new(id())).await.unwrap(), Created::Stored);
+    say(&server, "ACL SETUSER default -xread");
+    say(&server, "CONFIG RESETSTAT");
+
+    let wait = Duration::from_secs(3);
+    let status = queue.wait_batch(&id(), wait).await.unwrap().unwrap();
+
+    assert_eq!(status.outcome(), None);
+    let refused = refusals(&server, "xread");
+    assert!((1..=7).contains(&refused), "{refused} commands in {wait:?}");
+}
+
 /// B7: a batch whose canceller has died after its first page gives no piece.
 #[tokio::test]
 async fn a_half_cancelled_batch_gives_nothing() {

@@ -159,6 +159,16 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
+/// Returns how often the server refused to run a command since its statistics were reset.
+pub(crate) fn refusals(server: &Server, command: &str) -> u64 {
+    let text = say(server, "INFO commandstats");
+    let prefix = format!("cmdstat_{command}:");
+    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
+    let mut fields = line.unwrap_or_default().split(',');
+    let count = fields.find_map(|field| field.strip_prefix("rejected_calls="));
+    count.map_or(0, |count| count.parse().unwrap())
+}
+
 pub(crate) fn keys(server: &Server) -> Vec<String> {
     let text = say(server, "KEYS *");
     let mut keys: Vec<_> = text.lines().skip(2).step_by(2).map(str::to_owned).collect();
