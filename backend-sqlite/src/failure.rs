@@ -242,6 +242,22 @@ mod tests {
         assert_eq!(commit(ffi::SQLITE_BUSY).effect(), Effect::No);
     }
 
+    /// R21: an error that a retry does not repair says what to repair.
+    #[test]
+    fn a_lasting_error_says_what_to_do() {
+        for (code, advice) in [
+            (ffi::SQLITE_READONLY, READ_ONLY),
+            (ffi::SQLITE_CANTOPEN, CANNOT_OPEN),
+            (ffi::SQLITE_PERM, "allow this user to read and write the file"),
+            (ffi::SQLITE_CORRUPT, DAMAGED),
+            (ffi::SQLITE_NOTADB, "the file is not a SQLite database"),
+            (ffi::SQLITE_TOOBIG, "it is larger than SQLite can store"),
+        ] {
+            let message = push_failed(code).full_message();
+            assert!(message.contains(advice), "{code}: {message}");
+        }
+    }
+
     /// A message has advice for the user, and then SQLite's own message, once.
     #[test]
     fn a_message_says_what_to_do_and_what_sqlite_said() {

@@ -113,3 +113,28 @@ impl fmt::Debug for Steps {
         f.write_str(if self.watch.is_some() { "Steps(watched)" } else { "Steps" })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The digest of a statement that returns the number.
+    fn digest_of(number: i64) -> u64 {
+        let steps = Steps::watched_by(Arc::new(|_, _| Ok(())));
+        let conn = Connection::open_in_memory().unwrap();
+        let sql = "SELECT ?1";
+        let read = |row: &Row<'_>| {
+            steps.returned(row);
+            row.get::<_, i64>(0)
+        };
+        steps.step(sql, || conn.query_row(sql, [number], read)).unwrap();
+        result()
+    }
+
+    /// A search takes two states of a process with one digest for the same state.
+    #[test]
+    fn a_digest_shows_the_rows_that_a_statement_returned() {
+        assert_eq!(digest_of(1), digest_of(1));
+        assert_ne!(digest_of(1), digest_of(2));
+    }
+}

@@ -145,6 +145,30 @@ async fn a_missing_file_is_not_created_by_a_reader() {
     assert_eq!(open(reader()).await.unwrap().stats().await.unwrap().ready, 1);
 }
 
+/// If the process that creates the file dies, the next one that may create it begins again.
+/// Until then the header of the file is not that of a relq file.
+#[tokio::test]
+async fn a_half_created_file_is_created_again() {
+    let (folder, creator) = (Folder::new(), Folder::new());
+    let creating = raw(&creator.file());
+    // The cache is too small for the row, so that pages are written before the commit.
+    let half = "PRAGMA cache_size = 1; BEGIN IMMEDIATE; CREATE TABLE half (x); \
+                INSERT INTO half VALUES (zeroblob(1000000))";
+    creating.execute_batch(half).unwrap();
+    for ending in ["db", "db-journal"] {
+        let [from, to] = [&creator, &folder].map(|it| it.file().with_extension(ending));
+        assert!(fs::copy(from, to).unwrap() > 0, "{ending}");
+    }
+    let before = contents(folder.path());
+
+    let reader = folder.config().missing_file(MissingFile::Refuse);
+    assert_unusable(&open(reader).await.unwrap_err(), "is not completely created");
+    assert_eq!(contents(folder.path()), before);
+
+    folder.queue().await.push_one("job".into()).await.unwrap();
+    assert_eq!(folder.queue().await.stats().await.unwrap().ready, 1);
+}
+
 /// A damaged page is reported by a call that reads it, and by the audit.
 #[tokio::test]
 async fn a_damaged_file_is_reported() {
