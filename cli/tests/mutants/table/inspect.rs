@@ -28,8 +28,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a job without an index is not searched for",
         promise: "show::a_ready_job_without_an_index_is_searched_for: the exit code of",
         file: "cli/src/show/finding.rs",
-        old: "match self.search(&[Ready, Leased], Some(followers)).await? {",
-        new: "match self.search(&[Leased], Some(followers)).await? {",
+        old: "match self.search(&[Ready, Leased], followers).await? {",
+        new: "match self.search(&[Leased], followers).await? {",
     },
     Mutant {
         name: "an ended job is shown as done",
