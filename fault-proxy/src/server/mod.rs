@@ -22,9 +22,8 @@ mod process;
 mod talk;
 
 use std::{
-    collections::BTreeSet,
     ffi::OsString,
-    net::TcpListener,
+    net::{TcpListener, UdpSocket},
     ops::Range,
     path::PathBuf,
     sync::{Mutex, OnceLock, PoisonError},
@@ -269,17 +268,19 @@ fn own_options() -> impl Iterator<Item = &'static str> {
     ["--save", "", "--enable-debug-command", "yes", "--loglevel", "warning"].into_iter()
 }
 
-/// Returns a free port of 127.0.0.1 for a server that is about to start. No two calls of a
-/// process return the same port: the clients of a server that was killed would reach the
-/// next server on its port, which is that of another test.
+/// Returns a free port of 127.0.0.1 for a server that is about to start. No two calls return
+/// the same port while the first caller's process runs: the clients of a server that was
+/// killed would reach the next server on its port, which is that of another test. A UDP
+/// socket on the port, which no server uses, tells the other processes.
 ///
 /// # Panics
 /// When no port is free.
 pub fn free_port() -> u16 {
-    static TAKEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     let is_free = |port: &u16| {
-        let is_new = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(*port);
-        is_new && TcpListener::bind(("127.0.0.1", *port)).is_ok()
+        let Ok(taken) = UdpSocket::bind(("127.0.0.1", *port)) else { return false };
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).push(taken);
+        TcpListener::bind(("127.0.0.1", *port)).is_ok()
     };
     let mut drawn = std::iter::repeat_with(|| rand::random_range(PORTS)).take(1000);
     drawn.find(is_free).expect("a free port")
