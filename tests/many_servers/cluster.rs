@@ -305,6 +305,23 @@ async fn a_call_that_waits_for_replicas_waits_for_the_slot() {
     assert_eq!(cluster.0[1].ask(&ready), ":0\r\n");
 }
 
+/// R21: a call that needs a single key does not wait for the end of a move. The old node
+/// sends it to the new one, which runs it before the slot is its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_on_one_key_is_made_while_the_slot_moves() {
+    let cluster = Cluster::start(2).await;
+    let queue = open(&cluster.url("zset")).await;
+    push(&*queue, "job").await;
+    cluster.begin_move(0, 1);
+    cluster.move_keys(0, 1);
+
+    queue.pause().await.unwrap();
+
+    assert!(has_refused(&cluster.0[0], "ASK"), "the pause was asked of the old node");
+    cluster.end_move(1);
+    assert!(queue.stats().await.unwrap().paused);
+}
+
 /// A waiting claim gets a job that is pushed after its slot has moved.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_claim_follows_the_slot() {
