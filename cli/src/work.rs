@@ -17,13 +17,13 @@ mod schedules;
 #[cfg(feature = "redis")]
 mod server_check;
 mod stderr_tail;
+mod summary;
 mod whole_lines;
 
 use std::{ffi::OsString, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq::worker::{
-    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, RetryPolicy, Summary, Worker,
-    WorkerError,
+    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, RetryPolicy, Worker, WorkerError,
 };
 use tokio::sync::Mutex;
 
@@ -45,6 +45,7 @@ use program::Program;
 use queues::{OpenQueues, ServedQueue, ServingOrder};
 use retry::retry_policy;
 pub(crate) use schedules::Schedulers;
+use summary::say_summary;
 
 /// Run a command on each job
 ///
@@ -378,56 +379,4 @@ fn say_stopping(grace: Duration) {
     say(&format!(
         "relq: stopping; running commands have {grace} to end, a second signal kills them"
     ));
-}
-
-/// Prints, when the worker ends, how many jobs were done, retried, buried and so on.
-fn say_summary(summary: &Summary) {
-    say(&format!("relq: {}", words(summary)));
-}
-
-fn words(summary: &Summary) -> String {
-    let Summary {
-        done,
-        retried,
-        dead,
-        postponed,
-        cancelled,
-        lost,
-        uncertain,
-        given_back,
-        ..
-    } = summary;
-    let counts = [
-        (*retried, "to be tried again"),
-        (*dead, "dead"),
-        (*postponed, "postponed"),
-        (*cancelled, "cancelled"),
-        (*lost, "with their lease lost"),
-        (*uncertain, "perhaps settled (not confirmed by the store)"),
-        (*given_back, "given back"),
-    ];
-    let mut said = format!("{done} done");
-    for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
-        said.push_str(&format!(", {count} {words}"));
-    }
-    said
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_end_of_a_job_has_its_words_in_the_summary() {
-        let mut summary = Summary::default();
-        assert_eq!(words(&summary), "0 done");
-        (summary.done, summary.retried, summary.dead) = (1, 2, 3);
-        (summary.postponed, summary.cancelled, summary.lost) = (4, 5, 6);
-        (summary.uncertain, summary.given_back) = (7, 8);
-
-        let expected = "1 done, 2 to be tried again, 3 dead, 4 postponed, 5 cancelled, \
-                        6 with their lease lost, 7 perhaps settled (not confirmed by \
-                        the store), 8 given back";
-        assert_eq!(words(&summary), expected);
-    }
 }

@@ -18,7 +18,9 @@ use std::{
     time::Duration,
 };
 
-use relq_core::{Error, environment::Environment};
+use relq_core::{Error, ReliableQueue, environment::Environment, error::Operation};
+
+use crate::Partitioned;
 
 /// How long a part is left out at first, and at most after many failures in a row.
 const BACKOFF: (Duration, Duration) =
@@ -149,6 +151,46 @@ impl Health {
 
     fn lock(&self, part: usize) -> MutexGuard<'_, State> {
         self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
+    /// Notes the result of a call of a part. After an error the part may have connected
+    /// again, so the check is made again before the next write (R25). Returns whether
+    /// the other parts can go on without it.
+    pub(crate) fn notice<T>(&self, part: usize, result: &Result<T, Error>) -> bool {
+        self.notice_since(self.health.now(), part, result)
+    }
+
+    /// Like [`notice`](Self::notice), for a call that began at `began` and that takes long
+    /// only if the part is silent.
+    pub(crate) fn notice_since<T>(
+        &self,
+        began: Duration,
+        part: usize,
+        result: &Result<T, Error>,
+    ) -> bool {
+        if result.is_err() {
+            self.write_check.set_due();
+        }
+        let took = self.health.now().saturating_sub(began);
+        self.health.is_outage(part, result, took)
+    }
+
+    /// Refuses a call of a part that is not to be asked for the time that is `left`, while
+    /// another part is up. Nothing is sent.
+    pub(crate) fn check_not_left_out(
+        &self,
+        operation: Operation,
+        part: usize,
+        left: Duration,
+    ) -> Result<(), Error> {
+        let is_any_up = (0..self.parts.len()).any(|other| self.health.is_up(other));
+        if left.is_zero() || !is_any_up {
+            return Ok(());
+        }
+        let source = format!("part {part} failed, and is asked again in {left:?}");
+        Err(Error::Unavailable { at: self.at(operation), source: source.into() })
     }
 }
 

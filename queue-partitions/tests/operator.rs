@@ -75,7 +75,7 @@ impl Override for Failing {
     }
 }
 
-/// A part whose counts are this number, or a multiple of it.
+/// A part of which each count is a multiple of this number.
 struct Counts(u32);
 
 /// Statistics of which each count is another multiple of `number`.

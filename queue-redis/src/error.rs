@@ -198,20 +198,20 @@ impl std::error::Error for Explained {
     }
 }
 
+/// The error with which the server refuses a command.
+#[cfg(test)]
+pub(crate) fn refusal(reply: &str) -> RedisError {
+    let read = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes());
+    read.and_then(redis::Value::extract_error).unwrap_err()
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;
 
-    use redis::{Value, parse_redis_value};
     use relq_core::error::Effect;
 
     use super::*;
-
-    /// The error with which the server refuses a command.
-    fn refusal(reply: &str) -> RedisError {
-        let read = parse_redis_value(format!("-{reply}\r\n").as_bytes());
-        read.and_then(Value::extract_error).unwrap_err()
-    }
 
     /// R21: a script may fail behind its first write, whichever version of the server says
     /// so. A command that the server refused as a whole did nothing.

@@ -500,8 +500,8 @@ pub(crate) async fn failed_calls_are_told_by_operation(fixture: Fixture) {
     assert_eq!((seen.ended("done"), seen.claimed()), (3, 3));
 }
 
-/// A check whether the work was done is a part of the attempt: the start is told before it, and
-/// a job that it acknowledges ends as one that ran.
+/// An attempt begins before the check whether its work was done, so an observer hears of the
+/// start first. If the check says that it was, the job ends as done.
 pub(crate) async fn start_is_told_before_the_check_of_the_work(fixture: Fixture) {
     fixture.push("paid").await;
     let (seen, at_check) = (Recorder::default(), Arc::new(Mutex::new(Vec::new())));

@@ -395,8 +395,8 @@ fn each_call_of_a_group_gets_its_own_result() {
     }
 }
 
-/// R21: a COMMIT that is executed and then reports an I/O error wakes the waiting claims: the
-/// jobs are there.
+/// R21: a COMMIT may take effect and then report an I/O error. The jobs are there, so the
+/// waiting claims are woken.
 #[test]
 fn a_commit_that_may_have_happened_wakes_claims() {
     let mut group_commit = group_commit();

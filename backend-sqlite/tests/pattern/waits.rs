@@ -282,8 +282,8 @@ async fn a_due_job_of_a_paused_queue_ends_no_wait() {
     assert_eq!(queue.claim(&ask("worker")).await.unwrap().len(), 1, "R14: it is due");
 }
 
-/// B5: a batch that completes after a call has looked at it, and before the call waits, ends
-/// the wait.
+/// B5: a call looks at the batch and then waits. If the batch completes in between, the wait
+/// ends at once.
 #[tokio::test]
 async fn a_completion_between_the_look_and_the_wait_ends_it() {
     let folder = Folder::new();

@@ -65,8 +65,7 @@ impl Schedulers {
         schedulers
     }
 
-    /// Completes when any of the schedulers has ended. None ends by itself while the worker
-    /// runs.
+    /// Completes when any of the schedulers has ended.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         self.ended.clone().cancelled_owned()
     }

@@ -18,7 +18,7 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            dead, drain, expect_exactly, postpone, retry_after, retry_now, settle_all,
+            dead, drain, every_disposition, expect_exactly, retry_after, settle_all,
         },
         store::Store,
         times::{BRIEF, PAST_BRIEF},
@@ -74,15 +74,7 @@ case!(settlements_end_the_job_that_they_name: R7 R8);
 async fn settlements_end_the_job_that_they_name(store: &Store) {
     let actor = store.actor("worker").await;
     store.stop_clock();
-    let all = [
-        Disposition::Done,
-        Disposition::Discard,
-        Disposition::GiveBack,
-        retry_now(),
-        postpone(Duration::ZERO),
-        dead("never"),
-    ];
-    for disposition in all {
+    for disposition in every_disposition(Duration::ZERO) {
         let jobs = actor.store(equal_jobs()).await;
         let mut held = take_all(&actor, &jobs).await;
         held.sort_by_key(|one| jobs.iter().position(|job| job == one.job()));

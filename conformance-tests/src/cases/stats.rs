@@ -241,7 +241,7 @@ case!(each_record_is_forgotten_without_the_others: R23 @ counted);
 /// When jobs leave records of one kind only, these are removed after their time, whatever
 /// kind it is. If they are more than a step removes, the recovery says that there is more.
 async fn each_record_is_forgotten_without_the_others(store: &Store) {
-    // Less than a step, and more than one after the second round.
+    // One step removes so many records, but not those of the second round.
     const FEW: u64 = 5;
     let actor = store.actor_in_steps("worker").await;
     for kind in Record::ALL {

@@ -135,9 +135,7 @@ fn only_reads(name: &str) -> bool {
 pub(crate) fn operation_of(name: &str) -> Operation {
     match name {
         "push" | "push of an option" | "push with a token" => Operation::Push,
-        "claim" | "settle_and_claim" | "settle_and_claim of a plain job" => {
-            Operation::Claim
-        }
+        "claim" | "settle_and_claim" | "plain settle_and_claim" => Operation::Claim,
         "settle" => Operation::Settle,
         "extend" => Operation::Extend,
         "release_worker" => Operation::ReleaseWorker,
@@ -200,10 +198,7 @@ fn of_workers<'a>(actor: &'a Actor, known: &'a Known) -> Vec<(&'static str, Call
         ("claim", call(async move { actor.claim(&actor.ask(1)).await })),
         ("settle", call(async move { actor.settle(&known.done()).await })),
         ("settle_and_claim", settle_and_claim(actor, known.done())),
-        (
-            "settle_and_claim of a plain job",
-            settle_and_claim(actor, known.plain_done()),
-        ),
+        ("plain settle_and_claim", settle_and_claim(actor, known.plain_done())),
         (
             "extend",
             call(async move {

@@ -192,3 +192,15 @@ pub(crate) fn full_job(name: &'static str) -> NewJob {
 pub(crate) fn dead(error: &str) -> Disposition {
     Disposition::Dead { error: error.to_owned() }
 }
+
+/// Each disposition of a job without a result. A job that comes back does so after `after`.
+pub(crate) fn every_disposition(after: Duration) -> [Disposition; 6] {
+    [
+        Disposition::Done,
+        Disposition::Discard,
+        Disposition::GiveBack,
+        retry_after(after),
+        postpone(after),
+        dead("never"),
+    ]
+}

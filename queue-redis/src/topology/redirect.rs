@@ -97,14 +97,8 @@ where
 
 #[cfg(test)]
 mod tests {
-    use redis::{Value, parse_redis_value};
-
     use super::*;
-
-    fn refusal(reply: &str) -> RedisError {
-        let read = parse_redis_value(format!("-{reply}\r\n").as_bytes());
-        read.and_then(Value::extract_error).unwrap_err()
-    }
+    use crate::error::refusal;
 
     /// R21: a call is repeated at the node that the refusal names, or later if it names
     /// none. A call that is refused for another reason would be refused again.

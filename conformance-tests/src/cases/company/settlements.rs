@@ -15,9 +15,7 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{
-            dead, expect_exactly, numbered, payloads, postpone, retry_now, settle_all,
-        },
+        checks::{every_disposition, expect_exactly, numbered, payloads, settle_all},
         store::Store,
         times::{HELD, PAST_BRIEF},
     },
@@ -48,17 +46,6 @@ fn in_turn(held: Vec<Delivery>, all: &[Disposition]) -> Vec<(Delivery, Dispositi
     held.into_iter().zip(all.iter().cycle().cloned()).collect()
 }
 
-fn every_disposition() -> [Disposition; 6] {
-    [
-        Disposition::Done,
-        Disposition::Discard,
-        Disposition::GiveBack,
-        retry_now(),
-        postpone(Duration::ZERO),
-        dead("never"),
-    ]
-}
-
 case!(settlements_at_once_end_their_own_jobs: R7);
 /// Callers settle one job each at once. They use every disposition, and some use a
 /// stale receipt. Each result is true for the caller's own job.
@@ -68,7 +55,7 @@ async fn settlements_at_once_end_their_own_jobs(store: &Store) {
     let held = actor.take(20).await;
     let lost: Vec<_> = held.iter().step_by(4).cloned().collect();
     settle_all(&actor, &lost, &Disposition::Done).await;
-    let said = in_turn(held, &every_disposition());
+    let said = in_turn(held, &every_disposition(Duration::ZERO));
 
     let answers = settle_at_once(&actor, &said).await;
 
@@ -104,7 +91,7 @@ case!(each_settlement_at_once_knows_what_became_of_its_job: R7 R21 @ redis);
 async fn each_settlement_at_once_knows_what_became_of_its_job(store: &Store) {
     for fault in survivable_faults() {
         for command in 1..=3 {
-            for all in [&every_disposition()[..], &[Disposition::Done]] {
+            for all in [&every_disposition(Duration::ZERO)[..], &[Disposition::Done]] {
                 let actor = store.actor("worker").await;
                 actor.store(numbered(10)).await;
                 let said = in_turn(actor.take(10).await, all);

@@ -310,7 +310,7 @@ async fn a_heartbeat_of_several_steps_answers_for_its_jobs(store: &Store) {
     }
 }
 
-/// The ways in which leased jobs leave their worker and are not ended.
+/// How leased jobs leave their worker without an end.
 #[derive(Debug, Clone, Copy)]
 enum WayBack {
     Release,

@@ -6,7 +6,8 @@ use crate::{
     cases::case,
     harness::{
         checks::{
-            dead, delivers, expect_exactly, numbered, postpone, retry_after, settle_all,
+            dead, delivers, every_disposition, expect_exactly, numbered, retry_after,
+            settle_all,
         },
         store::Store,
         times::HELD,
@@ -38,14 +39,7 @@ case!(a_stale_receipt_spoils_no_other: R7);
 async fn a_stale_receipt_spoils_no_other(store: &Store) {
     let (lost, applied) = (Settled::LeaseLost, Settled::Applied);
     let actor = store.actor("worker").await;
-    for said in [
-        Disposition::Done,
-        Disposition::Discard,
-        Disposition::GiveBack,
-        retry_after(HELD),
-        postpone(HELD),
-        dead("no"),
-    ] {
+    for said in every_disposition(HELD) {
         actor.store(numbered(6)).await;
         let held = actor.take(6).await;
         actor.finish(&held[0]).await;
@@ -75,14 +69,7 @@ async fn one_call_answers_for_jobs_of_several_workers(store: &Store) {
     const LOST: [usize; 2] = [1, 5];
     let actor = store.actor("first").await;
     let workers = ["first", "second", "third"].map(|name| actor.acting_as(name));
-    for disposition in [
-        Disposition::Done,
-        Disposition::Discard,
-        Disposition::GiveBack,
-        retry_after(HELD),
-        postpone(HELD),
-        dead("no"),
-    ] {
+    for disposition in every_disposition(HELD) {
         actor.store(numbered(6)).await;
         let mut held = Vec::new();
         for at in 0..6 {
