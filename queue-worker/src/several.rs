@@ -94,8 +94,8 @@ fn died(error: JoinError) -> Result<(), WorkerError> {
     }
 }
 
-/// The span of a queue, which puts its name into each line of the log: also if a filter
-/// keeps only errors.
+/// The span of a queue, which puts its name into each line of the log. It has the level of
+/// errors, so that no filter leaves it out.
 fn span(run: &Run) -> Span {
     let name = run.place.as_ref().map(|(name, _)| tracing::field::display(name));
     tracing::error_span!("queue", name)
