@@ -118,6 +118,9 @@
 //! [`hazards`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[macro_use]
+mod assert;
+
 pub mod acl;
 mod cases;
 pub mod explore;
