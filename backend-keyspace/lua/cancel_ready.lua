@@ -3,14 +3,13 @@
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- KEYS[last] STRING  the job's item key
--- ARGV[1] id
--- ARGV[2] how long an id is remembered after its job has ended (ms)
+-- ARGV[1] how long an id is remembered after its job has ended (ms)
 --
 -- Returns 1 if the job was there, else 0.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
-local item, id, window_ms = KEYS[#KEYS], ARGV[1], tonumber(ARGV[2])
+local item, window_ms = KEYS[#KEYS], tonumber(ARGV[1])
 local now_ms = server_ms()
 
 -- If a key has another type, the script fails here, before its first write.
@@ -21,6 +20,5 @@ if not is_item(item) then return 0 end
 local job = read_entry(redis.call('GETRANGE', item, 0, LONGEST_HEAD))
 redis.call('UNLINK', item)
 if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
-redis.call('HDEL', keys.errors, id)
 add_to_total(keys.totals, 'cancelled', 1)
 return 1

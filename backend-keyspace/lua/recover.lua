@@ -22,9 +22,7 @@ local counts, step = {requeued = 0, buried = 0}, new_step((#KEYS - first_job_key
 -- lost.
 local function put_back(processing, item)
   redis.call('PERSIST', processing)
-  if redis.call('RENAMENX', processing, item) == 0 then
-    redis.call('RENAMENX', processing, ITEM .. free_id(item:sub(#ITEM + 1)))
-  end
+  redis.call('RENAMENX', processing, ITEM .. free_id(item:sub(#ITEM + 1)))
   notify(keys)
   return 'requeued'
 end

@@ -85,11 +85,6 @@ local function read_element(list, element)
   return name, name and 7 + #name or 1
 end
 
--- Returns the part of an element from a position on.
-local function element_from(element, at)
-  return at == 1 and element or element:sub(at)
-end
-
 -- Returns the beginning of the entry at a position in an element, as much of it as
 -- `read_entry` needs.
 local function head_from(element, entry_at)
@@ -164,7 +159,7 @@ local function bring_back(keys, how, element, entry_at, counts, recover)
   local head = head_from(element, entry_at)
   local job = entry_at > 1 and read_entry(head)
   if not job then
-    redis.call('RPUSH', keys.ready, element_from(element, entry_at))
+    redis.call('RPUSH', keys.ready, element:sub(entry_at))
     counts.requeued = counts.requeued + 1
     return
   end

@@ -20,7 +20,6 @@ impl Store {
     pub(crate) async fn cancel_ready(&self, job: &JobId) -> Result<bool, Error> {
         let call = self
             .call(&SCRIPTS.cancel_ready, &[keys::item(job.as_str()).into()])
-            .arg(job.as_str())
             .arg(Bookkeeping::memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)
     }

@@ -203,9 +203,9 @@ pub(crate) const MUTANTS: [Mutant; 19] = [
         right: &ProcessingList,
         patches: &[[
             "take_back",
-            "redis.call('RPUSH', keys.ready, element_from(element, entry_at))",
+            "redis.call('RPUSH', keys.ready, element:sub(entry_at))",
             "if how == 'left' then \
-             redis.call('RPUSH', keys.ready, element_from(element, entry_at)) end",
+             redis.call('RPUSH', keys.ready, element:sub(entry_at)) end",
         ]],
         words: "LOST, R1",
         faults: Faults { deaths: 1, ..NONE },
@@ -216,7 +216,7 @@ pub(crate) const MUTANTS: [Mutant; 19] = [
         right: &ProcessingList,
         patches: &[[
             "take_back",
-            "redis.call('RPUSH', keys.ready, element_from(element, entry_at))",
+            "redis.call('RPUSH', keys.ready, element:sub(entry_at))",
             "local job = read_entry(element) \
              redis.call('RPUSH', keys.ready, how == 'left' and element \
                or start_with_attempt(element, job.attempt + 1) .. element:sub(9))",

@@ -83,8 +83,8 @@ const MUTANTS: &[Broken] = &[
         patches: &[
             patch(
                 "recover",
-                "if redis.call('RENAMENX', processing, item) == 0 then",
-                "if not redis.call('RENAME', processing, item) then",
+                "redis.call('RENAMENX', processing, ITEM .. free_id(item:sub(#ITEM + 1)))",
+                "redis.call('RENAME', processing, item)",
             ),
             patch(
                 "recover",
@@ -107,8 +107,8 @@ const MUTANTS: &[Broken] = &[
         name: "a pick without a lock",
         patches: &[patch(
             "claim",
-            "if redis.call('RENAMENX', item, processing) == 0 then",
-            "redis.call('SET', processing, value)\n  if false then",
+            "redis.call('RENAMENX', item, processing)",
+            "redis.call('SET', processing, value)",
         )],
         caught_by: &[
             By::Case("one_holder::a_held_job_is_not_given_again", "right: []"),
