@@ -206,6 +206,10 @@ async fn an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay() {
     let stays = |number: usize| left.contains(&format!("item_job-{number}"));
     let staying: Vec<_> = (0..JOBS).filter(|number| stays(*number)).collect();
     assert!((1..JOBS).contains(&staying.len()), "{staying:?}");
+    for records in ["HLEN {q}:unique", "ZCARD {q}:ids"] {
+        let expected = format!(":{}\r\n", staying.len());
+        assert_eq!(say(&server, records), expected, "{records}: jobs {staying:?} stay");
+    }
     assert_sound(&producer).await;
     for (number, pushed) in
         producer.push(&known, None).await.unwrap().into_iter().enumerate()

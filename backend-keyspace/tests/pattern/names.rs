@@ -11,7 +11,7 @@ use relq_core::{
 };
 use relq_keyspace::KeyspaceQueue;
 
-use crate::fixture::{LEASE, ask, assert_sound, keys, many, open, say};
+use crate::fixture::{LEASE, ask, assert_sound, keys, lease_many, many, open, say};
 
 async fn take_all(queue: &KeyspaceQueue) -> Vec<Delivery> {
     queue.claim(&ask("w").max(many(100))).await.unwrap()
@@ -373,6 +373,22 @@ async fn a_deleted_item_frees_its_key_and_its_id() {
     assert!(matches!(queue.push_one(bound()).await.unwrap(), Pushed::Stored(_)));
 }
 
+/// R23: a purge of a queue that is one page of the database also removes the records of jobs
+/// that an operator ended with DEL.
+#[tokio::test]
+async fn a_purge_removes_the_records_of_a_deleted_item() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    queue.push_one(bound()).await.unwrap();
+    assert_eq!(say(&server, "DEL item_mine"), ":1\r\n");
+
+    assert_eq!(queue.purge().await.unwrap(), 0);
+
+    assert_eq!(keys(&server), ["relq:database", "{q}:marker"], "R23: the records");
+    let again = queue.push_one(bound()).await.unwrap();
+    assert!(matches!(again, Pushed::Stored(_)), "R4, R16: {again:?}");
+}
+
 /// R16: a job whose processing key is deleted frees its unique key once its lease has
 /// expired.
 #[tokio::test]
@@ -435,12 +451,36 @@ async fn a_time_to_live_of_an_entry_ends_with_the_lease() {
     take_all(&queue).await;
 
     let leased = keys(&server).into_iter().find(|key| key.starts_with("processing_"));
-    let leased = leased.unwrap();
-    assert_eq!(say(&server, &format!("TTL {leased}")), ":-1\r\n");
-    say(&server, &format!("EXPIRE {leased} 1000"));
-    say(&server, &format!("ZADD {{q}}:leased 1 {leased}"));
-    assert_eq!(queue.recover(many(100)).await.unwrap().requeued, 1);
-    assert_eq!(say(&server, "TTL item_mine"), ":-1\r\n");
+    assert_eq!(say(&server, &format!("TTL {}", leased.unwrap())), ":-1\r\n");
+}
+
+/// R1: a time to live that a client sets on the key of a leased job never ends the job after
+/// its lease has expired.
+#[tokio::test]
+async fn a_job_that_comes_back_has_no_time_to_live() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    // Recovery also removes the time to live of each processing key on one page of the
+    // database, which is a fifth of these keys. That the page has the keys of all five jobs
+    // happens once in 3,125 runs.
+    lease_many(&server, &queue, 5000).await;
+    let jobs = [1, 2, 3, 4, 5].map(|number: u32| {
+        NewJob::new("job").id(JobId::new(format!("job-{number}")).unwrap())
+    });
+    queue.push(&jobs, None).await.unwrap();
+    assert_eq!(take_all(&queue).await.len(), jobs.len());
+    let all = keys(&server);
+    for key in all.iter().filter(|key| key.starts_with("processing_job-")) {
+        say(&server, &format!("EXPIRE {key} 1000"));
+        say(&server, &format!("ZADD {{q}}:leased 1 {key}"));
+    }
+
+    assert_eq!(queue.recover(many(100)).await.unwrap().requeued, 5);
+
+    for number in 1..=jobs.len() {
+        let item = format!("item_job-{number}");
+        assert_eq!(say(&server, &format!("TTL {item}")), ":-1\r\n", "R1: {item}");
+    }
 }
 
 /// R1: a time to live on a key that a client renamed and left behind never ends the

@@ -146,6 +146,30 @@ async fn an_operator_reaches_the_jobs_that_a_claim_moved() {
     assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
 }
 
+/// R1, R13: a job that a claim of the shared mode has moved, and not leased yet, is the next
+/// job for a worker of either mode.
+#[tokio::test]
+async fn a_job_that_a_claim_moved_is_the_next_in_each_mode() {
+    for mode in MODES {
+        let server = Server::start();
+        let queue = open(&server, mode).await;
+        queue.push_one("moved".into()).await.unwrap();
+        say(&server, &[b"RENAME", b"q", b"{q}:handed"]);
+        queue.push_one("ready".into()).await.unwrap();
+
+        for expected in ["moved", "ready"] {
+            let claimed = queue.claim_one(&ask("w")).await.unwrap();
+            let payload = claimed.map(|job| job.payload);
+            assert_eq!(
+                payload.as_deref(),
+                Some(expected.as_bytes()),
+                "R13: the next job of {mode:?}"
+            );
+        }
+        assert_sound(&queue).await;
+    }
+}
+
 /// R27: the oldest ready job is one that a claim of the shared mode has moved, and not leased
 /// yet.
 #[tokio::test]

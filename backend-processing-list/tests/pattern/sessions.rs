@@ -242,3 +242,50 @@ async fn ended_sessions_are_forgotten() {
     queue.recover(many(100)).await.unwrap();
     assert_eq!(known(), ":0:0");
 }
+
+/// R9, R23: a worker that has never held a job freezes while its move waits, and the move
+/// fills its list. The job counts as leased until the worker's session ends, which is when
+/// its last claim or heartbeat says. Then the job is overdue, and comes back uncounted.
+#[tokio::test]
+async fn a_move_into_the_list_of_a_worker_that_waited_is_found() {
+    for heartbeat in [None, Some(LEASE)] {
+        let server = PatchedServer::mutated(&[]);
+        let (frozen, other) =
+            (server.open(Mode::PerWorker).await, server.open(Mode::PerWorker).await);
+        let asking = ask_briefly("w").wait(Duration::from_millis(1));
+        assert_eq!(frozen.claim_one(&asking).await.unwrap(), None);
+        if let Some(lease) = heartbeat {
+            frozen.extend(&worker("w"), &[], lease).await.unwrap();
+            server.pass(BRIEF).await;
+        }
+        let idle = other.recover(many(10)).await.unwrap();
+        assert_eq!(idle.next_in, None, "R9: no job is leased: {heartbeat:?}");
+        let overdue = async || {
+            let stats = other.stats().await.unwrap();
+            (stats.leased, stats.overdue)
+        };
+
+        other.push_one("late".into()).await.unwrap();
+        move_to(&server, &list_of_the_worker(&server));
+
+        assert_eq!(overdue().await, (1, 0), "R23: the moved job: {heartbeat:?}");
+        let early = other.recover(many(10)).await.unwrap();
+        let left = heartbeat.map_or(BRIEF, |lease| lease - BRIEF);
+        assert_eq!(
+            (early.requeued, early.next_in),
+            (0, Some(left)),
+            "R9: the worker's session goes on: {heartbeat:?}"
+        );
+        server.pass(left).await;
+        assert_eq!(
+            overdue().await,
+            (1, 1),
+            "R23: the session has ended: {heartbeat:?}"
+        );
+        let late = other.recover(many(10)).await.unwrap();
+        assert_eq!(late.requeued, 1, "R9: the moved job comes back: {heartbeat:?}");
+        let late = take(&other, &ask("other")).await;
+        assert_eq!((&late.payload[..], late.attempt()), (&b"late"[..], 1), "R11");
+        assert_sound(&other).await;
+    }
+}

@@ -102,6 +102,8 @@ pub(crate) async fn a_heartbeat_puts_back_what_another_client_pushed(
 
     let again = take(&queue, &ask("other")).await;
     assert_eq!((&again.payload[..], again.attempt()), (&b"pushed"[..], 1));
+    let leased = queue.stats().await.unwrap().leased;
+    assert_eq!(leased, 2, "R10: the list has the held job, and no second copy");
     assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::Applied);
     assert_sound(&queue).await;
 }
