@@ -30,6 +30,9 @@ pub enum Capability {
     /// A push wakes a waiting claim. A backend without this option polls instead.
     BlockingWait,
     /// The backend works on Redis Cluster: all keys of a queue share one hash slot.
+    ///
+    /// No backend of relq lists this option, although all backends on Redis except
+    /// `keyspace` work on a cluster.
     Cluster,
     /// The stats say how long the oldest ready job has been waiting (R27).
     ReadyAge,
@@ -120,7 +123,7 @@ pub struct Limits {
     pub max_payload: usize,
     /// The largest total size of a job's header names and values, in bytes.
     pub max_headers: usize,
-    /// The most jobs that one call may push, claim, settle or extend.
+    /// The most jobs that one call may push, settle or extend, and that a claim returns.
     pub max_jobs_per_call: NonZeroU32,
     /// The largest total size of the payloads and headers of one push call, in bytes.
     pub max_bytes_per_push: usize,
@@ -188,6 +191,15 @@ pub struct Capabilities {
 
 /// Counts the bytes of the jobs that a claim takes. The claim must not take more than
 /// [`ClaimRequest::MAX_BYTES`], except that one job may be larger.
+///
+/// ```
+/// use relq_core::{ClaimRequest, capabilities::ClaimBytes};
+///
+/// let mut bytes = ClaimBytes::default();
+/// assert!(bytes.take(ClaimRequest::MAX_BYTES - 1));
+/// assert!(!bytes.take(2)); // this job stays in the queue
+/// assert!(!bytes.take(1) && bytes.is_full()); // so do the jobs behind it
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ClaimBytes {
     taken: usize,

@@ -13,6 +13,17 @@ use std::{
 };
 
 /// A point in time by the store's clock, in whole milliseconds since the Unix epoch.
+///
+/// ```
+/// use std::time::{Duration, SystemTime, UNIX_EPOCH};
+/// use relq_core::environment::Timestamp;
+///
+/// let pushed = Timestamp::from_unix_ms(1_000);
+/// let due = pushed.plus(Duration::from_secs(60));
+/// assert_eq!(due.since(pushed), Duration::from_secs(60));
+/// assert_eq!(pushed.since(due), Duration::ZERO);
+/// assert_eq!(SystemTime::from(due), UNIX_EPOCH + Duration::from_secs(61));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp(i64);
 
@@ -53,6 +64,35 @@ impl From<Timestamp> for SystemTime {
 }
 
 /// A source of time, which a test suite can replace.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicI64, Ordering::SeqCst}};
+/// use std::{pin::Pin, time::Duration};
+/// use relq_core::environment::{Clock, Environment, SystemClock, Timestamp};
+///
+/// /// A clock whose time of day changes only when the test changes it.
+/// #[derive(Debug)]
+/// struct TestClock(AtomicI64);
+///
+/// impl Clock for TestClock {
+///     fn now(&self) -> Timestamp {
+///         Timestamp::from_unix_ms(self.0.load(SeqCst))
+///     }
+///
+///     fn elapsed(&self) -> Duration {
+///         SystemClock.elapsed()
+///     }
+///
+///     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+///         SystemClock.sleep(duration)
+///     }
+/// }
+///
+/// let clock = Arc::new(TestClock(AtomicI64::new(0)));
+/// let environment = Environment::default().with_clock(clock.clone());
+/// clock.0.fetch_add(60_000, SeqCst); // a minute later
+/// assert_eq!(environment.clock().now(), Timestamp::from_unix_ms(60_000));
+/// ```
 pub trait Clock: Debug + Send + Sync {
     /// Returns the time of the wall clock. Only a backend without a server, such as
     /// SQLite, decides by a comparison of this time with stored times (R18). A worker
@@ -130,7 +170,7 @@ impl Randomness for OsRandomness {
 /// assert_eq!(environment.random().text(16).len(), 16);
 /// ```
 ///
-/// A test replaces the randomness, or the clock in the same way:
+/// A test replaces the [clock](Clock), or the randomness:
 ///
 /// ```
 /// use std::sync::Arc;

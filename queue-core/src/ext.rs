@@ -79,7 +79,23 @@ pub trait ReliableQueueExt: ReliableQueue {
     ///
     /// Each call stores all of its jobs or none, but the calls before a failed one have
     /// stored theirs. An error therefore comes with a number: so many jobs, counted from
-    /// the first, are certainly stored.
+    /// the first, are certainly stored. (A duplicate counts, too.)
+    ///
+    /// ```
+    /// use relq_core::{NewJob, ReliableQueue, ReliableQueueExt, error::Effect};
+    ///
+    /// /// Returns the jobs that are certainly not stored, for a later call.
+    /// async fn push<'a>(queue: &dyn ReliableQueue, jobs: &'a [NewJob]) -> &'a [NewJob] {
+    ///     match queue.push_all(jobs).await {
+    ///         Ok(_) => &[],
+    ///         Err((error, stored)) if error.effect() == Effect::No => &jobs[stored..],
+    ///         Err((error, stored)) => {
+    ///             eprintln!("jobs after the first {stored} may be stored: {error}");
+    ///             &[]
+    ///         }
+    ///     }
+    /// }
+    /// ```
     ///
     /// [`max_jobs_per_call`]: crate::capabilities::Limits::max_jobs_per_call
     /// [`max_bytes_per_push`]: crate::capabilities::Limits::max_bytes_per_push

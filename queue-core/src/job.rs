@@ -24,7 +24,33 @@ checked_text! {
     /// to 64 characters of `A-Z a-z 0-9 - _`.
     ///
     /// The ids of the call's jobs begin with the token, so each call needs a token of
-    /// its own.
+    /// its own. Make it before the first attempt, and repeat the call with the same one:
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// use relq_core::{Error, NewJob, PushToken, ReliableQueue, outcome::Pushed};
+    /// use relq_core::{environment::Environment, error::RetryAdvice};
+    /// use relq_core::limits::DEDUPLICATION_WINDOW;
+    ///
+    /// /// Repeats the push while that may help. Nothing is stored twice.
+    /// async fn push(
+    ///     queue: &dyn ReliableQueue,
+    ///     jobs: &[NewJob],
+    /// ) -> Result<Vec<Pushed>, Error> {
+    ///     let token = PushToken::random(Environment::default().random());
+    ///     let began = Instant::now();
+    ///     loop {
+    ///         match queue.push(jobs, Some(&token)).await {
+    ///             Err(error)
+    ///                 if error.retry_advice() != RetryAdvice::Never
+    ///                     && began.elapsed() < DEDUPLICATION_WINDOW / 2 => {}
+    ///             result => return result,
+    ///         }
+    ///         pause().await;
+    ///     }
+    /// }
+    /// # async fn pause() {}
+    /// ```
     PushToken, "the push token", 64, |text| {
         if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
             Ok(())
@@ -41,9 +67,10 @@ impl PushToken {
     }
 
     /// Creates a token from the time `now`, in nine digits of `0-9a-v`, followed by
-    /// `random_digits` random digits, of five bits each. As text, it is greater than the
-    /// tokens of earlier milliseconds, and so are the ids that are derived from it. Two
-    /// calls in the same millisecond get the same token if they draw the same digits.
+    /// `random_digits` random digits, of five bits each; at most 55, because a token has
+    /// at most 64 characters. As text, it is greater than the tokens of earlier
+    /// milliseconds, and so are the ids that are derived from it. Two calls in the same
+    /// millisecond get the same token if they draw the same digits.
     pub fn ordered(
         now: Timestamp,
         random_digits: usize,
@@ -248,8 +275,8 @@ impl NewJob {
         self
     }
 
-    /// Sets the time after the push at which the job is buried if it was not delivered
-    /// (R17). By default the job does not expire.
+    /// Sets how long after the push the job is buried if it was not delivered (R17). By
+    /// default the job does not expire.
     #[must_use]
     pub fn expires_in(mut self, expires_in: Duration) -> Self {
         self.expires_in = Some(expires_in);
@@ -293,8 +320,9 @@ impl NewJob {
     }
 
     /// Keeps what becomes of the job: its progress, and its result for `keep_result` after
-    /// it has ended (R29). It is read by the job's id. A dead job's is kept as long as the
-    /// job.
+    /// it has ended (R29). A producer reads it by the job's id, with a
+    /// [`JobHandle`](crate::results::JobHandle). What is kept of a dead job stays as long
+    /// as the job.
     #[must_use]
     pub fn keep_result(mut self, keep_result: Duration) -> Self {
         self.keep_result = Some(keep_result);

@@ -38,9 +38,16 @@ pub fn kept_error(error: &str) -> &str {
 /// A restored one (R34) may be longer, until a note is added to it.
 pub const MAX_LAST_ERROR_BYTES: usize = 8192;
 
-/// Returns the last error of a job whose lease has expired: `last`, the last error that it
-/// has, with a note that says so of this attempt (R11). Of a text that is longer than
+/// Returns the last error of a job whose lease has expired: `last`, the error that it
+/// had, and a note that the lease of this attempt expired (R11). Of a text that is longer than
 /// [`MAX_LAST_ERROR_BYTES`], the newest notes are kept.
+///
+/// ```
+/// use relq_core::limits::with_lost_lease;
+///
+/// let error = with_lost_lease(Some("busy"), 2);
+/// assert_eq!(error, "busy; attempt 2: lease ended, no heartbeat");
+/// ```
 pub fn with_lost_lease(last: Option<&str>, attempt: u32) -> String {
     let note = format!("attempt {attempt}: lease ended, no heartbeat");
     let Some(last) = last.filter(|last| !last.is_empty()) else { return note };

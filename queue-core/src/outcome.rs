@@ -92,6 +92,6 @@ pub struct Recovered {
     /// Whether more jobs must be recovered than fit into this call's page.
     pub more: bool,
     /// How long until the next lease expires or the next delay ends; `None` when no job
-    /// is leased or scheduled.
+    /// is leased or has a due time.
     pub next_in: Option<Duration>,
 }

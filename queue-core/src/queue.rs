@@ -36,6 +36,33 @@ const PAUSE_WITHOUT_LATENESS: Duration = Duration::from_millis(100);
 /// caller drops a future, the next call or [`recover`](Self::recover) repairs the
 /// queue's state (R22).
 ///
+/// Applications mostly use the worker of the crate `relq-worker`, which also extends the
+/// leases, retries failed jobs and shuts down cleanly. Without it, a worker is a loop of
+/// these calls:
+///
+/// ```
+/// use std::{num::NonZeroU32, time::Duration};
+/// use relq_core::{ClaimRequest, Disposition, Error, ReliableQueue};
+/// use relq_core::{Settlement, WorkerId, outcome::Settled};
+///
+/// /// Runs up to ten jobs, and settles all of them in one call.
+/// async fn work_once(queue: &dyn ReliableQueue, me: &WorkerId) -> Result<(), Error> {
+///     let ten = NonZeroU32::new(10).expect("not zero");
+///     queue.recover(ten).await?; // jobs of dead workers, and jobs that are due
+///     let ask = ClaimRequest::new(me.clone(), Duration::from_secs(30)).max(ten);
+///     let jobs = queue.claim(&ask.wait(Duration::from_secs(5))).await?;
+///     let mut done = Vec::new();
+///     for job in jobs {
+///         println!("{:?}", job.payload); // the work, which must end within the lease
+///         done.push(Settlement::new(job.receipt, Disposition::Done));
+///     }
+///     let settled = queue.settle(&done).await?;
+///     let lost = settled.iter().filter(|it| **it == Settled::LeaseLost).count();
+///     println!("{lost} jobs may run again, because their leases had expired");
+///     Ok(())
+/// }
+/// ```
+///
 /// # Errors
 /// Every call that reaches the store may fail with an error of the store, such as
 /// [`Error::Unavailable`], [`Error::Interrupted`] or [`Error::Denied`]. The methods name
@@ -147,6 +174,24 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// Jobs that are leased to it without its knowledge, because the reply to a claim
     /// was lost, are not extended (R10).
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use relq_core::{Error, Receipt, ReliableQueue, WorkerId, outcome::Extended};
+    ///
+    /// /// One heartbeat. Returns the receipts of the jobs whose handlers must stop.
+    /// async fn beat(
+    ///     queue: &dyn ReliableQueue,
+    ///     me: &WorkerId,
+    ///     held: &[Receipt],
+    /// ) -> Result<Vec<Receipt>, Error> {
+    ///     let extended = queue.extend(me, held, Duration::from_secs(30)).await?;
+    ///     let ended = held.iter().zip(extended).filter(|(_, extended)| {
+    ///         matches!(extended, Extended::Cancelled | Extended::LeaseLost)
+    ///     });
+    ///     Ok(ended.map(|(receipt, _)| receipt.clone()).collect())
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Invalid`] for a lease under a millisecond or above
     /// [`MAX_DURATION`](crate::limits::MAX_DURATION), and for more receipts than
@@ -178,7 +223,24 @@ pub trait ReliableQueue: Debug + Display + Send + Sync {
     /// Recovers up to `page` jobs (R9). A job whose lease has expired becomes ready
     /// again, or dead after its last attempt. A scheduled job that is due becomes
     /// ready. The call also continues unfinished work on batches (B5, B6, B7). The
-    /// result says whether more jobs are left to recover.
+    /// result says whether more jobs are left to recover:
+    ///
+    /// ```
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use relq_core::{Error, ReliableQueue};
+    ///
+    /// /// Recovers all jobs that can be recovered now. Returns when to do it again.
+    /// async fn recover_all(queue: &dyn ReliableQueue) -> Result<Duration, Error> {
+    ///     let hundred = NonZeroU32::new(100).expect("not zero");
+    ///     let most = Duration::from_secs(15);
+    ///     loop {
+    ///         let recovered = queue.recover(hundred).await?;
+    ///         if !recovered.more {
+    ///             return Ok(recovered.next_in.unwrap_or(most).min(most));
+    ///         }
+    ///     }
+    /// }
+    /// ```
     async fn recover(&self, page: NonZeroU32) -> Result<Recovered, Error>;
 
     /// Opens another handle to the queue, which shares no connection with this one. A

@@ -9,11 +9,13 @@ use std::time::Duration;
 pub struct Stats {
     /// Jobs that wait until a worker claims them.
     pub ready: u64,
-    /// Jobs that wait until a set time, when they become ready.
+    /// Jobs that wait until a set time, when they become ready, or until the job that
+    /// they follow is done (R30).
     pub scheduled: u64,
-    /// Jobs that workers hold.
+    /// Jobs that workers hold, with those that are overdue.
     pub leased: u64,
-    /// Leased jobs whose lease has expired and that no reaper has recovered yet.
+    /// Leased jobs whose lease has expired and that no reaper has recovered yet. They are
+    /// part of [`leased`](Self::leased).
     pub overdue: u64,
     /// Jobs that were buried and are kept until they are redriven or purged.
     pub dead: u64,
@@ -26,7 +28,8 @@ pub struct Stats {
     /// Whether an operator has paused the queue, so that workers can claim no job.
     pub paused: bool,
     /// How long until the next scheduled job is due: zero when a job is already due,
-    /// `None` when no job is scheduled.
+    /// `None` when no job has a due time. A job that follows another one has none yet
+    /// (R30).
     pub next_due_in: Option<Duration>,
     /// How long the oldest ready job has been waiting for a worker, counted from when it
     /// became ready, or was due (R27). `None` if no job waits for a worker, if the time

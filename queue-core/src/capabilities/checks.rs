@@ -17,6 +17,33 @@ impl Capabilities {
     /// Every backend calls this first in `push`, so that all backends refuse the same
     /// requests.
     ///
+    /// ```
+    /// use std::{borrow::Cow, time::Duration};
+    /// use relq_core::capabilities::{
+    ///     Capabilities, Capability, LeaseScope, Limits, Order, RecoveryBound,
+    /// };
+    /// use relq_core::{Error, NewJob, Priority};
+    ///
+    /// /// What a backend declares that has delays and one priority.
+    /// const CAPABILITIES: Capabilities = Capabilities {
+    ///     backend: "mine",
+    ///     supported: Cow::Borrowed(&[Capability::Delay]),
+    ///     priorities: Priority::NORMAL..=Priority::NORMAL,
+    ///     lateness: Duration::from_secs(1),
+    ///     order: Order::Fifo,
+    ///     lease_scope: LeaseScope::Job,
+    ///     recovery: RecoveryBound::LeaseAndReaper,
+    ///     limits: Limits::DEFAULT,
+    /// };
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let delayed = NewJob::new("a").delay(minute);
+    /// assert!(CAPABILITIES.check_push(&[delayed], false).is_ok());
+    /// let expiring = NewJob::new("b").expires_in(minute);
+    /// let refused = CAPABILITIES.check_push(&[expiring], false);
+    /// assert!(matches!(refused, Err(Error::Unsupported { .. })));
+    /// ```
+    ///
     /// # Errors
     /// For the first job that is refused: [`Error::Invalid`] if it breaks a limit,
     /// [`Error::Unsupported`] if it uses an option that is not supported. Also

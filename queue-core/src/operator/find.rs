@@ -25,6 +25,20 @@ const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 /// [`JobLookup::Unknown`] then says that the search found no such job. It may miss a job
 /// that moves between two states meanwhile; pause the queue first to be sure.
 ///
+/// ```
+/// use relq_core::{Error, JobId, Queue, operator::{JobLookup, find_job}};
+///
+/// async fn show(queue: &dyn Queue, id: &JobId) -> Result<(), Error> {
+///     match find_job(queue, id).await? {
+///         JobLookup::Stored(found) => println!("{id}: {:?}", found.job.detail),
+///         JobLookup::Ended { was_done: true, .. } => println!("{id} is done"),
+///         JobLookup::Ended { .. } => println!("{id} has ended without being done"),
+///         _ => println!("{id} is not known"),
+///     }
+///     Ok(())
+/// }
+/// ```
+///
 /// # Errors
 /// The errors of [`Operator::peek`](crate::Operator::peek) and [`InspectQueue::job`].
 pub async fn find_job(queue: &dyn Queue, job: &JobId) -> Result<JobLookup, Error> {

@@ -25,8 +25,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// What happened between two samples, the earlier one first. It is too low if dead
-    /// jobs are purged meanwhile, and `None` if the queue is, which resets its totals.
+    /// The jobs that came and went between two samples, the earlier one first. The
+    /// numbers are too low if dead jobs were purged in between. `None` if the whole queue
+    /// was purged, which sets its totals to zero.
     pub fn between((earlier, later): (&Stats, &Stats)) -> Option<Self> {
         let ended = all_ended(later).checked_sub(all_ended(earlier))?;
         let pushed = (stored(later) + ended).saturating_sub(stored(earlier));
@@ -90,9 +91,17 @@ pub struct Span {
 /// use relq_core::{Stats, operator::StatsHistory};
 ///
 /// let hour = NonZeroU16::new(60).expect("not zero");
-/// let mut history = StatsHistory::new(Duration::from_secs(60), hour);
-/// history.add(Instant::now(), &Stats::new());
+/// let minute = Duration::from_secs(60);
+/// let mut history = StatsHistory::new(minute, hour);
+///
+/// let (mut stats, began) = (Stats::new(), Instant::now());
+/// history.add(began, &stats);
+/// stats.finished = 30; // in ten seconds, 30 jobs were pushed and done
+/// history.add(began + Duration::from_secs(10), &stats);
+///
 /// assert_eq!(history.spans().len(), 60);
+/// let rates = history.rates(minute).expect("there are two samples");
+/// assert_eq!((rates.pushed, rates.ended), (3.0, 3.0)); // jobs in a second
 /// ```
 #[derive(Debug, Clone)]
 pub struct StatsHistory {

@@ -64,7 +64,7 @@ impl<'q> JobHandle<'q> {
     /// recorded.
     ///
     /// # Errors
-    /// The errors of the store. All calls here can be repeated.
+    /// The errors of the store. All calls of a handle only read, so they can be repeated.
     pub async fn look(&self) -> Result<Option<JobResult>, Error> {
         let found = self.queue.read_results(std::slice::from_ref(&self.job)).await?;
         Ok(found.into_iter().next().flatten())
@@ -99,7 +99,22 @@ impl<'q> JobHandle<'q> {
     }
 
     /// Waits as [`result`](Self::result) does, and decodes the result from JSON. A job that
-    /// is done without a result has an empty one, which is no JSON.
+    /// is done without a result has an empty one, which is not JSON.
+    ///
+    /// ```
+    /// use relq_core::{JobId, ReliableQueue, ReliableQueueExt, results::NoResult};
+    ///
+    /// /// Waits for the number of words that a job counts.
+    /// async fn words(queue: &dyn ReliableQueue, id: &JobId) -> Result<u64, NoResult> {
+    ///     let found = queue.job_handle(id)?.json_result().await;
+    ///     match &found {
+    ///         Err(NoResult::Dead { error }) => println!("the job is dead: {error}"),
+    ///         Err(NoResult::Unknown) => println!("its result is not kept any more"),
+    ///         _ => {}
+    ///     }
+    ///     found
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`NoResult`], if the job has ended without a result or the result is not JSON of a
@@ -139,15 +154,16 @@ pub enum NoResult {
     /// The job was dead, and an operator purged it.
     #[error("the job died, and was purged")]
     Purged,
-    /// Nothing is recorded of the job: it never was, keeps no result, or its result is no
-    /// longer kept.
+    /// Nothing is recorded of the job: it never was, keeps no result, its result is no
+    /// longer kept, or the whole queue was purged.
     #[error("the queue has no result of this job")]
     Unknown,
     /// The result is not JSON of the type that was asked for.
     #[cfg(feature = "json")]
     #[error("the result of the job is not JSON of the expected type")]
     Decode(#[source] serde_json::Error),
-    /// The call to the store failed, and can be repeated.
+    /// The call to the store failed. It only reads, so it may be repeated;
+    /// [`Error::retry_advice`] says whether that can help.
     #[error("the result of the job cannot be read")]
     Store(#[from] Error),
 }
