@@ -241,7 +241,8 @@ impl JobContext {
         self.0.delivery.priority
     }
 
-    /// The length of the lease; the worker extends the lease while the handler runs.
+    /// How long the lease runs from the claim and from each extension. The worker extends
+    /// it while the handler runs.
     pub fn lease(&self) -> Duration {
         self.0.delivery.lease
     }
@@ -261,8 +262,30 @@ impl JobContext {
         self.0.cancellation.get().copied()
     }
 
-    /// A token that fires when the handler should stop. Pass it to code that expects a
-    /// token.
+    /// A token that fires when the handler should stop, for code outside of the handler's
+    /// future, such as work that blocks a thread:
+    ///
+    /// ```
+    /// use relq_worker::{Failure, JobContext};
+    ///
+    /// async fn resize(job: JobContext) -> Result<(), Failure> {
+    ///     let (stop, image) = (job.token(), job.payload().clone());
+    ///     let resizing = tokio::task::spawn_blocking(move || {
+    ///         for row in image.chunks(4096) {
+    ///             if stop.is_cancelled() {
+    ///                 return Err(Failure::retry("the handler was asked to stop"));
+    ///             }
+    ///             resize_row(row);
+    ///         }
+    ///         Ok(())
+    ///     });
+    ///     resizing.await?
+    /// }
+    /// # fn resize_row(_: &[u8]) {}
+    /// ```
+    ///
+    /// It fires for the reasons of [`Cancellation`]. To cancel the token itself does not
+    /// affect the job.
     pub fn token(&self) -> CancellationToken {
         self.0.token.child_token()
     }

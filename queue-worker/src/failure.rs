@@ -11,7 +11,8 @@ use relq_core::{
 ///
 /// Any error, and any text, converts into a failure that is retried by the worker's
 /// [`RetryPolicy`](crate::RetryPolicy), so `?` works in a handler. The text is that of
-/// the error and of all its causes.
+/// the error and of all its causes. Of any text, the first 4 KiB ([`MAX_ERROR_BYTES`])
+/// are kept.
 ///
 /// ```
 /// use relq_worker::Failure;

@@ -13,8 +13,36 @@ use crate::{Failure, JobContext, RetryPolicy};
 ///
 /// Only `Ok` acknowledges the job. The worker drops the future on a time-out and at the
 /// end of the grace time: the handler then ends at its current `await`.
+///
+/// A type implements the trait if it decides more for each job than a function can:
+///
+/// ```
+/// use std::time::Duration;
+/// use relq_worker::{Failure, Handler, JobContext};
+///
+/// /// Sends letters. A large one may take longer.
+/// struct Sender {
+///     from: String,
+/// }
+///
+/// impl Handler for Sender {
+///     async fn handle(&self, job: JobContext) -> Result<(), Failure> {
+///         println!("from {} to {:?}", self.from, job.payload());
+///         Ok(())
+///     }
+///
+///     fn timeout(&self, job: &JobContext) -> Option<Duration> {
+///         let is_large = job.payload().len() > 100_000;
+///         Some(Duration::from_secs(if is_large { 300 } else { 30 }))
+///     }
+/// }
+/// ```
 pub trait Handler: Send + Sync + 'static {
     /// Runs one job.
+    ///
+    /// # Errors
+    /// The failure says what becomes of the job: it is retried, buried, discarded or
+    /// postponed.
     fn handle(
         &self,
         job: JobContext,

@@ -43,7 +43,16 @@ where
     Json { handler, payload: PhantomData }
 }
 
-/// A job whose payload is `value` as JSON.
+/// A job whose payload is `value` as JSON, for a worker whose handler is [`json`].
+///
+/// ```
+/// #[derive(serde::Serialize)]
+/// struct Email { to: String }
+///
+/// let job = relq_worker::json_job(&Email { to: "anna@example.org".into() })?;
+/// assert_eq!(&job.payload[..], br#"{"to":"anna@example.org"}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 ///
 /// # Errors
 /// When `value` cannot be JSON, such as a map whose keys are not strings.

@@ -193,6 +193,26 @@ pub struct CallFailed<'a> {
 }
 
 /// Why a claimed job ended. Each has its count in the [`Summary`](crate::Summary).
+///
+/// ```
+/// use relq_worker::observer::{Ended, JobOutcome, Observer};
+///
+/// /// Logs each attempt that failed.
+/// struct FailedAttempts;
+///
+/// impl Observer for FailedAttempts {
+///     fn ended(&self, event: &Ended<'_>) {
+///         let id = event.job.id();
+///         match event.outcome {
+///             JobOutcome::Retried { after, error } => {
+///                 tracing::warn!(%id, ran = ?event.ran, ?after, "failed: {error}");
+///             }
+///             JobOutcome::Buried { error } => tracing::error!(%id, "dead: {error}"),
+///             _ => {}
+///         }
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JobOutcome<'a> {

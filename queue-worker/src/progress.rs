@@ -40,7 +40,23 @@ pub struct Summary {
     pub given_back: u64,
 }
 
-/// Reads the counts and the state of a worker while it runs. Clones read the same worker's.
+/// Reads the counts and the state of a worker while it runs. [`Worker::progress`] returns
+/// it, and clones read the same worker's.
+///
+/// [`Worker::progress`]: crate::Worker::progress
+///
+/// ```
+/// use relq_worker::{Progress, WorkerState};
+///
+/// /// The status code that answers a readiness probe.
+/// fn readiness(progress: &Progress) -> u16 {
+///     if progress.state().is_ready() { 200 } else { 503 }
+/// }
+///
+/// let progress = Progress::default(); // in a program: worker.progress()
+/// assert_eq!(progress.state(), WorkerState::Starting);
+/// assert_eq!(readiness(&progress), 503);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Counts>);
 

@@ -115,8 +115,8 @@ impl WorkerQueue {
         self
     }
 
-    /// Tells the events of this queue to `observer`, in addition to the observers of the
-    /// worker. May be called repeatedly.
+    /// Reports the events of this queue to `observer`, in addition to the observers of
+    /// the worker. May be called repeatedly.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer) -> Self {
         self.observers.add(observer);

@@ -156,7 +156,8 @@ impl Worker {
 
     /// Sets the longest time between two checks for expired leases; the default is half
     /// the lease, but between 1 and 30 seconds. A dead worker's jobs are ready again
-    /// within their lease and this interval (R9).
+    /// within their lease and this interval (R9). With less than a millisecond the worker
+    /// does not start.
     #[must_use]
     pub fn reap_every(mut self, interval: Duration) -> Self {
         self.settings.reap_every = Some(interval);
@@ -185,6 +186,22 @@ impl Worker {
     /// settlement a shutdown gave up, those of a redriven dead letter, and those of a job
     /// that was exported during its first attempt and restored. The check is not called
     /// then, unless [`check_every_delivery`](Self::check_every_delivery) is set.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use relq_core::ReliableQueue;
+    /// use relq_worker::{Failure, JobContext, Worker};
+    ///
+    /// /// Looks in the table in which the handler records each payment.
+    /// async fn is_paid(job: JobContext) -> Result<bool, Failure> {
+    ///     Ok(is_recorded(job.id().as_str()).await)
+    /// }
+    ///
+    /// fn payments(queue: Arc<dyn ReliableQueue>) -> Worker {
+    ///     Worker::new(queue).already_done(is_paid).check_every_delivery()
+    /// }
+    /// # async fn is_recorded(_: &str) -> bool { true }
+    /// ```
     #[must_use]
     pub fn already_done(mut self, check: impl AlreadyDone) -> Self {
         self.settings.already_done = Some(Check::new(check));
@@ -194,14 +211,14 @@ impl Worker {
     /// Calls the [`already_done`](Self::already_done) check before every attempt, also
     /// before those with the number 1. For work that must not be repeated, such as a
     /// payment: the check then finds work of attempts that were not counted. It should look
-    /// for the id of the job.
+    /// for the id of the job. Without such a check this has no effect.
     #[must_use]
     pub fn check_every_delivery(mut self) -> Self {
         self.settings.checks_every_delivery = true;
         self
     }
 
-    /// Tells the worker's [events](crate::observer) to `observer`. May be called
+    /// Reports the worker's [events](crate::observer) to `observer`. May be called
     /// repeatedly: each observer receives every event.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer) -> Self {
@@ -284,7 +301,10 @@ impl Worker {
     /// on a tokio runtime.
     ///
     /// # Errors
-    /// - [`WorkerError::Setting`] when a setting is not valid. Nothing was sent.
+    /// - [`WorkerError::Setting`] when a setting is not valid: a time is too short, or
+    ///   above [`MAX_DURATION`](relq_core::limits::MAX_DURATION); or the worker has an
+    ///   empty list of queues, two queues of one name, or several queues and
+    ///   [`prefetch`](Self::prefetch). Nothing was sent.
     /// - [`WorkerError::Claim`] and [`WorkerError::Store`] when the store refuses the
     ///   worker and a retry cannot help: at once for the first claim, and for a later
     ///   call after [`give_up_after`](Self::give_up_after). On several queues the error is

@@ -5,7 +5,22 @@ use relq_core::{
     error::{Effect, InvalidName},
 };
 
-/// Why a job of a kind was not pushed.
+/// Why a job of a kind was not pushed, or has no handle on its result.
+///
+/// ```
+/// use relq_core::error::Effect;
+/// use relq_worker::EnqueueError;
+///
+/// /// Whether certainly no job of the call is stored.
+/// fn stored_nothing(error: &EnqueueError) -> bool {
+///     match error {
+///         EnqueueError::Push { stored, source } => {
+///             *stored == 0 && source.effect() == Effect::No
+///         }
+///         _ => true, // it was refused before anything was sent
+///     }
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnqueueError {

@@ -116,6 +116,22 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
 
     /// How long a failed job of the kind waits for its next attempt. The default is
     /// `None`, for the [policy of the worker](crate::Worker::retry).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use relq_worker::{Job, RetryPolicy};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct SendEmail;
+    /// impl Job for SendEmail {
+    ///     const KIND: &'static str = "send-email";
+    ///
+    ///     fn retry_policy() -> Option<RetryPolicy> {
+    ///         let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
+    ///         let policy = RetryPolicy::exponential(minute, hour);
+    ///         Some(policy.expect("a minute is less than an hour"))
+    ///     }
+    /// }
+    /// ```
     fn retry_policy() -> Option<RetryPolicy> {
         None
     }

@@ -119,6 +119,15 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// `LPUSH emails hello` (R20), and those that were pushed without a [`Job`]. Without
     /// such a handler they are failed attempts.
     ///
+    /// ```
+    /// use relq_worker::{Failure, JobContext, Router};
+    ///
+    /// let router: Router = Router::new().raw(async |job: JobContext| {
+    ///     println!("a job of another client: {:?}", job.payload());
+    ///     Ok::<_, Failure>(())
+    /// });
+    /// ```
+    ///
     /// # Panics
     /// When there is such a handler already, which is an error of the program.
     #[must_use]
