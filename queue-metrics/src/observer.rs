@@ -49,6 +49,20 @@ impl MetricsObserver {
     /// Install the recorder of the process before this call: it receives the descriptions
     /// of the metrics now. It also receives a zero for each counter that has no label but
     /// the queue and the operation, so that these counters exist before their first event.
+    ///
+    /// ```
+    /// use metrics_exporter_prometheus::PrometheusBuilder;
+    /// use relq_core::QueueName;
+    /// use relq_metrics::MetricsObserver;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let recorder = PrometheusBuilder::new().install_recorder()?; // first
+    /// let observer = MetricsObserver::new(&QueueName::new("emails")?);
+    /// let page = recorder.render();
+    /// assert!(page.contains(r#"relq_jobs_claimed_total{queue="emails"} 0"#));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(queue: &QueueName) -> Self {
         describe();
         let queue = SharedString::from_shared(queue.as_str().into());

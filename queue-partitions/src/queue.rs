@@ -31,6 +31,30 @@ pub type PartitionedQueue = Partitioned<dyn Queue>;
 /// documentation says what it promises.
 ///
 /// Tasks can share it in an [`Arc`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use relq_core::{NewJob, Operator, Queue, QueueName, ReliableQueueExt};
+/// use relq_core::environment::Environment;
+/// use relq_memory::MemoryStore;
+/// use relq_partitions::PartitionedQueue;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = MemoryStore::default(); // or a queue on each of several servers
+/// let mut parts: Vec<Arc<dyn Queue>> = Vec::new();
+/// for name in ["emails", "emails:1"] {
+///     parts.push(Arc::new(store.open(QueueName::new(name)?, Environment::default())));
+/// }
+/// let queue = PartitionedQueue::new(parts, Environment::default())?;
+///
+/// queue.push_one(NewJob::new("anna")).await?;
+/// queue.push_one(NewJob::new("ben")).await?;
+/// assert_eq!(queue.stats().await?.ready, 2);
+/// assert_eq!(queue.stats_by_part().await?.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Partitioned<Q: ?Sized> {
     pub(crate) parts: Vec<Arc<Q>>,
     pub(crate) part_of: PartOf,
@@ -48,7 +72,9 @@ pub struct Partitioned<Q: ?Sized> {
 impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     /// Creates the queue that consists of `parts`. All of them must be queues of the same
     /// backend with the same options, and every client of the queue must list them in
-    /// the same order.
+    /// the same order. This makes no call. The random numbers of `environment` choose the
+    /// part that has the first turn, and its clock measures how long a part that is down
+    /// is left out.
     ///
     /// # Errors
     /// [`Error::Invalid`] for no part, for more than 65,536, or for parts with different
@@ -84,7 +110,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
 
     /// Pushes only to the first `parts` parts; the other parts are only claimed from,
     /// so that they become empty. The number of parts can be changed in this way while
-    /// clients run.
+    /// clients run. If [`starting_at`](Self::starting_at) is set too, call it after this.
     ///
     /// # Errors
     /// [`Error::Invalid`] for zero, or for more parts than the queue has.
@@ -108,8 +134,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         Self { part_of: PartOf::new(hash, self.pushed_to), hash, ..self }
     }
 
-    /// Sets the part that has the first turn of pushes, claims and recoveries. By default
-    /// it is random, so that the handles of many clients begin at different parts.
+    /// Sets the part, counted from 0, that has the first turn of pushes, claims and
+    /// recoveries. By default it is random, so that the handles of many clients begin at
+    /// different parts.
     #[must_use]
     pub fn starting_at(self, part: usize) -> Self {
         let (parts, pushed_to) = (self.parts.len(), self.pushed_to);

@@ -7,8 +7,8 @@ use relq_core::{environment::Timestamp, limits::MAX_DURATION};
 use crate::InvalidSpec;
 
 /// A fixed interval: a schedule ticks at its anchor, and in whole intervals before and
-/// after it. The anchor is the Unix epoch unless another is set, so all schedulers agree
-/// on the moments without a word between them.
+/// after it. The anchor is the Unix epoch unless another is set, so all schedulers
+/// compute the same moments.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +45,8 @@ impl Every {
         Ok(Self { interval, anchor: Timestamp::from_unix_ms(0) })
     }
 
-    /// Counts the intervals from `anchor`.
+    /// Counts the intervals from `anchor`, which may be in the past or in the future.
+    /// With an interval of a day, the schedule ticks at this time of each day, in UTC.
     #[must_use]
     pub fn anchor(mut self, anchor: Timestamp) -> Self {
         self.anchor = anchor;

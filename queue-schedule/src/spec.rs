@@ -97,12 +97,34 @@ impl ScheduleSpec {
     }
 
     /// The definition that a store keeps: JSON, and the same bytes for the same
-    /// schedule. Times that are no whole milliseconds are cut off.
+    /// schedule. All times of the job, such as its delay and its lease, are cut to whole
+    /// milliseconds.
     pub fn to_definition(&self) -> Vec<u8> {
         definition::write(self)
     }
 
     /// Reads the definition of a stored schedule.
+    ///
+    /// ```
+    /// use relq_core::{Error, schedule::ScheduleQueue};
+    /// use relq_schedule::ScheduleSpec;
+    ///
+    /// /// Prints when each schedule of a queue ticks next.
+    /// async fn list(queue: &dyn ScheduleQueue) -> Result<(), Error> {
+    ///     let found = queue.schedules().await?;
+    ///     for schedule in &found.schedules {
+    ///         let name = &schedule.name;
+    ///         match ScheduleSpec::from_definition(&schedule.definition) {
+    ///             Ok(spec) => {
+    ///                 let next = spec.next_after(schedule.last_tick);
+    ///                 println!("{name}: {}, next at {next:?}", spec.times());
+    ///             }
+    ///             Err(error) => println!("{name}: {error}"),
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`UnreadableDefinition`] for a definition of a newer version, with an unknown
