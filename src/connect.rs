@@ -147,6 +147,10 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 /// `?partitions=3`, which makes one queue of three parts. `docs/urls.md` in the
 /// repository describes sentinels, clusters and all other options.
 ///
+/// The call connects to the store, and fails if the store is down. It creates a SQLite
+/// file that does not exist, which [`connect_existing`] refuses. On Redis it writes
+/// nothing. A queue on Redis must be opened and used on a tokio runtime.
+///
 /// ```
 /// use relq::{ConnectError, QueueName};
 ///
@@ -169,7 +173,11 @@ pub async fn connect(
     connect_in(Environment::default(), url, queue).await
 }
 
-/// Does the same as [`connect`], with the clocks and the randomness of `environment`.
+/// Does the same as [`connect`], with the clocks and the randomness of `environment`. On
+/// SQLite a test can move the time of the queue by a [`Clock`] of its own. On Redis the
+/// server keeps the time.
+///
+/// [`Clock`]: relq_core::environment::Clock
 ///
 /// # Errors
 /// The errors of [`connect`].

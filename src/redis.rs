@@ -90,9 +90,25 @@ pub async fn queues(
     Ok(relq_redis::marked_queues(config, after).await?)
 }
 
-/// Looks at the server of the queue for what does not stop relq, but what an operator should
-/// know: its program and version, that it keeps no append-only file, and that the clocks
-/// differ. A worker may log it at its start, as `relq work` does. Nothing is written.
+/// Reads the properties of the queue's server that do not stop relq, but that an operator
+/// should know: its program and version, whether it keeps an append-only file, and by how
+/// much its clock differs from that of this machine. A worker may log it at its start, as
+/// `relq work` does. Nothing is written.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let emails = relq::QueueName::new("emails")?;
+/// let found = relq::redis::check_server("redis://localhost", &emails).await?;
+/// if found.has_append_only_file == Some(false) {
+///     eprintln!("a crash of the server loses jobs");
+/// }
+/// if let Some(difference) = found.clock_difference {
+///     eprintln!("the clocks differ by {:?}", difference.length());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// The errors of [`connect`](crate::connect()).

@@ -23,7 +23,21 @@ pub enum FinishBy {
 }
 
 /// The configuration of a queue: the server's address, the clock and the source of
-/// randomness, and how finished jobs leave the ring.
+/// randomness, and how finished jobs leave the ring. It can be made of a
+/// [`RedisConfig`], which has the time limits of calls.
+///
+/// ```no_run
+/// use relq_core::{NewJob, QueueName, ReliableQueueExt};
+/// use relq_circular::{CircularConfig, CircularQueue, FinishBy};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = CircularConfig::new("redis://127.0.0.1/0")?.finish(FinishBy::Lrem);
+/// let queue = CircularQueue::connect(config, QueueName::new("emails")?).await?;
+/// queue.push_one(NewJob::new("anna")).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct CircularConfig {
     pub(crate) redis: RedisConfig,

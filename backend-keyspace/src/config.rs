@@ -12,7 +12,22 @@ use crate::{
 };
 
 /// The configuration of a queue: the server's address, the clock and the source of
-/// randomness, and whether foreign keys are tolerated.
+/// randomness, and whether foreign keys are tolerated. It can be made of a
+/// [`RedisConfig`], which has the time limits of calls.
+///
+/// ```no_run
+/// use relq_core::{NewJob, QueueName, ReliableQueueExt};
+/// use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Database 3 holds nothing but this queue.
+/// let config = KeyspaceConfig::new("redis://127.0.0.1/3")?;
+/// let queue = KeyspaceQueue::connect(config, QueueName::new("emails")?).await?;
+/// queue.push_one(NewJob::new("anna")).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct KeyspaceConfig {
     pub(crate) redis: RedisConfig,

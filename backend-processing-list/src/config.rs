@@ -19,7 +19,21 @@ pub enum Mode {
     Shared,
 }
 
-/// The Redis server, the mode, and the environment of a queue.
+/// The Redis server, the mode, and the environment of a queue. It can be made of a
+/// [`RedisConfig`], which has the time limits of calls.
+///
+/// ```no_run
+/// use relq_core::{NewJob, QueueName, ReliableQueueExt};
+/// use relq_processing_list::{Mode, ProcessingListConfig, ProcessingListQueue};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ProcessingListConfig::new("redis://127.0.0.1/0")?.mode(Mode::Shared);
+/// let queue = ProcessingListQueue::connect(config, QueueName::new("emails")?).await?;
+/// queue.push_one(NewJob::new("anna")).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ProcessingListConfig {
     pub(crate) redis: RedisConfig,

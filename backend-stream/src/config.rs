@@ -8,7 +8,20 @@ pub use relq_redis::{InvalidUrl, RedisConfig};
 use crate::capabilities::CAPABILITIES;
 
 /// The configuration of a queue: the server's address, the clock and the source of
-/// randomness.
+/// randomness. It can be made of a [`RedisConfig`], which has the time limits of calls.
+///
+/// ```no_run
+/// use relq_core::{NewJob, QueueName, ReliableQueueExt};
+/// use relq_stream::{StreamConfig, StreamQueue};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = StreamConfig::new("redis://127.0.0.1/0")?;
+/// let queue = StreamQueue::connect(config, QueueName::new("emails")?).await?;
+/// queue.push_one(NewJob::new("anna")).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct StreamConfig {
     pub(crate) redis: RedisConfig,

@@ -8,7 +8,20 @@ pub use relq_redis::{InvalidUrl, RedisConfig};
 use crate::capabilities::CAPABILITIES;
 
 /// The configuration of a queue: the server's address, the clock and the source of
-/// randomness.
+/// randomness. It can be made of a [`RedisConfig`], which has the time limits of calls.
+///
+/// ```no_run
+/// use relq_core::{NewJob, QueueName, ReliableQueueExt};
+/// use relq_zset::{ZsetConfig, ZsetQueue};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ZsetConfig::new("redis://127.0.0.1/0")?;
+/// let queue = ZsetQueue::connect(config, QueueName::new("emails")?).await?;
+/// queue.push_one(NewJob::new("anna")).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZsetConfig {
     pub(crate) redis: RedisConfig,

@@ -49,7 +49,21 @@ pub struct InvalidTimeout {
 
 /// The address of the server, and the time limits of calls.
 ///
-/// Its `Debug` and `Display` never show the password.
+/// Its `Debug` and `Display` never show the password. The configuration of each backend,
+/// such as `ZsetConfig`, can be made of it with `from`.
+///
+/// ```
+/// use std::time::Duration;
+/// use relq_redis::RedisConfig;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = RedisConfig::new("redis://anna:secret@localhost:7000/3")?
+///     .response_timeout(Duration::from_secs(30))?
+///     .connect_timeout(Duration::from_secs(2))?;
+/// assert_eq!(config.to_string(), "localhost:7000/3");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RedisConfig {
     /// The server's address, user, password and database. If the URL names several
@@ -238,9 +252,9 @@ impl RedisConfig {
     }
 
     /// Sets how long the connection may be silent before the reply of a call counts as
-    /// lost. As long as bytes of a reply arrive, the call waits for it, however large
-    /// the reply is and however slow the link is. A timeout above [`MAX_DURATION`] counts
-    /// as that.
+    /// lost; the default is 5 seconds. As long as bytes of a reply arrive, the call waits
+    /// for it, however large the reply is and however slow the link is. A timeout above
+    /// [`MAX_DURATION`] counts as that.
     ///
     /// # Errors
     /// When the timeout is zero.
@@ -249,8 +263,8 @@ impl RedisConfig {
         Ok(Self { response_timeout, ..self })
     }
 
-    /// Sets how long opening a connection may take. A timeout above [`MAX_DURATION`]
-    /// counts as that.
+    /// Sets how long opening a connection may take; the default is 5 seconds. A timeout
+    /// above [`MAX_DURATION`] counts as that.
     ///
     /// # Errors
     /// When the timeout is zero.

@@ -1,6 +1,23 @@
 //! The error type for a queue that could not be opened.
 
-/// Why [`connect`](crate::connect) returned no queue. No message shows a password.
+/// Why [`connect`](crate::connect()) returned no queue. No message shows a password.
+///
+/// ```
+/// use relq::{ConnectError, QueueName};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let emails = QueueName::new("emails")?;
+/// match relq::connect("rediss+zset://localhost", &emails).await {
+///     Ok(queue) => println!("{queue} is open"),
+///     Err(ConnectError::Queue(error)) if !error.needs_help() => {
+///         println!("the store may be starting, so try again: {error}");
+///     }
+///     Err(error) => println!("correct the URL or the store: {error}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
