@@ -149,7 +149,7 @@ pub fn backends() -> impl Iterator<Item = &'static str> {
 ///
 /// The call connects to the store, and fails if the store is down. It creates a SQLite
 /// file that does not exist, which [`connect_existing`] refuses. On Redis it writes
-/// nothing. A queue on Redis must be opened and used on a tokio runtime.
+/// nothing. The queue must be opened and used on a tokio runtime.
 ///
 /// ```
 /// use relq::{ConnectError, QueueName};
