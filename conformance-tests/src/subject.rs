@@ -16,6 +16,9 @@ pub type Records<'a> = Box<dyn Fn(&str) -> u64 + Send + 'a>;
 /// The suite owns the address: it starts the private server, or creates the private
 /// directory, and passes each actor the endpoint to connect to. A backend that keeps
 /// its jobs in memory keeps them in the subject.
+///
+/// Only [`connect`](Self::connect) must be written: the page of the [crate](crate) has a
+/// whole test target. The other methods tell the suite more about a backend.
 #[async_trait]
 pub trait Subject: Send + Sync + 'static {
     /// Opens `queue` as an actor of its own (a producer, a worker, an operator), which

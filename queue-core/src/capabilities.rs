@@ -20,7 +20,8 @@ pub enum Capability {
     /// The backend accepts delayed jobs: they become ready some time after the push
     /// (R14).
     Delay,
-    /// The backend has more than one priority for ready jobs (R15).
+    /// The backend has more than one priority for ready jobs (R15):
+    /// [`Capabilities::priorities`] says which.
     Priority,
     /// The backend accepts unique keys, each held by at most one unfinished job (R16).
     Unique,
@@ -157,13 +158,15 @@ impl Limits {
 /// The options that a backend supports, its properties and its limits.
 ///
 /// ```
-/// use relq_core::{NewJob, Priority, ReliableQueue, capabilities::Capability};
+/// use std::time::Duration;
+/// use relq_core::{NewJob, ReliableQueue, capabilities::Capability};
 ///
-/// /// A job that is delivered first on every backend that has priorities.
+/// /// A job of the highest priority, which expires if the backend supports that.
 /// fn urgent(queue: &dyn ReliableQueue, payload: &'static str) -> NewJob {
-///     let job = NewJob::new(payload);
-///     if queue.capabilities().supports(Capability::Priority) {
-///         return job.priority(Priority::HIGHEST);
+///     let can = queue.capabilities();
+///     let job = NewJob::new(payload).priority(*can.priorities.end());
+///     if can.supports(Capability::Expiry) {
+///         return job.expires_in(Duration::from_secs(60));
 ///     }
 ///     job
 /// }
@@ -174,7 +177,8 @@ pub struct Capabilities {
     pub backend: &'static str,
     /// The options that the backend supports.
     pub supported: Cow<'static, [Capability]>,
-    /// The priorities that the backend distinguishes.
+    /// The priorities that the backend accepts. A job with another one is refused as
+    /// [`Error::Unsupported`](crate::Error::Unsupported).
     pub priorities: RangeInclusive<Priority>,
     /// How long after its due time a delayed job may become ready, at most, while a
     /// worker is idle (R14).

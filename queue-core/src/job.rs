@@ -90,7 +90,10 @@ impl PushToken {
     }
 }
 
-/// The priority of a job: 0 to 9. A job with a larger priority is delivered sooner.
+/// The priority of a job: 0 to 9. A job with a larger priority is delivered sooner. Some
+/// backends accept fewer levels around [`NORMAL`](Self::NORMAL), and refuse the others:
+/// [`Capabilities::priorities`](crate::capabilities::Capabilities::priorities) has the
+/// range.
 ///
 /// ```
 /// use relq_core::Priority;

@@ -92,8 +92,8 @@ pub struct SearchPage {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Wanted {
-    /// The job has these bytes in one of the [`places`](Self::places). The bytes are no
-    /// pattern, and the case counts.
+    /// The job has these bytes in one of the [`places`](Self::places). The bytes are not a
+    /// pattern, and upper and lower case differ.
     pub text: Option<Bytes>,
     /// The job has this id.
     pub id: Option<JobId>,

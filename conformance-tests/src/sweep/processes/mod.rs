@@ -67,7 +67,8 @@ pub type Open = fn(PathBuf, QueueName, Environment, Option<Watch>) -> Opening;
 /// The future that opens a queue and returns it.
 pub type Opening = BoxFuture<'static, Result<Arc<dyn Queue>, Error>>;
 
-/// A backend that keeps its jobs in a folder.
+/// A backend that keeps its jobs in a folder. `src/own/sqlite.rs` of this crate has the
+/// value for SQLite as an example.
 ///
 /// When a call has returned, its effects must be in the folder's files, because the
 /// suite copies them while the queue is open and no call runs. A call must wait at most
