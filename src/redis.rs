@@ -33,8 +33,8 @@ use crate::{ConnectError, connect};
 /// names. Nothing is written.
 ///
 /// # Errors
-/// The errors of [`connect`](crate::connect()), except that it is no error if another
-/// backend owns the queue.
+/// The errors of [`connect`](crate::connect()), except that it is not an error if
+/// another backend owns the queue.
 pub async fn see(url: &str, queue: &QueueName) -> Result<Seen, ConnectError> {
     let (config, owner) = connect::owner(url, queue)?;
     Ok(relq_redis::see(config, &owner).await?)

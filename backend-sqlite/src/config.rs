@@ -147,14 +147,15 @@ impl SqliteConfig {
         self
     }
 
-    /// Sets how long a call waits for a lock that another process holds.
+    /// Sets how long a call waits for a lock that another process holds, at most an hour.
     #[must_use]
     pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
         self.busy_timeout = busy_timeout;
         self
     }
 
-    /// Sets how often a waiting claim checks for pushes of other processes.
+    /// Sets how often a waiting claim checks for pushes of other processes: from a
+    /// millisecond to an hour.
     #[must_use]
     pub fn poll_interval(mut self, poll_interval: Duration) -> Self {
         self.poll_interval = poll_interval;

@@ -334,16 +334,18 @@ pub trait Operator: Debug + Send + Sync {
     /// counted. A job whose unique key another job holds stays dead (R16).
     async fn redrive(&self, which: &Selection) -> Result<Redriven, Error>;
 
-    /// Removes dead jobs and returns their number.
+    /// Removes dead jobs and returns their number. The jobs that follow a removed one are
+    /// cancelled (R30).
     async fn purge_dead(&self, which: &Selection) -> Result<u64, Error>;
 
-    /// Removes every job in every state, every batch, and all remembered ids and push
-    /// tokens. Returns the number of removed jobs. Workers that hold a job lose its
-    /// lease.
+    /// Removes every job in every state, every batch, all kept results, and all
+    /// remembered ids and push tokens. Returns the number of removed jobs. Workers that
+    /// hold a job lose its lease. Schedules stay (R28).
     async fn purge(&self) -> Result<u64, Error>;
 
     /// Removes a scheduled, ready or leased job. The worker that holds a leased job is
-    /// notified at its next heartbeat.
+    /// notified at its next heartbeat. The jobs that follow the removed one are also
+    /// cancelled (R30).
     ///
     /// A backend without an index of jobs must search for the job. The search may miss
     /// a job that workers move three times or more meanwhile. To prevent that, pause

@@ -23,7 +23,8 @@ impl Settlement {
 /// How a job that was delivered ends or continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
-    /// The job succeeded and is removed (R8).
+    /// The job succeeded and is removed (R8). The jobs that follow it become ready, or
+    /// their delays begin (R30).
     Done,
     /// The job succeeded with a result. It is removed, and its result is stored in the
     /// same step, if the job keeps one (R29).
@@ -45,7 +46,8 @@ pub enum Disposition {
         /// Why the job failed; kept as its last error.
         error: String,
     },
-    /// The job did not succeed, but it is removed anyway.
+    /// The job did not succeed, but it is removed anyway. The jobs that follow it are
+    /// cancelled (R30).
     Discard,
     /// The job was not run, because it cannot be run now. It is scheduled, and the
     /// delivery is not counted as an attempt (R26). Its last error does not change.

@@ -11,7 +11,9 @@ use crate::{
     state::{Contact, EndOnDrop, Lifecycle},
 };
 
-/// How many of the jobs that a worker claimed ended with each result.
+/// How many of the jobs that a worker claimed ended with each result. A job counts once
+/// for each of its deliveries to this worker: one that is retried and then done counts in
+/// both numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Summary {

@@ -12,7 +12,7 @@ use tower_service::Service;
 /// Makes any service [`Clone`], for example one with tower's layer `rate_limit`.
 ///
 /// The clones share one service, and one of them at a time is ready. So a worker claims
-/// one job at a time; any number of jobs runs at once. tower's `Buffer` is no substitute:
+/// one job at a time; any number of jobs runs at once. tower's `Buffer` does not help:
 /// it is ready before the service behind it, so a worker would claim jobs that must wait.
 ///
 /// ```
