@@ -29,7 +29,7 @@ pub(crate) fn differ(
     seen: &dyn fmt::Debug,
     expected: &dyn fmt::Debug,
 ) -> ! {
-    panic!("{message}\n  expected: {expected:?}\n      seen: {seen:?}")
+    panic!("{message}\nseen: {seen:?}\nexpected: {expected:?}")
 }
 
 #[cfg(test)]
@@ -49,11 +49,8 @@ mod tests {
 
         std::assert_eq!(
             plain,
-            "`[1, 2].len()` is not as expected\n  expected: 3\n      seen: 2"
+            "`[1, 2].len()` is not as expected\nseen: 2\nexpected: 3"
         );
-        std::assert_eq!(
-            with_words,
-            "R1: the payload\n  expected: \"a\"\n      seen: \"b\""
-        );
+        std::assert_eq!(with_words, "R1: the payload\nseen: \"b\"\nexpected: \"a\"");
     }
 }

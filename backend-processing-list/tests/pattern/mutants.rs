@@ -94,7 +94,7 @@ fn adopting_a_live_workers_list() {
         Mode::PerWorker,
         &[("take_back", "tonumber(end_ms) <= now_ms\nend", "true\nend")],
         "recovery::recovery_spares_the_living",
-        "left: 4\n right: 2",
+        "seen: 4\nexpected: 2",
     );
 }
 
@@ -109,7 +109,7 @@ fn removal_by_value_without_a_stamp_of_its_own() {
                 "'/0/same-' .. number",
             )],
             "one_holder::a_given_back_receipt_is_stale",
-            "left: Applied\n right: LeaseLost",
+            "seen: Applied\nexpected: LeaseLost",
         );
     }
 }
@@ -125,7 +125,7 @@ fn an_ack_that_does_not_look_at_what_it_removed() {
                 "redis.call('LREM', list, '-1', ARGV[i]) if name_of(list, ARGV[i]) then",
             )],
             "one_holder::late_ack_changes_nothing",
-            "left: Applied\n right: LeaseLost",
+            "seen: Applied\nexpected: LeaseLost",
         );
     }
 }
@@ -136,7 +136,7 @@ fn a_shared_lease_without_an_end() {
         Mode::Shared,
         &[("claim", "redis.call('ZADD', leased, unpack(ends))", "")],
         "recovery::a_dead_workers_job_comes_back",
-        "left: 0\n right: 1",
+        "seen: 0\nexpected: 1",
     );
 }
 
@@ -166,7 +166,7 @@ fn a_heartbeat_that_keeps_what_it_does_not_name() {
              if #held > 0 then",
         )],
         "leases::an_extension_keeps_what_it_names",
-        "left: []\n right: [b\"unnamed\"]",
+        "seen: []\nexpected: [b\"unnamed\"]",
     );
 }
 
@@ -217,7 +217,7 @@ async fn a_list_whose_entry_is_removed_while_a_move_waits() {
             "",
         )],
         a_move_into_the_list_of_a_worker_given_up_is_found,
-        "left: 0\n right: 1"
+        "seen: 0\nexpected: 1"
     );
 }
 
@@ -246,7 +246,7 @@ async fn a_move_that_takes_no_notice_of_a_pause() {
             "if asked ~= 'moved' and redis.call('EXISTS', paused) == 1 then",
         )],
         what_moves_in_a_pause_goes_back_to_the_front,
-        "right: (2, 0, false)"
+        "expected: (2, 0, false)"
     );
 }
 
@@ -255,7 +255,7 @@ async fn moved_jobs_put_back_the_wrong_way_round() {
     falls!(
         &[("beat", "table.insert(found, 1, element)", "table.insert(found, element)")],
         a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw,
-        "left: [("
+        "seen: [("
     );
 }
 
@@ -273,7 +273,7 @@ async fn a_claim_that_covers_what_it_leaves() {
     falls!(
         &[("claim", "put_back({ready = ready}, list, left)", "")],
         what_a_claim_leaves_of_two_moves_goes_back,
-        "left: (1, 3)"
+        "seen: (1, 3)"
     );
 }
 
@@ -285,6 +285,6 @@ async fn a_stamp_believed_whoever_wrote_it() {
     falls!(
         &[("beat", CHECK, NO_CHECK), ("claim", CHECK, NO_CHECK)],
         a_forged_stamp_is_buried_and_never_delivered,
-        "left: (1, 5, 0)"
+        "seen: (1, 5, 0)"
     );
 }

@@ -112,7 +112,7 @@ overridden! {
     /// B1: the mutant completes a batch while more pieces may be added
     /// (breamware/sidekiq-batch#69).
     a_completion_while_open_is_caught: CompletesWhileOpen::default(),
-        "batches::an_open_batch_does_not_complete", "left: 1\n right: 0"
+        "batches::an_open_batch_does_not_complete", "seen: 1\nexpected: 0"
 }
 
 overridden! {
@@ -126,21 +126,21 @@ overridden! {
     /// B3: when a worker dies, the mutant does not free the slot of its piece
     /// (sime1/redis-queue).
     a_slot_that_dies_with_its_worker_is_caught: LosesSlots::default(),
-        "batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"
+        "batches::a_dead_workers_slot_comes_back", "seen: 0\nexpected: 2"
 }
 
 overridden! {
     /// B3, R24: when a worker is released, the mutant does not free the slot of its
     /// piece.
     a_slot_that_leaves_with_its_worker_is_caught: LosesSlots::default(),
-        "batches::released_slots_come_back", "left: 0\n right: 2"
+        "batches::released_slots_come_back", "seen: 0\nexpected: 2"
 }
 
 overridden! {
     /// R5: the mutant refuses one piece of a call, but still stores the pieces before
     /// it.
     pieces_added_one_by_one_are_caught: AddsOneByOne,
-        "batches::pieces_are_added_all_or_none", "left: (1, 1)\n right: (0, 0)"
+        "batches::pieces_are_added_all_or_none", "seen: (1, 1)\nexpected: (0, 0)"
 }
 
 overridden! {
@@ -168,7 +168,7 @@ altered! {
     a_slot_that_is_not_given_back_is_caught: "piece_moved",
         "- (old.state = 'leased')"
             => "- (old.state = 'leased' AND new.state <> 'ready')",
-        "batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"
+        "batches::a_dead_workers_slot_comes_back", "seen: 0\nexpected: 2"
 }
 
 altered! {
@@ -176,7 +176,7 @@ altered! {
     a_limit_that_does_not_hold_is_caught: "piece_moved",
         "leased = leased + (new.state = 'leased') - (old.state = 'leased'),"
             => "leased = 0,",
-        "batches::a_limit_holds", "right: 3"
+        "batches::a_limit_holds", "expected: 3"
 }
 
 altered! {
@@ -192,7 +192,7 @@ altered! {
     a_completion_before_a_retry_is_caught: "piece_moved",
         "scheduled = scheduled + (new.state = 'scheduled') - (old.state = 'scheduled')"
             => "scheduled = 0",
-        "batches::a_retry_holds_no_slot", "left: Some(Done)\n right: None"
+        "batches::a_retry_holds_no_slot", "seen: Some(Done)\nexpected: None"
 }
 
 altered! {

@@ -27,7 +27,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "one_holder::late_ack_of_a_ready_job_changes_nothing",
-            "left: Applied\n right: LeaseLost",
+            "seen: Applied\nexpected: LeaseLost",
         )],
         ..HEALTHY
     },
@@ -48,9 +48,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         caught_by: &[
             Case(
                 "one_holder::late_ack_changes_nothing",
-                "left: Applied\n right: LeaseLost",
+                "seen: Applied\nexpected: LeaseLost",
             ),
-            Case("leases::late_extension_changes_nothing", "right: LeaseLost"),
+            Case("leases::late_extension_changes_nothing", "expected: LeaseLost"),
         ],
         ..HEALTHY
     },
@@ -81,7 +81,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "local claimable = length - running",
             ),
         ],
-        caught_by: &[Case("one_holder::a_finished_job_stays_gone", "left: [Delivery")],
+        caught_by: &[Case("one_holder::a_finished_job_stays_gone", "seen: [Delivery")],
         ..HEALTHY
     },
     Mutant {
@@ -91,7 +91,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "lease(element, entry_at, mark >= RECOVERED, put_in_place)",
             "lease(element, entry_at, false, put_in_place)",
         )],
-        caught_by: &[Case("recovery::attempts_are_counted", "left: [1, 1, 2, 2, 2]")],
+        caught_by: &[Case("recovery::attempts_are_counted", "seen: [1, 1, 2, 2, 2]")],
         ..HEALTHY
     },
     Mutant {
@@ -99,7 +99,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         patches: &[patch("recover", "if token:sub(-1) == 'p' then", "if true then")],
         caught_by: &[Case(
             "recovery::recovery_counts_burials",
-            "left: (2, 0)\n right: (1, 1)",
+            "seen: (2, 0)\nexpected: (1, 1)",
         )],
         ..HEALTHY
     },
@@ -133,7 +133,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "joints::a_recovery_of_several_steps_buries_all",
-            "left: (0,",
+            "seen: (0,",
         )],
         ..HEALTHY
     },

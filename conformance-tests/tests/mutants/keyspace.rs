@@ -111,7 +111,7 @@ const MUTANTS: &[Broken] = &[
             "redis.call('SET', processing, value)",
         )],
         caught_by: &[
-            By::Case("one_holder::a_held_job_is_not_given_again", "right: []"),
+            By::Case("one_holder::a_held_job_is_not_given_again", "expected: []"),
             By::Act("claim", Check::DupBound),
         ],
     },
@@ -132,7 +132,7 @@ const MUTANTS: &[Broken] = &[
         )],
         caught_by: &[By::Case(
             "no_loss::an_empty_queue_delivers_nothing",
-            "the audit saw every job\n  left: 2\n right: 0",
+            "the audit saw every job\nseen: 2\nexpected: 0",
         )],
     },
     Broken {
@@ -144,7 +144,7 @@ const MUTANTS: &[Broken] = &[
         )],
         caught_by: &[By::Case(
             "isolation::keys_of_others_are_left_alone",
-            "right: [[36, 50, 57",
+            "expected: [[36, 50, 57",
         )],
     },
     Broken {

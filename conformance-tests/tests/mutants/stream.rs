@@ -35,7 +35,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "one_holder::late_ack_changes_nothing",
-            "left: Applied\n right: LeaseLost",
+            "seen: Applied\nexpected: LeaseLost",
         )],
         ..HEALTHY
     },
@@ -65,7 +65,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "'RETRYCOUNT', deliveries + 1,",
             "'RETRYCOUNT', deliveries + 2,",
         )],
-        caught_by: &[Case("recovery::attempts_are_counted", "left: [1, 3, 4")],
+        caught_by: &[Case("recovery::attempts_are_counted", "seen: [1, 3, 4")],
         ..HEALTHY
     },
     Mutant {
@@ -87,7 +87,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         caught_by: &[
             Case("leases::a_claim_is_bounded_by_bytes", "each is its first"),
-            Case("leases::a_job_beyond_the_bytes_is_not_counted", "left: (1, 1, 2)"),
+            Case("leases::a_job_beyond_the_bytes_is_not_counted", "seen: (1, 1, 2)"),
         ],
         ..HEALTHY
     },
@@ -99,8 +99,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if consumer[1] then return tonumber(pending[1]) end",
         )],
         caught_by: &[
-            Case("batches::a_dead_workers_slot_comes_back", "left: 0\n right: 2"),
-            Case("batches::released_slots_come_back", "left: 0\n right: 2"),
+            Case("batches::a_dead_workers_slot_comes_back", "seen: 0\nexpected: 2"),
+            Case("batches::released_slots_come_back", "seen: 0\nexpected: 2"),
         ],
         ..HEALTHY
     },
@@ -113,7 +113,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "batches::an_open_batch_does_not_complete",
-            "left: 1\n right: 0",
+            "seen: 1\nexpected: 0",
         )],
         ..HEALTHY
     },
@@ -149,7 +149,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "batches::nothing_comes_back_to_a_cancelled_batch",
-            "left: None\n right: Some(Cancelled)",
+            "seen: None\nexpected: Some(Cancelled)",
         )],
         ..HEALTHY
     },

@@ -23,7 +23,7 @@ pub(super) const CHANGED: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "recovery::poison_is_buried",
-            "left: [(1, false), (1, false), (1, false)]",
+            "seen: [(1, false), (1, false), (1, false)]",
         )],
         ..HEALTHY
     },
@@ -62,7 +62,7 @@ pub(super) const CHANGED: &[Mutant] = &[
         overrides: Some(|| Arc::new(OwnClock::default())),
         caught_by: &[Case(
             "clocks::a_fast_clocks_lease_ends_in_time",
-            "left: 0\n right: 1",
+            "seen: 0\nexpected: 1",
         )],
         ..HEALTHY
     },

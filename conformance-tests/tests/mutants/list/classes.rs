@@ -55,7 +55,7 @@ pub(super) const CLASSES: &[Mutant] = &[
         overrides: Some(|| Arc::new(KeepsAll::default())),
         caught_by: &[Case(
             "leases::an_extension_keeps_what_it_names",
-            "left: []\n right: [b\"",
+            "seen: []\nexpected: [b\"",
         )],
         ..NARROW
     },

@@ -26,7 +26,7 @@ pub(super) const COMPANY: &[Mutant] = &[
         overrides: Some(|| Arc::new(SettlementsMixedUp::default())),
         caught_by: &[Case(
             "company::settlements_at_once_end_their_own_jobs",
-            "right: [",
+            "expected: [",
         )],
         ..NARROW
     },
@@ -35,7 +35,7 @@ pub(super) const COMPANY: &[Mutant] = &[
         overrides: Some(|| Arc::new(RefusedTogether::default())),
         caught_by: &[Case(
             "company::an_invalid_push_at_once_with_others_spoils_none",
-            "left: [false",
+            "seen: [false",
         )],
         ..NARROW
     },

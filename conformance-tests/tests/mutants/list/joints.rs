@@ -33,14 +33,14 @@ pub(super) const JOINTS: &[Mutant] = &[
         overrides: Some(|| Arc::new(RedriveUntilStuck)),
         caught_by: &[Case(
             "joints::a_redrive_passes_stuck_jobs_at_every_joint",
-            "left: Redriven { moved: 0",
+            "seen: Redriven { moved: 0",
         )],
         ..NARROW
     },
     Mutant {
         name: "a purge of dead jobs skips every other page",
         overrides: Some(|| Arc::new(PurgeEveryOtherPage)),
-        caught_by: &[Case("joints::selections_of_several_steps_are_exact", "left: 7")],
+        caught_by: &[Case("joints::selections_of_several_steps_are_exact", "seen: 7")],
         ..NARROW
     },
     Mutant {
@@ -57,7 +57,7 @@ pub(super) const JOINTS: &[Mutant] = &[
         overrides: Some(|| Arc::new(LastStepFirst)),
         caught_by: &[Case(
             "joints::returns_of_several_steps_keep_the_order",
-            "left: [",
+            "seen: [",
         )],
         ..NARROW
     },
@@ -75,7 +75,7 @@ pub(super) const JOINTS: &[Mutant] = &[
         overrides: Some(|| Arc::new(FirstStepExtended)),
         caught_by: &[Case(
             "joints::a_heartbeat_of_several_steps_answers_for_its_jobs",
-            "left: [",
+            "seen: [",
         )],
         ..NARROW
     },

@@ -30,7 +30,7 @@ pub(super) const LOST: &[Mutant] = &[
         ],
         caught_by: &[
             Act("claim", Check::Lost),
-            Case("no_loss::a_leased_job_is_kept", "left: 0\n right: 1"),
+            Case("no_loss::a_leased_job_is_kept", "seen: 0\nexpected: 1"),
             Case(
                 "cancel_safety::dropped_claims_lose_nothing",
                 "too many (+) or missing (-)",
@@ -100,7 +100,7 @@ pub(super) const LOST: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "bad_input::an_endless_retry_loses_nothing",
-            "right: (0, 3)",
+            "expected: (0, 3)",
         )],
         ..HEALTHY
     },

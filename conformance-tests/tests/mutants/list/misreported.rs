@@ -49,7 +49,7 @@ pub(super) const TOLD: &[Mutant] = &[
         patches: &[patch("push", "math.ceil(now_ms + expires_in_ms)", "0")],
         caught_by: &[Case(
             "expiry::an_expired_job_is_buried",
-            "left: [b\"stale\", b\"fresh\"]",
+            "seen: [b\"stale\", b\"fresh\"]",
         )],
         ..NARROW
     },
@@ -75,7 +75,7 @@ pub(super) const TOLD: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "stats::every_state_is_counted",
-            "left: (0, 0, 3)\n right: (1, 2, 3)",
+            "seen: (0, 0, 3)\nexpected: (1, 2, 3)",
         )],
         ..NARROW
     },
@@ -129,8 +129,11 @@ pub(super) const TOLD: &[Mutant] = &[
             patch("recover", "'c' .. with_lost_lease(keys, job)", "'c'"),
         ],
         caught_by: &[
-            Case("last_error::each_lost_lease_is_told", "left: None"),
-            Case("last_error::a_crash_keeps_the_last_error", "right: Some(\"it failed"),
+            Case("last_error::each_lost_lease_is_told", "seen: None"),
+            Case(
+                "last_error::a_crash_keeps_the_last_error",
+                "expected: Some(\"it failed",
+            ),
         ],
         ..NARROW
     },
@@ -155,7 +158,7 @@ pub(super) const TOLD: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "operator::a_leased_job_is_cancelled",
-            "left: LeaseLost\n right: Cancelled",
+            "seen: LeaseLost\nexpected: Cancelled",
         )],
         ..NARROW
     },
@@ -168,7 +171,7 @@ pub(super) const TOLD: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "operator::a_cancel_is_told_until_the_lease_ends",
-            "left: LeaseLost\n right: Cancelled",
+            "seen: LeaseLost\nexpected: Cancelled",
         )],
         ..NARROW
     },
@@ -177,7 +180,7 @@ pub(super) const TOLD: &[Mutant] = &[
         patches: &[patch("redrive", "with_attempt(entry, 0)", "entry")],
         caught_by: &[Case(
             "dead_letters::a_redriven_job_begins_anew",
-            "), 2)\n right: (JobId",
+            "), 2)\nexpected: (JobId",
         )],
         ..NARROW
     },
@@ -191,7 +194,7 @@ pub(super) const TOLD: &[Mutant] = &[
         caught_by: &[
             Case(
                 "isolation::a_purge_spares_other_queues",
-                "left: (0, 0)\n right: (1, 1)",
+                "seen: (0, 0)\nexpected: (1, 1)",
             ),
             Case("isolation::keys_of_others_are_left_alone", "[36, 45, 49, 13, 10]"),
         ],
@@ -201,10 +204,13 @@ pub(super) const TOLD: &[Mutant] = &[
         name: "one call claims before it settles",
         overrides: Some(|| Arc::new(ClaimsFirst)),
         caught_by: &[
-            Case("settle_and_claim::the_settlement_comes_first", "left: 0\n right: 1"),
+            Case(
+                "settle_and_claim::the_settlement_comes_first",
+                "seen: 0\nexpected: 1",
+            ),
             Case(
                 "postponing::a_claim_beside_a_postponement_finds_the_job",
-                "right: [\"job\"]",
+                "expected: [\"job\"]",
             ),
         ],
         ..NARROW
@@ -214,7 +220,7 @@ pub(super) const TOLD: &[Mutant] = &[
         overrides: Some(|| Arc::new(LeavesNothing)),
         caught_by: &[Case(
             "worker_release::release_gives_back_at_once",
-            "left: 0\n right: 2",
+            "seen: 0\nexpected: 2",
         )],
         ..NARROW
     },

@@ -42,7 +42,7 @@ pub(super) const POSTPONED: &[Mutant] = &[
             "job.attempt - 1)), now_ms)",
         )],
         caught_by: &[
-            Case("postponing::a_postponed_job_is_not_early", "left: ["),
+            Case("postponing::a_postponed_job_is_not_early", "seen: ["),
             Model("R14"),
             Orders("p push j; a claim 1 l0 | a settle 0P1 | b claim 1 l0", "R14"),
         ],
@@ -93,7 +93,7 @@ pub(super) const POSTPONED: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "postponing::a_postponed_job_has_no_holder",
-            "right: (0, 0, 0)",
+            "expected: (0, 0, 0)",
         )],
         ..NARROW
     },
@@ -109,7 +109,7 @@ pub(super) const POSTPONED: &[Mutant] = &[
              schedule(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)),",
         )],
         caught_by: &[
-            Case("postponing::a_postponed_job_expires", "left: ["),
+            Case("postponing::a_postponed_job_expires", "seen: ["),
             Case("postponing::a_postponed_job_keeps_its_options", "expires_at: "),
         ],
         ..NARROW

@@ -80,7 +80,7 @@ pub(super) const RESULTS: &[Mutant] = &[
         name: "a report by a lost lease counts as stored",
         overrides: Some(|| Arc::new(StoresAnyReport)),
         caught_by: &[
-            Case("results::a_report_by_a_lost_lease_changes_nothing", "left: Stored"),
+            Case("results::a_report_by_a_lost_lease_changes_nothing", "seen: Stored"),
             Model("R29, R7: a report is Stored"),
             Orders(
                 "p push jv2; a claim 1 l0; a settle 0D1 | a report 0 v1 | o result 0",
@@ -179,7 +179,7 @@ pub(super) const RESULTS: &[Mutant] = &[
         name: "a purge leaves what was recorded",
         patches: &[patch("purge", "purge_results({errors = KEYS[7]})", "")],
         caught_by: &[
-            Case("results::a_purge_removes_all_that_is_recorded", "left: [Some"),
+            Case("results::a_purge_removes_all_that_is_recorded", "seen: [Some"),
             Act("purge_results", Check::Unexpected),
             Orders(
                 "p push jv2; a claim 1 l0; a settle 0B | r purge; r result 0 | o result 0",

@@ -138,7 +138,7 @@ pub(super) const RETURNED: &[Mutant] = &[
         patches: &[patch("give_back", "math.max(0, job.attempt - 1)", "job.attempt")],
         caught_by: &[Case(
             "recovery::the_last_attempt_can_be_given_back",
-            "left: (7, true)\n right: (1, true)",
+            "seen: (7, true)\nexpected: (1, true)",
         )],
         ..NARROW
     },
@@ -154,7 +154,7 @@ pub(super) const RETURNED: &[Mutant] = &[
         ],
         caught_by: &[Case(
             "leases::late_extension_changes_nothing",
-            "right: LeaseLost",
+            "expected: LeaseLost",
         )],
         ..NARROW
     },
@@ -203,7 +203,7 @@ pub(super) const RETURNED: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "idempotence::an_id_is_stored_once",
-            "left: Stored(JobId(\"mine\"))",
+            "seen: Stored(JobId(\"mine\"))",
         )],
         ..NARROW
     },
@@ -228,7 +228,7 @@ pub(super) const RETURNED: &[Mutant] = &[
             "job.attempt - 1)), job.priority == NORMAL and 'front' or 'back')",
         )],
         caught_by: &[
-            Case("equals::equal_priorities_keep_the_order", "left: ["),
+            Case("equals::equal_priorities_keep_the_order", "seen: ["),
             Model("FIFO, R13, R15: before job"),
             Orders(
                 "p push jp1,jp1; a claim 1 l0 | a settle 0G | b claim 1 l0",

@@ -108,7 +108,7 @@ pub(super) const SCHEDULES: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "schedules::the_same_definition_keeps_the_last_tick",
-            "left: Replaced",
+            "seen: Replaced",
         )],
         ..NARROW
     },

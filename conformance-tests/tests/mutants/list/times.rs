@@ -30,7 +30,7 @@ pub(super) const TIMES: &[Mutant] = &[
         name: "the time when a delayed job becomes ready replaces that of its push",
         patches: &[patch("promote", "job.times >= which", "job.times > 0")],
         caught_by: &[
-            Case("times::a_scheduled_job_has_the_time_of_its_push", "left: "),
+            Case("times::a_scheduled_job_has_the_time_of_its_push", "seen: "),
             Model("R27: it was pushed"),
             Orders(
                 "p push j,jd1 | - advance 2 | r recover 5 | b claim 2 l0",

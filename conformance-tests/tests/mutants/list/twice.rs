@@ -25,7 +25,7 @@ pub(super) const TWICE: &[Mutant] = &[
         caught_by: &[
             Case(
                 "one_holder::late_ack_changes_nothing",
-                "left: Applied\n right: LeaseLost",
+                "seen: Applied\nexpected: LeaseLost",
             ),
             Act("extend", Check::Fence),
         ],
@@ -48,7 +48,7 @@ pub(super) const TWICE: &[Mutant] = &[
         ],
         caught_by: &[Case(
             "recovery::a_late_ack_stops_no_recovery",
-            "left: 0\n right: 1",
+            "seen: 0\nexpected: 1",
         )],
         ..HEALTHY
     },
@@ -61,7 +61,7 @@ pub(super) const TWICE: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "recovery::recovery_spares_the_living",
-            "left: 4\n right: 2",
+            "seen: 4\nexpected: 2",
         )],
         ..HEALTHY
     },
@@ -81,7 +81,7 @@ pub(super) const TWICE: &[Mutant] = &[
         ],
         caught_by: &[Case(
             "recovery::a_reaper_forgets_what_it_saw",
-            "left: 1\n right: 0",
+            "seen: 1\nexpected: 0",
         )],
         ..HEALTHY
     },
@@ -149,7 +149,7 @@ pub(super) const TWICE: &[Mutant] = &[
             Act("extend", Check::Fence),
             Case(
                 "one_holder::late_ack_of_a_ready_job_changes_nothing",
-                "left: Applied\n right: LeaseLost",
+                "seen: Applied\nexpected: LeaseLost",
             ),
         ],
         ..HEALTHY
