@@ -54,6 +54,10 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     limits: Limits::DEFAULT,
 };
 
+/// How many bits of a lease's number count within its queue. The bits above differ between
+/// the queues of a store, so that a receipt is valid in its own queue only (R7, R19).
+const NUMBER_BITS: u32 = 40;
+
 /// The queues of the store, by name. Clones share the same store.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<BTreeMap<QueueName, State>>>);
@@ -85,7 +89,9 @@ impl MemoryQueue {
     pub(crate) fn step<T>(&self, step: impl FnOnce(&mut State, Timestamp) -> T) -> T {
         let mut queues = self.store.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.environment.clock().now();
-        step(queues.entry(self.name.clone()).or_default(), now)
+        let first_number = (queues.len() as u64) << NUMBER_BITS;
+        let new = || State { last_number: first_number, ..State::default() };
+        step(queues.entry(self.name.clone()).or_insert_with(new), now)
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

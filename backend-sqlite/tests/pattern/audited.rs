@@ -1,7 +1,7 @@
 //! The audit finds each kind of damage that a file may have (R23).
 
 use relq_core::{
-    JobId, NewJob, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
+    JobId, NewJob, Operator as _, QueueName, ReliableQueue as _, ReliableQueueExt as _,
     batch::{BatchId, BatchQueue as _, NewBatch, OnComplete},
 };
 use relq_sqlite::SqliteQueue;
@@ -127,4 +127,23 @@ fn each_part_of_the_audit_has_its_damage() {
         assert!(part.contains(sentence.trim()), "{sentence}: {part}");
     }
     assert_eq!(parts.count(), DAMAGES.len());
+}
+
+/// R19, R23: damaged headers are found by the audit of their queue, and not by that of another
+/// queue of the file.
+#[tokio::test]
+async fn damaged_headers_are_found_in_their_queue() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    let name = QueueName::new("other").unwrap();
+    let other = SqliteQueue::open(folder.config(), name).await.unwrap();
+    queue.push_one(NewJob::new("damaged").header("name", "value")).await.unwrap();
+    other.push_one(NewJob::new("whole")).await.unwrap();
+
+    let damage = "UPDATE bodies SET headers = x'FF' WHERE headers IS NOT NULL";
+    raw(&folder.file()).execute_batch(damage).unwrap();
+
+    let problems = queue.audit().await.unwrap().problems;
+    assert!(problems.len() == 1 && problems[0].contains("headers"), "{problems:?}");
+    assert_eq!(other.audit().await.unwrap().problems, [""; 0]);
 }

@@ -13,6 +13,7 @@ mod inspecting;
 mod killed;
 mod locked;
 mod memory;
+mod neighbour;
 mod older_file;
 mod pages;
 mod processes;

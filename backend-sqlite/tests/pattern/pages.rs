@@ -9,9 +9,11 @@ use std::{
 };
 
 use relq_core::{
-    ClaimRequest, Disposition, Error, NewJob, Operator as _, Receipt,
+    ClaimRequest, Disposition, Error, NewJob, Operator as _, QueueName, Receipt,
     ReliableQueue as _, ReliableQueueExt as _, Settlement, Stats,
-    batch::{BatchId, BatchQueue as _, NewBatch},
+    batch::{
+        Added, BatchId, BatchOutcome, BatchQueue as _, BatchState, NewBatch, OnComplete,
+    },
     environment::Environment,
     error::Effect,
     operator::{
@@ -71,7 +73,8 @@ impl Other {
         if let Some(conn) = self.burying.take() {
             let bury = "UPDATE jobs SET state = 'dead', reason = 'late', turn = NULL,
                           at = NULL, token = NULL, worker = NULL,
-                          since = (SELECT max(since) + 1 FROM jobs WHERE state = 'dead')
+                          since = (SELECT max(since) + 1 FROM jobs AS dead
+                                   WHERE state = 'dead' AND dead.queue = jobs.queue)
                         WHERE state = 'leased'";
             assert_eq!(conn.execute(bury, ()).unwrap(), 1);
         }
@@ -214,6 +217,32 @@ async fn a_purge_that_fails_later_may_have_happened() {
 
     assert_in_part(&error);
     assert_eq!(scene.free().await.ready, REST);
+}
+
+/// The first page of a purge ends the batches, and removes their completion jobs. So none takes
+/// pieces or completes between two pages.
+#[tokio::test]
+async fn a_purge_that_fails_later_has_ended_the_batches() {
+    let scene = Scene::new().await;
+    let (queue, batch) = (&scene.queue, BatchId::new("b").unwrap());
+    let completion = OnComplete::new(NewJob::new("complete"));
+    let new = NewBatch::new(batch.clone()).on_complete(completion);
+    queue.create(&new).await.unwrap();
+    for count in [PAGE, REST] {
+        queue.add(&batch, &jobs(count), None).await.unwrap();
+    }
+    scene.lock_after_a_page();
+
+    let error = queue.purge().await.unwrap_err();
+
+    assert_in_part(&error);
+    assert_eq!(scene.free().await.ready, REST);
+    let cancelled = BatchState::Completed(BatchOutcome::Cancelled);
+    let status = queue.batch(&batch).await.unwrap();
+    assert_eq!(status.map(|it| it.state), Some(cancelled), "B1");
+    let late = queue.add(&batch, &jobs(1), None).await.unwrap();
+    assert_eq!(late, Added::Closed(cancelled), "B1");
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
 }
 
 /// R29: the jobs that the purge has left still have their records, and the others have none.
@@ -389,10 +418,17 @@ async fn a_claim_that_is_dropped_between_two_steps_strands_nothing() {
     .await;
 }
 
-/// A purge of all dead jobs leaves one that dies during the purge.
+/// A purge of all dead jobs leaves one that dies during the purge. A job of another queue of
+/// the file died later.
 #[tokio::test]
 async fn a_job_that_dies_during_a_purge_of_the_dead_is_not_purged() {
     let scene = Scene::with(steps_of(2), SHORT).await;
+    let name = QueueName::new("other").unwrap();
+    let other = SqliteQueue::open(scene.folder.config(), name).await.unwrap();
+    other.push(&jobs(1), None).await.unwrap();
+    other.bury(&claim(&other, 1).await[0], "no").await.unwrap();
+    let later = "UPDATE jobs SET since = 9000000000000 WHERE state = 'dead'";
+    assert_eq!(raw(&scene.folder.file()).execute(later, ()).unwrap(), 1);
     scene.queue.push(&jobs(6), None).await.unwrap();
     for held in &claim(&scene.queue, 6).await[1..] {
         scene.queue.bury(held, "no").await.unwrap();
@@ -402,6 +438,7 @@ async fn a_job_that_dies_during_a_purge_of_the_dead_is_not_purged() {
     assert_eq!(scene.queue.purge_dead(&Selection::All).await.unwrap(), 5);
 
     assert_eq!(scene.queue.stats().await.unwrap().dead, 1);
+    assert_eq!(other.stats().await.unwrap().dead, 1, "R19");
 }
 
 /// R23: a page of large jobs ends when their bytes reach a limit, and the next pages

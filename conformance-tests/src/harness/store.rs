@@ -82,8 +82,13 @@ impl Store {
     /// Opens an actor of that name whose backend takes steps of at most [`STEP`] jobs,
     /// so that few jobs take several steps.
     pub(crate) async fn actor_in_steps(&self, name: &str) -> Actor {
+        self.actor_in_steps_on(name, QUEUE).await
+    }
+
+    /// Does the same as [`Self::actor_in_steps`] on another queue.
+    pub(crate) async fn actor_in_steps_on(&self, name: &str, queue: &str) -> Actor {
         let right = on_clock(self.site.clock()).with_max_jobs_per_step(STEP);
-        self.connect(name, QUEUE, &right).await
+        self.connect(name, queue, &right).await
     }
 
     /// Opens an actor whose wall clock is wrong by `skew`.

@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::future::join_all;
 use relq_core::{
-    Delivery, Disposition, JobId, Operator as _, ReliableQueue as _,
+    Delivery, Disposition, JobId, Operator as _, QueueName, ReliableQueue as _,
     ReliableQueueExt as _,
     environment::{Clock, Environment, SystemClock, Timestamp},
     operator::{Cancelled, JobState},
@@ -229,6 +229,45 @@ async fn an_end_in_another_process_is_noticed() {
 
     assert_eq!([one.unwrap(), two.unwrap()], [done("42"), done("42")]);
     assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
+}
+
+/// The end of a job in another process is noticed, although another job of the queue, and the
+/// job with the same id in another queue, have not ended (R19). No wait ends here by its own
+/// look, which comes after seconds.
+#[tokio::test]
+async fn an_end_in_another_process_is_noticed_beside_jobs_that_go_on() {
+    const BRIEFLY: Duration = Duration::from_millis(10);
+    let discard = "DELETE FROM jobs WHERE id = 'a' AND queue = 1;
+        DELETE FROM bodies WHERE job NOT IN (SELECT job FROM jobs);
+        UPDATE results SET ended_as = 'discarded', until = 9000000000000
+        WHERE id = 'a' AND queue = 1";
+    let bury = "UPDATE jobs SET state = 'dead', turn = NULL, since = 1, reason = 'late'
+        WHERE id = 'a' AND queue = 1";
+    let dead = JobResult::Dead { error: "late".into() };
+    for (end, told) in [(discard, JobResult::Discarded), (bury, dead)] {
+        let folder = Folder::new();
+        let clock = Arc::new(SleepsUpTo(BRIEFLY));
+        let environment = Environment::default().with_clock(clock);
+        let config = folder.config().poll_interval(BRIEFLY).environment(environment);
+        let queue = open(config.clone()).await.unwrap();
+        let name = QueueName::new("other").unwrap();
+        let other = SqliteQueue::open(config, name).await.unwrap();
+        for id in ["a", "b"].map(|id| JobId::new(id).unwrap()) {
+            push(&queue, kept("own").id(id.clone())).await;
+            push(&other, kept("other").id(id)).await;
+        }
+
+        let job = JobId::new("a").unwrap();
+        let wait = tokio::time::timeout(LIMIT, queue.wait_result(&job, NEVER));
+        let (found, ()) = tokio::join!(wait, async {
+            // The call has read the result before its handle serves this one.
+            queue.resume().await.unwrap();
+            raw(&folder.file()).execute_batch(end).unwrap();
+        });
+
+        let found = found.expect("a look at the file ends the wait").unwrap();
+        assert_eq!(found, Some(told), "R29");
+    }
 }
 
 /// Many waits are looked after in steps, each of which reads some of them. The wait for the job

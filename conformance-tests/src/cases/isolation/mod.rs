@@ -3,3 +3,4 @@
 
 mod plain;
 mod queues;
+mod twins;
