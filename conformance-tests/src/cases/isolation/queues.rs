@@ -2,6 +2,7 @@
 
 use relq_core::{
     Disposition, NewJob, QueueName, Receipt, Settlement,
+    capabilities::Capability,
     operator::{Cancelled, JobState, Selection},
     outcome::{Pushed, Settled},
 };
@@ -142,12 +143,18 @@ async fn recovery_spares_other_queues(store: &Store) {
 }
 
 case!(receipts_belong_to_their_queue: R19 R7);
-/// A receipt of one queue is invalid in another.
+/// A receipt of one queue is invalid in another, also if the two jobs have the same id and
+/// were claimed in the same way.
 async fn receipts_belong_to_their_queue(store: &Store) {
     let here = store.actor_on("worker", "a").await;
     let there = store.actor_on("worker", "b").await;
-    here.store_one(NewJob::new("here")).await;
-    there.store_one(NewJob::new("there")).await;
+    let has_ids = here.capabilities().supports(Capability::ClientIds);
+    let job = |payload| {
+        let job = NewJob::new(payload);
+        if has_ids { job.id(id("same")) } else { job }
+    };
+    here.store_one(job("here")).await;
+    there.store_one(job("there")).await;
     let (mine, theirs) = (here.take_one().await, there.take_one().await);
     let mixed = Receipt::new(mine.job().clone(), 1, theirs.receipt.token().clone());
 

@@ -54,6 +54,10 @@ async fn a_released_worker_is_gone(store: &Store) {
     assert_eq!(payloads(&two.take(1).await), ["job"], "R24");
     two.release_worker(two.worker()).await.expect("answered");
     assert_eq!(one.workers_by(10).await, [], "R33");
+
+    one.report_running(one.worker(), 1).await;
+    one.release_worker(one.worker()).await.expect("answered");
+    assert_eq!(one.workers_by(10).await, [], "R33: it held no job");
 }
 
 case!(a_late_report_is_forgotten: R33 => Inspect);

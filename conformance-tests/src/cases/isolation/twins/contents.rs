@@ -69,7 +69,8 @@ impl Twin {
         let schedules = self.actor.schedule_queue().expect("it has schedules");
         let put = schedules.put_schedule(&schedule(), b"at night").await;
         let put = put.expect("answered");
-        self.note("put_schedule", &put).await;
+        self.note("put_schedule", &put);
+        self.look("the fill").await;
     }
 
     /// Stores jobs that are leased, dead, ended and cancelled. The lease of `frozen` is
@@ -78,7 +79,7 @@ impl Twin {
         let actor = self.actor.clone();
         actor.report_running(actor.worker(), 3).await;
         let pushed = actor.push(&[named("frozen")], Some(&token("t"))).await;
-        self.note("push", &pushed.expect("the push is taken")).await;
+        self.note("push", &pushed.expect("the push is taken"));
         actor.take_one_briefly().await;
         let names = ["done", "discarded", "dead", "dead-2", "cancelled", "held"];
         actor.store(names.map(named)).await;
@@ -93,7 +94,7 @@ impl Twin {
         actor.say(of("dead-2"), dead("no")).await;
         let cancelled = actor.cancel(of("cancelled").job()).await.expect("answered");
         self.held = ["cancelled", "held"].map(|name| of(name).receipt.clone()).to_vec();
-        self.note("cancel", &cancelled).await;
+        self.note("cancel", &cancelled);
     }
 
     /// Stores batches, if the backend has them: an open one, a sealed one, one that has
@@ -109,20 +110,20 @@ impl Twin {
             let new = NewBatch::new(batch(name)).priority(priority).retention(SHORT);
             let new = new.on_complete(OnComplete::new(NewJob::new("complete")));
             let made = batches.create(&new).await.expect("answered");
-            self.note("create", &made).await;
+            self.note("create", &made);
         }
         for name in ["open", "sealed", "cancelling"] {
             let pieces = [1, 2].map(|number| named(&format!("{name}-{number}")));
             let added = batches.add(&batch(name), &pieces, Some(&token("t"))).await;
-            self.note("add", &added.expect("answered")).await;
+            self.note("add", &added.expect("answered"));
         }
         let piece = self.actor.take_one().await;
         self.held.push(piece.receipt);
         let status = batches.cancel_batch(&batch("cancelling")).await;
-        self.note("cancel_batch", &status.expect("answered")).await;
+        self.note("cancel_batch", &status.expect("answered"));
         for name in ["sealed", "ended"] {
             let status = batches.seal(&batch(name)).await.expect("answered");
-            self.note("seal", &status).await;
+            self.note("seal", &status);
         }
     }
 
@@ -140,7 +141,7 @@ impl Twin {
         let lost = (0..9).map(|number| named(&format!("lost-{number}")));
         actor.store(lost.map(|job| job.after(id("lost")))).await;
         let cancelled = actor.cancel(&id("lost")).await.expect("answered");
-        self.note("cancel of a leader", &cancelled).await;
+        self.note("cancel of a leader", &cancelled);
         let waiting = [
             named("due").delay(BRIEF),
             named("later").delay(LONG).unique(key("k")),

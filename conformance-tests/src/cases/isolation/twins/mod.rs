@@ -38,7 +38,7 @@ struct Twin {
     actor: Actor,
     /// The receipts of leased jobs, the first of which was cancelled.
     held: Vec<Receipt>,
-    /// What each call answered, and what could be read of the queue after it.
+    /// What each call answered, and what could be read of the queue meanwhile.
     answers: Vec<String>,
 }
 
@@ -80,11 +80,15 @@ impl Twin {
         twin
     }
 
-    /// Notes what a call answered, and what can be read of the queue after it.
-    async fn note(&mut self, call: &str, answer: &(impl Debug + Sync)) {
+    /// Notes what a call answered.
+    fn note(&mut self, call: &str, answer: &impl Debug) {
         self.answers.push(format!("{call}: {answer:?}"));
+    }
+
+    /// Notes all that can be read of the queue.
+    async fn look(&mut self, moment: &str) {
         let seen = self.seen().await.into_iter();
-        self.answers.extend(seen.map(|line| format!("after {call}: {line}")));
+        self.answers.extend(seen.map(|line| format!("after {moment}: {line}")));
     }
 
     /// All that can be read of the queue.
@@ -96,7 +100,8 @@ impl Twin {
             seen.extend(lists.iter().flatten().map(|job| format!("{job:?}")));
         }
         for name in IDS {
-            seen.push(format!("{name}: {:?}", actor.look_up(&id(name)).await));
+            let found = actor.look_up(&id(name)).await;
+            seen.push(format!("{name}: {found:?}"));
         }
         let results = actor.result_queue().expect("the backend keeps results");
         let told = results.read_results(&IDS.map(id)).await.expect("answered");
