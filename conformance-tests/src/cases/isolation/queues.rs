@@ -149,7 +149,7 @@ async fn receipts_belong_to_their_queue(store: &Store) {
     let here = store.actor_on("worker", "a").await;
     let there = store.actor_on("worker", "b").await;
     let has_ids = here.capabilities().supports(Capability::ClientIds);
-    let job = |payload| {
+    let job = |payload: &'static str| {
         let job = NewJob::new(payload);
         if has_ids { job.id(id("same")) } else { job }
     };
