@@ -8,14 +8,11 @@
 -- removed job.
 DELETE FROM jobs
 WHERE job IN (
-  SELECT job FROM (SELECT job FROM jobs
-                   WHERE queue = ?1 AND state = 'scheduled' AND at = 9223372036854775807
-                   LIMIT ?2)
+  SELECT job FROM jobs
+  WHERE queue = ?1 AND state = 'scheduled' AND at = 9223372036854775807
   UNION ALL
-  SELECT job FROM (SELECT job FROM jobs
-                   WHERE queue = ?1
-                     AND NOT (state = 'scheduled' AND at = 9223372036854775807)
-                   ORDER BY id LIMIT ?2)
+  SELECT job FROM jobs
+  WHERE queue = ?1 AND NOT (state = 'scheduled' AND at = 9223372036854775807)
   LIMIT ?2)
 RETURNING job, id, keep_ms,
           state = 'scheduled' AND at = 9223372036854775807

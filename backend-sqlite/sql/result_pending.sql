@@ -1,7 +1,5 @@
--- Look whether a job that keeps its result has not ended.
+-- Look whether a job is stored and is not dead, so that a call goes on waiting for its end.
 --
 -- ?1 queue  ?2 id
--- Returns a row, or none if it has ended or nothing is kept of it.
-SELECT 1
-FROM results JOIN jobs ON jobs.queue = results.queue AND jobs.id = results.id
-WHERE results.queue = ?1 AND results.id = ?2 AND ended_as IS NULL AND state <> 'dead'
+-- Returns a row or none.
+SELECT 1 FROM jobs WHERE queue = ?1 AND id = ?2 AND state <> 'dead'

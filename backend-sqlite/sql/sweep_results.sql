@@ -5,9 +5,7 @@
 DELETE FROM results
 WHERE rowid IN (
   SELECT rowid FROM (
-    SELECT rowid,
-           sum(coalesce(length(value), 0)) OVER (ORDER BY until, rowid)
-             - coalesce(length(value), 0) AS bytes_before
-    FROM (SELECT rowid, until, value FROM results WHERE until <= ?1
-          ORDER BY until, rowid LIMIT ?2))
+    SELECT rowid, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+    FROM (SELECT rowid, coalesce(length(value), 0) AS bytes FROM results
+          WHERE until <= ?1 LIMIT ?2))
   WHERE bytes_before < ?3)

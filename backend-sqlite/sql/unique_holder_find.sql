@@ -5,4 +5,4 @@
 -- or no row.
 SELECT job, id, state, expires_at, state = 'scheduled' AND at = 9223372036854775807
 FROM jobs
-WHERE queue = ?1 AND unique_key = ?2 AND unique_key IS NOT NULL AND state <> 'dead'
+WHERE queue = ?1 AND unique_key = ?2 AND state <> 'dead'

@@ -119,7 +119,7 @@ impl Looks {
     }
 }
 
-/// Finds those of these jobs that have ended, or of which nothing is kept.
+/// Finds those of these jobs that have ended, or were purged.
 struct Ended {
     jobs: Vec<String>,
 }

@@ -109,7 +109,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Whether a job that keeps its result has not ended.
+    /// Whether a job is stored, and is not dead.
     pub(crate) fn is_pending(&self, id: &str) -> Result<bool, Failure> {
         let params = params![self.queue, id];
         Ok(self.find(sql!("result_pending"), params, |_| Ok(()))?.is_some())
