@@ -5,6 +5,7 @@ use std::time::Duration;
 use relq_core::{
     Error, Operator as _, ReliableQueue as _, ReliableQueueExt as _,
     error::{Effect, RetryAdvice},
+    operator::WorkerReport,
 };
 
 use crate::fixture::{Folder, ask, many, open, raw};
@@ -70,12 +71,16 @@ async fn each_wait_for_a_lock_has_the_whole_time() {
     push_behind_lock().await.unwrap();
 }
 
-/// A claim, a recovery or a release that finds nothing to do takes no write lock. Stats
-/// and the audit never take one.
+/// A claim, a recovery or a release that finds nothing to do takes no write lock, also if
+/// another worker holds a job and has reported. Stats and the audit never take one.
 #[tokio::test]
 async fn a_call_with_nothing_to_do_takes_no_lock() {
     let folder = Folder::new();
     let queue = open(folder.config().busy_timeout(SHORT)).await.unwrap();
+    queue.push_one("held".into()).await.unwrap();
+    assert_eq!(queue.claim(&ask("another")).await.unwrap().len(), 1);
+    let report = WorkerReport::new(ask("another").worker, many(1));
+    queue.report_worker(&report).await.unwrap();
     let other = raw(&folder.file());
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
 

@@ -269,6 +269,47 @@ async fn a_purge_that_fails_later_leaves_jobs_with_their_records() {
     assert_eq!(queue.read_results(&ids).await.unwrap(), vec![None; ids.len()]);
 }
 
+/// A purge closes all batches before it removes jobs. So if it fails later, no batch completes
+/// because its pieces are gone: recoveries drop the pieces that are left, and forget the
+/// batches. A batch that had ended is kept as it was.
+#[tokio::test]
+async fn recoveries_forget_the_batches_of_a_purge_that_failed_later() {
+    let scene = Scene::with(steps_of(2), SHORT).await;
+    let queue = &scene.queue;
+    let [done, first, second] =
+        ["done", "first", "second"].map(|name| BatchId::new(name).unwrap());
+    for batch in [&done, &first, &second] {
+        let told = OnComplete::new(NewJob::new("complete"));
+        let new = NewBatch::new(batch.clone()).on_complete(told);
+        queue.create(&new).await.unwrap();
+    }
+    queue.seal(&done).await.unwrap();
+    for held in claim(queue, 1).await {
+        queue.ack(&held).await.unwrap();
+    }
+    // The page that the purge removes has all pieces of the first batch.
+    for batch in [&first, &second] {
+        let piece = |number| NewJob::new("piece").id(id(&format!("{batch} {number}")));
+        queue.add(batch, &[0, 1].map(piece), None).await.unwrap();
+        queue.seal(batch).await.unwrap();
+    }
+    let before = queue.batch(&done).await.unwrap().unwrap();
+    assert_eq!(before.state, BatchState::Completed(BatchOutcome::Done));
+    scene.lock_after_a_page();
+
+    let error = queue.purge().await.unwrap_err();
+
+    assert_in_part(&error);
+    assert_eq!(scene.free().await.ready, 2);
+    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+    assert_eq!(claim(queue, 2).await, [], "no piece is delivered");
+    while queue.recover(many(10)).await.unwrap().more {}
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.finished), (0, 1), "no batch has completed");
+    let kept = queue.list_batches(None, many(10)).await.unwrap();
+    assert_eq!(kept, [before], "the batch that had ended is kept");
+}
+
 #[tokio::test]
 async fn a_cancel_that_fails_later_may_have_happened() {
     let scene = Scene::new().await;

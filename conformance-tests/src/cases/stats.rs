@@ -262,6 +262,24 @@ async fn each_record_is_forgotten_without_the_others(store: &Store) {
     }
 }
 
+case!(a_purge_forgets_each_record: R23 R4 @ counted);
+/// A purge removes at once what ended jobs and workers have left, whatever kind it is. The
+/// queue is no larger than after a purge of fewer such records.
+async fn a_purge_forgets_each_record(store: &Store) {
+    let actor = store.actor("worker").await;
+    for kind in Record::ALL {
+        let mut sizes = Vec::new();
+        for (round, count) in [1, 5].into_iter().enumerate() {
+            for number in 0..count {
+                kind.leave(&actor, &format!("{round}-{number}")).await;
+            }
+            actor.purge().await.expect("answered");
+            sizes.push(store.size().await);
+        }
+        assert_eq!(sizes[0], sizes[1], "R23: a purge leaves records: {kind:?}");
+    }
+}
+
 case!(a_purge_removes_thousands: R23);
 /// A purge of many jobs removes all of them.
 async fn a_purge_removes_thousands(store: &Store) {

@@ -162,15 +162,20 @@ async fn an_id_is_known_after_its_letter_is_purged(store: &Store) {
 }
 
 case!(a_purge_forgets_ids: R4 => ClientIds);
-/// After a purge of the whole queue, the ids of its jobs can be used again.
+/// After a purge of the whole queue, the ids of its jobs can be used again, also of those
+/// that had ended.
 async fn a_purge_forgets_ids(store: &Store) {
     let actor = store.actor("worker").await;
+    actor.store_one(NewJob::new("done").id(id("ended"))).await;
+    actor.finish(&actor.take_one().await).await;
     actor.store_one(mine()).await;
     actor.purge().await.expect("the purge is answered");
 
-    actor.store_one(NewJob::new("after").id(id("mine"))).await;
+    for name in ["mine", "ended"] {
+        actor.store_one(NewJob::new(name).id(id(name))).await;
+    }
 
-    delivers(&actor, ["after"]).await;
+    delivers(&actor, ["mine", "ended"]).await;
 }
 
 case!(a_refused_push_uses_no_id_up: R4 R5 => ClientIds);

@@ -21,27 +21,35 @@ use crate::{
     spec::operation::STATES,
 };
 
-/// Asserts that the listing of a state newest first is the reverse of the one as served,
-/// whatever the size of the pages.
-async fn assert_reverse(actor: &Actor, state: JobState) {
-    let mut wanted = actor.list(state, 1000).await;
-    wanted.reverse();
-    for limit in [1, 3, 1000] {
+/// Asserts that pages of any size list the jobs of a state in the same order, and newest
+/// first in the reverse one.
+async fn assert_orders(actor: &Actor, state: JobState) {
+    let served = actor.list(state, 1000).await;
+    let newest: Vec<_> = served.iter().rev().cloned().collect();
+    for limit in [1, 2, 3, 1000] {
+        let pages = format!("{} jobs, pages of {limit}", state.as_str());
+        let seen = actor.list(state, limit).await;
+        assert_eq!(listed(&seen), listed(&served), "R23: {pages}, as served");
+        assert_eq!(seen, served, "R23: {pages}, as served");
         let seen = actor.list_newest(state, limit).await;
-        let state = state.as_str();
-        assert_eq!(listed(&seen), listed(&wanted), "R31: {state}, pages of {limit}");
-        assert_eq!(seen, wanted, "R31: {state} jobs newest first");
+        assert_eq!(listed(&seen), listed(&newest), "R31: {pages}, newest first");
+        assert_eq!(seen, newest, "R31: {pages}, newest first");
     }
 }
 
-case!(newest_first_is_the_reverse: R31 => Inspect Delay);
+case!(newest_first_is_the_reverse: R31 R23 => Inspect Delay);
 /// A listing newest first is the reverse of the listing as served, in each state and with
-/// pages of any size.
+/// pages of any size. Ready jobs that were given back are listed without those that were
+/// claimed with them.
 async fn newest_first_is_the_reverse(store: &Store) {
     let actor = store.actor("operator").await;
-    actor.store(numbered(12)).await;
-    for held in &actor.take(7).await[..3] {
-        actor.say(held, dead("no")).await;
+    actor.store(numbered(14)).await;
+    let held = actor.take(9).await;
+    for one in &held[..3] {
+        actor.say(one, dead("no")).await;
+    }
+    for one in [&held[3], &held[5]] {
+        actor.say(one, Disposition::GiveBack).await;
     }
     for minutes in [30, 10, 20, 40] {
         let delay = Duration::from_secs(minutes * 60);
@@ -49,31 +57,33 @@ async fn newest_first_is_the_reverse(store: &Store) {
     }
 
     for state in STATES {
-        assert_reverse(&actor, state).await;
+        assert_orders(&actor, state).await;
     }
     let newest = listed(&actor.list_newest(JobState::Scheduled, 2).await);
     assert_eq!(newest, ["40", "30", "20", "10"], "R31: the last due is the newest");
 }
 
 case!(pieces_are_listed_over_pages: R31 R23 B1 => Inspect Batches);
-/// Ready pieces of several batches, beside plain jobs. Pages of any size show each of them
-/// once, in the same order, and newest first in the reverse one.
+/// Ready pieces of several batches, beside leased ones, and beside plain jobs that came
+/// before and after them. Pages of any size show each ready job once, in the same order,
+/// and newest first in the reverse one.
 async fn pieces_are_listed_over_pages(store: &Store) {
     let actor = store.actor("operator").await;
+    actor.store(numbered(2)).await;
     for name in ["a", "b", "c"] {
         let batch = BatchId::new(name).expect("a valid id");
         actor.make(&NewBatch::new(batch.clone())).await;
         actor.fill(&batch, numbered(4)).await;
     }
-    actor.store(numbered(4)).await;
-
-    let wanted = actor.list(JobState::Ready, 1000).await;
-    assert_eq!(wanted.len(), 16, "R23");
-    for limit in [1, 2, 3, 5] {
-        let seen = actor.list(JobState::Ready, limit).await;
-        assert_eq!(seen, wanted, "R23: pages of {limit}");
+    actor.store(numbered(2)).await;
+    let held = actor.take(10).await;
+    for one in held.iter().step_by(2) {
+        actor.say(one, Disposition::GiveBack).await;
     }
-    assert_reverse(&actor, JobState::Ready).await;
+
+    let ready = actor.list(JobState::Ready, 1000).await;
+    assert_eq!(ready.len(), 11, "R23: the ready jobs");
+    assert_orders(&actor, JobState::Ready).await;
 }
 
 case!(newest_first_begins_with_the_last_served: R31 R15 => Inspect Priority);
@@ -91,7 +101,7 @@ async fn newest_first_begins_with_the_last_served(store: &Store) {
     actor.take(5).await;
     actor.release_worker(actor.worker()).await.expect("answered");
 
-    assert_reverse(&actor, JobState::Ready).await;
+    assert_orders(&actor, JobState::Ready).await;
 
     let last = actor.list_newest(JobState::Ready, 1).await.remove(0);
     let name = format!("{} 2", actor.class().least_urgent());
@@ -109,7 +119,7 @@ async fn pieces_are_listed_newest_first(store: &Store) {
         actor.fill(&batch, (0..4).map(|at| format!("{name} {at}"))).await;
     }
 
-    assert_reverse(&actor, JobState::Ready).await;
+    assert_orders(&actor, JobState::Ready).await;
 }
 
 case!(held_jobs_are_listed_over_pages: R31 R30 => Inspect Followers ClientIds Delay);
@@ -123,7 +133,7 @@ async fn held_jobs_are_listed_over_pages(store: &Store) {
         .store(numbered(23).into_iter().map(|one| NewJob::new(one).after(id("leader"))))
         .await;
 
-    assert_reverse(&actor, JobState::Scheduled).await;
+    assert_orders(&actor, JobState::Scheduled).await;
 
     let seen = listed(&actor.list_newest(JobState::Scheduled, 5).await);
     expect_exactly(seen[..23].to_vec(), numbered(23));

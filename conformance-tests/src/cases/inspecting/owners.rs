@@ -3,7 +3,7 @@
 use relq_core::{
     Disposition, JobId, NewJob,
     batch::{BatchId, NewBatch},
-    operator::{JobLookup, JobState, JobView, StateDetail},
+    operator::{JobLookup, JobState, JobView, RunNow, StateDetail},
     outcome::Settled,
 };
 
@@ -83,8 +83,9 @@ async fn each_job_is_shown_with_its_own_batch(store: &Store) {
     }
 }
 
-case!(each_follower_is_shown_with_its_own_leader: R30 R31 => Inspect Followers Results Delay);
-/// Followers of two leaders, with different delays, beside a plain scheduled job.
+case!(each_follower_is_shown_with_its_own_leader: R30 R31 R32 => Inspect Followers Results Delay);
+/// Followers of two leaders, with different delays, beside a plain scheduled job. A call that
+/// runs one of them now names its leader.
 async fn each_follower_is_shown_with_its_own_leader(store: &Store) {
     let actor = store.actor("operator").await;
     actor.store_one(NewJob::new("plain scheduled").delay(HELD)).await;
@@ -119,5 +120,9 @@ async fn each_follower_is_shown_with_its_own_leader(store: &Store) {
     assert_eq!(served, wanted, "R30: as served");
     for (id, detail) in wanted {
         assert_eq!(actor.record(&id).await.job.detail, detail, "R31: {id}");
+        let StateDetail::Following { leader, .. } = detail else {
+            panic!("{detail:?}")
+        };
+        assert_eq!(actor.run_now(&id).await, RunNow::Following { leader }, "R32: {id}");
     }
 }

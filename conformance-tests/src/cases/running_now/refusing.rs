@@ -9,7 +9,7 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, id, numbered, payloads},
+        checks::{dead, id, numbered, payloads, retry_after},
         store::{STEP, Store},
         times::HELD,
     },
@@ -81,15 +81,21 @@ async fn an_orphan_is_not_run(store: &Store) {
 
 case!(no_other_job_is_run: R32 => Inspect ClientIds);
 /// A job that is ready, leased or dead, one that has ended, and an unknown one are not
-/// run, and nothing is changed.
+/// run, and nothing is changed: a scheduled job is not run in place of them.
 async fn no_other_job_is_run(store: &Store) {
     let actor = store.actor("worker").await;
-    for name in ["done", "dead", "leased", "ready"] {
-        actor.store_one(NewJob::new(name).id(id(name))).await;
+    let named = |name: &'static str| NewJob::new(name).id(id(name));
+    for (name, disposition) in [
+        ("done", Disposition::Done),
+        ("dead", dead("no")),
+        ("scheduled", retry_after(HELD)),
+    ] {
+        actor.store_one(named(name)).await;
+        actor.say(&actor.take_one().await, disposition).await;
     }
-    let held = actor.take(3).await;
-    actor.finish(&held[0]).await;
-    actor.say(&held[1], dead("no")).await;
+    actor.store_one(named("leased")).await;
+    let leased = actor.take_one().await;
+    actor.store_one(named("ready")).await;
     let before = counts(&actor).await;
 
     for name in ["done", "dead", "leased", "ready", "unknown", "*"] {
@@ -98,7 +104,7 @@ async fn no_other_job_is_run(store: &Store) {
     }
 
     assert_eq!(counts(&actor).await, before, "R32: nothing was changed");
-    actor.finish(&held[2]).await;
+    actor.finish(&leased).await;
 }
 
 case!(a_second_call_finds_nothing: R32 => Inspect Delay);

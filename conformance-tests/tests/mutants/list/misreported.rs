@@ -35,6 +35,20 @@ pub(super) const TOLD: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "a purge leaves the push tokens",
+        patches: &[patch(
+            "purge",
+            "redis.call('UNLINK', unpack(KEYS))",
+            "for _, key in ipairs(KEYS) do\n\
+             if not key:find(':calls', 1, true) then redis.call('UNLINK', key) end\nend",
+        )],
+        caught_by: &[Case(
+            "stats::a_purge_forgets_each_record",
+            "a purge leaves records: PushToken",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "a delayed job is early",
         patches: &[patch(
             "promote",
