@@ -217,7 +217,7 @@ async fn a_list_whose_entry_is_removed_while_a_move_waits() {
             "",
         )],
         a_move_into_the_list_of_a_worker_given_up_is_found,
-        "seen: 0\nexpected: 1"
+        "left: 0\n right: 1"
     );
 }
 
@@ -246,7 +246,7 @@ async fn a_move_that_takes_no_notice_of_a_pause() {
             "if asked ~= 'moved' and redis.call('EXISTS', paused) == 1 then",
         )],
         what_moves_in_a_pause_goes_back_to_the_front,
-        "expected: (2, 0, false)"
+        "right: (2, 0, false)"
     );
 }
 
@@ -255,7 +255,7 @@ async fn moved_jobs_put_back_the_wrong_way_round() {
     falls!(
         &[("beat", "table.insert(found, 1, element)", "table.insert(found, element)")],
         a_heartbeat_puts_back_what_a_move_brought_and_nobody_saw,
-        "seen: [("
+        "left: [("
     );
 }
 
@@ -273,7 +273,7 @@ async fn a_claim_that_covers_what_it_leaves() {
     falls!(
         &[("claim", "put_back({ready = ready}, list, left)", "")],
         what_a_claim_leaves_of_two_moves_goes_back,
-        "seen: (1, 3)"
+        "left: (1, 3)"
     );
 }
 
@@ -285,6 +285,6 @@ async fn a_stamp_believed_whoever_wrote_it() {
     falls!(
         &[("beat", CHECK, NO_CHECK), ("claim", CHECK, NO_CHECK)],
         a_forged_stamp_is_buried_and_never_delivered,
-        "seen: (1, 5, 0)"
+        "left: (1, 5, 0)"
     );
 }
