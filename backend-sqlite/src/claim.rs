@@ -47,7 +47,7 @@ pub(crate) struct Pulse {
     /// SQLite's `data_version`, which changes when another connection writes the file.
     pub(crate) version: i64,
     /// How long until the next scheduled job is due; `None` if there is none or the
-    /// queue is paused.
+    /// queue is paused. For a held follower it is longer than any wait.
     pub(crate) due_in: Option<Duration>,
 }
 

@@ -4,7 +4,10 @@ use std::{fs, path::Path};
 
 use rusqlite::Connection;
 
-use super::rows::{ForRows, MARK};
+use super::{
+    rows::{ForRows, MARK},
+    sql,
+};
 use crate::schema::VERSIONS;
 
 /// The prefix of the names of statements that may read whole tables.
@@ -84,6 +87,16 @@ fn no_statement_reads_a_whole_table_or_sorts_one() {
         assert!(may_scan || !scanned, "{name} reads a whole table:\n{plan}");
         let may_sort = may_scan || name == SORTS_A_PAGE;
         assert!(may_sort || !sorted, "{name} sorts:\n{plan}");
+    }
+}
+
+/// B4: a claim reads no batch without a ready piece or a free slot, however many there are.
+#[test]
+fn claims_find_batches_by_the_index_of_claimable_ones() {
+    let conn = tables();
+    for sql in [sql!("claim_look"), sql!("batch_claimable")] {
+        let plan = plan(&conn, sql);
+        assert!(plan.contains("batches USING INDEX batches_claimable"), "B4: {plan}");
     }
 }
 

@@ -16,8 +16,8 @@ use crate::store::Store;
 pub(crate) struct Look {
     pub(crate) is_paused: bool,
     pub(crate) has_ready: bool,
-    /// When the next scheduled job is due (ms since the Unix epoch); `None` if there is
-    /// none.
+    /// When the next scheduled job is due (ms since the Unix epoch), which is never for a
+    /// held follower; `None` if there is none.
     pub(crate) due: Option<i64>,
 }
 
