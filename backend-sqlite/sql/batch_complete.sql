@@ -5,4 +5,4 @@ UPDATE batches
 SET state = CASE WHEN state = 'cancelling' THEN 'cancelled'
                  WHEN failed > 0 THEN 'failed' ELSE 'done' END,
     completed_at = ?2, remove_at = ?2 + retention_ms
-WHERE batch = ?1 AND completed_at IS NULL
+WHERE batch = ?1

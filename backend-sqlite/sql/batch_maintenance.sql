@@ -9,5 +9,5 @@ SELECT EXISTS (SELECT 1 FROM batches
                WHERE queue = ?1 AND state IN ('sealed', 'cancelling')
                  AND ready + scheduled + leased = 0)
     OR EXISTS (SELECT 1 FROM batches
-               WHERE queue = ?1 AND remove_at IS NOT NULL AND remove_at <= ?2
+               WHERE queue = ?1 AND remove_at <= ?2
                  AND ready + scheduled + leased = 0)

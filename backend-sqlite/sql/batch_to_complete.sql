@@ -5,4 +5,4 @@
 SELECT batch, id, created_at FROM batches
 WHERE queue = ?1 AND state IN ('sealed', 'cancelling')
   AND ready + scheduled + leased = 0
-ORDER BY batch LIMIT ?2
+LIMIT ?2

@@ -29,6 +29,6 @@ FROM (SELECT held.job AS key,
                             AND batches.state IN ('cancelling', 'cancelled')) AS returns
       FROM jobs AS held
       WHERE held.queue = ?1 AND held.state = 'leased' AND held.at <= ?2
-      ORDER BY held.at, held.job LIMIT ?3) AS expired
+      ORDER BY held.at LIMIT ?3) AS expired
 WHERE jobs.job = expired.key
 RETURNING state

@@ -2,4 +2,4 @@
 -- after that.
 --
 -- ?1 queue  ?2 id of the leader
-UPDATE followers SET orphaned = 1 WHERE queue = ?1 AND leader = ?2 AND orphaned = 0
+UPDATE followers SET orphaned = 1 WHERE queue = ?1 AND leader = ?2

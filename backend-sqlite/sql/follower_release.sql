@@ -10,4 +10,4 @@ SET state = iif(held.delay_ms = 0, 'ready', 'scheduled'),
     ready_at = iif(held.delay_ms = 0, ?4, NULL)
 FROM (SELECT job, delay_ms, row_number() OVER (ORDER BY job) - 1 AS rank FROM followers
       WHERE queue = ?1 AND leader = ?2 AND orphaned = 0) AS held
-WHERE jobs.job = held.job AND state = 'scheduled' AND at = 9223372036854775807
+WHERE jobs.job = held.job AND at = 9223372036854775807

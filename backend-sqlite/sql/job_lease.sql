@@ -8,4 +8,4 @@ UPDATE OR FAIL jobs
 SET state = 'leased', token = lease.column2, worker = ?1, since = ?2, at = lease.column3,
     attempt = attempt + 1
 FROM (VALUES /*each*/(?3, ?4, ?5)/*each*/) AS lease
-WHERE jobs.job = lease.column1 AND state = 'ready'
+WHERE jobs.job = lease.column1

@@ -58,8 +58,8 @@ impl Store<'_> {
         self.find(sql!("scheduled_find"), params![self.queue, id], read_scheduled)
     }
 
-    /// Makes a scheduled job ready at the back of the queue. It may have become ready
-    /// since it was found, and is then left as it is.
+    /// Makes a scheduled job, which is not held, ready at the back of the queue. It may
+    /// have become ready since it was found, and is then left as it is.
     pub(crate) fn run_now(&self, job: i64, turn: i64) -> Result<(), Failure> {
         self.change(sql!("job_run_now"), params![job, turn, self.now_ms()])?;
         Ok(())

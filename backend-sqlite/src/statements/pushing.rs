@@ -135,6 +135,7 @@ impl Store<'_> {
         Ok(())
     }
 
+    /// Moves a scheduled job, which is not held, to another time.
     pub(crate) fn reschedule(&self, job: i64, due: i64) -> Result<(), Failure> {
         let place = self.take_turns(1)?;
         self.change(sql!("job_reschedule"), params![job, due, place])?;

@@ -153,8 +153,7 @@ impl Store<'_> {
     }
 
     pub(crate) fn was_cancelled(&self, token: &[u8]) -> Result<bool, Failure> {
-        let params = params![token, self.queue, self.now_ms()];
-        self.read(sql!("cancelled_find"), params, |row| row.get(0))
+        self.read(sql!("cancelled_find"), params![token, self.queue], |row| row.get(0))
     }
 
     /// Whether a worker holds any job, or has reported that it runs.
