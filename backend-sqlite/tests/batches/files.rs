@@ -154,6 +154,69 @@ async fn memory_refuses_a_completion_elsewhere() {
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 }
 
+/// Recovers again and again while there is more, as a worker does.
+async fn recover_all(queue: &SqliteQueue) {
+    for _ in 0..20 {
+        if !queue.recover(NonZeroU32::MIN).await.unwrap().more {
+            return;
+        }
+    }
+    panic!("a recovery finds more and more to do");
+}
+
+/// B7: a client has died between two pages of a cancel. No claim gets a piece that is left,
+/// and a recovery drops it.
+#[tokio::test]
+async fn a_half_cancelled_batch_gives_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.db");
+    let queue = open(&file).await;
+    let id = BatchId::new("b").unwrap();
+    queue.create(&NewBatch::new(id.clone())).await.unwrap();
+    queue.add(&id, &vec![NewJob::new("piece"); 3], None).await.unwrap();
+    let conn = Connection::open(&file).unwrap();
+    conn.execute_batch("UPDATE batches SET state = 'cancelling'").unwrap();
+    queue.push_one("plain".into()).await.unwrap();
+
+    let taken = queue.claim(&ask(9)).await.unwrap();
+
+    let payloads: Vec<_> = taken.iter().map(|one| one.payload.clone()).collect();
+    assert_eq!(payloads, ["plain"], "B7: no piece of a cancelled batch is claimed");
+    recover_all(&queue).await;
+    let status = queue.batch(&id).await.unwrap().unwrap();
+    let ended = (status.state, status.dropped);
+    assert_eq!(ended, (BatchState::Cancelled, 3), "B7: a recovery drops the pieces");
+}
+
+/// B7, R23: a purge that was interrupted has closed all batches. One with a leased piece is
+/// kept until the piece has ended, so that the piece is dropped when its lease expires.
+#[tokio::test]
+async fn a_closed_batch_stays_until_its_last_piece_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.db");
+    let queue = open(&file).await;
+    let [id, empty] = ["b", "empty"].map(|name| BatchId::new(name).unwrap());
+    for batch in [&id, &empty] {
+        queue.create(&NewBatch::new(batch.clone())).await.unwrap();
+    }
+    queue.add(&id, &["piece".into()], None).await.unwrap();
+    assert_eq!(queue.claim(&ask(1)).await.unwrap().len(), 1);
+    let conn = Connection::open(&file).unwrap();
+    let closed =
+        "UPDATE batches SET state = 'cancelled', completed_at = 1, remove_at = 1";
+    conn.execute_batch(closed).unwrap();
+
+    recover_all(&queue).await;
+    assert_eq!(queue.batch(&empty).await.unwrap(), None, "B6: it has no piece");
+    let kept = queue.batch(&id).await.unwrap();
+    assert!(kept.is_some(), "B7: the batch of a leased piece is kept");
+    conn.execute_batch("UPDATE jobs SET at = 1").unwrap();
+    recover_all(&queue).await;
+
+    let wanted = [("batches", 0), ("completions", 0), ("jobs", 0), ("bodies", 0)];
+    assert_eq!(rows(&file), wanted, "B7: the piece is dropped, and the batch removed");
+}
+
 /// B7: a damaged batch counts pieces that it does not have. A cancel and a recovery
 /// drop its existing pieces and then stop. The audit reports the damage (R23).
 #[tokio::test]
@@ -171,12 +234,7 @@ async fn a_damaged_count_stops_no_cancel() {
     let cancel = queue.cancel_batch(&id);
     let status =
         tokio::time::timeout(PATIENCE, cancel).await.expect("it ends").unwrap();
-    // A worker recovers again and again while there is more.
-    let mut recoveries = 0;
-    while queue.recover(NonZeroU32::MIN).await.unwrap().more {
-        recoveries += 1;
-        assert!(recoveries < 20, "a recovery finds more and more to do");
-    }
+    recover_all(&queue).await;
 
     let status = status.unwrap();
     assert_eq!((status.state, status.dropped), (BatchState::Cancelling, 3));

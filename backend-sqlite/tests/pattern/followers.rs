@@ -10,8 +10,11 @@ use relq_core::{
     ReliableQueueExt as _, Settlement,
     environment::Environment,
     error::{Effect, Operation},
-    followers::CannotFollow,
-    operator::{Cancelled, JobState, PeekRequest, Selection, StateDetail},
+    followers::{CannotFollow, MAX_FOLLOWERS},
+    operator::{
+        Cancelled, InspectQueue as _, JobLookup, JobState, PeekRequest, Selection,
+        StateDetail,
+    },
     outcome::{DuplicateOf, Pushed, Settled},
     results::{JobResult, ResultQueue as _},
     unique::UniqueKey,
@@ -229,14 +232,21 @@ async fn an_orphan_is_no_follower_of_a_later_job_with_that_id() {
     let folder = Folder::new();
     let queue = with_orphans(&folder, |job| job).await;
     raw(&folder.file()).execute("DELETE FROM ended_ids WHERE id = 'a'", []).unwrap();
-    push(&queue, &[named("a"), NewJob::new("follower").after(id("a"))]).await;
+    push(&queue, &[named("a")]).await;
+    // As many as a job may have.
+    let followers = vec![NewJob::new("follower").after(id("a")); MAX_FOLLOWERS];
+    push(&queue, &followers).await;
+    let JobLookup::Stored(leader) = queue.job(&id("a")).await.unwrap() else {
+        panic!("R31: job a is stored")
+    };
+    assert_eq!(leader.followers.len(), MAX_FOLLOWERS, "R31: the followers of job a");
 
     let held = claim(&queue, 1).await;
     queue.ack(&held[0]).await.unwrap();
 
-    let served = queue.claim(&ask("w").max(many(9))).await.unwrap();
+    let served = queue.claim(&ask("w").max(many(200))).await.unwrap();
     let served: Vec<_> = served.iter().map(|one| &one.payload[..]).collect();
-    assert_eq!(served, [b"follower"]);
+    assert_eq!(served, [b"follower"; MAX_FOLLOWERS], "R30: the released followers");
     while queue.recover(many(1)).await.unwrap().more {}
     assert_eq!(queue.stats().await.unwrap().cancelled, 4);
 }
@@ -253,7 +263,8 @@ async fn a_held_job_that_has_expired_frees_its_key() {
     };
     let folder = Folder::new();
     let queue = with_orphans(&folder, keyed).await;
-    push(&queue, &[named("lead")]).await;
+    // The row of this follower stands before those of the orphans.
+    push(&queue, &[named("0"), named("waits").after(id("0"))]).await;
     let is_free = async || {
         let job = named("new").unique(key());
         matches!(queue.push_one(job).await.unwrap(), Pushed::Stored(_))
@@ -262,16 +273,16 @@ async fn a_held_job_that_has_expired_frees_its_key() {
     push(&queue, &[NewJob::new("f").after(id("d"))]).await;
     while queue.recover(many(1)).await.unwrap().more {}
     let stats = queue.stats().await.unwrap();
-    assert_eq!((stats.dead, stats.scheduled, stats.cancelled), (0, 0, 5), "{stats:?}");
+    assert_eq!((stats.dead, stats.scheduled, stats.cancelled), (0, 1, 5), "{stats:?}");
 
     queue.cancel(&id("new")).await.unwrap();
-    let held = named("held").after(id("lead")).unique(key()).expires_in(BRIEF);
+    let held = named("held").after(id("0")).unique(key()).expires_in(BRIEF);
     push(&queue, &[held]).await;
     raw(&folder.file()).execute("DELETE FROM ended_ids WHERE id = 'new'", []).unwrap();
     eventually("the held job has expired", is_free).await;
 
     assert_eq!(queue.stats().await.unwrap().dead, 1);
-    assert_eq!(leaders(&queue).await, [""; 0]);
+    assert_eq!(leaders(&queue).await, ["0"]);
     assert_eq!(problems(&queue).await, [""; 0]);
 }
 

@@ -18,7 +18,7 @@ use relq_core::{
 use relq_sqlite::{SqliteQueue, testing::at_each_step};
 
 use crate::fixture::{Folder, LONG, ask, many, open, raw};
-use crate::followers::{claim, recorder};
+use crate::followers::{claim, named, push, recorder};
 use crate::pages::{jobs, steps_of};
 
 /// A queue whose statements are recorded.
@@ -178,6 +178,24 @@ async fn a_claim_that_meets_many_expired_jobs_takes_steps() {
 
     assert_eq!(recorded.write_transactions(), 5);
     assert_eq!(recorded.queue.stats().await.unwrap().dead, 20);
+}
+
+/// R9: a recovery of few jobs takes those whose leases have ended first, so that no job
+/// waits for ever while later leases end.
+#[tokio::test]
+async fn a_recovery_begins_with_the_leases_that_ended_first() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    push(&queue, &["later", "first"].map(named)).await;
+    assert_eq!(claim(&queue, 2).await.len(), 2);
+    let ends = "UPDATE jobs SET at = iif(id = 'first', 1, 2)";
+    assert_eq!(raw(&folder.file()).execute(ends, ()).unwrap(), 2);
+
+    assert_eq!(queue.recover(many(1)).await.unwrap().requeued, 1);
+
+    let recovered = claim(&queue, 2).await;
+    let recovered: Vec<_> = recovered.iter().map(|held| held.job().as_str()).collect();
+    assert_eq!(recovered, ["first"], "R9: the job whose lease has ended first");
 }
 
 /// R14: a step of a claim makes no more due jobs ready than it may handle.
