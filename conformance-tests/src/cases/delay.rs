@@ -34,6 +34,23 @@ async fn a_delayed_job_is_not_early(store: &Store) {
     assert_eq!((stats.scheduled, stats.ready), (1, 0));
 }
 
+case!(an_expired_lease_makes_no_delayed_job_ready: R14 R9 => Delay);
+/// While the lease of a job has expired, a push of another one leaves a delayed job
+/// scheduled.
+async fn an_expired_lease_makes_no_delayed_job_ready(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("leased").await;
+    actor.take_one_briefly().await;
+    actor.store_one(NewJob::new("delayed").delay(HELD)).await;
+    store.outlast_brief_leases().await;
+
+    actor.store_one("ready").await;
+
+    assert_eq!(actor.figures().await.scheduled, 1, "R14: the delayed job");
+    let served = payloads(&actor.take(9).await);
+    assert!(served.iter().all(|one| one != "delayed"), "R14: early: {served:?}");
+}
+
 case!(a_delayed_job_is_on_time: R14 => Delay, real_time);
 /// A waiting worker gets a delayed job when it is due, and not before.
 async fn a_delayed_job_is_on_time(store: &Store) {

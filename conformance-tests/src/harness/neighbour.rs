@@ -90,6 +90,9 @@ async fn store_batches_and_schedules(actor: &Actor) {
             let pieces = ["1", "2"].map(NewJob::from);
             batches.add(&batch, &pieces, None).await.expect("added");
         }
+        let cancelled = BatchId::new("cancelled").expect("a valid id");
+        batches.create(&NewBatch::new(cancelled.clone())).await.expect("made");
+        batches.cancel_batch(&cancelled).await.expect("cancelled");
     }
     if let Some(schedules) = queue.schedule_queue() {
         let name = ScheduleName::new("nightly").expect("a valid name");

@@ -12,7 +12,7 @@ use crate::{
     cases::batches::fixture::{batch, completed, limit, of, pieces, telling},
     cases::case,
     harness::{
-        checks::{drain, postpone, retry_after, retry_now},
+        checks::{assert_applied, drain, postpone, retry_after, retry_now, settle_all},
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
     },
@@ -125,6 +125,29 @@ async fn nothing_comes_back_to_a_cancelled_batch(store: &Store) {
     assert_eq!((ended.cancelled, ended.discarded), (8, 1), "R23");
     let after = drain(&one).await;
     assert_eq!((after.len(), completed(&after)), (1, 1));
+}
+
+case!(pieces_come_back_to_several_cancelled_batches: B5 B7 => Batches);
+/// A call gives back the last pieces of several cancelled batches. It drops all of them, and
+/// completes each batch.
+async fn pieces_come_back_to_several_cancelled_batches(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mut cancelled = Vec::new();
+    for name in ["a", "b", "c"] {
+        cancelled.push(actor.submit(&NewBatch::new(batch(name)), 1).await);
+    }
+    let held = actor.take(3).await;
+    assert_eq!(held.len(), 3, "B4: a claim takes the pieces of several batches");
+    for made in &cancelled {
+        actor.call_off(made).await;
+    }
+
+    assert_applied(&settle_all(&actor, &held, &Disposition::GiveBack).await);
+
+    for made in &cancelled {
+        actor.assert_completed(made, BatchOutcome::Cancelled).await;
+        assert_eq!(actor.status(made).await.dropped, 1, "B7: the piece of {made}");
+    }
 }
 
 case!(thousands_are_cancelled: B7 => Batches);

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use relq_core::batch::{BatchOutcome, NewBatch};
+use relq_core::batch::{BatchOutcome, BatchPriority, Change, NewBatch};
 
 use crate::{
-    cases::batches::fixture::{batch, completed, telling},
+    cases::batches::fixture::{batch, completed, limit, telling},
     cases::case,
     harness::{
         checks::{dead, drain},
@@ -39,6 +39,22 @@ async fn a_record_is_kept_for_its_time(store: &Store) {
     actor.recover_all().await;
 
     assert_eq!(actor.batches().batch(&made).await.expect("answered"), None);
+}
+
+case!(a_completed_batch_is_not_altered: B6 => Batches);
+/// A change of the priority and the limit of a completed batch leaves its record as it is.
+async fn a_completed_batch_is_not_altered(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), 1).await;
+    drain(&actor).await;
+    let record = actor.status(&made).await;
+    let urgent = BatchPriority::new(70).expect("in range");
+    let change = Change::default().priority(urgent).limit(limit(1));
+
+    let altered = actor.batches().alter(&made, &change).await.expect("answered");
+
+    assert_eq!(altered.as_ref(), Some(&record), "B6: the record of the batch");
+    assert_eq!(actor.status(&made).await, record, "B6: the record stays unchanged");
 }
 
 case!(a_name_can_be_used_again: B5 B6 => Batches);

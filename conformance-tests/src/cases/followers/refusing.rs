@@ -98,12 +98,15 @@ async fn a_refused_call_changes_nothing(store: &Store) {
 }
 
 case!(a_forgotten_job_cannot_be_followed: R30 R4 => Followers ClientIds);
-/// A job that was done, and whose id is forgotten, cannot be followed.
+/// A job that was done, and whose id is forgotten, cannot be followed, whether a recovery
+/// has removed the record of it or not.
 async fn a_forgotten_job_cannot_be_followed(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one(named("leader")).await;
     actor.finish(&actor.take_one().await).await;
     store.advance(HELD).await;
+
+    actor.assert_cannot_follow_unknown("leader").await;
     actor.recover_all().await;
 
     actor.assert_cannot_follow_unknown("leader").await;

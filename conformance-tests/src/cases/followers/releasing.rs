@@ -87,6 +87,26 @@ async fn a_delay_begins_at_the_end_of_the_leader(store: &Store) {
     actor.assert_served(["follower"]).await;
 }
 
+case!(a_released_follower_is_due_behind_its_equals: R30 R13 R14
+    => Followers ClientIds Delay Fifo);
+/// A follower is scheduled by the end of its leader. Of the jobs that are due at the same
+/// time, it comes behind one that was scheduled before, although it was pushed first.
+async fn a_released_follower_is_due_behind_its_equals(store: &Store) {
+    store.stop_clock();
+    let actor = store.actor("worker").await;
+    actor.store_one(named("leader")).await;
+    actor.store_one(following("leader", "follower").delay(BRIEF)).await;
+    let leader = actor.take_one().await;
+    actor.store_one(NewJob::new("before").delay(BRIEF)).await;
+
+    actor.finish(&leader).await;
+    actor.store_one(NewJob::new("behind").delay(BRIEF)).await;
+
+    store.advance(PAST_BRIEF + actor.capabilities().lateness).await;
+    actor.recover_all().await;
+    actor.assert_served(["before", "follower", "behind"]).await;
+}
+
 case!(a_chain_is_served_one_by_one: R30 => Followers ClientIds);
 /// A follower can be followed. Each is ready when the one before it is done.
 async fn a_chain_is_served_one_by_one(store: &Store) {

@@ -97,6 +97,23 @@ async fn an_id_that_is_used_again_has_no_old_followers(store: &Store) {
     actor.assert_served(["late"]).await;
 }
 
+case!(a_follower_with_a_forgotten_id_is_held: R30 R4 => Followers ClientIds);
+/// A follower has the id of a job that was done and is forgotten, although no recovery has
+/// removed the record of it. It is a new job, and waits for its leader.
+async fn a_follower_with_a_forgotten_id_is_held(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(named("again")).await;
+    actor.finish(&actor.take_one().await).await;
+    store.advance(HELD).await;
+
+    let follower = following("leader", "follower").id(id("again"));
+    actor.store([named("leader"), follower]).await;
+
+    actor.assert_held([("leader", "follower")]).await;
+    actor.finish(&actor.take_one().await).await;
+    actor.assert_served(["follower"]).await;
+}
+
 case!(a_kept_result_keeps_its_job_followable: R30 R29 => Followers Results);
 /// A job whose result is kept for longer than ids are remembered can be followed for as
 /// long.
