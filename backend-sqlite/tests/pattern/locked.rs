@@ -124,7 +124,7 @@ async fn store_what_waits(queue: &SqliteQueue, file: &Path) {
     for batch in [&full, &done] {
         queue.seal(batch).await.unwrap();
     }
-    let last = held.iter().find(|held| held.batch.as_ref() == Some(&done)).unwrap();
+    let last = held.iter().find(|one| one.batch.as_ref() == Some(&done)).unwrap();
     queue.ack(&last.receipt).await.unwrap();
     queue.cancel_batch(&cancelled).await.unwrap();
     // A purge was interrupted after it had closed this batch.

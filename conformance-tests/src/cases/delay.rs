@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use relq_core::{NewJob, operator::JobState, unique::OnDuplicate};
 
 use crate::{
     cases::case,
     harness::{
         checks::{
-            assert_in_line, delivers, drain, expect_exactly, key, listed, numbered,
-            payloads, retry_after, settle_all,
+            assert_in_line, dead, delivers, drain, expect_exactly, key, listed,
+            numbered, payloads, retry_after, settle_all,
         },
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
@@ -34,21 +35,27 @@ async fn a_delayed_job_is_not_early(store: &Store) {
     assert_eq!((stats.scheduled, stats.ready), (1, 0));
 }
 
-case!(an_expired_lease_makes_no_delayed_job_ready: R14 R9 => Delay);
-/// While the lease of a job has expired, a push of another one leaves a delayed job
-/// scheduled.
-async fn an_expired_lease_makes_no_delayed_job_ready(store: &Store) {
+case!(no_other_job_becomes_ready_with_a_due_one: R14 R11 => Delay);
+/// A job falls due beside a dead one, one whose lease has expired, and one that is delayed
+/// for longer. None of these becomes ready with it.
+async fn no_other_job_becomes_ready_with_a_due_one(store: &Store) {
     let actor = store.actor("worker").await;
+    actor.store_one("dead").await;
+    actor.say(&actor.take_one().await, dead("no")).await;
     actor.store_one("leased").await;
     actor.take_one_briefly().await;
-    actor.store_one(NewJob::new("delayed").delay(HELD)).await;
-    store.outlast_brief_leases().await;
+    let later = [("due", BRIEF), ("delayed", HELD)];
+    actor.store(later.map(|(name, delay)| NewJob::new(name).delay(delay))).await;
+    store.advance(PAST_BRIEF + actor.capabilities().lateness).await;
 
     actor.store_one("ready").await;
+    let mut served = payloads(&actor.take(9).await);
+    actor.recover_all().await;
+    served.extend(payloads(&actor.take(9).await));
 
-    assert_eq!(actor.figures().await.scheduled, 1, "R14: the delayed job");
-    let served = payloads(&actor.take(9).await);
-    assert!(served.iter().all(|one| one != "delayed"), "R14: early: {served:?}");
+    expect_exactly(served, ["due", "leased", "ready"].map(Bytes::from));
+    let stats = actor.figures().await;
+    assert_eq!((stats.scheduled, stats.dead), (1, 1), "R14 R11: the other jobs");
 }
 
 case!(a_delayed_job_is_on_time: R14 => Delay, real_time);
