@@ -469,8 +469,8 @@ async fn a_job_that_comes_back_has_no_time_to_live() {
     });
     queue.push(&jobs, None).await.unwrap();
     assert_eq!(take_all(&queue).await.len(), jobs.len());
-    let all = keys(&server);
-    for key in all.iter().filter(|key| key.starts_with("processing_job-")) {
+    let leased = say(&server, "KEYS processing_job-*");
+    for key in leased.lines().filter(|line| line.starts_with("processing_")) {
         say(&server, &format!("EXPIRE {key} 1000"));
         say(&server, &format!("ZADD {{q}}:leased 1 {key}"));
     }

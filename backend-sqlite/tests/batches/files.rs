@@ -8,7 +8,9 @@ use std::{
 };
 
 use relq_core::{
-    batch::{BatchId, BatchQueue, BatchState, Created, NewBatch, OnComplete},
+    batch::{
+        BatchId, BatchOutcome, BatchQueue, BatchState, Created, NewBatch, OnComplete,
+    },
     environment::Environment,
     operator::{JobState, PeekRequest, Selection},
     outcome::Extended,
@@ -184,8 +186,9 @@ async fn a_half_cancelled_batch_gives_nothing() {
     assert_eq!(payloads, ["plain"], "B7: no piece of a cancelled batch is claimed");
     recover_all(&queue).await;
     let status = queue.batch(&id).await.unwrap().unwrap();
+    let cancelled = BatchState::Completed(BatchOutcome::Cancelled);
     let ended = (status.state, status.dropped);
-    assert_eq!(ended, (BatchState::Cancelled, 3), "B7: a recovery drops the pieces");
+    assert_eq!(ended, (cancelled, 3), "B7: a recovery drops the pieces");
 }
 
 /// B7, R23: a purge that was interrupted has closed all batches. One with a leased piece is
