@@ -56,9 +56,11 @@ local function lease(item, processing, id)
   if job and job.id ~= id then job = nil end
   local end_ms = job and job.lease_ms and now_ms + job.lease_ms or usual_end
   redis.call('ZADD', keys.leased, end_ms, processing)
-  -- This rename is the lock: the first client that renames the key has the job. It cannot
-  -- clash: no two leases share a name.
-  redis.call('RENAMENX', item, processing)
+  -- This rename is the lock: the first client that renames the key has the job.
+  if redis.call('RENAMENX', item, processing) == 0 then
+    redis.call('ZREM', keys.leased, processing)
+    return false
+  end
   return count_delivery(processing, value, job, id)
 end
 

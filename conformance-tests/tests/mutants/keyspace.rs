@@ -107,8 +107,8 @@ const MUTANTS: &[Broken] = &[
         name: "a pick without a lock",
         patches: &[patch(
             "claim",
-            "redis.call('RENAMENX', item, processing)",
-            "redis.call('SET', processing, value)",
+            "if redis.call('RENAMENX', item, processing) == 0 then",
+            "redis.call('SET', processing, value)\n  if false then",
         )],
         caught_by: &[
             By::Case("one_holder::a_held_job_is_not_given_again", "expected: []"),
