@@ -7,7 +7,7 @@
 -- ARGV[1] how many entries at most; fewer are taken when they are large
 -- ARGV[2] how long a consumer may be idle (ms)
 --
--- Returns {how many jobs were made ready, how many were buried, 1 if entries are left
+-- Returns {how many jobs were made ready, how many were buried, 1 if entries may be left
 -- else 0, -1}. The reply has the form of recover.lua's, whose last value is the time
 -- until the next lease expires; this script does not read it.
 --
@@ -18,7 +18,7 @@ local step = new_step(page)
 
 -- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
-local requeued, buried, more = 0, 0, 0
+local requeued, buried = 0, 0
 
 -- Entries of foreign consumers have no lease, so their idle time decides. The server
 -- keeps it.
@@ -38,7 +38,6 @@ local function take_from(stream, consumer)
       buried = buried + 1
     end
   end
-  if #pending == page or not has_room(step) then more = 1 end
 end
 
 -- Deleting a consumer drops its pending entries, so only a consumer without any is
@@ -63,4 +62,4 @@ for _, level in ipairs(LEVELS) do
   requeued, buried = requeued + returned, buried + #gone
 end
 if requeued > 0 then notify(keys) end
-return {requeued, buried, more, -1}
+return {requeued, buried, has_room(step) and 0 or 1, -1}

@@ -104,16 +104,41 @@ async fn a_forged_element_in_process_is_buried_whole() {
         b"\xf5RQ\x01\x80\xff",
     ];
     for element in forged {
-        let server = Server::start();
-        let queue = open(&server, "q").await;
-        server.command(&[b"LPUSH", b"q", element]);
-        push(&queue, "behind").await;
-
-        assert_eq!(served(&queue).await, ["behind"]);
-
-        assert_eq!(buried(&queue).await, [element]);
-        assert_sound(&queue).await;
+        assert_buried_whole(element).await;
     }
+}
+
+/// R3, R20: a claim rewrites an entry without options from its first bytes. An entry that
+/// only has such first bytes is malformed: it is buried with all its bytes.
+#[tokio::test]
+async fn a_malformed_entry_without_options_is_buried_whole() {
+    let malformed: [&[u8]; 4] = [
+        // No attempt is allowed.
+        b"\xf5RQ\x01\0\x05\0\0\0\0\x01xpayload",
+        // The id is empty.
+        b"\xf5RQ\x01\0\x05\0\0\0\x19\0payload",
+        // The id is longer than the rest, or the entry ends before the id's length.
+        b"\xf5RQ\x01\0\x05\0\0\0\x19\xffpayload",
+        b"\xf5RQ\x01\0\x05\0\0\0\x19",
+    ];
+    for element in malformed {
+        assert_buried_whole(element).await;
+    }
+}
+
+/// Pushes an element as another client does. Asserts that it becomes a dead letter with all
+/// its bytes, and that the job behind it is served.
+async fn assert_buried_whole(element: &[u8]) {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    server.command(&[b"LPUSH", b"q", element]);
+    push(&queue, "behind").await;
+
+    let behind = served(&queue).await;
+    assert_eq!(behind, ["behind"], "R3: the jobs behind {}", element.escape_ascii());
+
+    assert_eq!(buried(&queue).await, [element], "R3: the bytes of the dead letter");
+    assert_sound(&queue).await;
 }
 
 /// R2: a payload that looks like an element in process is an ordinary payload if relq

@@ -170,6 +170,26 @@ async fn the_last_attempt_is_buried_in_a_long_ring() {
     assert_sound(&queue).await;
 }
 
+/// R3, R11: without a reaper, a claim buries a job whose lease has expired on its last
+/// attempt. Nothing of the job stays in the ring, and the job behind it is claimed.
+#[tokio::test]
+async fn a_claim_buries_a_job_on_its_last_attempt() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.push_one(NewJob::new("poison").max_attempts(NonZeroU16::MIN)).await.unwrap();
+    abandon(&queue).await;
+    push(&queue, "behind").await;
+    until(&queue, |stats| stats.overdue == 1).await;
+
+    assert_eq!(served(&queue).await, ["behind"], "R11: the jobs that are claimed");
+
+    let stats = queue.stats().await.unwrap();
+    let counts = (stats.dead, stats.leased, stats.ready);
+    assert_eq!(counts, (1, 1, 0), "R3: `poison` is dead, and `behind` is leased");
+    assert_eq!(length(&server), 1, "the elements: only `behind` is in the ring");
+    assert_sound(&queue).await;
+}
+
 /// R9, R11: also if it is at the other end of the ring, which the reaper reaches last. A job
 /// that is claimed goes to the head.
 #[tokio::test]

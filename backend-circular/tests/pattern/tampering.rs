@@ -1,7 +1,7 @@
 //! Tests how the queue recovers when a client changes the ring by hand.
 
 use relq_conformance::server::Server;
-use relq_core::{outcome::Settled, *};
+use relq_core::{outcome::Settled, unique::UniqueKey, *};
 
 use crate::fixture::*;
 
@@ -55,6 +55,33 @@ async fn a_stolen_element_is_forgotten_in_time() {
 
         assert_sound(&queue).await;
     }
+}
+
+/// A client removed the elements of a job that has ended, of one whose worker is released
+/// then, and of one whose lease expires on its last attempt. A recovery removes their marks,
+/// although no worker claims.
+#[tokio::test]
+async fn marks_of_stolen_elements_are_forgotten_by_a_recovery() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let released = NewJob::new("released").unique(UniqueKey::new("k").unwrap());
+    queue.push_one(released.expires_in(LEASE)).await.unwrap();
+    push(&queue, "ended").await;
+    let once = std::num::NonZeroU16::MIN;
+    queue.push_one(NewJob::new("lost").max_attempts(once)).await.unwrap();
+    let mut held = take(&queue, 2).await;
+    finish(&queue, vec![held.remove(1)]).await;
+    assert_eq!(abandon(&queue).await.payload, "lost");
+    server.command(&[b"DEL", b"q"]);
+    push(&queue, "kept").await;
+
+    assert_eq!(queue.release_worker(&ask("w").worker).await.unwrap().jobs, 1);
+    until(&queue, |stats| stats.overdue == 1).await;
+    queue.recover(many(100)).await.unwrap();
+
+    let marks = server.command(&[b"ZRANGE", b"{q}:marks", b"0", b"-1"]);
+    assert_eq!(marks, b"*0\r\n", "the marks that are left: {}", marks.escape_ascii());
+    assert_eq!(served(&queue).await, ["kept"]);
 }
 
 /// Lease marks whose element is gone do not make recovery repeat without end.

@@ -32,7 +32,10 @@ for _, running in ipairs(some) do
   complete_if_over(keys, running, now_ms)
   local stream = batch_key(keys, 'pieces', running)
   local returned, gone = return_unleased(keys, stream, page, step)
-  if returned + #gone > 0 then refresh(keys, running) end
+  if returned + #gone > 0 then
+    refresh(keys, running)
+    has_lost = true
+  end
   -- The next call drops the pieces that came back to a cancelled batch.
   if returned > 0 and state_of(keys, running) == 'cancelling' then
     redis.call('SADD', batch_key(keys, 'cancelling'), running)

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use relq_conformance::server::Server;
 use relq_core::{
-    batch::{BatchOutcome, BatchQueue, NewBatch},
+    batch::{BatchId, BatchOutcome, BatchQueue, NewBatch},
     *,
 };
 
@@ -35,6 +35,49 @@ async fn deleted_pieces_have_failed_and_the_batch_ends() {
     assert_eq!(dead.len(), 30);
     assert!(dead.iter().any(|(job, _)| *job == held.job().to_string()));
     assert_sound(&queue).await;
+}
+
+/// B6, B8: a batch whose pieces were deleted before a claim has ended. It leaves only its
+/// record, and a claim creates no other key.
+#[tokio::test]
+async fn an_ended_batch_of_deleted_pieces_is_its_record() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 1).await;
+    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 0");
+    let start = std::time::Instant::now();
+    while status(&queue).await.outcome().is_none() {
+        queue.recover(many(10)).await.unwrap();
+        assert!(
+            start.elapsed() < LONG,
+            "B8: it does not end: {:?}",
+            status(&queue).await
+        );
+    }
+
+    assert_eq!(queue.claim_one(&ask("w")).await.unwrap(), None);
+
+    let of_batches = keys(&server).into_iter().filter(|key| key.contains(":batch:"));
+    let expected =
+        ["ended", "ids", "record:b", "told"].map(|it| format!("{{q}}:batch:{it}"));
+    assert_eq!(of_batches.collect::<Vec<_>>(), expected, "B6: the keys of the batch");
+}
+
+/// B4: another client has moved the group past a piece, which is never delivered then. A
+/// claim does not look for the piece again and again, and finds the piece of another batch.
+#[tokio::test]
+async fn a_piece_that_is_never_delivered_holds_up_no_claim() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 1).await;
+    let other = BatchId::new("other").unwrap();
+    submit(&queue, NewBatch::new(other.clone()), 1).await;
+    say(&server, "XGROUP CREATE {q}:batch:pieces:b relq $");
+
+    let taken = queue.claim(&ask("w").max(many(2))).await.unwrap();
+
+    let batches: Vec<_> = taken.into_iter().map(|one| one.batch).collect();
+    assert_eq!(batches, [Some(other)], "B4: the batches of the claimed pieces");
 }
 
 /// B4: a returned piece that was deleted does not block the other pieces of its batch.
@@ -100,6 +143,28 @@ async fn pieces_held_without_a_lease_come_back() {
     let held = take(&queue, 2).await;
     finish(&queue, held).await;
     let held = take(&queue, 1).await;
+    finish(&queue, held).await;
+    assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Done));
+    assert_sound(&queue).await;
+}
+
+/// R1, B3: the same holds for pieces of several pages. Until all are ready, a recovery
+/// reports that there are more.
+#[tokio::test]
+async fn pieces_held_without_a_lease_come_back_by_pages() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 5).await;
+    take(&queue, 5).await;
+    say(&server, "DEL {q}:leased");
+
+    let mut pages = 1;
+    while queue.recover(many(2)).await.unwrap().more {
+        pages += 1;
+        assert!(pages < 10, "R1: the recovery does not end");
+    }
+
+    let held = take(&queue, 5).await;
     finish(&queue, held).await;
     assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Done));
     assert_sound(&queue).await;

@@ -86,6 +86,7 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     let left = status(&queue).await;
     let removed = usize::try_from(left.dropped).unwrap();
     assert!((1..PIECES).contains(&removed), "{left:?}");
+    assert_eq!(left.leased, 0, "B3: the slots of removed pieces are free: {left:?}");
     until(&queue, |stats| stats.overdue == 2).await;
     let recovered = queue.recover(many(10)).await.unwrap();
     assert_eq!((recovered.requeued, recovered.buried), (0, 0));

@@ -138,6 +138,8 @@ async fn an_entry_without_a_payload_is_buried_with_its_fields() {
     let fields: Vec<_> = buried.headers.iter().collect();
     assert_eq!(fields, [("user", "anna"), ("mail", "a@b.c")]);
     assert!(id.contains(buried.id.unwrap().as_str()), "{id}");
+    let again = queue.recover(many(10)).await.unwrap().buried;
+    assert_eq!(again, 0, "R3: the entry is buried only once");
     assert_sound(&queue).await;
 }
 

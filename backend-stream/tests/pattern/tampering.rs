@@ -283,6 +283,53 @@ async fn an_entry_held_without_a_lease_becomes_ready() {
     assert_sound(&queue).await;
 }
 
+/// R1: held entries without a lease become ready again page by page. Until all are ready, a
+/// recovery reports that there are more.
+#[tokio::test]
+async fn entries_without_a_lease_become_ready_by_pages() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, 5).await;
+    take(&queue, 5).await;
+    say(&server, "DEL {q}:leased");
+
+    let mut pages = Vec::new();
+    loop {
+        let recovered = queue.recover(many(2)).await.unwrap();
+        pages.push(recovered.requeued);
+        if !recovered.more {
+            break;
+        }
+        assert!(pages.len() < 10, "R1: the recovery does not end: {pages:?}");
+    }
+
+    assert_eq!(pages, [2, 2, 1], "R1: jobs that each page makes ready");
+    assert_eq!(served(&queue).await, ["0", "1", "2", "3", "4"]);
+    assert_sound(&queue).await;
+}
+
+/// R9: another client added a member to the leases that is not a lease. A recovery removes
+/// it, and recovers the jobs behind it.
+#[tokio::test]
+async fn a_member_that_is_no_lease_holds_up_no_recovery() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "x").await;
+    abandon(&queue).await;
+    say(&server, "ZADD {q}:leased 1 foreign");
+
+    let mut pages = 1;
+    while queue.recover(many(1)).await.unwrap().more {
+        pages += 1;
+        assert!(pages < 10, "R9: the recovery does not get past the foreign member");
+    }
+
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.leased), (1, 0), "R9: ready and leased jobs");
+    assert_eq!(served(&queue).await, ["x"]);
+    assert_sound(&queue).await;
+}
+
 /// R1: in the stream of each priority, a held entry without a lease becomes ready again, and
 /// so does an entry that a consumer of another program holds for too long.
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{attempts, postpone, retry_now},
+        checks::{attempts, plain_and_full, postpone, retry_now},
         store::Store,
     },
     spec::operation::STATES,
@@ -41,31 +41,36 @@ case!(a_last_error_stays_until_the_next: R11 R23 R24 R26);
 /// worker, postponed, recovered or due, until an attempt fails with another error.
 async fn a_last_error_stays_until_the_next(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one("job").await;
-    let held = actor.take_one().await;
-    let first = Disposition::Retry { after: Duration::ZERO, error: "first".to_owned() };
-    actor.say(&held, first).await;
-    shows_error(&actor, "retried", "first").await;
+    for job in plain_and_full(&actor) {
+        actor.store_one(job).await;
+        fail_now(&actor, "first").await;
+        shows_error(&actor, "retried", "first").await;
 
-    actor.recover_all().await;
-    shows_error(&actor, "due", "first").await;
-    let held = actor.take_one().await;
-    shows_error(&actor, "claimed", "first").await;
-    actor.say(&held, Disposition::GiveBack).await;
-    shows_error(&actor, "given back", "first").await;
-    actor.take_one().await;
-    actor.release_worker(actor.worker()).await.expect("answered");
-    shows_error(&actor, "released", "first").await;
-    let held = actor.take_one().await;
-    actor.say(&held, postpone(Duration::ZERO)).await;
-    shows_error(&actor, "postponed", "first").await;
+        actor.recover_all().await;
+        shows_error(&actor, "due", "first").await;
+        let held = actor.take_one().await;
+        shows_error(&actor, "claimed", "first").await;
+        actor.say(&held, Disposition::GiveBack).await;
+        shows_error(&actor, "given back", "first").await;
+        actor.take_one().await;
+        actor.release_worker(actor.worker()).await.expect("answered");
+        shows_error(&actor, "released", "first").await;
+        let held = actor.take_one().await;
+        actor.say(&held, postpone(Duration::ZERO)).await;
+        shows_error(&actor, "postponed", "first").await;
 
-    actor.recover_all().await;
+        actor.recover_all().await;
+        fail_now(&actor, "second").await;
+        shows_error(&actor, "retried again", "second").await;
+        actor.purge().await.expect("answered");
+    }
+}
+
+/// Claims the only ready job. Its attempt fails with that error, and it is retried at once.
+async fn fail_now(actor: &Actor, error: &str) {
     let held = actor.take_one().await;
-    let second =
-        Disposition::Retry { after: Duration::ZERO, error: "second".to_owned() };
-    actor.say(&held, second).await;
-    shows_error(&actor, "retried again", "second").await;
+    let retry = Disposition::Retry { after: Duration::ZERO, error: error.to_owned() };
+    actor.say(&held, retry).await;
 }
 
 /// Asserts that the only job, whatever its state, is listed with that last error.
@@ -86,18 +91,22 @@ case!(each_lost_lease_is_told: R11);
 /// A dead letter lists each attempt that ended without a settlement.
 async fn each_lost_lease_is_told(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").max_attempts(attempts(3))).await;
-    for _ in 0..3 {
-        actor.take_one_briefly().await;
-        store.outlast_brief_leases().await;
-        actor.recover_all().await;
-    }
-
-    let buried = actor.the_dead_one().await;
-
     let told = |attempt| format!("attempt {attempt}: lease ended, no heartbeat");
     let expected = [told(1), told(2), told(3)].join("; ");
-    assert_eq!(buried.last_error, Some(expected));
+    for job in plain_and_full(&actor) {
+        actor.store_one(job.max_attempts(attempts(3))).await;
+        for _ in 0..3 {
+            actor.take_one_briefly().await;
+            store.outlast_brief_leases().await;
+            actor.recover_all().await;
+        }
+
+        let buried = actor.the_dead_one().await;
+
+        let error = buried.last_error.as_deref();
+        assert_eq!(error, Some(&*expected), "R11: of {:?}", buried.payload);
+        actor.purge().await.expect("answered");
+    }
 }
 
 case!(the_newest_lost_leases_are_told: R11 R23);

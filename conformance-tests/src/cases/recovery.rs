@@ -9,8 +9,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            attempts, delivers, drain, expect_exactly, numbered, payloads, reason,
-            retry_after, retry_now,
+            attempts, delivers, drain, expect_exactly, numbered, payloads,
+            plain_and_full, reason, retry_after, retry_now,
         },
         store::Store,
         times::{BRIEF, HELD, LIFE, PAST_LIFE},
@@ -196,22 +196,26 @@ case!(attempts_are_counted: R11);
 /// A delivery counts as an attempt however it ends, unless the job is given back.
 async fn attempts_are_counted(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one("job").await;
-    let first = actor.take_one_briefly().await;
-    store.outlast_brief_leases().await;
-    actor.recover_all().await;
-    let second = actor.take_one().await;
-    actor.say(&second, retry_now()).await;
-    actor.recover_all().await;
-    let third = actor.take_one().await;
-    actor.say(&third, Disposition::GiveBack).await;
-    let fourth = actor.take_one().await;
-    release_worker(&actor).await;
+    for job in plain_and_full(&actor) {
+        actor.store_one(job.clone()).await;
+        let first = actor.take_one_briefly().await;
+        store.outlast_brief_leases().await;
+        let recovered = actor.recover_all().await;
+        assert_eq!(recovered.requeued, 1, "R9: the lost lease of {:?}", job.payload);
+        let second = actor.take_one().await;
+        actor.say(&second, retry_now()).await;
+        actor.recover_all().await;
+        let third = actor.take_one().await;
+        actor.say(&third, Disposition::GiveBack).await;
+        let fourth = actor.take_one().await;
+        release_worker(&actor).await;
 
-    let fifth = actor.take_one().await;
+        let fifth = actor.take_one().await;
 
-    let counted = [first, second, third, fourth, fifth].map(|one| one.attempt());
-    assert_eq!(counted, [1, 2, 3, 3, 3]);
+        actor.finish(&fifth).await;
+        let counted = [first, second, third, fourth, fifth].map(|one| one.attempt());
+        assert_eq!(counted, [1, 2, 3, 3, 3], "R11: the attempts of {:?}", job.payload);
+    }
 }
 
 case!(poison_is_buried: R11);
@@ -270,17 +274,21 @@ case!(the_last_attempt_can_be_given_back: R11 R24);
 /// Giving a job back on its last attempt does not bury it.
 async fn the_last_attempt_can_be_given_back(store: &Store) {
     let actor = store.actor("worker").await;
-    actor.store_one(NewJob::new("job").max_attempts(attempts(1))).await;
-    for _ in 0..3 {
+    for job in plain_and_full(&actor) {
+        actor.store_one(job.clone().max_attempts(attempts(1))).await;
+        for _ in 0..3 {
+            let held = actor.take_one().await;
+            actor.say(&held, Disposition::GiveBack).await;
+            actor.take_one().await;
+            assert_eq!(release_worker(&actor).await, 1);
+        }
+
         let held = actor.take_one().await;
-        actor.say(&held, Disposition::GiveBack).await;
-        actor.take_one().await;
-        assert_eq!(release_worker(&actor).await, 1);
+
+        let attempt = (held.attempt(), held.is_last_attempt());
+        assert_eq!(attempt, (1, true), "R24: the attempt of {:?}", job.payload);
+        actor.finish(&held).await;
     }
-
-    let held = actor.take_one().await;
-
-    assert_eq!((held.attempt(), held.is_last_attempt()), (1, true));
 }
 
 case!(attempts_belong_to_the_job: R11);

@@ -189,6 +189,14 @@ pub(crate) fn full_job(name: &'static str) -> NewJob {
         .max_attempts(attempts(7))
 }
 
+/// A job without options, and one with the options of [`full_job`] that the backend has,
+/// but without a lease of its own, so that a case can let its lease expire.
+pub(crate) fn plain_and_full(actor: &Actor) -> [NewJob; 2] {
+    let mut full = full_job("full");
+    full.lease = None;
+    [NewJob::new("plain"), actor.class().fit(full)]
+}
+
 pub(crate) fn dead(error: &str) -> Disposition {
     Disposition::Dead { error: error.to_owned() }
 }

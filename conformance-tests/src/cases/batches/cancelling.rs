@@ -52,6 +52,25 @@ async fn a_cancel_drops_what_is_retried(store: &Store) {
     assert_eq!(actor.take(5).await, []);
 }
 
+case!(many_retried_pieces_are_dropped: B7 B9 => Batches);
+/// A cancel drops all pieces that wait for a retry, however many they are.
+async fn many_retried_pieces_are_dropped(store: &Store) {
+    const MANY: u32 = 400;
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&NewBatch::new(batch("b")), MANY as usize).await;
+    let held = actor.take(MANY).await;
+    assert_applied(&settle_all(&actor, &held, &retry_after(HELD)).await);
+
+    let status = actor.call_off(&made).await;
+
+    let ended = (status.outcome(), status.dropped);
+    let expected = (Some(BatchOutcome::Cancelled), u64::from(MANY));
+    assert_eq!(ended, expected, "B7: the cancelled batch");
+    let stats = actor.figures().await;
+    let counts = (stats.unfinished(), stats.cancelled);
+    assert_eq!(counts, (0, u64::from(MANY)), "R23: unfinished and cancelled pieces");
+}
+
 case!(a_running_piece_is_told: B7 => Batches);
 /// When the batch of a leased piece was cancelled, the worker's next heartbeat reports
 /// the cancel and ends that piece. If it is the last piece, the batch completes.
@@ -62,6 +81,9 @@ async fn a_running_piece_is_told(store: &Store) {
 
     let status = operator.call_off(&made).await;
     assert_eq!((status.leased, status.dropped, status.completed_at), (1, 2, None));
+    let stats = operator.figures().await;
+    let counts = (stats.ready, stats.leased, stats.cancelled);
+    assert_eq!(counts, (0, 1, 2), "R23: ready, leased and cancelled pieces");
     assert_eq!(operator.take(5).await, []);
     let told_so = worker.keep(&held, HELD).await.expect("answered");
 

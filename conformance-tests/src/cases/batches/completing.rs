@@ -95,6 +95,22 @@ async fn a_completion_job_is_whole(store: &Store) {
     );
 }
 
+case!(a_completion_job_of_a_known_id_is_a_duplicate: B5 R4 => Batches ClientIds);
+/// A client has pushed a job with the id of the completion job. The completion pushes no
+/// second job of that id.
+async fn a_completion_job_of_a_known_id_is_a_duplicate(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.submit(&telling("b"), 1).await;
+    let created_at = actor.status(&made).await.created_at;
+    actor.store_one(NewJob::new("own").id(made.completion_job(created_at))).await;
+
+    let after = drain(&actor).await;
+
+    actor.assert_completed(&made, BatchOutcome::Done).await;
+    let counts = (after.len(), of(&after, &made), completed(&after));
+    assert_eq!(counts, (2, 1, 0), "R4: all jobs, pieces and completion jobs");
+}
+
 case!(a_completion_is_read_later: B5 => Batches);
 /// A caller that did not wait for the completion of a batch can read the batch's record
 /// later.

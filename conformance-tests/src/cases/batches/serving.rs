@@ -4,7 +4,7 @@
 use relq_core::{
     ClaimRequest, Delivery, Disposition, NewJob,
     batch::{BatchId, BatchOutcome, BatchPriority, BatchStatus, Change, NewBatch},
-    operator::JobState,
+    operator::{Cancelled, JobState},
     outcome::Settled,
 };
 
@@ -261,6 +261,27 @@ async fn a_full_batch_blocks_nobody(store: &Store) {
     assert_eq!(actor.take(9).await, []);
     actor.finish(&held).await;
     assert_eq!(of(&actor.take(9).await, &big), 1);
+}
+
+case!(a_cancelled_piece_hides_no_other_batch: B4 => Batches);
+/// The only ready piece of the most urgent batch is cancelled. A claim of one job takes the
+/// piece of the other batch.
+async fn a_cancelled_piece_hides_no_other_batch(store: &Store) {
+    let actor = store.actor("worker").await;
+    let [urgent, other] = [ranked("urgent", 90), ranked("other", 10)];
+    for new in [&urgent, &other] {
+        let made = actor.make(new).await;
+        actor.fill(&made, pieces(&made, 1)).await;
+    }
+    let first = actor.take_one().await;
+    assert_eq!(first.batch, Some(urgent.id), "B4: the batch of the first piece");
+    actor.say(&first, Disposition::GiveBack).await;
+    let cancelled = actor.cancel(first.job()).await.expect("answered");
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
+
+    let next = actor.take_one().await;
+
+    assert_eq!(next.batch, Some(other.id), "B4: the batch of the next piece");
 }
 
 case!(a_changed_priority_counts: B4 => Batches);

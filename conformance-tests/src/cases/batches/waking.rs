@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use relq_core::{
     Delivery, NewJob,
-    batch::{Change, NewBatch},
+    batch::{Change, NewBatch, OnComplete},
 };
 use tokio::task::JoinHandle;
 
 use crate::{
-    cases::batches::fixture::{batch, limit},
+    cases::batches::fixture::{COMPLETE, batch, limit},
     cases::case,
     harness::{
         actor::Actor,
@@ -61,6 +61,52 @@ async fn a_free_slot_wakes(store: &Store) {
         actor.finish(&held).await;
 
         is_woken(store, &actor, waiter).await;
+        actor.purge().await.expect("answered");
+    }
+}
+
+case!(a_completion_of_any_level_wakes: B5 R15 R21 => Batches BlockingWait);
+/// A completion job of any priority wakes a waiting claim.
+async fn a_completion_of_any_level_wakes(store: &Store) {
+    for (worker, actor) in store.pairs().await {
+        for level in [actor.class().least_urgent(), actor.class().most_urgent()] {
+            let told = OnComplete::new(NewJob::new(COMPLETE).priority(level));
+            actor.submit(&NewBatch::new(batch("b")).on_complete(told), 1).await;
+            let held = actor.take_one().await;
+            let waiter = waiting(store, &worker).await;
+
+            actor.finish(&held).await;
+
+            is_woken(store, &actor, waiter).await;
+            actor.purge().await.expect("answered");
+        }
+    }
+}
+
+case!(a_resume_wakes_a_claim_for_each_batch: B4 R21 => Batches BlockingWait);
+/// Two claims wait on a paused queue, in which each of two batches has a piece, or one batch
+/// has a piece beside a job of no batch. A resume wakes both claims.
+async fn a_resume_wakes_a_claim_for_each_batch(store: &Store) {
+    let actor = store.actor("operator").await;
+    let workers = [store.actor("w1").await, store.actor("w2").await];
+    for batches in [&["a", "b"][..], &["a"]] {
+        actor.pause().await.expect("answered");
+        for name in batches {
+            actor.submit(&NewBatch::new(batch(name)), 1).await;
+        }
+        if batches.len() < workers.len() {
+            actor.store_one("plain").await;
+        }
+        let mut waiters = Vec::new();
+        for worker in &workers {
+            waiters.push(waiting(store, worker).await);
+        }
+
+        actor.resume().await.expect("answered");
+
+        for waiter in waiters {
+            is_woken(store, &actor, waiter).await;
+        }
         actor.purge().await.expect("answered");
     }
 }
