@@ -227,6 +227,22 @@ async fn a_cancelled_batch_without_its_leases_ends() {
     assert_sound(&queue).await;
 }
 
+/// R21: another client has put a key of another type in place of a batch's pieces. A call
+/// that reads the batch fails, and does not show that no piece is leased.
+#[tokio::test]
+async fn a_batch_of_overwritten_pieces_is_not_shown() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), 1).await;
+    take_one(&queue).await;
+    say(&server, "SET {q}:batch:pieces:b theirs");
+
+    let error = queue.batch(&id()).await.unwrap_err();
+
+    let message = error.full_message();
+    assert!(matches!(error, Error::Unusable { .. }), "R21: {message}");
+}
+
 /// R23, B2: an audit reports a batch whose total is not the sum of its other counts.
 #[tokio::test]
 async fn an_audit_finds_counts_that_do_not_add_up() {

@@ -99,6 +99,29 @@ async fn a_leased_entry_that_was_damaged_is_not_dropped() {
     }
 }
 
+/// R3: a scheduled entry that another client has damaged becomes a dead letter when it is
+/// due, with the bytes that are left.
+#[tokio::test]
+async fn a_scheduled_entry_that_was_damaged_is_not_dropped() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let soon = NewJob::new("x").delay(Duration::from_millis(1));
+    queue.push_one(soon).await.unwrap();
+    let ids = server.command(&[b"HKEYS", b"{q}:jobs"]);
+    let id = String::from_utf8(ids).unwrap().lines().nth(2).unwrap().to_owned();
+    server.command(&[b"HSET", b"{q}:jobs", id.as_bytes(), DAMAGED]);
+
+    let start = Instant::now();
+    while queue.stats().await.unwrap().scheduled > 0 {
+        queue.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "R14: the job is not due");
+    }
+
+    assert_eq!(buried(&queue).await, [DAMAGED], "R3: the bytes of the dead letter");
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+    assert_sound(&queue).await;
+}
+
 /// R23: an audit tells of a lease without an entry, and of an entry without a lease.
 #[tokio::test]
 async fn an_audit_tells_of_half_a_leased_job() {

@@ -12,12 +12,12 @@ use relq_core::{
 
 use crate::{
     cases::{
-        batches::fixture::{batch, limit, pieces, telling},
+        batches::fixture::{batch, limit, of, pieces, telling},
         case,
         times::now,
     },
     harness::{
-        checks::{drain, id, key, token},
+        checks::{dead, drain, id, key, token},
         store::Store,
         times::{BRIEF, HELD, PAST_WINDOW, WITHIN_WINDOW},
     },
@@ -237,6 +237,27 @@ async fn a_piece_of_a_known_id_is_added_once(store: &Store) {
     let known = Pushed::Duplicate { existing: id("b-1"), by: DuplicateOf::Id };
     assert_eq!(pushed[0], known);
     assert_eq!(actor.status(&made).await.total, 2);
+}
+
+case!(a_piece_of_an_id_of_relqs_own_loses_nothing: R4 R11 => Batches ClientIds);
+/// If a client adds a piece with the id that relq generated for a job that is dead, neither
+/// is lost, and the dead job keeps its error.
+async fn a_piece_of_an_id_of_relqs_own_loses_nothing(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("job").await;
+    let held = actor.take_one().await;
+    actor.say(&held, dead("it broke")).await;
+    let before = actor.the_dead_one().await;
+    let made = actor.make(&NewBatch::new(batch("b"))).await;
+    let piece = NewJob::new("piece").id(held.job().clone());
+    let added = actor.batches().add(&made, &[piece], None).await.expect("answered");
+    let Added::Stored(pushed) = added else { panic!("B1: the batch is open") };
+
+    let served = drain(&actor).await;
+
+    let stored = pushed.iter().filter(|one| matches!(one, Pushed::Stored(_))).count();
+    assert_eq!(of(&served, &made), stored, "R4: the piece, if it was stored");
+    assert_eq!(actor.the_dead_one().await, before, "R4: the job that is dead");
 }
 
 case!(sealing_twice_is_sealing_once: B1 B5 => Batches);
