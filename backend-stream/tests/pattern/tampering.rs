@@ -7,7 +7,9 @@ use relq_conformance::{
     proxy::{FaultProxy, VirtualClock},
     server::Server,
 };
-use relq_core::{operator::Selection, outcome::Settled, results::JobResult, *};
+use relq_core::{
+    operator::Selection, outcome::Settled, results::JobResult, unique::UniqueKey, *,
+};
 use relq_stream::{StreamConfig, StreamQueue};
 
 use crate::fixture::*;
@@ -306,6 +308,23 @@ async fn entries_without_a_lease_become_ready_by_pages() {
     assert_eq!(pages, [2, 2, 1], "R1: jobs that each page makes ready");
     assert_eq!(served(&queue).await, ["0", "1", "2", "3", "4"]);
     assert_sound(&queue).await;
+}
+
+/// R21: another client has put a key of another type in place of the unique keys. A claim
+/// fails before it moves a job, so that the job is ready when that key is removed.
+#[tokio::test]
+async fn a_claim_that_is_refused_moves_no_job() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let unique = NewJob::new("x").unique(UniqueKey::new("k").unwrap());
+    queue.push_one(unique.expires_in(LEASE)).await.unwrap();
+    say(&server, "SET {q}:unique theirs");
+
+    let refused = queue.claim_one(&ask("w")).await;
+
+    assert!(matches!(refused, Err(Error::Unusable { .. })), "R21: {refused:?}");
+    say(&server, "DEL {q}:unique");
+    assert_eq!(take_one(&queue).await.attempt(), 1, "R21: the job is claimed once");
 }
 
 /// R9: another client added a member to the leases that is not a lease. A recovery removes
