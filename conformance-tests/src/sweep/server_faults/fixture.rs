@@ -109,13 +109,16 @@ pub(super) async fn take(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
 }
 
 /// One job for each option that the backend supports. All are ready except the delayed
-/// one.
+/// one. The job with a unique key also expires, long after the test: a claim then changes
+/// until when it holds its key.
 pub(super) fn with_options(queue: &dyn Queue) -> Vec<NewJob> {
     let can = queue.capabilities();
     let mut jobs =
         vec![NewJob::new("urgent").priority(*can.priorities.end()).header("a", "b")];
     if can.supports(Capability::Unique) {
-        jobs.push(NewJob::new("unique").unique(key("key")));
+        let mut unique = NewJob::new("unique").unique(key("key"));
+        unique.expires_in = can.supports(Capability::Expiry).then_some(100 * LEASE);
+        jobs.push(unique);
     }
     if can.supports(Capability::ClientIds) {
         jobs.push(NewJob::new("mine").id(job_id("mine")));
