@@ -5,7 +5,7 @@ use relq_conformance::{
     server::Server,
 };
 use relq_core::{
-    batch::{BatchId, BatchQueue, NewBatch},
+    batch::{BatchId, BatchOutcome, BatchQueue, NewBatch},
     error::Effect,
     outcome::{Pushed, Settled},
     results::JobResult,
@@ -47,12 +47,7 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     const PIECES: usize = 700;
     let server = Server::start();
     let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
-    let url = proxy.actor("operator").unwrap().url().to_owned();
-    let config = StreamConfig::new(&url).unwrap();
-    let name = QueueName::new("q").unwrap();
-    let operator = StreamQueue::connect(config, name).await.unwrap();
-    // The server now knows the script, so that each step is one command.
-    operator.purge().await.unwrap();
+    let operator = operator(&proxy).await;
     let queue = open(&server, "q").await;
     let known =
         |number: usize| NewJob::new("known").id(piece_id(number)).keep_result(LEASE);
@@ -77,11 +72,7 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     assert_eq!(queue.recover(many(10)).await.unwrap().requeued, 2);
     let held = queue.claim(&brief).await.unwrap();
 
-    let second_step = proxy.steps_by("operator").len() + 2;
-    let error = Fault::Error("OOM the test says so".to_owned());
-    proxy.plan("operator", u32::try_from(second_step).unwrap(), error);
-    let failed = operator.purge().await.unwrap_err();
-    assert_eq!(failed.effect(), Effect::Maybe, "{}", failed.full_message());
+    fail_at_second_step(&proxy, &operator).await;
 
     let left = status(&queue).await;
     let removed = usize::try_from(left.dropped).unwrap();
@@ -113,6 +104,56 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     let one_follower = 1;
     assert_eq!(queue.purge().await.unwrap(), PIECES as u64 + one_follower);
     assert_eq!(keys(&server), ["{q}:ended", "{q}:marker"]);
+}
+
+/// Opens the queue behind the proxy, under the name `operator`.
+async fn operator(proxy: &FaultProxy) -> StreamQueue {
+    let url = proxy.actor("operator").unwrap().url().to_owned();
+    let config = StreamConfig::new(&url).unwrap();
+    let name = QueueName::new("q").unwrap();
+    let operator = StreamQueue::connect(config, name).await.unwrap();
+    // The server then knows the script, so that each step is one command.
+    operator.purge().await.unwrap();
+    operator
+}
+
+/// Makes a purge whose second step fails.
+async fn fail_at_second_step(proxy: &FaultProxy, operator: &StreamQueue) {
+    let second_step = proxy.steps_by("operator").len() + 2;
+    let error = Fault::Error("OOM the test says so".to_owned());
+    proxy.plan("operator", u32::try_from(second_step).unwrap(), error);
+    let failed = operator.purge().await.unwrap_err();
+    assert_eq!(failed.effect(), Effect::Maybe, "{}", failed.full_message());
+}
+
+/// B5, B10: a purge fails after the step that has removed the last piece of a batch, and
+/// before the step that removes the batch. The batch then completes.
+#[tokio::test]
+async fn a_purge_that_ends_behind_the_last_piece_leaves_no_running_batch() {
+    // As many as one step removes.
+    const PIECES: u32 = 500;
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let operator = operator(&proxy).await;
+    let queue = open(&server, "q").await;
+    submit(&queue, NewBatch::new(id()), PIECES).await;
+    for number in 0..PIECES {
+        let ended = BatchId::new(format!("b{number}")).unwrap();
+        submit(&queue, NewBatch::new(ended), 0).await;
+    }
+
+    fail_at_second_step(&proxy, &operator).await;
+
+    let left = status(&queue).await;
+    let counts = (left.dropped, left.waiting, left.outcome());
+    assert_eq!(counts, (u64::from(PIECES), 0, None), "B2: {left:?}");
+    let start = std::time::Instant::now();
+    while status(&queue).await.outcome().is_none() {
+        queue.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "B5: the batch does not complete");
+    }
+    assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Done));
+    assert_sound(&queue).await;
 }
 
 fn piece_id(number: usize) -> JobId {
