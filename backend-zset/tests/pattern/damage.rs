@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use relq_conformance::server::Server;
 use relq_core::{
-    operator::{JobState, PeekRequest, Selection},
+    operator::{JobState, PeekRequest, Selection, StateDetail},
     *,
 };
 use relq_zset::ZsetQueue;
@@ -100,7 +100,7 @@ async fn a_leased_entry_that_was_damaged_is_not_dropped() {
 }
 
 /// R3: a scheduled entry that another client has damaged becomes a dead letter when it is
-/// due, with the bytes that are left.
+/// due, with the bytes that are left and a reason.
 #[tokio::test]
 async fn a_scheduled_entry_that_was_damaged_is_not_dropped() {
     let server = Server::start();
@@ -118,6 +118,11 @@ async fn a_scheduled_entry_that_was_damaged_is_not_dropped() {
     }
 
     assert_eq!(buried(&queue).await, [DAMAGED], "R3: the bytes of the dead letter");
+    let page = queue.peek(&PeekRequest::new(JobState::Dead, many(10))).await.unwrap();
+    let StateDetail::Dead { reason, .. } = &page.jobs[0].detail else {
+        panic!("R3: the job is dead: {:?}", page.jobs[0]);
+    };
+    assert_eq!(reason, "it cannot be read: its entry cannot be read", "R3: the reason");
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
     assert_sound(&queue).await;
 }
