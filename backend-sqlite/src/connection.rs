@@ -14,6 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use crate::config::{Durability, Location, MissingFile, Sorts, SqliteConfig};
 use crate::failure::Failure;
 use crate::schema;
+use crate::store_files::refuse_hard_links;
 
 /// The lowest supported SQLite version, 3.37, in the form of
 /// `sqlite3_libversion_number`. It is the first with STRICT tables. A library that the
@@ -42,7 +43,7 @@ pub(crate) fn resolve(location: &Location) -> Result<Option<PathBuf>, Failure> {
         let words = format!("{} is a folder; name a file in it", path.display());
         return Err(Failure::unusable(words));
     }
-    canonical(path).map(Some).map_err(|error| unreachable_path(path, &error))
+    canonical(path).map(Some)
 }
 
 /// The failure for a path that cannot be resolved. If a folder of the path does not
@@ -79,6 +80,7 @@ pub(crate) fn open(
         schema::prepare(&mut conn, &config.steps)?;
         return Ok(conn);
     };
+    refuse_hard_links(file)?;
     schema::check_owner(file)?;
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     match config.missing_file {
@@ -220,11 +222,22 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 
 /// Makes a path absolute and resolves its symbolic links. The file itself need not
 /// exist yet, but its folder must.
-fn canonical(path: &Path) -> io::Result<PathBuf> {
+fn canonical(path: &Path) -> Result<PathBuf, Failure> {
+    let unreachable = |error: io::Error| unreachable_path(path, &error);
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        other => return other,
+        other => return other.map_err(unreachable),
     }
+    let missing = in_its_folder(path).map_err(unreachable)?;
+    // SQLite creates the file that a link names, and names the log after that file.
+    match fs::read_link(&missing) {
+        Ok(target) => canonical(&missing.with_file_name(target)),
+        Err(_) => Ok(missing),
+    }
+}
+
+/// Makes a path absolute and resolves the symbolic links of its folder.
+fn in_its_folder(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => Ok(fs::canonicalize(folder)?.join(name)),

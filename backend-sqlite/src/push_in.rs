@@ -37,7 +37,7 @@ use crate::queue::SqliteQueue;
 use crate::schema;
 use crate::statements::{self, queue_key};
 use crate::store::Store;
-use crate::store_files::FileIdentity;
+use crate::store_files::{FileIdentity, beside};
 use crate::wake::Wakes;
 
 /// A transaction of the application: a [`Transaction`] of rusqlite, or a [`Savepoint`].
@@ -148,10 +148,12 @@ fn check_place(site: &Site, conn: &Connection) -> Result<(), Failure> {
     )))
 }
 
-/// Whether the connection's main database is the file of the queue.
+/// Whether the connection's main database is the file of the queue, with the same log.
+/// Opened by another hard link, the file has another log, which the queue never reads.
 fn is_open_at(file: &Path, conn: &Connection) -> bool {
     let Some(path) = conn.path().map(Path::new) else { return false };
-    match (FileIdentity::of(path), FileIdentity::of(file)) {
+    let log = |file| FileIdentity::of(&beside(file, "-wal"));
+    match (log(path), log(file)) {
         (Ok(Some(found)), Ok(Some(opened))) => found == opened,
         (Ok(None), _) => std::fs::canonicalize(path).is_ok_and(|path| path == file),
         _ => false,

@@ -77,10 +77,10 @@ impl SqliteQueue {
     ///
     /// # Errors
     /// [`Error::Invalid`] for an invalid configuration, [`Error::Unusable`] for a file
-    /// that does not belong to relq, is damaged, or was written by a newer relq,
-    /// [`Error::Denied`] for a file that may not be written, [`Error::Full`] for a full
-    /// disk, and [`Error::Unavailable`] for a file that is locked for too long. A file
-    /// that is refused is not changed.
+    /// that does not belong to relq, is damaged, was written by a newer relq, or has
+    /// another name as a hard link, [`Error::Denied`] for a file that may not be written,
+    /// [`Error::Full`] for a full disk, and [`Error::Unavailable`] for a file that is
+    /// locked for too long. A file that is refused is not changed.
     pub async fn open(config: SqliteConfig, queue: QueueName) -> Result<Self, Error> {
         Self::open_site(config, queue)
             .await

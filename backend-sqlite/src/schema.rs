@@ -18,6 +18,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::failure::Failure;
 use crate::steps::Steps;
+use crate::store_files::beside;
 
 /// The `application_id` of relq's files: `relq` in ASCII.
 const APPLICATION_ID: u32 = u32::from_be_bytes(*b"relq");
@@ -85,8 +86,7 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), Failure> {
 ///
 /// SQLite holds no lock on a journal, so this crate may open it.
 pub(crate) fn is_half_created(path: &Path) -> io::Result<bool> {
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-journal");
+    let journal = beside(path, "-journal");
     let mut header = [0; JOURNAL_HEADER_BYTES];
     match fs::File::open(journal).and_then(|mut it| it.read_exact(&mut header)) {
         Err(error) => match error.kind() {

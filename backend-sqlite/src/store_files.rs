@@ -47,9 +47,7 @@ impl StoreFiles {
 
 impl OpenedFile {
     fn of(file: &Path, ending: &str) -> Result<Self, Failure> {
-        let mut name = file.as_os_str().to_owned();
-        name.push(ending);
-        let path = PathBuf::from(name);
+        let path = beside(file, ending);
         match FileIdentity::of(&path) {
             Ok(identity) => Ok(Self { path, identity }),
             Err(error) => Err(Failure::unusable(format!(
@@ -79,6 +77,37 @@ impl OpenedFile {
             ))),
         }
     }
+}
+
+/// The path of the file whose name is that of `file` with `ending` at its end.
+pub(crate) fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Refuses a file that has a second name, as a hard link. SQLite names the log after the
+/// name by which it opens the file, so processes with different names do not see each
+/// other's commits and overwrite each other's pages (R1).
+#[cfg(unix)]
+pub(crate) fn refuse_hard_links(file: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::MetadataExt as _;
+    match std::fs::metadata(file) {
+        Ok(found) if found.nlink() > 1 => Err(Failure::unusable(format!(
+            "{} has another name (it has {} hard links), and using the file by two names \
+             damages it; delete the other names, or replace them by symbolic links",
+            file.display(),
+            found.nlink(),
+        ))),
+        // Opening a file that cannot be examined fails too, and reports why.
+        _ => Ok(()),
+    }
+}
+
+/// Accepts every file, because only Unix systems supply the number of hard links.
+#[cfg(not(unix))]
+pub(crate) fn refuse_hard_links(_: &Path) -> Result<(), Failure> {
+    Ok(())
 }
 
 /// Identifies a file by its device and inode. If the identity at a path changes,

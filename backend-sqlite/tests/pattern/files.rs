@@ -127,6 +127,65 @@ async fn a_file_in_a_missing_folder_is_refused() {
     assert_unusable(&error, &words);
 }
 
+/// A link to a file on another disk is often made before the file. SQLite creates the file
+/// that the link names, and keeps the log beside that file.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_is_created_where_a_link_leads() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("disk")).unwrap();
+    symlink(path("absolute.db"), path("absolute")).unwrap();
+    symlink("disk/link", path("relative")).unwrap();
+    symlink("../relative.db", path("disk/link")).unwrap();
+
+    for name in ["absolute", "relative"] {
+        let queue = open(SqliteConfig::file(path(name))).await.unwrap();
+        queue.push_one("job".into()).await.unwrap();
+
+        let file = path(name).with_extension("db");
+        let same = open(SqliteConfig::file(file)).await.unwrap();
+        assert_eq!(same.stats().await.unwrap().ready, 1, "{name}");
+    }
+}
+
+/// The error names the folder in which the file would be, and not that of the link.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_into_a_missing_folder_is_refused() {
+    let folder = Folder::new();
+    let (link, missing) = (folder.path().join("link"), folder.path().join("missing"));
+    std::os::unix::fs::symlink(missing.join("queue.db"), &link).unwrap();
+
+    let error = refusal(&link).await;
+
+    let words = format!("the folder {} does not exist", missing.display());
+    assert_unusable(&error, &words);
+}
+
+/// R1: each hard link of a file has a log of its own. Processes that use two of them
+/// overwrite each other's jobs.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_with_two_hard_links_is_refused_by_both_names() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    queue.push_one("job".into()).await.unwrap();
+    let other = folder.path().join("other.db");
+    fs::hard_link(folder.file(), &other).unwrap();
+
+    for name in [&other, &folder.file()] {
+        let error = refusal(name).await;
+        assert_unusable(&error, "2 hard links");
+        assert_unusable(&error, &name.file_name().unwrap().to_string_lossy());
+    }
+
+    queue.push_one("another job".into()).await.unwrap();
+    fs::remove_file(&other).unwrap();
+    assert_eq!(folder.queue().await.stats().await.unwrap().ready, 2);
+}
+
 /// A program that only reads does not create a missing file, because its path may be
 /// wrong.
 #[tokio::test]

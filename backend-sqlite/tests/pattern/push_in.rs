@@ -259,6 +259,24 @@ async fn a_link_to_the_file_is_the_file() {
     assert_eq!(ready(&queue).await, 1);
 }
 
+/// R1: a connection by another hard link of the file writes a log of its own, which the
+/// queue never reads.
+#[cfg(unix)]
+#[tokio::test]
+async fn another_hard_link_of_the_file_is_refused() {
+    let folder = Folder::new();
+    let (queue, _) = shop(&folder).await;
+    let link = folder.path().join("link.db");
+    fs::hard_link(folder.file(), &link).unwrap();
+    let mut conn = raw(&link);
+
+    // An immediate transaction would read the other log, and may fail by itself.
+    let transaction = conn.transaction().unwrap();
+    let message = refusal(queue.push_in(&transaction, &[NewJob::new("7")], None));
+
+    assert!(message.contains(link.to_str().unwrap()), "{message}");
+}
+
 #[tokio::test]
 async fn a_queue_in_memory_is_refused() {
     let folder = Folder::new();
