@@ -1,5 +1,5 @@
 //! The values of the label `kind`. Producers choose the kinds of their jobs, so the number
-//! of values has a limit.
+//! of values and their length have limits.
 
 use std::{
     collections::HashSet,
@@ -7,12 +7,13 @@ use std::{
 };
 
 use metrics::SharedString;
-use relq_worker::JobContext;
+use relq_worker::{JobContext, MAX_KIND_BYTES};
 
 /// How many kinds have a label value of their own.
 pub const MOST_KINDS: usize = 100;
 
-/// The label value of every kind beyond the first [`MOST_KINDS`].
+/// The label value of every kind beyond the first [`MOST_KINDS`], and of every kind that is
+/// longer than [`MAX_KIND_BYTES`].
 pub const OTHER_KIND: &str = "other";
 
 /// The kinds that have a label value of their own.
@@ -23,6 +24,9 @@ impl Kinds {
     /// The label value for the kind of the job. `None` if the job has no kind.
     pub(crate) fn label(&self, job: &JobContext) -> Option<SharedString> {
         let kind = job.kind()?;
+        if kind.len() > MAX_KIND_BYTES {
+            return Some(SharedString::const_str(OTHER_KIND));
+        }
         // A poisoned lock is safe to use: no code under it can panic in the middle of a
         // change.
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -74,5 +78,18 @@ mod tests {
 
         assert_eq!(kinds.label(&job("one more")), Some(OTHER_KIND.into()));
         assert_eq!(kinds.label(&job("0")), Some("0".into()));
+    }
+
+    /// Every metric of a kind repeats its name, and another client can push a kind of any
+    /// length.
+    #[test]
+    fn a_kind_that_is_too_long_has_no_label_of_its_own() {
+        let kinds = Kinds::default();
+        let longest = "x".repeat(MAX_KIND_BYTES);
+
+        let longer = format!("{longest}x");
+        assert_eq!(kinds.label(&job(&longer)), Some(OTHER_KIND.into()));
+        assert!(kinds.0.read().unwrap().is_empty(), "no place is taken");
+        assert_eq!(kinds.label(&job(&longest)), Some(longest.into()));
     }
 }

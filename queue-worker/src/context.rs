@@ -23,6 +23,14 @@ use crate::{attempt_record::AttemptRecord, timing::Timing};
 /// The header of a job that names its kind. The worker gives no other header a meaning.
 pub const KIND_HEADER: &str = "kind";
 
+/// The largest length of the name of a kind, in bytes. A unique key is at most 255 bytes
+/// long and begins with the name of the kind, so this leaves half of it to the job, unless
+/// the name has colons or backslashes, which take two bytes.
+///
+/// Another client can push a job with a longer kind. No `Job` has such a kind, and the span
+/// of an attempt has only its beginning.
+pub const MAX_KIND_BYTES: usize = 128;
+
 /// The job that a handler receives. Clones are cheap and refer to the same job.
 ///
 /// ```

@@ -27,7 +27,6 @@ pub use enqueue_error::EnqueueError;
 pub use from_context::{FromContext, FromRef, State};
 pub use job::Job;
 pub use job_handler::JobHandler;
-pub use name::MAX_KIND_BYTES;
 pub use paused_kinds::{DEFAULT_PAUSED_DELAY, PausedKinds};
 pub use producer::Producer;
 pub use router::Router;

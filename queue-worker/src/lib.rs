@@ -108,7 +108,7 @@ pub use tokio_util::sync::CancellationToken;
 
 pub use already_done::AlreadyDone;
 pub use attempt_record::{ProgressError, SetResultError};
-pub use context::{Cancellation, JobContext, KIND_HEADER};
+pub use context::{Cancellation, JobContext, KIND_HEADER, MAX_KIND_BYTES};
 pub use error::{InvalidSetting, WorkerError};
 pub use failure::Failure;
 pub use handler::Handler;
@@ -117,7 +117,7 @@ pub use json::{Json, json, json_job};
 #[cfg(feature = "json")]
 pub use kinds::{
     DEFAULT_PAUSED_DELAY, Enqueue, EnqueueError, FromContext, FromRef, Job, JobHandler,
-    MAX_KIND_BYTES, PausedKinds, Producer, Router, State,
+    PausedKinds, Producer, Router, State,
 };
 pub use progress::{Progress, Summary};
 pub use queues::{Queues, WorkerQueue};

@@ -123,8 +123,9 @@ pub struct Claimed {
 }
 
 /// The span of an attempt was created. Its name is `job`, and its fields are the `id`, the
-/// `attempt` and the `kind` of the job. It also has the fields `otel.name` and `otel.kind`
-/// without values, which an observer may record.
+/// `attempt` and the `kind` of the job, of which it has at most the first
+/// [`MAX_KIND_BYTES`](crate::MAX_KIND_BYTES). It also has the fields `otel.name` and
+/// `otel.kind` without values, which an observer may record.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct SpanOpened<'a> {

@@ -26,8 +26,8 @@ use relq_core::{
 };
 use relq_memory::{MemoryQueue, MemoryStore};
 use relq_worker::{
-    CancellationToken, Failure, Handler, JobContext, Queues, Summary, Worker,
-    WorkerQueue,
+    CancellationToken, Failure, Handler, JobContext, KIND_HEADER, MAX_KIND_BYTES,
+    Queues, Summary, Worker, WorkerQueue,
     observer::{CallFailed, LeaseLost, Observer},
 };
 
@@ -271,6 +271,28 @@ fn each_failed_attempt_is_logged_with_its_reason() {
     for (line, words) in lines.iter().zip(expected) {
         assert!(words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
     }
+}
+
+/// Another client can push a kind of any length, and each line that a handler logs repeats
+/// the kind.
+#[test]
+fn a_line_of_a_handler_has_the_beginning_of_a_long_kind() {
+    let lines = logged(async {
+        let (queue, clock) = (in_memory(), MovedClock::default());
+        let kind = format!("{}é", "x".repeat(MAX_KIND_BYTES - 1));
+        let job = NewJob::new("job").header(KIND_HEADER, kind);
+        queue.push(&[job], None).await.unwrap();
+        let handler = async |_: JobContext| {
+            tracing::info!("sent");
+            Ok::<_, Failure>(())
+        };
+
+        run_until(worker_on(queue, &clock), handler, |all| all.done == 1).await;
+    });
+
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    let beginning = format!("kind=\"{}\"", "x".repeat(MAX_KIND_BYTES - 1));
+    assert!(lines[0].contains(&beginning), "{lines:#?}");
 }
 
 /// A worker on several queues says in each line which of them it is about.

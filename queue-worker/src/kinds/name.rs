@@ -2,12 +2,7 @@
 
 use relq_core::QueueName;
 
-use crate::Job;
-
-/// The largest length of the name of a kind, in bytes. A unique key is at most 255 bytes
-/// long and begins with the name of the kind, so this leaves half of it to the job, unless
-/// the name has colons or backslashes, which [take two bytes](crate::Job::unique).
-pub const MAX_KIND_BYTES: usize = 128;
+use crate::{Job, MAX_KIND_BYTES};
 
 /// Fails the compilation, when it is called in a constant, if a name of the kind `T` is
 /// not valid.
