@@ -33,8 +33,11 @@ pub enum Location {
     /// In this file. SQLite keeps two more files beside it, named with `-wal` and
     /// `-shm` at the end. They are part of the store.
     File(PathBuf),
-    /// In memory, over one connection that all handles of a queue share. The jobs are
-    /// lost when the last handle is dropped. Intended for tests.
+    /// In memory. Each [`open`](crate::SqliteQueue::open) makes a store of its own. All
+    /// handles of its queue, which [`open_another`] opens, share one connection. The
+    /// jobs are lost when the last handle is dropped. Intended for tests.
+    ///
+    /// [`open_another`]: relq_core::ReliableQueue::open_another
     Memory,
 }
 
@@ -44,9 +47,9 @@ pub enum MissingFile {
     /// The file is created, with its tables.
     #[default]
     Create,
-    /// If the file is missing, or is empty and so has no tables, opening the store
-    /// fails. This is for programs that only read: with a wrong path they would
-    /// otherwise create an empty file and find nothing in it.
+    /// If the file is missing, or has no tables yet, opening the store fails. This is for
+    /// programs that only read: with a wrong path they would otherwise create an empty
+    /// file and find nothing in it.
     Refuse,
 }
 
@@ -93,7 +96,8 @@ pub struct SqliteConfig {
     /// How long a call waits for a lock that another process holds; 5 s by default.
     pub busy_timeout: Duration,
     /// How often a waiting claim checks for pushes of other processes; 25 ms by
-    /// default. A push of this process wakes it at once.
+    /// default. A push of this process wakes it at once, unless it is a part of a
+    /// transaction of the application.
     pub poll_interval: Duration,
     /// Supplies the clock, from which the store takes the time of every call, and the
     /// source of randomness.

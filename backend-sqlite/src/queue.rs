@@ -40,8 +40,9 @@ use crate::wake::EndWaiter;
 
 /// A queue in a SQLite file.
 ///
-/// Any number of queues, handles and processes share one file. A handle has a thread
-/// of its own that ends when the handle is dropped.
+/// Any number of queues, handles and processes share one file. A handle has up to two
+/// threads of its own, which end when the handle is dropped. In memory, the handles of a
+/// queue share one thread.
 ///
 /// ```
 /// use relq_sqlite::{SqliteConfig, SqliteQueue};
@@ -73,14 +74,16 @@ type Opening = Shared<BoxFuture<'static, Result<Arc<DbThread>, Failure>>>;
 
 impl SqliteQueue {
     /// Opens the queue `queue`. Creates the file, its tables and the queue if they do
-    /// not exist.
+    /// not exist. The configuration can [refuse](crate::MissingFile::Refuse) to create the
+    /// file.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an invalid configuration, [`Error::Unusable`] for a file
-    /// that does not belong to relq, is damaged, was written by a newer relq, or has
-    /// another name as a hard link, [`Error::Denied`] for a file that may not be written,
-    /// [`Error::Full`] for a full disk, and [`Error::Unavailable`] for a file that is
-    /// locked for too long. A file that is refused is not changed.
+    /// that does not belong to relq, is damaged, was written by a newer relq, has another
+    /// name as a hard link, or is missing and is not to be created, [`Error::Denied`] for
+    /// a file that may not be written, [`Error::Full`] for a full disk, and
+    /// [`Error::Unavailable`] for a file that is locked for too long. A file that does not
+    /// belong to relq, or was written by a newer one, is not changed.
     pub async fn open(config: SqliteConfig, queue: QueueName) -> Result<Self, Error> {
         Self::open_site(config, queue)
             .await

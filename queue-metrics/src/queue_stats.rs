@@ -57,7 +57,7 @@ fn oldest_age(stats: &Stats) -> f64 {
 fn describe() {
     let gauges = [
         (READY, "Jobs that a worker could claim now."),
-        (SCHEDULED, "Jobs that wait for their time: delayed, or to be tried again."),
+        (SCHEDULED, "Jobs that wait for their time, or for the job that they follow."),
         (LEASED, "Jobs that a worker holds."),
         (
             OVERDUE,
