@@ -3,6 +3,7 @@
 mod args;
 mod audit;
 mod batch;
+mod bounded_listener;
 mod cancel;
 mod completion;
 mod cron;

@@ -5,12 +5,18 @@ mod source;
 
 use std::{net::SocketAddr, time::Duration};
 
-use axum::{Router, response::Redirect, routing::get};
+use axum::{
+    Router,
+    response::Redirect,
+    routing::get,
+    serve::{Listener as _, ListenerExt as _},
+};
 use relq::QueueName;
 use relq_web::{Redaction, WebPage};
-use tokio::{net::TcpListener, time::sleep};
+use tokio::time::sleep;
 
 use crate::{
+    bounded_listener::BoundedListener,
     failure::{CommandResult, Failure},
     interrupts::Interrupts,
     message::say,
@@ -22,6 +28,9 @@ use access::Visitors;
 
 /// How long requests that have begun may take after a signal.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How many connections of visitors are open at once. A browser opens up to six.
+const MOST_CONNECTIONS: usize = 256;
 
 /// Serve a web page of the queues of the store, until a signal
 ///
@@ -90,11 +99,14 @@ impl Args {
         let cannot = |error| {
             Failure::Failed(format!("cannot listen on {}: {error}", self.listen))
         };
-        let listener = TcpListener::bind(self.listen).await.map_err(cannot)?;
+        let listener = BoundedListener::bind(self.listen, MOST_CONNECTIONS).await;
+        let listener = listener.map_err(cannot)?;
         let bound = listener.local_addr().map_err(cannot)?;
         say(&format!("the web page is at http://{bound}{}", self.base));
         let stop = interrupts.clone();
         let page = page.into_make_service_with_connect_info::<SocketAddr>();
+        // axum tells the address of a visitor for its own listeners only, such as this one.
+        let listener = listener.tap_io(|_| {});
         let serving = axum::serve(listener, page)
             .with_graceful_shutdown(async move { stop.first().await });
         tokio::select! {

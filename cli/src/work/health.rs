@@ -2,24 +2,31 @@
 
 use std::net::SocketAddr;
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{
+    Router, extract::State, http::StatusCode, routing::get, serve::Listener as _,
+};
 use relq::worker::Progress;
-use tokio::net::TcpListener;
 
 use crate::{
+    bounded_listener::BoundedListener,
     failure::{CommandResult, Failure},
     message::say,
 };
 
+/// How many connections of probes are open at once. A probe is answered at once, and its
+/// connection ends then.
+const MOST_CONNECTIONS: usize = 16;
+
 /// An address that probes can connect to, before the worker runs.
-pub(super) struct Health(TcpListener);
+pub(super) struct Health(BoundedListener);
 
 impl Health {
     pub(super) async fn listen(address: SocketAddr) -> CommandResult<Self> {
         let cannot = |error| {
             Failure::Failed(format!("cannot listen for probes on {address}: {error}"))
         };
-        let listener = TcpListener::bind(address).await.map_err(cannot)?;
+        let listener = BoundedListener::bind(address, MOST_CONNECTIONS).await;
+        let listener = listener.map_err(cannot)?;
         let bound = listener.local_addr().map_err(cannot)?;
         say(&format!("probes at http://{bound}/live and http://{bound}/ready"));
         Ok(Self(listener))

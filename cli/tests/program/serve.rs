@@ -1,7 +1,7 @@
 //! Tests of the web page that `relq serve` serves.
 
 use std::{
-    io::{BufRead as _, BufReader, Read, Write},
+    io::{BufRead as _, BufReader, ErrorKind, Read, Write},
     net::TcpStream,
     time::Duration,
 };
@@ -180,6 +180,28 @@ fn a_queue_behind_many_others_is_served() {
     assert!(status == 200 && overview.contains("\"/queue/q-129\""), "{overview}");
     assert_eq!(of_queue, 200, "{page}");
     assert!(page.contains("data-queue=\"q-129\" data-count=\"ready\">130<"), "{page}");
+}
+
+/// Each connection takes one of the files that the page may open, also that of a visitor
+/// who has not signed in.
+#[test]
+fn silent_visitors_keep_no_other_waiting() {
+    let store = Store::sqlite();
+    store.create();
+    let (_page, address) = serve(&store, "");
+    let half_a_request = |_| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nhost: {address}\r\nx-half: ").unwrap();
+        stream
+    };
+
+    let silent: Vec<_> = (0..300).map(half_a_request).collect();
+
+    assert_eq!(ask(&address, "GET / HTTP/1.1").0, 200);
+    let mut first = &silent[0];
+    first.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let closed = first.read(&mut [0]).map_err(|error| error.kind());
+    assert!(matches!(closed, Ok(0) | Err(ErrorKind::ConnectionReset)), "{closed:?}");
 }
 
 /// A request of which the rest never comes does not hold up the end for long.

@@ -10,14 +10,19 @@ use rustix::process::Signal;
 
 use crate::{
     on_each_store,
-    relq::{Running, Store, eventually, wait_until},
+    relq::{Relq, Running, Store, eventually, wait_until},
 };
 
-/// Starts a worker that answers probes. Returns it with the address that it prints.
-fn worker(store: &Store, command: &[&str]) -> (Running, String) {
+/// A worker that answers probes.
+fn worker(store: &Store, command: &[&str]) -> Relq {
     let mut line = vec!["work", "--health", "127.0.0.1:0", "--lease", "2s", "--"];
     line.extend(command);
-    let worker = store.relq_with(&line).start();
+    store.relq_with(&line)
+}
+
+/// Starts a worker. Returns it with the address of its probes, which it prints.
+fn start(worker: Relq) -> (Running, String) {
+    let worker = worker.start();
     let address = eventually("the address is printed", || {
         let printed = worker.errors();
         let line = printed.lines().find(|line| line.contains("/live"))?;
@@ -47,7 +52,7 @@ on_each_store! {
     fn a_worker_is_ready_until_it_is_stopped(store) {
         store.push("job");
         let script = "echo $$ > ids; while ! test -e go; do sleep 0.05; done";
-        let (mut worker, address) = worker(store, &["sh", "-c", script]);
+        let (mut worker, address) = start(worker(store, &["sh", "-c", script]));
         wait_for_ready(&address, 200, "running");
         assert_eq!(ask(&address, "/live"), (200, "running\n".to_owned()));
         assert_eq!(ask(&address, "/").0, 404);
@@ -60,13 +65,31 @@ on_each_store! {
         std::fs::write(store.file("go"), "").unwrap();
         assert_eq!(worker.end().code, Some(0));
     }
+
+    /// Connections and commands share the files that the worker may open. The shell limits
+    /// it to fewer files than there are connections.
+    fn silent_connections_keep_neither_a_probe_nor_a_job_waiting(store) {
+        store.create();
+        let (_worker, address) = start(worker(store, &["true"]).with_files(64));
+        wait_for_ready(&address, 200, "running");
+
+        let connect = |_| TcpStream::connect(&address).unwrap();
+        let silent: Vec<_> = (0..100).map(connect).collect();
+
+        assert_eq!(ask(&address, "/live"), (200, "running\n".to_owned()));
+        store.push("job");
+        wait_until("the job is done", || store.count("default", "finished") == 1);
+        let mut first = &silent[0];
+        first.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        assert_eq!(first.read(&mut [0]).unwrap(), 0, "it is closed");
+    }
 }
 
 #[test]
 fn a_worker_without_its_store_is_alive_and_not_ready() {
     let mut store = Store::redis();
     store.create();
-    let (worker, address) = worker(&store, &["true"]);
+    let (worker, address) = start(worker(&store, &["true"]));
     wait_for_ready(&address, 200, "running");
 
     store.server().kill();
