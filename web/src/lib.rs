@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!  request --> host --> sign-in --> read-only? --> origin (POST) --> page
-//!              421      401         403            403                |
+//!              421    401, 429      403            403                |
 //!                                                                     v
 //!  sampler: stats of each queue, --> counts of the last hour --> charts,
 //!  one task for all visitors         in memory                   events

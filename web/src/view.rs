@@ -4,7 +4,7 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts, Path},
-    http::{StatusCode, request::Parts},
+    http::{Extensions, StatusCode, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use relq_core::{Queue, QueueName};
@@ -15,7 +15,6 @@ use crate::{access::Actor, app::App, fields::Fields, page_error::PageError};
 pub(crate) struct View {
     pub(crate) app: Arc<App>,
     pub(crate) actor: Option<Actor>,
-    /// The address of the visitor or of the proxy, if the server of the router tells it.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) query: Fields,
 }
@@ -31,10 +30,15 @@ impl FromRequestParts<Arc<App>> for View {
         Ok(Self {
             app: app.clone(),
             actor: parts.extensions.get::<Actor>().cloned(),
-            peer: parts.extensions.get().map(|ConnectInfo(peer)| *peer),
+            peer: peer(&parts.extensions),
             query: Fields::parse(query.as_bytes()),
         })
     }
+}
+
+/// The address of the visitor or of the proxy, if the server of the router tells it.
+pub(crate) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
+    extensions.get().map(|ConnectInfo(peer)| *peer)
 }
 
 /// A queue of the source, opened.

@@ -8,11 +8,13 @@
 //! 2. **Sign-in.** A token, or a user and a password, in a header or by the sign-in page,
 //!    which begins a session. The cookie of the session holds a random name; it is hidden
 //!    from scripts and not sent with requests of other sites (`HttpOnly`,
-//!    `SameSite=Strict`).
+//!    `SameSite=Strict`). Attempts wait for each other ([`attempts`]); of too many at once
+//!    from one address, some get 429.
 //! 3. **Read-only.** A page that is read-only refuses every POST but those of the sign-in.
 //! 4. **Origin.** A POST must come from a page of this host ([`origin`]). This does not
 //!    rest on the cookie, so it also holds where no sign-in is needed.
 
+mod attempts;
 mod guard;
 mod host;
 mod origin;

@@ -14,7 +14,8 @@ use crate::{
     access::{Cookie, Credentials, is_https},
     app::App,
     fields::Fields,
-    view::see_other,
+    page_error::PageError,
+    view::{View, see_other},
 };
 
 /// The form. `next` is the path, below the base path, of the page that was asked for.
@@ -50,22 +51,23 @@ pub(crate) async fn show(State(app): State<Arc<App>>) -> Response {
 
 /// Begins a session.
 pub(crate) async fn begin(
-    State(app): State<Arc<App>>,
+    view: View,
     headers: HeaderMap,
     RawForm(form): RawForm,
-) -> Response {
+) -> Result<Response, PageError> {
+    let app = &view.app;
     let form = Fields::parse(&form);
     let field = |name| form.get(name).unwrap_or_default().to_owned();
     let next = path_here(&field("next"));
     let given = Credentials { user: field("user"), secret: field("secret") };
-    let Some(actor) = app.guarded.check(&given).await else {
-        return page(&app, &next, Some("That is not right."));
+    let Some(actor) = app.guarded.check(view.peer, &given).await? else {
+        return Ok(page(app, &next, Some("That is not right.")));
     };
     tracing::info!(actor = actor.0, "signed in on the web page");
     let session = app.sessions.begin(actor);
-    let cookie = cookie(&app, &headers).set(&session);
+    let cookie = cookie(app, &headers).set(&session);
     let home = if next == "/" { app.links.home() } else { app.links.to(&next) };
-    ([(SET_COOKIE, cookie)], see_other(&home)).into_response()
+    Ok(([(SET_COOKIE, cookie)], see_other(&home)).into_response())
 }
 
 /// Ends the session.

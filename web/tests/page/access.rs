@@ -1,7 +1,11 @@
 //! Who may use the page, and from where.
 
+use std::net::SocketAddr;
+
+use axum::{extract::ConnectInfo, middleware::map_request};
 use relq::NewJob;
-use relq_web::{Access, Actor};
+use relq_web::{Access, Actor, FixedQueues, WebPage};
+use tokio::task::JoinSet;
 
 use crate::{
     client::Request,
@@ -184,6 +188,41 @@ async fn a_wrong_password_begins_no_session() {
         assert_eq!(answer.status, 401, "{fields}");
         assert_eq!(answer.header("set-cookie"), None, "{fields}");
     }
+}
+
+/// Takes the address of the visitor from a header, as if the connection came from there.
+async fn from_peer(mut request: axum::extract::Request) -> axum::extract::Request {
+    let peer: SocketAddr = request.headers()["peer"].to_str().unwrap().parse().unwrap();
+    request.extensions_mut().insert(ConnectInfo(peer));
+    request
+}
+
+/// The two ways to sign in from an address: by a header, and by the form.
+fn attempts(peer: &str, token: &str) -> [Request; 2] {
+    let by_header = Request::get("/").with("authorization", format!("Bearer {token}"));
+    let by_form = Request::post("/sign-in", format!("secret={token}"));
+    [by_header, by_form].map(|attempt| attempt.with("peer", peer))
+}
+
+/// Everybody can guess, and must not keep those out who know the token. When the first
+/// guess was refused, the others still wait behind it, and each waits 250 ms.
+#[tokio::test]
+async fn guesses_from_one_address_do_not_delay_another() {
+    let page = WebPage::new(FixedQueues::new([]), Access::token(TOKEN).unwrap());
+    let (address, serving) = serve(page.router().layer(map_request(from_peer))).await;
+    let mut guesses = JoinSet::new();
+    for guess in (0..10).flat_map(|_| attempts("192.0.2.1:1", "wrong")) {
+        guesses.spawn(async move { guess.send(address).await.status });
+    }
+    assert_eq!(guesses.join_next().await.unwrap().unwrap(), 401);
+
+    for (attempt, status) in attempts("192.0.2.2:1", TOKEN).iter().zip([200, 303]) {
+        assert_eq!(attempt.send(address).await.status, status, "{}", attempt.path);
+    }
+
+    while guesses.try_join_next().is_some() {}
+    assert!(guesses.len() > 5, "only {} guesses still wait", guesses.len());
+    serving.abort();
 }
 
 #[tokio::test]
