@@ -161,6 +161,11 @@ impl JobCommand {
                     self.cannot_start.tell(message);
                     return pending().await;
                 }
+                StartFailure::TooLong => {
+                    return Err(Failure::dead(format!(
+                        "{message}; the headers of the job are too long for RELQ_HEADERS"
+                    )));
+                }
                 StartFailure::Other => return Err(Failure::retry(message)),
             }
             self.guards.end_idle();
@@ -317,6 +322,9 @@ enum StartFailure {
     GuardEnded,
     /// No job can start the command: its program does not exist or is not executable.
     Hopeless,
+    /// The arguments and the environment are too long. relq itself was started with nearly
+    /// the same ones, so the cause is what the job adds, and no attempt can start.
+    TooLong,
     Other,
 }
 
@@ -334,6 +342,7 @@ impl StartFailure {
             Some(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::NOEXEC) | None => {
                 Self::Hopeless
             }
+            Some(Errno::TOOBIG) => Self::TooLong,
             _ => Self::Other,
         }
     }
@@ -344,7 +353,8 @@ mod tests {
     use super::*;
 
     /// A shortage passes, so its jobs are postponed. A program that cannot be run at all stops
-    /// the worker. Everything else is the failure of one job.
+    /// the worker. Everything else is the failure of one job, and no attempt of a job whose
+    /// headers are too long can start.
     #[test]
     fn each_reason_why_a_command_does_not_start_is_told_apart() {
         let of = |errno: Errno| StartFailure::of(&errno.into());
@@ -354,7 +364,8 @@ mod tests {
         for errno in [Errno::NOENT, Errno::ACCESS, Errno::PERM, Errno::NOEXEC] {
             assert_eq!(of(errno), StartFailure::Hopeless, "{errno}");
         }
-        assert_eq!(of(Errno::TOOBIG), StartFailure::Other);
+        assert_eq!(of(Errno::TOOBIG), StartFailure::TooLong);
+        assert_eq!(of(Errno::IO), StartFailure::Other);
     }
 
     /// The guard is the program that runs, which is the program of these tests here. It knows

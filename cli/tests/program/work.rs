@@ -276,3 +276,32 @@ fn a_bare_payload_of_another_client_is_worked() {
     assert_eq!(store.relq("work -q emails --exec cat --until-empty").ok(), "hello\n");
     assert_eq!(store.count("emails", "finished"), 1);
 }
+
+/// A command whose environment is too long starts in no attempt, so its job is dead after the
+/// first one. A job of another client may have longer headers than relq accepts.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_job_whose_headers_are_too_long_for_a_command_is_dead_at_once() {
+    let (file, mut stream) = (Store::sqlite(), Store::stream());
+    // In JSON they have six bytes each, and a variable has 128 KiB at most.
+    let controls = format!("h={}", "\u{1}".repeat(30_000));
+    file.relq_with(&["push", "--header", &controls, "job"]).ok();
+    let long = "x".repeat(200_000);
+    stream.server().command(&[
+        b"XADD",
+        b"default",
+        b"*",
+        b"job",
+        b"x",
+        b"h",
+        long.as_bytes(),
+    ]);
+    for store in [file, stream] {
+        store.relq("work --until-empty -- true").fails(3);
+
+        let dead = &store.relq("dead list --json").json()[0];
+        assert_eq!(dead["attempt"], 1);
+        let error = dead["last_error"].as_str().unwrap();
+        assert!(error.contains("are too long for RELQ_HEADERS"), "{error}");
+    }
+}
