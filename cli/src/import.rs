@@ -1,7 +1,7 @@
 //! `relq import`: stores the jobs of an export in a queue.
 //!
 //! ```text
-//!  1. read the file: check each line, and note the followers    nothing is written
+//!  1. read the file twice: compare the ids, then check each job   nothing is written
 //!  2. pause the queue
 //!  3. restore the jobs that follow no other, or push them if the backend restores none
 //!  4. push the followers, each after its leader
@@ -15,6 +15,7 @@
 mod check;
 mod ended_jobs;
 mod file;
+mod ids;
 mod job_line;
 mod storing;
 
@@ -49,7 +50,8 @@ use storing::Storing;
 ///
 /// The jobs keep their ids, payloads, headers, priorities, unique keys, due times, times of
 /// expiry, numbers of attempts, lengths of leases, and the jobs that they follow. A job
-/// without an id gets one, made from its line. On zset, stream and SQLite they also keep the
+/// without an id gets one, made from its line, and so does a job whose id another job of the
+/// file has. The report names the new ids. On zset, stream and SQLite they also keep the
 /// attempts that they have made, their last errors, and when they were pushed, and a dead job
 /// stays dead. Followers are pushed anew.
 ///
@@ -185,6 +187,10 @@ struct Report {
     stored: u64,
     /// Jobs that an earlier import has stored.
     known: u64,
+    /// Lines whose job an earlier line has.
+    repeated: u64,
+    /// The new ids of jobs that had the id of another job of the file.
+    renamed: Vec<String>,
     /// Dead jobs that were not stored.
     skipped: u64,
     /// Jobs that were not stored, because another job holds their unique key.
@@ -222,6 +228,17 @@ impl fmt::Display for Report {
         writeln!(f, "{} stored", self.stored)?;
         if self.known > 0 {
             writeln!(f, "{} were stored before", self.known)?;
+        }
+        if self.repeated > 0 {
+            writeln!(f, "{} were in the file a second time", self.repeated)?;
+        }
+        if !self.renamed.is_empty() {
+            writeln!(
+                f,
+                "{} got a new id, as another job of the file has the old one: {}",
+                self.renamed.len(),
+                self.renamed.join(", ")
+            )?;
         }
         if self.skipped > 0 {
             writeln!(f, "{} dead ones skipped", self.skipped)?;

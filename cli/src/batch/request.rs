@@ -1,7 +1,11 @@
 //! Parses the file of `relq batch submit`. Each line, a JSON object or
 //! `limit:piece:piece:…`, is a batch.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{
+    io::{self, BufRead, Read},
+    num::NonZeroU32,
+    time::Duration,
+};
 
 use relq::{
     Bytes, NewJob, QueueName,
@@ -9,6 +13,10 @@ use relq::{
 };
 
 use super::json_request;
+use crate::failure::{CommandResult, Failure};
+
+/// How many bytes at the beginning of a line show whether it may be a batch.
+const BEGINNING: usize = 64;
 
 /// The batch of one line. What is `None` is as the options of the command say.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,25 +31,61 @@ pub(super) struct Request {
     pub(super) retention: Option<Duration>,
 }
 
-/// Parses the whole text. Skips empty lines and lines that begin with `#`.
+/// Reads and parses all lines of the input with this name. Skips empty lines and lines that
+/// begin with `#`.
 ///
 /// # Errors
 /// The number of the first invalid line, counted from 1, and the reason.
-pub(super) fn read(text: &Bytes) -> Result<Vec<Request>, String> {
+pub(super) fn read(mut input: impl BufRead, name: &str) -> CommandResult<Vec<Request>> {
     let mut requests = Vec::new();
-    for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.is_empty() || line.starts_with(b"#") {
-            continue;
-        }
-        let request = if line.trim_ascii_start().starts_with(b"{") {
-            json_request::parse(line)
-        } else {
-            Request::parse(&text.slice_ref(line))
-        };
-        requests.push(request.map_err(|why| format!("line {number}: {why}"))?);
+    let mut number = 0_u64;
+    while let Some(line) = next_line(&mut input).map_err(|it| unreadable(name, &it))? {
+        number += 1;
+        let invalid =
+            |why: String| Failure::Usage(format!("{name}: line {number}: {why}"));
+        requests.extend(parse(&line).map_err(invalid)?);
     }
     Ok(requests)
+}
+
+/// The failure because the input with this name cannot be read.
+pub(super) fn unreadable(name: &str, error: &io::Error) -> Failure {
+    Failure::Failed(format!("{name} cannot be read: {error}"))
+}
+
+/// Reads a line. `None` at the end of the input. Of a line that cannot be a batch, and may
+/// have no end, only the beginning is read.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<Bytes>> {
+    let mut line = Vec::new();
+    input.by_ref().take(BEGINNING as u64).read_until(b'\n', &mut line)?;
+    let may_be_batch = is_object(&line) || is_comment(&line) || line.contains(&b':');
+    if may_be_batch && !line.ends_with(b"\n") {
+        input.read_until(b'\n', &mut line)?;
+    }
+    Ok((!line.is_empty()).then(|| line.into_boxed_slice().into()))
+}
+
+fn is_object(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"{")
+}
+
+fn is_comment(line: &[u8]) -> bool {
+    line.starts_with(b"#")
+}
+
+/// Parses a line. `None` if it is empty or a comment.
+fn parse(line: &Bytes) -> Result<Option<Request>, String> {
+    let text = line.strip_suffix(b"\n").unwrap_or(&line[..]);
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    if text.is_empty() || is_comment(text) {
+        return Ok(None);
+    }
+    let request = if is_object(text) {
+        json_request::parse(text)
+    } else {
+        Request::parse(&line.slice_ref(text))
+    };
+    request.map(Some)
 }
 
 impl Request {
@@ -61,8 +105,9 @@ impl Request {
     fn parse(line: &Bytes) -> Result<Self, String> {
         let mut fields = line.split(|byte| *byte == b':');
         let limit = fields.next().unwrap_or_default();
-        let number =
-            std::str::from_utf8(limit).ok().and_then(|it| it.trim().parse().ok());
+        // Of a line without a colon in its beginning, the rest is not read.
+        let text = std::str::from_utf8(limit).ok().filter(|it| it.len() < BEGINNING);
+        let number = text.and_then(|it| it.trim().parse().ok());
         let number: u32 = number.ok_or_else(|| {
             let limit = limit.escape_ascii();
             format!(
@@ -80,8 +125,11 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn requests(text: &'static str) -> Result<Vec<(u32, Vec<String>)>, String> {
-        let read = read(&Bytes::from_static(text.as_bytes()))?;
+    fn requests(text: &str) -> Result<Vec<(u32, Vec<String>)>, String> {
+        let read = read(text.as_bytes(), "it").map_err(|failure| match failure {
+            Failure::Usage(why) => why,
+            other => panic!("{other:?}"),
+        })?;
         let plain = |request: Request| {
             let pieces = request.pieces.iter();
             let pieces =
@@ -114,13 +162,31 @@ mod tests {
     #[test]
     fn an_invalid_line_is_refused_with_its_number() {
         for (text, line) in [
-            ("a:b", "line 1"),
-            ("1:a\n\n-1:b", "line 3"),
-            (":a", "line 1"),
-            ("1:a\n{", "line 2"),
+            ("a:b", "it: line 1: "),
+            ("1:a\n\n-1:b", "it: line 3: "),
+            (":a", "it: line 1: "),
+            ("1:a\n{", "it: line 2: "),
         ] {
             let error = requests(text).unwrap_err();
             assert!(error.starts_with(line), "{error}");
+        }
+    }
+
+    /// A line is read to its end only if it begins like a batch or a comment.
+    #[test]
+    fn a_long_line_is_a_batch_by_its_beginning() {
+        let rest = "x".repeat(100);
+        let blank = " ".repeat(100);
+        let valid = format!("#{rest}\n1:{rest}\n{{\"pieces\":[\"{rest}\"]}}\n2:y");
+        let pieces = |piece: &str| vec![piece.to_owned()];
+
+        let read = requests(&valid).unwrap();
+
+        assert_eq!(read, [(1, pieces(&rest)), (0, pieces(&rest)), (2, pieces("y"))]);
+        for invalid in [rest, format!("1{blank}:a"), format!("{blank}1:a")] {
+            let error = requests(&invalid).unwrap_err();
+            assert!(error.starts_with("it: line 1: it is neither"), "{error}");
+            assert!(error.len() < 300, "{error}");
         }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::{
     collections::HashSet,
-    io::{self, Read},
+    fs::File,
+    io::{self, BufReader},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use relq::{
-    Bytes, NewJob, Queue, QueueName,
+    NewJob, Queue, QueueName,
     batch::{BatchId, BatchPriority, NewBatch, OnComplete},
     environment::Environment,
 };
@@ -39,8 +40,8 @@ const ID: &str = "{}";
 /// "payload_base64", "headers", "max_attempts", "lease" and "keep_result".
 ///
 /// A line may also be `limit:piece:piece:…`, for payloads without colons. Empty lines and
-/// lines that begin with # are skipped. All lines are read before the first batch is created.
-/// Without --file, standard input is read if it is a pipe or a file.
+/// lines that begin with # are skipped. All lines are read before the first batch is created,
+/// and must fit into memory. Without --file, standard input is read if it is a pipe or a file.
 ///
 /// Prints the id of each batch when all of its pieces are stored and it is sealed. With
 /// -o json it prints an array of objects {"id", "pieces"}, and with -o jsonl one object a
@@ -91,9 +92,7 @@ struct Submitted<'a> {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let file = self.file()?;
-        let requests = request::read(&read(&file)?).map_err(|why| {
-            Failure::Usage(format!("{}: {why}", piped_input::in_words(&file)))
-        })?;
+        let requests = read(&file)?;
         if requests.is_empty() && self.file.is_none() {
             return Err(Failure::Usage(NOTHING.to_owned()));
         }
@@ -238,17 +237,14 @@ fn stopped(how: &str, last: &str) -> Failure {
     Failure::Failed(format!("the submission was stopped {how}; {last}"))
 }
 
-fn read(file: &Path) -> CommandResult<Bytes> {
-    let read = if piped_input::is_name_of(file) {
-        let mut text = Vec::new();
-        io::stdin().read_to_end(&mut text).map(|_| text)
-    } else {
-        std::fs::read(file)
-    };
-    read.map(Bytes::from).map_err(|error| {
-        let name = piped_input::in_words(file);
-        Failure::Failed(format!("{name} cannot be read: {error}"))
-    })
+fn read(file: &Path) -> CommandResult<Vec<Request>> {
+    let name = piped_input::in_words(file);
+    if piped_input::is_name_of(file) {
+        return request::read(io::stdin().lock(), &name);
+    }
+    let opened =
+        File::open(file).map_err(|error| request::unreadable(&name, &error))?;
+    request::read(BufReader::new(opened), &name)
 }
 
 /// The output: ids, or JSON objects, each printed when its batch is submitted.
@@ -302,8 +298,7 @@ mod tests {
     /// payload and the queue of the completion job.
     fn made_of(options: &Args, line: &str) -> [String; 4] {
         let id = BatchId::new("b").unwrap();
-        let lines = Bytes::from(line.to_owned());
-        let request = request::read(&lines).unwrap().remove(0);
+        let request = request::read(line.as_bytes(), "it").unwrap().remove(0);
         let batch = options.batch(&id, &request);
         let on_complete = batch.on_complete.expect("it is set");
         [

@@ -1,12 +1,13 @@
 //! Reads the whole file before the first job is stored.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use relq::{JobId, Queue};
 
 use super::{
     Args, DeadJobs,
     file::{ExportFile, Line},
+    ids::{Earlier, Ids},
     job_line::{JobLine, Kept, ToStore},
 };
 use crate::{
@@ -15,13 +16,17 @@ use crate::{
     format::counted,
 };
 
-/// What a first reading of the file finds: how many jobs it has, and which of them follow
-/// another one.
+/// What is known of the file before its first job is stored.
+#[derive(Default)]
 pub(super) struct Checked {
     /// The number of jobs in the file.
     pub(super) jobs: u64,
     /// The followers, each behind its leader.
     pub(super) followers: Vec<Place>,
+    /// The numbers of the lines whose job an earlier line has.
+    pub(super) repeated: HashSet<u64>,
+    /// The new ids of the jobs whose id an earlier job has, by the numbers of their lines.
+    pub(super) renamed: BTreeMap<u64, JobId>,
 }
 
 /// Where the line of a follower is.
@@ -35,7 +40,7 @@ pub(super) struct Place {
 #[derive(Default)]
 struct Followers {
     by_id: HashMap<JobId, (JobId, Place)>,
-    /// The jobs that follow no other and that the import stores.
+    /// The followed jobs that follow no other and that the import stores.
     leaders: HashSet<JobId>,
 }
 
@@ -49,23 +54,93 @@ impl Checked {
         queue: &dyn Queue,
         args: &Args,
     ) -> CommandResult<Self> {
+        file.allow_jobs_of(&queue.capabilities().limits);
         check_head(file)?;
-        let mut followers = Followers::default();
-        let mut jobs = 0;
+        let mut ids = Ids::read(file)?;
+        file.rewind()?;
+        check_head(file)?;
+        let (mut checked, mut followers) = (Self::default(), Followers::default());
         while let Some(line) = file.next()? {
             if let Ok(End { exported }) = serde_json::from_str(&line.text) {
-                check_end(file, jobs, exported)?;
+                check_end(file, checked.jobs, exported)?;
                 let wrong =
                     |(place, why): (Place, String)| file.wrong(place.number, &why);
-                let followers = followers.in_order().map_err(wrong)?;
-                return Ok(Self { jobs, followers });
+                followers.check_leaders(&ids).map_err(wrong)?;
+                checked.followers = followers.in_order().map_err(wrong)?;
+                return Ok(checked);
             }
-            jobs += 1;
-            let checked = check_job(&line, queue, args, &mut followers);
-            checked.map_err(|why| file.wrong(line.number, &why))?;
+            checked.jobs += 1;
+            let job = checked.check(&line, queue, args, &mut ids);
+            let job = job.map_err(|why| file.wrong(line.number, &why))?;
+            if let Some(Job { id, leader }) = job
+                && (leader.is_some() || ids.are_followed(&id))
+            {
+                let place = Place { offset: line.offset, number: line.number };
+                followers.add(id, leader, place);
+            }
         }
         Err(file.unreadable("its last line is missing, so the export was cut off"))
     }
+
+    /// Reads the job of a line, with the id that the import gives it. `None` if an earlier
+    /// line has the same job.
+    pub(super) fn job(&self, line: &Line) -> Result<Option<JobLine>, String> {
+        if self.repeated.contains(&line.number) {
+            return Ok(None);
+        }
+        let mut job = JobLine::read(line)?;
+        if self.renamed.contains_key(&line.number) {
+            job.forget_id();
+        }
+        Ok(Some(job))
+    }
+
+    /// Checks the job of a line. `None` if it is not stored.
+    fn check(
+        &mut self,
+        line: &Line,
+        queue: &dyn Queue,
+        args: &Args,
+        ids: &mut Ids,
+    ) -> Result<Option<Job>, String> {
+        let mut job = JobLine::read(line)?;
+        if job.batch.is_some() && !args.drop_batches {
+            return Err(
+                "the job is a piece of a batch, which an import cannot store: add \
+                        --drop-batches to store the pieces as jobs"
+                    .to_owned(),
+            );
+        }
+        let (mut id, choices) = (job.id(line)?, args.choices(queue));
+        if job.is_dead() {
+            match (choices.dead, choices.kept) {
+                (None, Kept::Anew) => return Err(no_dead_jobs(&id, queue)),
+                (Some(DeadJobs::Skip), _) => return Ok(None),
+                _ => {}
+            }
+        }
+        match ids.compare(&id, &job) {
+            Earlier::Nothing => {}
+            Earlier::SameJob => {
+                self.repeated.insert(line.number);
+                return Ok(None);
+            }
+            Earlier::OtherJobs => {
+                job.forget_id();
+                id = job.id(line)?;
+                self.renamed.insert(line.number, id.clone());
+            }
+        }
+        let leader = job.leader()?;
+        check_stored(job.into_stored(line, choices)?, queue)?;
+        Ok(Some(Job { id, leader }))
+    }
+}
+
+/// A job that is stored, and the one that it follows.
+struct Job {
+    id: JobId,
+    leader: Option<JobId>,
 }
 
 /// Checks that the first line is that of an export.
@@ -95,44 +170,19 @@ fn check_end(file: &mut ExportFile, jobs: u64, exported: u64) -> CommandResult {
     }
 }
 
-fn check_job(
-    line: &Line,
-    queue: &dyn Queue,
-    args: &Args,
-    followers: &mut Followers,
-) -> Result<(), String> {
-    let job = JobLine::read(line)?;
-    if job.batch.is_some() && !args.drop_batches {
-        return Err(
-            "the job is a piece of a batch, which an import cannot store: add \
-                    --drop-batches to store the pieces as jobs"
-                .to_owned(),
-        );
-    }
-    let (id, choices) = (job.id(line)?, args.choices(queue));
-    if job.is_dead() {
-        match (choices.dead, choices.kept) {
-            (None, Kept::Anew) => return Err(no_dead_jobs(&id, queue)),
-            (Some(DeadJobs::Skip), _) => return Ok(()),
-            _ => {}
-        }
-    }
-    let leader = job.leader()?;
-    let checked = match job.into_stored(line, choices)? {
+/// Checks that the queue can store the job.
+fn check_stored(job: ToStore, queue: &dyn Queue) -> Result<(), String> {
+    let can = queue.capabilities();
+    let checked = match job {
         ToStore::Anew(job) => {
-            let can = queue.capabilities();
             let checked = can.check_push(std::slice::from_ref(&job), true);
             checked.and_then(|()| queue.part_of_job(&job).map(drop))
         }
         ToStore::AsItWas(job) => {
-            let checked =
-                queue.capabilities().check_restore(std::slice::from_ref(&job));
-            checked.map(drop)
+            can.check_restore(std::slice::from_ref(&job)).map(drop)
         }
     };
-    checked.map_err(|error| explain(&error))?;
-    followers.add(id, leader, Place { offset: line.offset, number: line.number });
-    Ok(())
+    checked.map_err(|error| explain(&error))
 }
 
 fn no_dead_jobs(id: &JobId, queue: &dyn Queue) -> String {
@@ -148,6 +198,21 @@ impl Followers {
         match leader {
             Some(leader) => drop(self.by_id.insert(id, (leader, place))),
             None => drop(self.leaders.insert(id)),
+        }
+    }
+
+    /// Refuses a follower of an id that several jobs have, and names it.
+    fn check_leaders(&self, ids: &Ids) -> Result<(), (Place, String)> {
+        let mut followers = self.by_id.iter();
+        match followers.find(|(_, (leader, _))| ids.has_several_jobs(leader)) {
+            None => Ok(()),
+            Some((id, (leader, place))) => {
+                let why = format!(
+                    "the job {id} follows the job {leader}, and the file has several jobs \
+                     with this id: give each of them an id of its own"
+                );
+                Err((*place, why))
+            }
         }
     }
 

@@ -1,11 +1,8 @@
 //! Tells the jobs that this import has stored already from jobs that ended before it. The
 //! store knows the ids of both, and stores neither again (R4, R34).
 //!
-//! The queue was empty before the import, so a job whose id is known has ended, or is one
-//! that the import itself has stored: it is in the file twice, or the reply to a call was
-//! lost.
-
-use std::collections::HashSet;
+//! The queue was empty before the import, and the import stores each id once. So a job whose
+//! id is known has ended, or the reply to the call that stored it was lost.
 
 use relq::{JobId, Queue, operator::JobLookup};
 
@@ -16,27 +13,18 @@ use crate::push::{Sender, Unsent};
 pub(super) struct EndedJobs<'a> {
     sender: &'a Sender,
     queue: &'a dyn Queue,
-    /// The jobs that this import has stored, if the backend has no index of jobs.
-    stored: HashSet<JobId>,
 }
 
 impl<'a> EndedJobs<'a> {
     pub(super) fn new(sender: &'a Sender, queue: &'a dyn Queue) -> Self {
-        Self { sender, queue, stored: HashSet::new() }
-    }
-
-    /// Notes that the import has stored a job.
-    pub(super) fn note_stored(&mut self, id: JobId) {
-        if self.queue.inspect_queue().is_none() {
-            self.stored.insert(id);
-        }
+        Self { sender, queue }
     }
 
     /// Whether the job with this id, which the store knows, has ended.
     pub(super) async fn have(&self, id: &JobId) -> Result<bool, Unsent> {
-        let Some(index) = self.queue.inspect_queue() else {
-            return Ok(!self.stored.contains(id));
-        };
+        // A backend without an index restores no jobs, and the token of a push gives the
+        // first reply again.
+        let Some(index) = self.queue.inspect_queue() else { return Ok(true) };
         let found = self.sender.repeat(async || index.job(id).await).await?;
         Ok(matches!(found, JobLookup::Ended { .. }))
     }

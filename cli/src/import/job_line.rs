@@ -20,6 +20,7 @@ use serde::{
 use sha2::{Digest, Sha256};
 
 use super::{DeadJobs, file::Line};
+use crate::view::HeadersJson;
 
 /// An expiry that has passed: the job is buried at the first claim.
 const EXPIRED: Duration = Duration::from_millis(1);
@@ -107,6 +108,20 @@ impl JobLine {
             None => JobId::new(id_of_line(line)),
         };
         id.map_err(|error| error.to_string())
+    }
+
+    /// Takes the id from the job, which then has that of its line.
+    pub(super) fn forget_id(&mut self) {
+        self.id = None;
+    }
+
+    /// Of all lines of one id, those of the same job have the same digest. It is made of what
+    /// no move of a job changes: the payload, the headers and the time of the push.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        let payload = (&self.payload, &self.payload_base64);
+        let fields = (payload, HeadersJson(&self.headers), self.enqueued_at_ms);
+        let json = serde_json::to_vec(&fields).expect("texts and numbers are JSON");
+        Sha256::digest(json).into()
     }
 
     /// The job to store. A follower is pushed anew on every backend (R34).

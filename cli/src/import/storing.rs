@@ -14,7 +14,7 @@ use super::{
     check::Checked,
     ended_jobs::EndedJobs,
     file::{ExportFile, Line},
-    job_line::{Choices, JobLine, ToStore},
+    job_line::{Choices, ToStore},
 };
 use crate::{
     failure::{CommandResult, Failure, explain},
@@ -78,7 +78,7 @@ impl<'a> Storing<'a> {
             let line = line.ok_or_else(|| {
                 file.unreadable("it became shorter during the import")
             })?;
-            let job = self.read(file, &line)?;
+            let job = self.read(file, checked, &line)?;
             if let Some(job) = job.filter(|job| job.leader().is_none()) {
                 self.add(job).await?;
             }
@@ -86,7 +86,7 @@ impl<'a> Storing<'a> {
         self.send().await?;
         for place in &checked.followers {
             let line = file.line_at(place.offset, place.number)?;
-            if let Some(job) = self.read(file, &line)? {
+            if let Some(job) = self.read(file, checked, &line)? {
                 // The job that this one follows must be stored by an earlier call.
                 let leader = job.leader().cloned();
                 if self.pushed.iter().any(|pushed| pushed.id == leader) {
@@ -100,17 +100,22 @@ impl<'a> Storing<'a> {
             }
         }
         self.send().await?;
+        self.report.repeated = checked.repeated.len() as u64;
+        self.report.renamed =
+            checked.renamed.values().map(ToString::to_string).collect();
         Ok(self.report)
     }
 
-    /// Reads a job. `None` for a dead one that is skipped.
+    /// Reads a job. `None` for one that an earlier line has, and for a dead one that is
+    /// skipped.
     fn read(
         &mut self,
         file: &ExportFile,
+        checked: &Checked,
         line: &Line,
     ) -> CommandResult<Option<ToStore>> {
         let wrong = |why: String| file.wrong(line.number, &why);
-        let job = JobLine::read(line).map_err(wrong)?;
+        let Some(job) = checked.job(line).map_err(wrong)? else { return Ok(None) };
         if job.is_dead() && self.choices.dead == Some(DeadJobs::Skip) {
             self.report.skipped += 1;
             return Ok(None);
@@ -170,12 +175,7 @@ impl<'a> Storing<'a> {
     ) -> CommandResult {
         for (id, answer) in ids.zip(answers) {
             match answer {
-                Pushed::Stored(id) => {
-                    self.report.stored += 1;
-                    if let Some(ended) = &mut self.ended {
-                        ended.note_stored(id);
-                    }
-                }
+                Pushed::Stored(_) => self.report.stored += 1,
                 Pushed::Duplicate { existing, by: DuplicateOf::Id } => {
                     self.count_known(&existing).await?;
                 }
@@ -345,6 +345,26 @@ mod tests {
         }
     }
 
+    /// Carries out each call, and loses the reply to the first one.
+    #[derive(Default)]
+    struct LosesFirstReply(AtomicBool);
+
+    #[async_trait]
+    impl Override for LosesFirstReply {
+        async fn restore(
+            &self,
+            right: &Right,
+            jobs: &[JobView],
+        ) -> Result<Vec<Pushed>, Error> {
+            let restored = right.restorer().restore(jobs).await?;
+            if self.0.swap(true, Ordering::Relaxed) {
+                return Ok(restored);
+            }
+            let at = ErrorContext { backend: "mine", operation: Operation::Restore };
+            Err(Error::Interrupted { at, source: "the test says so".into() })
+        }
+    }
+
     /// An export of seven jobs, of which three are more than a call has.
     fn export() -> String {
         let mut lines =
@@ -371,8 +391,9 @@ mod tests {
         let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
         let mut file = ExportFile::open(exported.path()).unwrap();
         let checked = Checked::read(&mut file, &*queue, &args).unwrap();
-        let sender = Sender::new(queue, Interrupts::default());
-        let storing = Storing::new(&sender, Choices { kept, dead: None }, None);
+        let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
+        let ended = Some(EndedJobs::new(&sender, &*queue));
+        let storing = Storing::new(&sender, Choices { kept, dead: None }, ended);
         storing.run(&mut file, &checked).await
     }
 
@@ -391,6 +412,17 @@ mod tests {
             let words = "; it is not known which jobs of the last call are stored";
             assert_eq!(message.contains(words), is_lost, "{message}");
         }
+    }
+
+    /// R4, R34: a job whose id is known because of a call without a reply has not ended.
+    #[tokio::test]
+    async fn jobs_of_a_call_without_a_reply_are_stored() {
+        let overrides = Arc::new(LosesFirstReply::default());
+
+        let report = import(overrides, Kept::AsItWas).await.unwrap();
+
+        assert_eq!((report.stored, report.known), (5, 2), "{report:?}");
+        assert!(report.ended.is_empty(), "{report:?}");
     }
 
     /// A call that is too large would hold up the other clients of the store.

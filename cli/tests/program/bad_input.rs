@@ -136,6 +136,27 @@ fn a_missing_command_is_answered_with_those_of_the_help() {
     assert!(!error.contains("lead-group") && !error.contains("demo-worker"), "{error}");
 }
 
+/// A device, or a file without newlines, fills neither the memory nor the disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn input_without_an_end_is_refused() {
+    let store = Store::sqlite();
+    let no_export = "cannot be used: its first line is not that of an export";
+    let no_batch = ": line 1: it is neither a JSON object nor limit:piece";
+    for (line, code, input, words) in [
+        ("\"$0\" import /dev/zero", 1, "the file /dev/zero ", no_export),
+        ("yes | \"$0\" import", 1, "standard input ", no_export),
+        ("\"$0\" batch submit -f /dev/zero", 2, "the file /dev/zero", no_batch),
+        ("yes | \"$0\" batch submit", 2, "standard input", no_batch),
+    ] {
+        // 1 GB of memory, and some 10 MB for each file.
+        let limits = "ulimit -v 1000000; ulimit -f 20000";
+        let shell = store.shell(&format!("{limits}; {line}"));
+        let error = shell.env("RELQ_URL", &store.url).fails(code);
+        assert!(error.contains(&format!("{input}{words}")), "{line}: {error}");
+    }
+}
+
 /// A folder that was removed while a shell is in it.
 #[test]
 fn a_current_folder_that_is_gone_is_said_to_be() {

@@ -269,10 +269,10 @@ on_each_store! {
     fn a_signal_ends_an_import_that_reads(store) {
         store.create();
         let mut running = store.relq("import -").start();
-        let line = format!("{}\n", job("a", ""));
+        let lines = file_of(&vec![job("a", ""); 10_000]);
         // A pipe holds less than this, so the import reads when all is written.
         let input = running.child.stdin.as_mut().unwrap();
-        input.write_all(line.repeat(10_000).as_bytes()).unwrap();
+        input.write_all(lines.as_bytes()).unwrap();
 
         running.signal(Signal::TERM);
 

@@ -15,6 +15,7 @@ mod followers;
 mod formats;
 mod help;
 mod import_ended;
+mod import_equal_ids;
 mod import_left_out;
 mod import_stopped;
 mod missing_store;
