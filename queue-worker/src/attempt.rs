@@ -62,7 +62,7 @@ impl Program {
     /// If the lease may have expired, another worker may start the job, so this worker
     /// must not start it (R6).
     fn may_start(&self, job: &JobContext) -> bool {
-        let now = self.environment().clock().elapsed();
+        let now = self.settings.lease_clock.elapsed();
         job.lease_end().is_none() && !job.may_be_over(now)
     }
 

@@ -20,7 +20,7 @@ use relq_core::{
     outcome::{Settled, SettledAndClaimed},
 };
 
-use crate::{claim_size::Sent, settling::SettleCall};
+use crate::{claim_size::Sent, lease_clock::Moment, settling::SettleCall};
 
 /// A call without a reply for this long counts as lost. Backends have far shorter
 /// limits of their own (R21). If a backend had none, a worker without this limit would
@@ -74,8 +74,7 @@ pub(crate) struct Answer {
     pub(crate) waited: Option<Result<(), Error>>,
     /// How many slots are kept for the claimed jobs.
     pub(crate) reserved: usize,
-    /// The time on the worker's clock at which the call was sent, and how long its
-    /// claim could wait for a job.
+    /// When the call was sent, and how long its claim could wait for a job.
     pub(crate) sent: Sent,
 }
 
@@ -129,16 +128,16 @@ impl Calls {
         self.under_way.iter().any(|call| call.is_overdue)
     }
 
-    /// When the next call is overdue.
+    /// When the next call is overdue, by the steady clock.
     pub(crate) fn next_overdue(&self) -> Option<Duration> {
         let calls = self.under_way.iter().filter(|call| call.can_be_overdue());
         calls.map(Call::overdue_at).min()
     }
 
     /// Gives up the slots of each call that is overdue by `now`.
-    pub(crate) fn notice_overdue(&mut self, now: Duration) {
+    pub(crate) fn notice_overdue(&mut self, now: Moment) {
         for call in self.under_way.iter_mut().filter(|call| call.can_be_overdue()) {
-            if call.overdue_at() <= now {
+            if call.overdue_at() <= now.steady_time {
                 (call.is_overdue, call.reserved) = (true, 0);
             }
         }
@@ -154,7 +153,7 @@ impl Calls {
         &mut self,
         settle_call: SettleCall,
         ask: ClaimRequest,
-        now: Duration,
+        now: Moment,
     ) {
         let sent = Sent { at: now, wait: Duration::ZERO };
         let (asked, ask_max) = (Some(ask.max), ask.max);
@@ -175,7 +174,7 @@ impl Calls {
         });
     }
 
-    pub(crate) fn settle(&mut self, settle_call: SettleCall, now: Duration) {
+    pub(crate) fn settle(&mut self, settle_call: SettleCall, now: Moment) {
         let sent = Sent { at: now, wait: Duration::ZERO };
         let (queue, settlements) = (Arc::clone(&self.queue), settle_call.settlements());
         let reply = Box::pin(async move {
@@ -195,7 +194,7 @@ impl Calls {
 
     /// Sends a claim. The store may delay its reply up to `ask.wait` until a job is
     /// ready. `reserved` is the number of slots that are kept for its jobs.
-    pub(crate) fn claim(&mut self, ask: ClaimRequest, reserved: usize, now: Duration) {
+    pub(crate) fn claim(&mut self, ask: ClaimRequest, reserved: usize, now: Moment) {
         let sent = Sent { at: now, wait: ask.wait };
         let asked = Some(ask.max);
         let queue = Arc::clone(&self.queue);
@@ -215,7 +214,7 @@ impl Calls {
     }
 
     /// Waits up to `limit` until a claim may find a job, and leases nothing.
-    pub(crate) fn wait_for_jobs(&mut self, limit: Duration, now: Duration) {
+    pub(crate) fn wait_for_jobs(&mut self, limit: Duration, now: Moment) {
         let queue = Arc::clone(&self.queue);
         let reply = Box::pin(async move {
             let waited = queue.wait_for_jobs(limit).await;
@@ -254,7 +253,7 @@ impl Calls {
     /// Gives up each call that has exceeded [`CALL_LIMIT`] both now and at the last
     /// check. Between the two checks the loop reads replies that arrived while handlers
     /// kept every thread busy.
-    pub(crate) fn time_out(&mut self, now: Duration) -> Vec<Answer> {
+    pub(crate) fn time_out(&mut self, now: Moment) -> Vec<Answer> {
         let at = |operation| ErrorContext {
             backend: self.queue.capabilities().backend,
             operation,
@@ -265,7 +264,7 @@ impl Calls {
         };
         let is_late = |call: &mut Call| {
             let was_late = call.is_late;
-            call.is_late = call.sent.at.saturating_add(CALL_LIMIT) <= now;
+            call.is_late = call.sent.took(now) >= CALL_LIMIT;
             was_late
         };
         self.under_way
@@ -308,7 +307,7 @@ impl Call {
     }
 
     fn overdue_at(&self) -> Duration {
-        self.sent.at.saturating_add(OVERDUE_AFTER)
+        self.sent.at.steady_time.saturating_add(OVERDUE_AFTER)
     }
 
     fn with(self, reply: Reply) -> Answer {
@@ -349,18 +348,20 @@ mod tests {
     /// an error for each thing that it asked for. It may have taken effect.
     #[test]
     fn calls_without_a_reply_are_given_up_as_what_they_were() {
-        let (mut calls, start) = (calls(), Duration::ZERO);
+        let (mut calls, start) = (calls(), Moment::default());
+        let limit = Moment::awake(CALL_LIMIT);
         calls.claim(ask(3), 3, start);
         calls.settle_and_claim(SettleCall::default(), ask(4), start);
         calls.settle(SettleCall::default(), start);
         calls.wait_for_jobs(CALL_LIMIT, start);
-        calls.claim(ask(5), 5, start + LAST_LOOK);
+        calls.claim(ask(5), 5, Moment::awake(LAST_LOOK));
 
-        let early = calls.time_out(CALL_LIMIT - Duration::from_millis(1));
+        let early = Moment::awake(CALL_LIMIT - Duration::from_millis(1));
+        let early = calls.time_out(early);
         assert!(early.is_empty() && !calls.is_any_late(), "no call is too old");
-        assert!(calls.time_out(CALL_LIMIT).is_empty(), "the first check looks again");
+        assert!(calls.time_out(limit).is_empty(), "the first check looks again");
         assert!(calls.is_any_late(), "the first check marks the calls");
-        let given_up = calls.time_out(CALL_LIMIT);
+        let given_up = calls.time_out(limit);
 
         let mut lost = Vec::new();
         for Answer { settled, claimed, waited, .. } in given_up {
@@ -389,18 +390,33 @@ mod tests {
     fn a_claim_keeps_its_slots_until_it_is_overdue() {
         let [first, second] = [1, 2].map(Duration::from_secs);
         let mut calls = calls();
-        calls.claim(ask(3), 3, first);
-        calls.settle_and_claim(SettleCall::default(), ask(4), second);
-        calls.wait_for_jobs(CALL_LIMIT, Duration::ZERO);
+        calls.claim(ask(3), 3, Moment::awake(first));
+        calls.settle_and_claim(SettleCall::default(), ask(4), Moment::awake(second));
+        calls.wait_for_jobs(CALL_LIMIT, Moment::default());
         assert_eq!((calls.asked(), calls.reserved()), (7, 7));
         assert!(calls.is_claiming() && !calls.is_any_overdue());
         let overdue = calls.next_overdue();
         assert_eq!(overdue, Some(first + OVERDUE_AFTER), "a wait keeps no slot");
 
-        calls.notice_overdue(first + OVERDUE_AFTER);
+        calls.notice_overdue(Moment::awake(first + OVERDUE_AFTER));
 
         assert_eq!((calls.asked(), calls.reserved()), (7, 4));
         assert!(calls.is_claiming() && calls.is_any_overdue());
         assert_eq!(calls.next_overdue(), Some(second + OVERDUE_AFTER));
+    }
+
+    /// R18: a claim that is dropped because the machine was suspended, or because its clock
+    /// was set forward, may have taken a job, whose attempt is then lost.
+    #[test]
+    fn a_suspend_makes_no_call_overdue_and_gives_up_none() {
+        let mut calls = calls();
+        calls.claim(ask(1), 1, Moment::default());
+        let woken = Moment { lease_time: CALL_LIMIT, steady_time: OVERDUE_AFTER / 2 };
+
+        calls.notice_overdue(woken);
+        let given_up = [calls.time_out(woken), calls.time_out(woken)];
+
+        assert_eq!(given_up.map(|answers| answers.len()), [0, 0], "calls given up");
+        assert_eq!(calls.reserved(), 1, "the slot of the claim");
     }
 }

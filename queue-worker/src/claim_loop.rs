@@ -39,7 +39,7 @@ mod pooled;
 mod prefetch;
 mod room;
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc};
 
 use self::prefetch::Prefetch;
 use futures_lite::future::{poll_once, yield_now};
@@ -56,6 +56,7 @@ use crate::{
     claim_size::{ClaimSize, Sent},
     context::ClaimedFrom,
     held::Held,
+    lease_clock::Moment,
     settings::Settings,
     settling::Settling,
     shutdown::Shutdown,
@@ -332,15 +333,19 @@ impl ClaimLoop {
         let now = self.now();
         // The worker counts a lease from the time at which it sent the claim. The store
         // starts the lease later, so the worker never believes in a lease for too long.
+        let sent_at = sent.at.lease_time;
         let held = |delivery: Delivery| {
-            let until = sent.at.saturating_add(delivery.lease);
+            let until = sent_at.saturating_add(delivery.lease);
             JobContext::claimed(&self.claimed_from, delivery, until)
         };
-        let (late, in_time): (Vec<_>, Vec<_>) =
-            deliveries.into_iter().map(held).partition(|job| job.may_be_over(now));
+        let (late, in_time): (Vec<_>, Vec<_>) = deliveries
+            .into_iter()
+            .map(held)
+            .partition(|job| job.may_be_over(now.lease_time));
         let claimed = in_time.iter().chain(&late);
-        self.settings.observers.claimed(claimed, sent.at, now);
-        self.held.add(&in_time, sent.at);
+        let (claim_sent, replied) = (sent.at.steady_time, now.steady_time);
+        self.settings.observers.claimed(claimed, claim_sent, replied);
+        self.held.add(&in_time, sent_at);
         for (index, job) in in_time.into_iter().enumerate() {
             // The store may return more jobs than the worker asked for. Jobs without a
             // free slot are given back.
@@ -348,9 +353,9 @@ impl ClaimLoop {
                 self.give_back(job);
             } else if index >= reserved && self.slots.are_pooled() {
                 // Other queues use the slots of this claim, which took too long.
-                self.slots.start_later(job, sent.at);
+                self.slots.start_later(job, sent_at);
             } else if self.slots.free() == 0 {
-                self.slots.start_later(job, sent.at);
+                self.slots.start_later(job, sent_at);
             } else {
                 self.slots.start(job);
             }
@@ -374,14 +379,14 @@ impl ClaimLoop {
         Ok(())
     }
 
-    fn now(&self) -> Duration {
-        self.settings.environment.clock().elapsed()
+    fn now(&self) -> Moment {
+        self.settings.lease_clock.now()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
+    use std::{future::pending, time::Duration};
 
     use relq_core::{
         JobId, Receipt, capabilities::Order, environment::Environment,
@@ -421,7 +426,7 @@ mod tests {
     fn a_failed_wait_for_jobs_pauses_the_claims() {
         let mut claim_loop = claim_loop();
         let waited = Some(Err(unavailable(Operation::Claim)));
-        let sent = Sent { at: Duration::ZERO, wait: Duration::ZERO };
+        let sent = Sent { at: Moment::default(), wait: Duration::ZERO };
         assert!(claim_loop.may_claim());
 
         let answer = Answer { settled: None, claimed: None, waited, reserved: 0, sent };

@@ -10,10 +10,15 @@
 //!  the reply took                  | the job      | from the next claim on
 //! ---------------------------------+--------------+--------------------------------
 //!  less than the lease             | is started   | twice as many, a longer wait
+//!  the same, but with a suspend    | is given back| as many, the same wait
 //!  less than the wait and the lease| is given back| as many, the shortest wait
 //!  longer                          | is given back| half as many
 //!  longer, with one job at a time  | is retried   | one: the attempt counts
 //! ```
+//!
+//! How long the reply took is measured with the steady clock. A suspend of the machine
+//! during the claim, or a wall clock that is set forward, does not make the reply late:
+//! the job may have been leased before it or after it (R18).
 //!
 //! The limit includes running jobs: most replies are read late because handlers block
 //! the runtime's threads. With one job at a time no handler runs while a claim is
@@ -24,6 +29,8 @@
 use std::{collections::VecDeque, time::Duration};
 
 use relq_core::JobId;
+
+use crate::lease_clock::Moment;
 
 /// How long the next claim waits for a job, after a claim may have waited longer than
 /// the lease of the jobs that it returned.
@@ -40,8 +47,16 @@ const REMEMBERED: usize = 1024;
 /// When a claim was sent, and how long it could wait for a job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
-    pub(crate) at: Duration,
+    pub(crate) at: Moment,
     pub(crate) wait: Duration,
+}
+
+impl Sent {
+    /// How long the call has taken at `now`, without the time for which the machine was
+    /// suspended.
+    pub(crate) fn took(self, now: Moment) -> Duration {
+        now.steady_time.saturating_sub(self.at.steady_time)
+    }
 }
 
 /// How the worker handles a job whose lease may have expired before it was started.
@@ -60,8 +75,8 @@ pub(crate) struct ClaimSize {
     limit: usize,
     longest_wait: Duration,
     wait: Duration,
-    /// When the limit or the wait was last reduced. A late reply to a claim that was
-    /// sent before does not reduce it again.
+    /// When the limit or the wait was last reduced, by the steady clock. A late reply to a
+    /// claim that was sent before does not reduce it again.
     reduced_at: Duration,
     given_back: VecDeque<JobId>,
 }
@@ -97,11 +112,12 @@ impl ClaimSize {
     /// Called when the leases of some jobs of a reply may have expired before the reply
     /// was read. `lease` is the shortest of these leases. Reduces the limit or the
     /// wait, and returns whether to give back or to retry the jobs.
-    pub(crate) fn late(&mut self, sent: Sent, lease: Duration, now: Duration) -> Late {
-        if sent.at < self.reduced_at {
+    pub(crate) fn late(&mut self, sent: Sent, lease: Duration, now: Moment) -> Late {
+        let took = sent.took(now);
+        if took < lease || sent.at.steady_time < self.reduced_at {
             return Late::GiveBack;
         }
-        let is_surely_late = sent.at.saturating_add(sent.wait + lease) <= now;
+        let is_surely_late = sent.wait + lease <= took;
         if !is_surely_late && self.wait > SHORTEST_WAIT {
             self.wait = SHORTEST_WAIT;
         } else if self.limit > 1 {
@@ -109,7 +125,7 @@ impl ClaimSize {
         } else {
             return Late::Retry;
         }
-        self.reduced_at = now;
+        self.reduced_at = now.steady_time;
         Late::GiveBack
     }
 
@@ -138,7 +154,8 @@ mod tests {
     /// Calls `late` for a claim that did not wait for a job and whose reply took
     /// `took`.
     fn after(size: &mut ClaimSize, took: Duration, now: Duration) -> Late {
-        size.late(Sent { at: now - took, wait: Duration::ZERO }, LEASE, now)
+        let [at, now] = [now - took, now].map(Moment::awake);
+        size.late(Sent { at, wait: Duration::ZERO }, LEASE, now)
     }
 
     fn times(n: u32) -> Duration {
@@ -179,12 +196,41 @@ mod tests {
     fn a_claim_that_may_have_waited_counts_nothing() {
         let mut size = ClaimSize::new(1, WAIT);
         let short = Duration::from_secs(1);
-        let sent = Sent { at: Duration::ZERO, wait: WAIT };
+        let sent = Sent { at: Moment::default(), wait: WAIT };
 
-        assert_eq!(size.late(sent, short, WAIT), Late::GiveBack);
+        assert_eq!(size.late(sent, short, Moment::awake(WAIT)), Late::GiveBack);
         assert_eq!((size.limit(), size.wait()), (1, SHORTEST_WAIT));
-        let sent = Sent { at: WAIT, wait: SHORTEST_WAIT };
-        assert_eq!(size.late(sent, short, WAIT * 2), Late::Retry);
+        let sent = Sent { at: Moment::awake(WAIT), wait: SHORTEST_WAIT };
+        assert_eq!(size.late(sent, short, Moment::awake(WAIT * 2)), Late::Retry);
+    }
+
+    /// R18: the machine is suspended during two claims in a row, each time for longer than
+    /// the lease. Neither reply was late, so no attempt counts, and the next claim waits as
+    /// long as before.
+    #[test]
+    fn a_suspend_during_a_claim_counts_nothing() {
+        let mut size = ClaimSize::new(1, WAIT);
+        for (claims, slept) in [(0, times(1)), (1, times(2))] {
+            let [at, replied] = [WAIT * claims, WAIT * (claims + 1)].map(Moment::awake);
+            let now = Moment { lease_time: replied.lease_time + slept, ..replied };
+
+            assert_eq!(size.late(Sent { at, wait: WAIT }, LEASE, now), Late::GiveBack);
+            assert_eq!((size.limit(), size.wait()), (1, WAIT));
+        }
+    }
+
+    /// R11: a reply that is late without the suspend as well counts as any other late one.
+    #[test]
+    fn a_late_reply_counts_also_after_a_suspend() {
+        let mut size = ClaimSize::new(1, WAIT);
+        let sent = Sent { at: Moment::default(), wait: WAIT };
+        let after =
+            |took: Duration| Moment { lease_time: took + times(1), steady_time: took };
+
+        assert_eq!(size.late(sent, LEASE, after(LEASE)), Late::GiveBack);
+        assert_eq!((size.limit(), size.wait()), (1, SHORTEST_WAIT), "perhaps late");
+        let mut size = ClaimSize::new(1, WAIT);
+        assert_eq!(size.late(sent, LEASE, after(WAIT + LEASE)), Late::Retry);
     }
 
     /// R11: a job that is late again and again is not given back for ever, even when

@@ -28,8 +28,8 @@ use std::{
 };
 
 use relq_core::{
-    Error, ReliableQueue, WorkerId, environment::Environment, error::Operation,
-    operator::WorkerReport, outcome::Extended,
+    Error, ReliableQueue, WorkerId, error::Operation, operator::WorkerReport,
+    outcome::Extended,
 };
 use tokio::{runtime, sync::oneshot, task::JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -160,7 +160,6 @@ async fn all_end(mut running: Vec<Beating>) {
 pub(crate) struct Beats {
     caller: Arc<Caller>,
     held: Arc<Held>,
-    environment: Environment,
     give_up_after: Duration,
     clock: LeaseClock,
     reports: Reports,
@@ -182,19 +181,16 @@ impl Beats {
         worker: WorkerId,
         held: Arc<Held>,
         settings: &Settings,
-        clock: LeaseClock,
     ) -> Self {
-        let environment = settings.environment.clone();
-        let caller = Caller::new(queue, worker.clone(), environment.clone());
+        let clock = settings.lease_clock.clone();
+        let caller = Caller::new(queue, worker.clone(), clock.clone());
         let caller = Arc::new(caller);
         let report = WorkerReport::new(worker, settings.concurrency);
-        let now = environment.clock().elapsed();
         Self {
-            reports: Reports::new(Arc::clone(&caller), report, now),
+            reports: Reports::new(Arc::clone(&caller), report, clock.elapsed()),
             caller,
             held,
-            backoff: Backoff::new("the heartbeat", environment.clone()),
-            environment,
+            backoff: Backoff::new("the heartbeat", settings.environment.clone()),
             give_up_after: settings.give_up_after,
             observers: settings.observers.clone(),
             calls: JoinSet::new(),
@@ -359,19 +355,22 @@ impl Beats {
 
     fn sleep_until(&self, at: Option<Duration>) -> Sleep {
         match at {
-            Some(at) => self.environment.clock().sleep(at.saturating_sub(self.now())),
+            Some(at) => self.clock.sleep(at.saturating_sub(self.now())),
             None => Box::pin(pending()),
         }
     }
 
     fn now(&self) -> Duration {
-        self.environment.clock().elapsed()
+        self.clock.elapsed()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{Delivery, JobId, QueueName, Receipt, error::ErrorContext};
+    use relq_core::{
+        Delivery, JobId, QueueName, Receipt, environment::Environment,
+        error::ErrorContext,
+    };
     use relq_memory::MemoryStore;
 
     use super::*;
@@ -392,18 +391,16 @@ mod tests {
     /// the other stores succeed. The worker goes on, and asks again soon, but not at once.
     #[test]
     fn a_heartbeat_that_works_in_part_ends_no_worker() {
-        let environment = Environment::default();
         let name = QueueName::new("q").unwrap();
-        let queue = MemoryStore::default().open(name, environment.clone());
+        let queue = MemoryStore::default().open(name, Environment::default());
         let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
         let job = JobContext::new(Delivery::new(receipt, "", LEASE));
         let held = Arc::new(Held::new(None, Duration::ZERO));
         let limit = Duration::from_millis(1);
         let settings = Settings { give_up_after: limit, ..Settings::default() };
         let worker = WorkerId::new("worker").unwrap();
-        let clock = LeaseClock::new(environment);
         let (queue, kept) = (Arc::new(queue), Arc::clone(&held));
-        let mut beats = Beats::new(queue, worker, kept, &settings, clock);
+        let mut beats = Beats::new(queue, worker, kept, &settings);
 
         beats.answered(denied()).unwrap();
         thread::sleep(limit);

@@ -5,15 +5,19 @@
 //! clocks counts. A person or a program may also set the wall clock. Then a worker
 //! takes leases for older than they are, and asks the store (see `heartbeat`), so that
 //! a changed clock does not lose a running job (R18).
+//!
+//! Only leases are measured with this clock. How long a call takes, and how long the store
+//! has failed, is measured with the steady clock: a suspend, or a step of the wall clock,
+//! must neither end a call nor the worker.
 
 use std::{
-    future::Future,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use relq_core::environment::{Clock, Environment, Timestamp};
+use relq_core::environment::Environment;
+
+use crate::backoff::Sleep;
 
 /// If the wall clock advances more than the steady clock by at least this, the machine
 /// may have been suspended. A smaller difference is rounding, because the wall clock is
@@ -28,7 +32,24 @@ const TOGETHER: Duration = Duration::from_millis(2);
 /// the readings.
 const READINGS: usize = 4;
 
-/// A clock whose `elapsed` includes the time for which the machine was suspended.
+/// A moment by the two clocks of a worker.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Moment {
+    /// By the lease clock, which includes the time for which the machine was suspended.
+    pub(crate) lease_time: Duration,
+    /// By the steady clock of the machine.
+    pub(crate) steady_time: Duration,
+}
+
+#[cfg(test)]
+impl Moment {
+    /// The moment at which a machine that was never suspended has run for `time`.
+    pub(crate) fn awake(time: Duration) -> Self {
+        Self { lease_time: time, steady_time: time }
+    }
+}
+
+/// A clock whose time includes the time for which the machine was suspended.
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseClock {
     machine: Environment,
@@ -48,6 +69,22 @@ impl LeaseClock {
     pub(crate) fn new(machine: Environment) -> Self {
         let state = State { missed: Duration::ZERO, distance_ms: None };
         Self { machine, state: Arc::new(Mutex::new(state)) }
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        // The missed time is read last. It never decreases, so the sum never decreases.
+        let steady_time = self.machine.clock().elapsed();
+        Moment { lease_time: steady_time.saturating_add(self.missed()), steady_time }
+    }
+
+    /// The time of this clock, without that of the steady clock.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.now().lease_time
+    }
+
+    /// Completes when the machine has run for `duration`.
+    pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
+        self.machine.clock().sleep(duration)
     }
 
     /// How long, in total, the machine was suspended or its wall clock was set forward.
@@ -90,25 +127,11 @@ impl LeaseClock {
     }
 }
 
-impl Clock for LeaseClock {
-    fn now(&self) -> Timestamp {
-        self.machine.clock().now()
-    }
-
-    fn elapsed(&self) -> Duration {
-        // The missed time is read last. It never decreases, so the sum never decreases.
-        let steady = self.machine.clock().elapsed();
-        steady.saturating_add(self.missed())
-    }
-
-    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        self.machine.clock().sleep(duration)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use relq_core::environment::OsRandomness;
+    use std::pin::Pin;
+
+    use relq_core::environment::{Clock, OsRandomness, Timestamp};
 
     use super::*;
 
@@ -183,6 +206,8 @@ mod tests {
         assert_eq!(clock.elapsed(), HOUR);
         machine.advance(HOUR, HOUR);
         assert_eq!(clock.elapsed(), HOUR * 2);
+        let steady_time = HOUR + Duration::from_secs(1);
+        assert_eq!(clock.now().steady_time, steady_time, "how long it ran");
     }
 
     #[test]

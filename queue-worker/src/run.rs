@@ -19,7 +19,6 @@ use crate::{
     handler::AnyHandler,
     heartbeat::{Beats, Heartbeat},
     held::Held,
-    lease_clock::LeaseClock,
     readiness::Readiness,
     reaper::Reaper,
     settings::Settings,
@@ -36,7 +35,6 @@ pub(crate) struct Run {
     pub(crate) place: Option<(QueueName, PoolMember)>,
     pub(crate) worker: WorkerId,
     pub(crate) settings: Settings,
-    pub(crate) clock: LeaseClock,
 }
 
 /// What a run needs of the parts that all queues of a worker share.
@@ -135,14 +133,14 @@ impl Run {
     pub(crate) fn held(&self) -> Held {
         let is_shared = self.queue.capabilities().lease_scope == LeaseScope::Worker;
         let always = is_shared.then_some(self.settings.lease);
-        Held::new(always, self.environment().clock().elapsed())
+        Held::new(always, self.settings.lease_clock.elapsed())
     }
 
     /// The heartbeats of the queue, which are not running yet.
     pub(crate) fn beats(&self, held: &Arc<Held>) -> Beats {
         let (queue, worker) = (Arc::clone(&self.queue), self.worker.clone());
         let held = Arc::clone(held);
-        Beats::new(queue, worker, held, &self.settings, self.clock.clone())
+        Beats::new(queue, worker, held, &self.settings)
     }
 
     fn reaping(&self) -> JoinSet<Error> {

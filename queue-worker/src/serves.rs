@@ -7,7 +7,6 @@ use relq_core::{ReliableQueue, WorkerId};
 use crate::{
     Queues, WorkerError, WorkerQueue,
     handler::AnyHandler,
-    lease_clock::LeaseClock,
     run::Run,
     settings::Settings,
     several::serve_all,
@@ -26,7 +25,6 @@ pub(crate) enum Serves {
 pub(crate) struct Common {
     pub(crate) worker: WorkerId,
     pub(crate) settings: Settings,
-    pub(crate) clock: LeaseClock,
 }
 
 impl Serves {
@@ -46,8 +44,8 @@ impl Serves {
     ) -> Result<(), WorkerError> {
         match self {
             Self::One(queue) => {
-                let Common { worker, settings, clock } = common;
-                let run = Run { queue, place: None, worker, settings, clock };
+                let Common { worker, settings } = common;
+                let run = Run { queue, place: None, worker, settings };
                 run.until_asked(handler, requests).await
             }
             Self::Several(queues) => {
@@ -71,10 +69,10 @@ impl Common {
 
     fn run_of(&self, queue: WorkerQueue, member: PoolMember) -> Run {
         let WorkerQueue { name, queue, concurrency, observers } = queue;
-        let Self { worker, mut settings, clock } = self.clone();
+        let Self { worker, mut settings } = self.clone();
         let most = settings.concurrency;
         settings.concurrency = concurrency.map_or(most, |own| own.min(most));
         settings.observers = settings.observers.with(observers);
-        Run { queue, place: Some((name, member)), worker, settings, clock }
+        Run { queue, place: Some((name, member)), worker, settings }
     }
 }

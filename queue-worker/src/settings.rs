@@ -4,7 +4,10 @@ use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{environment::Environment, limits::MAX_DURATION};
 
-use crate::{InvalidSetting, RetryPolicy, already_done::Check, observers::Observers};
+use crate::{
+    InvalidSetting, RetryPolicy, already_done::Check, lease_clock::LeaseClock,
+    observers::Observers,
+};
 
 /// The default number of handlers that run at once.
 pub const DEFAULT_CONCURRENCY: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
@@ -46,10 +49,13 @@ pub(crate) struct Settings {
     pub(crate) checks_every_delivery: bool,
     pub(crate) observers: Observers,
     pub(crate) environment: Environment,
+    /// The clock of the leases, which reads the clocks of the environment.
+    pub(crate) lease_clock: LeaseClock,
 }
 
 impl Default for Settings {
     fn default() -> Self {
+        let environment = Environment::default();
         Self {
             concurrency: DEFAULT_CONCURRENCY,
             prefetch: None,
@@ -62,7 +68,8 @@ impl Default for Settings {
             already_done: None,
             checks_every_delivery: false,
             observers: Observers::default(),
-            environment: Environment::default(),
+            lease_clock: LeaseClock::new(environment.clone()),
+            environment,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::OnceLock, time::Duration};
 
-/// The times of one delivery, by the worker's clock. They are set only if the worker has
+/// The times of one delivery, by the steady clock. They are set only if the worker has
 /// an observer.
 #[derive(Debug, Default)]
 pub(crate) struct Timing {

@@ -229,6 +229,7 @@ impl Worker {
     /// Sets the sources of time and randomness.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
+        self.settings.lease_clock = LeaseClock::new(environment.clone());
         self.settings.environment = environment;
         self
     }
@@ -322,7 +323,7 @@ impl Worker {
         self,
         handler: AnyHandler,
     ) -> Result<Summary, WorkerError> {
-        let Self { serves, id, mut settings, requests } = self;
+        let Self { serves, id, settings, requests } = self;
         let progress = settings.observers.progress.clone();
         let _ends = progress.begin(serves.len());
         settings.check()?;
@@ -330,11 +331,9 @@ impl Worker {
             queues.check()?;
             settings.check_of_several()?;
         }
-        let clock = LeaseClock::new(settings.environment.clone());
-        settings.environment = settings.environment.with_clock(Arc::new(clock.clone()));
         let random = settings.environment.random();
         let worker = id.unwrap_or_else(|| WorkerId::of_this_process(random));
-        let run = serves.run(Common { worker, settings, clock }, handler, requests);
+        let run = serves.run(Common { worker, settings }, handler, requests);
         // Run the worker on a task of the runtime. Otherwise an application that calls
         // `block_on` would run it on its own thread, and on a multi-threaded runtime
         // each wake-up would cross from a thread of the runtime to that thread.

@@ -243,6 +243,28 @@ pub(crate) async fn later_trouble_with_claims_passes(fixture: Fixture) {
     assert_eq!(worker.stop().await.done, 2);
 }
 
+/// R18, R21: the machine's clock is set forward during a short trouble with claims. The
+/// trouble has not lasted longer for that, so the worker does not give up.
+pub(crate) async fn set_clock_ends_no_worker(fixture: Fixture) {
+    fixture.push("before").await;
+    let clock = PartingClock::default();
+    let moved = clock.clone();
+
+    let locked = Faulty::new(fixture.queue.clone()).on_claim(move |call, _| {
+        if call == 2 {
+            moved.step_wall(LONG_LEASE * 2);
+        }
+        matches!(call, 1 | 2).then_some(Fault::Denied)
+    });
+    let worker = worker_on(Arc::new(locked)).give_up_after(LONG_LEASE);
+    let worker = Running::start(worker.environment(clock.environment()), succeeds);
+    fixture.until(|stats| stats.finished == 1).await;
+    fixture.push("after").await;
+    fixture.until(|stats| stats.finished == 2).await;
+
+    assert_eq!(worker.stop().await.done, 2);
+}
+
 /// How long the workers in these tests wait for a person to repair the store, before
 /// they end.
 const GIVE_UP: Duration = Duration::from_millis(400);

@@ -148,6 +148,54 @@ pub(crate) async fn late_answers_halve_the_claims(fixture: Fixture) {
     assert_eq!((summary.done, summary.given_back, summary.retried), (8, 14, 1));
 }
 
+/// R18: the machine's clock is set forward during a claim. The reply may be from before a
+/// suspend, so its job is not started. But it was not late, so its only attempt does not
+/// count, although the worker claims one job at a time.
+pub(crate) async fn set_clock_makes_no_answer_late(fixture: Fixture) {
+    fixture.push(NewJob::new("once").max_attempts(1.try_into().unwrap())).await;
+    let (runs, clock) = (Runs::default(), PartingClock::default());
+    let moved = clock.clone();
+
+    let slow = Faulty::new(fixture.queue.clone()).on_claim(move |call, _| {
+        let moved = moved.clone();
+        let is_set = move || moved.step_wall(LONG_LEASE * 2);
+        (call == 0).then(|| Fault::Overtaken(Arc::new(is_set)))
+    });
+    let worker = worker_on(Arc::new(slow)).concurrency(1.try_into().unwrap());
+    let worker = worker.environment(clock.environment());
+    let worker = Running::start(worker, recording_handler(&runs));
+    fixture.until(|stats| stats.unfinished() == 0).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.done, summary.retried, summary.dead), (1, 0, 0));
+    assert_eq!(runs.attempts(), [1]);
+}
+
+/// R11: a reply that took longer than the lease counts as late, also if the machine's clock
+/// was set forward meanwhile.
+pub(crate) async fn late_answer_counts_although_the_clock_was_set(fixture: Fixture) {
+    fixture.push("late").await;
+    let (runs, clock) = (Runs::default(), PartingClock::default());
+    let moved = clock.clone();
+
+    let slow = Faulty::new(fixture.queue.clone()).on_claim(move |call, _| {
+        let moved = moved.clone();
+        let is_late_and_set = move || {
+            moved.advance(LONG_LEASE * 2);
+            moved.step_wall(LONG_LEASE * 2);
+        };
+        (call == 0).then(|| Fault::Overtaken(Arc::new(is_late_and_set)))
+    });
+    let worker = worker_on(Arc::new(slow)).concurrency(1.try_into().unwrap());
+    let worker = worker.environment(clock.environment());
+    let worker = Running::start(worker, recording_handler(&runs));
+    fixture.until(|stats| stats.finished == 1).await;
+
+    let summary = worker.stop().await;
+    assert_eq!((summary.done, summary.retried), (1, 1));
+    assert_eq!(runs.attempts(), [2]);
+}
+
 /// R11: a job is buried if the reply to its claim is always late. The dead letter
 /// contains the reason.
 pub(crate) async fn job_that_always_comes_late_is_buried(fixture: Fixture) {

@@ -100,6 +100,7 @@ on_every_backend! {
         late_answer_starts_nothing,
         answer_from_before_a_suspend_starts_nothing,
         late_answers_halve_the_claims,
+        set_clock_makes_no_answer_late,
         job_that_always_comes_late_is_buried,
         own_short_lease_costs_a_waiting_worker_no_attempt,
         lease_lost_during_the_check_starts_nothing;
@@ -197,7 +198,10 @@ mod on_sqlite_alone {
     on_a_backend! {
         sqlite: prefetch: jobs_are_claimed_ahead_again, several_queues_are_refused;
         leases: own_token_ends_no_handler;
-        backoff: recovery_that_works_in_part_ends_no_worker;
+        late_answers: late_answer_counts_although_the_clock_was_set;
+        backoff:
+            recovery_that_works_in_part_ends_no_worker,
+            set_clock_ends_no_worker;
         shutdown:
             request_to_stop_cancels_no_token,
             hard_stop_reads_the_reply_to_a_settlement,

@@ -1,14 +1,13 @@
 //! Jobs that are not started, because their leases may have expired before their claim's
 //! reply was read (R6). [`claim_size`](crate::claim_size) decides what happens to them.
 
-use std::time::Duration;
-
 use relq_core::Disposition;
 
 use super::{ClaimLoop, ClaimPhase};
 use crate::{
     JobContext,
     claim_size::{Late, Sent},
+    lease_clock::Moment,
 };
 
 impl ClaimLoop {
@@ -18,9 +17,9 @@ impl ClaimLoop {
         &mut self,
         late: Vec<JobContext>,
         sent: Sent,
-        now: Duration,
+        now: Moment,
     ) {
-        let took = now.saturating_sub(sent.at);
+        let took = sent.took(now);
         let Some(lease) = late.iter().map(JobContext::lease).min() else {
             if took < sent.wait.saturating_add(self.settings.lease) {
                 self.claim_size.in_time();
@@ -31,12 +30,17 @@ impl ClaimLoop {
             return late.into_iter().for_each(|job| self.give_back(job));
         }
         let of_all = self.claim_size.late(sent, lease, now);
+        let why = if took < lease {
+            "the machine was suspended, or its clock set forward, during their claim"
+        } else {
+            "the answer to their claim took longer than their lease"
+        };
         tracing::info!(
             jobs = late.len(),
             ?took,
             ?lease,
             at_once = self.claim_size.limit(),
-            "jobs are not started: the answer to their claim took longer than their lease",
+            "jobs are not started: {why}",
         );
         for job in late {
             match of_all {
@@ -58,7 +62,7 @@ impl ClaimLoop {
     fn retry_unstarted(&mut self, job: JobContext) {
         let (id, attempt, lease) = (job.id(), job.attempt(), job.lease());
         let asked = job.until().saturating_sub(lease);
-        let took = self.now().saturating_sub(asked);
+        let took = self.now().lease_time.saturating_sub(asked);
         tracing::warn!(
             %id,
             attempt,

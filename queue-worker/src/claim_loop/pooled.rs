@@ -39,7 +39,8 @@ impl ClaimLoop {
         let pool = self.slots.pool().cloned();
         let overdue = pool.as_ref().and_then(|_| self.calls.next_overdue());
         let clock = self.settings.environment.clock();
-        let overdue = overdue.map(|at| clock.sleep(at.saturating_sub(self.now())));
+        let now = self.now().steady_time;
+        let overdue = overdue.map(|at| clock.sleep(at.saturating_sub(now)));
         async move {
             match (pool, overdue) {
                 (Some(pool), Some(overdue)) => or(pool.granted(), overdue).await,

@@ -97,7 +97,7 @@ impl ClaimLoop {
             return;
         }
         let end = self.slots.waits_since().map(|at| at + self.prefetch.longest_wait);
-        let clock = self.settings.environment.clock();
+        let clock = &self.settings.lease_clock;
         let timer = end.map(|end| clock.sleep(end.saturating_sub(clock.elapsed())));
         self.prefetch.timer = timer;
     }
@@ -105,7 +105,7 @@ impl ClaimLoop {
     /// Gives back the jobs that have waited too long for a slot.
     pub(super) fn give_back_waiting(&mut self) {
         self.prefetch.timer = None;
-        let now = self.now();
+        let now = self.now().lease_time;
         let since = now.saturating_sub(self.prefetch.longest_wait);
         while let Some(job) = self.slots.take_waiting_since(since) {
             let (id, lease) = (job.id(), job.lease());

@@ -12,13 +12,12 @@ use std::{
 use futures_lite::future::or;
 use relq_core::{
     Error, Receipt, ReliableQueue, WorkerId, capabilities::Capabilities,
-    environment::Environment, error::Operation, operator::WorkerReport,
-    outcome::Extended,
+    error::Operation, operator::WorkerReport, outcome::Extended,
 };
 use tokio::sync::OnceCell;
 use tracing::Instrument as _;
 
-use crate::held::Beat;
+use crate::{held::Beat, lease_clock::LeaseClock};
 
 /// The values that a call of the thread uses. The first call opens the connection of the
 /// heartbeats, on the runtime of the heartbeat thread.
@@ -30,7 +29,7 @@ pub(super) struct Caller {
     /// When the worker began to open the connection.
     begun: Duration,
     worker: WorkerId,
-    environment: Environment,
+    clock: LeaseClock,
 }
 
 /// The answer to a heartbeat, or to the opening of the connection.
@@ -45,15 +44,15 @@ impl Caller {
     pub(super) fn new(
         queue: Arc<dyn ReliableQueue>,
         worker: WorkerId,
-        environment: Environment,
+        clock: LeaseClock,
     ) -> Self {
         Self {
             queue,
             another: OnceCell::new(),
             is_reopening: AtomicBool::new(false),
-            begun: environment.clock().elapsed(),
+            begun: clock.elapsed(),
             worker,
-            environment,
+            clock,
         }
     }
 
@@ -62,7 +61,7 @@ impl Caller {
     }
 
     pub(super) fn now(&self) -> Duration {
-        self.environment.clock().elapsed()
+        self.clock.elapsed()
     }
 
     pub(super) async fn extend(self: Arc<Self>, beat: Beat) -> Answer {
@@ -89,7 +88,7 @@ impl Caller {
         if !left.is_zero() {
             let opened = async { self.open_another().await.ok() };
             let late = async {
-                self.environment.clock().sleep(left).await;
+                self.clock.sleep(left).await;
                 None
             };
             if let Some(queue) = or(opened, late).await {
@@ -135,6 +134,7 @@ mod tests {
     use async_trait::async_trait;
     use relq_core::{
         ClaimRequest, Delivery, NewJob, PushToken, QueueName, Settlement,
+        environment::Environment,
         error::ErrorContext,
         outcome::{Pushed, Recovered, Released, Settled},
     };
@@ -226,7 +226,8 @@ mod tests {
         let queue = MemoryStore::default().open(name, Environment::default());
         let worker = WorkerId::new("worker").unwrap();
         let queue = Arc::new(Connected { queue, node });
-        Arc::new(Caller::new(queue, worker, Environment::default()))
+        let clock = LeaseClock::new(Environment::default());
+        Arc::new(Caller::new(queue, worker, clock))
     }
 
     async fn beat(caller: &Arc<Caller>) -> Answer {

@@ -118,6 +118,7 @@ mod tests {
     use relq_memory::{MemoryQueue, MemoryStore};
 
     use super::*;
+    use crate::lease_clock::LeaseClock;
 
     const START: Duration = Duration::from_secs(5);
 
@@ -128,7 +129,8 @@ mod tests {
         let queue = MemoryStore::default().open(name, environment.clone());
         let worker = WorkerId::new("w").unwrap();
         let report = WorkerReport::new(worker.clone(), NonZeroU32::MIN);
-        let caller = Caller::new(Arc::new(queue.clone()), worker, environment);
+        let clock = LeaseClock::new(environment);
+        let caller = Caller::new(Arc::new(queue.clone()), worker, clock);
         (queue, Reports::new(Arc::new(caller), report, START))
     }
 

@@ -70,8 +70,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a lease counts from the reply to its claim",
         promise: "starts_only_what_is_surely_leased",
         file: "claim_loop.rs",
-        old: "let until = sent.at.saturating_add(delivery.lease);",
-        new: "let until = now.saturating_add(delivery.lease);",
+        old: "let until = sent_at.saturating_add(delivery.lease);",
+        new: "let until = now.lease_time.saturating_add(delivery.lease);",
     },
     Mutant {
         name: "heartbeats every half lease",

@@ -202,10 +202,6 @@ fn at_once(facts: &Facts, violations: &mut Violations) {
 /// slots and the second call is full. Otherwise its jobs wait for the reply of the first.
 fn second_is_full(facts: &Facts, violations: &mut Violations) {
     const SHARED_FROM: usize = 16;
-    // After a suspend the worker may give up a call sooner.
-    if !facts.suspends.is_empty() {
-        return;
-    }
     let most_held = facts.scenario.most_held();
     let page = facts.scenario.settings.max_jobs_per_call as usize;
     let full = most_held.div_ceil(2).min(page);

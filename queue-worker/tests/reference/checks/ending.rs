@@ -251,15 +251,15 @@ fn doomed_by(facts: &Facts, operations: &[Operation]) -> Option<Moment> {
         .map(|(at, _, result)| (at, result))
         .collect();
     replies.sort_by_key(|(at, _)| at.index);
-    let limit = ms(facts.scenario.settings.give_up_after);
-    first_hopeless(operations, &replies, limit)
+    first_hopeless(facts, operations, &replies)
 }
 
 fn first_hopeless(
+    facts: &Facts,
     operations: &[Operation],
     replies: &[(Moment, Result<(), Refusal>)],
-    limit: Duration,
 ) -> Option<Moment> {
+    let limit = ms(facts.scenario.settings.give_up_after);
     let is_claim = operations[0] == Operation::Claim;
     let is_settle = operations[0] == Operation::Settle;
     let (mut since, mut has_worked) = (None, false);
@@ -279,8 +279,8 @@ fn first_hopeless(
             since = None;
             continue;
         }
-        let began = *since.get_or_insert(at.at);
-        if refusal.is_wrong_server || at.at.saturating_sub(began) >= limit {
+        let began = *since.get_or_insert(*at);
+        if refusal.is_wrong_server || facts.awake(began, *at) >= limit {
             return Some(*at);
         }
     }
