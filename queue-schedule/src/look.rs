@@ -4,7 +4,8 @@
 //! Between two reads a scheduler computes from what it read and from the ticks since,
 //! which may be out of date. Another scheduler may push the same tick at the same time, or
 //! an operator may change the schedule: the store decides in one step (R28), and its reply
-//! says what happened.
+//! says what happened. The store does not say that a tick was missed, so a tick is pushed
+//! only soon after a read.
 //!
 //! ```text
 //! reply     what it means                         what the scheduler does
@@ -41,6 +42,11 @@ const AFTER_CHANGE: Duration = Duration::from_millis(100);
 
 /// After how long the schedules are read again when a tick of one of them has failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// How long after a read a tick is pushed without another one. Meanwhile the steady clock may
+/// have stood still, because the machine was suspended, or the store's clock may have been set
+/// forward. Then a tick that seems to be on time may be a missed one.
+const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Looks {
@@ -83,7 +89,7 @@ impl Looks {
     pub(crate) async fn look(&mut self) -> Result<Duration, Error> {
         let queue = Arc::clone(&self.queue);
         let schedules = schedules_of(&*queue, Operation::ReadSchedules)?;
-        let time = match self.time.take().filter(|_| self.elapsed() < self.read_next) {
+        let time = match self.time.take().filter(|time| self.is_trusted(*time)) {
             Some(time) => time,
             None => self.read(schedules).await?,
         };
@@ -93,6 +99,14 @@ impl Looks {
         let now = time.now(self.elapsed());
         let until_tick = self.known.next().map(|next| next.since(now));
         Ok(until_tick.map_or(until_read, |until_tick| until_tick.min(until_read)))
+    }
+
+    /// Whether the look may use this time of the last read.
+    fn is_trusted(&self, time: StoreTime) -> bool {
+        let elapsed = self.elapsed();
+        let is_due = self.known.next().is_some_and(|next| next <= time.now(elapsed));
+        let age = elapsed.saturating_sub(time.read_at);
+        elapsed < self.read_next && (age < TRUSTED_FOR || !is_due)
     }
 
     async fn read(&mut self, queue: &dyn ScheduleQueue) -> Result<StoreTime, Error> {

@@ -15,6 +15,8 @@ use tokio::sync::watch;
 pub(crate) struct VirtualClock {
     start: Timestamp,
     passed: watch::Sender<Duration>,
+    /// How far the clock was set forward.
+    ahead: Mutex<Duration>,
     /// When each sleep ends.
     sleeps: Arc<Mutex<Vec<Duration>>>,
 }
@@ -22,11 +24,17 @@ pub(crate) struct VirtualClock {
 impl VirtualClock {
     pub(crate) fn starting(start: Timestamp) -> Self {
         let passed = watch::Sender::new(Duration::ZERO);
-        Self { start, passed, sleeps: Arc::default() }
+        Self { start, passed, ahead: Mutex::default(), sleeps: Arc::default() }
     }
 
     pub(crate) fn set(&self, passed: Duration) {
         self.passed.send_replace(passed);
+    }
+
+    /// Sets the clock forward while no other clock moves and no sleep ends. For a scheduler
+    /// this is the same as a suspend of its machine.
+    pub(crate) fn set_forward(&self, by: Duration) {
+        *self.ahead.lock().unwrap() += by;
     }
 
     /// The ends of the sleeps that are not over.
@@ -39,7 +47,7 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        self.start.plus(self.elapsed())
+        self.start.plus(self.elapsed() + *self.ahead.lock().unwrap())
     }
 
     fn elapsed(&self) -> Duration {

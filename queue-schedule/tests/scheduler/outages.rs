@@ -49,6 +49,34 @@ async fn all_missed_ticks_are_pushed_in_order() {
     assert_eq!(pushed.len(), 6);
 }
 
+/// The ticks that a scheduler pushes after a suspend of almost an hour, which begins shortly
+/// before a tick and ends more than a minute after another one.
+async fn pushed_after_a_suspend(missed: Missed) -> Vec<String> {
+    let mut world = World::starting(START);
+    world.put("poll", &every(seconds(100), missed)).await;
+    world.start_many(1).await;
+    world.advance(seconds(95)).await;
+
+    world.clock.set_forward(hours(1) - seconds(20));
+    world.advance(seconds(10)).await;
+
+    world.pushed("poll").await
+}
+
+/// R18: the steady clock stands still during a suspend. By that clock the first tick of the
+/// suspend is on time after its end, although it was missed.
+#[tokio::test]
+async fn ticks_that_are_missed_during_a_suspend_are_skipped() {
+    assert_eq!(pushed_after_a_suspend(Missed::Skip).await, [""; 0]);
+}
+
+/// One job makes up for all ticks of a suspend, including the first one.
+#[tokio::test]
+async fn the_last_tick_that_is_missed_during_a_suspend_is_pushed() {
+    let pushed = pushed_after_a_suspend(Missed::Last).await;
+    assert_eq!(pushed, ["2027-01-01T01:10:00Z"]);
+}
+
 /// Each look pushes a page of the newest ones, so that the other schedules are served.
 #[tokio::test]
 async fn thousands_of_missed_ticks_do_not_hold_up_other_schedules() {

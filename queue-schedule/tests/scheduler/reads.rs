@@ -9,7 +9,8 @@ use crate::{
 
 const START: &str = "2027-01-01T00:00:05Z";
 
-/// A scheduler reads all schedules every 30 seconds, and not for each tick.
+/// A scheduler reads all schedules every 30 seconds, and every 5 seconds while ticks are due,
+/// but not for each tick.
 #[tokio::test]
 async fn ticks_between_two_reads_are_pushed_without_a_read() {
     let mut world = World::starting(START);
@@ -24,14 +25,14 @@ async fn ticks_between_two_reads_are_pushed_without_a_read() {
     for job in world.jobs().await {
         assert_eq!(job.enqueued_at, relq_schedule::scheduled_for(&job.headers));
     }
-    assert_eq!(world.queue.reads(), 121);
+    assert_eq!(world.queue.reads(), 721);
 }
 
 /// After a failure it reads them again: it does not know what the failed call did.
 #[tokio::test]
 async fn a_failed_push_is_followed_by_a_read() {
     let mut world = World::starting(START);
-    world.put("poll", &every(seconds(10), Missed::Last)).await;
+    world.put("poll", &every(seconds(8), Missed::Last)).await;
     world.start_many(1).await;
     let before = world.queue.reads();
     world.queue.meddle(Meddling::LoseReply);
@@ -39,7 +40,7 @@ async fn a_failed_push_is_followed_by_a_read() {
     world.advance(seconds(6)).await;
 
     assert_eq!(world.queue.reads(), before + 1);
-    assert_eq!(world.pushed("poll").await, ["2027-01-01T00:00:10Z"]);
+    assert_eq!(world.pushed("poll").await, ["2027-01-01T00:00:08Z"]);
 }
 
 /// Schedulers that begin with the same schedule would all call for each tick, and all
