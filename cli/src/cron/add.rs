@@ -36,9 +36,9 @@ use crate::{
 /// changed one ticks by its new times only: schedulers that still know the old ones push
 /// no more of them.
 ///
-/// On the days on which the clocks change, an expression whose hour is not * ticks once
-/// for each local time: a skipped one at the first moment after the gap, and a repeated
-/// one when it happens first.
+/// On the days on which the clocks change, an expression whose hour field has no * ticks
+/// once for each local time: a skipped one at the first moment after the gap, and a
+/// repeated one when it happens first. With a * it ticks whenever the local time matches.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = USAGE)]
 pub(super) struct Args {

@@ -79,7 +79,8 @@ fn local_time(at: civil::DateTime, zone: &TimeZone) -> Option<Timestamp> {
     Some(at.to_zoned(zone.clone()).ok()?.timestamp())
 }
 
-/// The next moment at which the local clock shows this time.
+/// The next moment at which the local clock shows this time. If the clock skips it, the
+/// moment is as much later as the clock goes forward.
 fn next(time: civil::Time, now: &Zoned) -> Option<Timestamp> {
     let today = now.time_zone().to_ambiguous_zoned(now.date().to_datetime(time));
     // When the clock goes back, it shows some times twice.
@@ -131,6 +132,17 @@ mod tests {
             let now: Zoned = format!("{now}[Europe/Berlin]").parse().unwrap();
             let next = next("02:30".parse().unwrap(), &now).unwrap();
             assert_eq!(next.to_string(), at, "{now}");
+        }
+    }
+
+    /// On 2027-03-28 the clock in Berlin goes forward from 2:00 to 3:00. Each form of a time
+    /// that it skips is the same moment.
+    #[test]
+    fn a_time_that_the_clock_skips_is_later_by_what_it_skips() {
+        let now: Zoned = "2027-03-28T01:15:00+01:00[Europe/Berlin]".parse().unwrap();
+        for text in ["02:30", "2027-03-28T02:30", "2027-03-28T02:30[Europe/Berlin]"] {
+            let at = DueAt::parse_at(text, || Ok(now.clone())).unwrap();
+            assert_eq!(at.0.to_string(), "2027-03-28T01:30:00Z", "{text}");
         }
     }
 
