@@ -275,11 +275,27 @@ fn id_in(item: &Bytes) -> Option<JobId> {
     JobId::new(std::str::from_utf8(&id_of_item(item)).ok()?).ok()
 }
 
+/// Why a claim buries the job of a key: the key holds no valid id, or another one than the
+/// entry. `None` for any other job.
+pub(crate) fn wrong_id(item: &Bytes, in_entry: Option<&JobId>) -> Option<String> {
+    match (id_in(item), in_entry) {
+        (None, _) => Some(invalid_id(item)),
+        // `claim.lua` treats such an entry as a bare payload, and a bare payload must not
+        // begin with relq's mark.
+        (Some(id), Some(other)) if id != *other => Some("unreadable".to_owned()),
+        _ => None,
+    }
+}
+
+fn invalid_id(item: &Bytes) -> String {
+    format!("{} holds no valid job id", item.escape_ascii())
+}
+
 /// Parses a leased entry. Returns a burial if the job has expired or cannot be read.
 fn read(ask: &Ask, element: &Bytes, now: Timestamp) -> Result<Entry, Burial> {
     let lease = || String::from_utf8_lossy(&ask.processing).into_owned();
     if id_in(&ask.item).is_none() {
-        let error = format!("{} holds no valid job id", ask.item.escape_ascii());
+        let error = invalid_id(&ask.item);
         return Err(Burial { lease: lease(), why: 'm', error });
     }
     bookkeeping::read(element, now).map_err(|Undeliverable { why, error }| Burial {

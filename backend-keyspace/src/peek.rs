@@ -6,18 +6,18 @@ use relq_core::{
     Error, WorkerId,
     environment::Timestamp,
     error::Operation,
-    operator::{JobState, Page, PageCursor, PeekRequest, StateDetail},
+    operator::{JobState, JobView, Page, PageCursor, PeekRequest, StateDetail},
 };
 use relq_redis::{
     Reply,
     bookkeeping::{
-        Look, PageSize, REPLY_BYTES, SectionPart, SectionRequest, in_order,
-        next_offset, offset_of,
+        Look, PageSize, REPLY_BYTES, SectionPart, SectionRequest, cannot_be_read,
+        in_order, next_offset, offset_of,
     },
     command,
 };
 
-use crate::{lease::Lease, scripts::Store};
+use crate::{claim::wrong_id, lease::Lease, scripts::Store};
 
 /// The maximum number of ready jobs on a page, even if the request asks for more. The
 /// limit keeps replies small, because a page contains payloads.
@@ -59,7 +59,11 @@ async fn leased(store: &Store, asked: SectionRequest) -> Result<SectionPart, Err
             elements.extend(holder.map(|holder| (entry.unwrap_or_default(), holder)));
         }
     }
-    let jobs = bookkeeping.views_of(elements).await?;
+    let mut jobs = bookkeeping.views_of(elements).await?;
+    let is_removed = |job: &&mut JobView| job.id.is_none() && job.payload.is_empty();
+    for job in jobs.iter_mut().filter(is_removed) {
+        job.unreadable = Some(cannot_be_read("its entry was removed"));
+    }
     Ok(SectionPart { jobs, next, other_bytes: 0 })
 }
 
@@ -94,10 +98,16 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
         position.keys.dedup();
     }
     let shown = position.keys.len().min(limit);
-    let (values, read) = values_of_page(store, &position.keys[..shown]).await?;
+    let (items, read) = values_of_page(store, &position.keys[..shown]).await?;
     position.keys.drain(..read);
+    let (items, values): (Vec<_>, Vec<_>) = items.into_iter().unzip();
     let jobs = values.into_iter().map(|value| (value, StateDetail::Ready)).collect();
-    let jobs = store.bookkeeping.views_of(jobs).await?;
+    let mut jobs = store.bookkeeping.views_of(jobs).await?;
+    for (job, item) in jobs.iter_mut().zip(&items) {
+        if let Some(why) = wrong_id(item, job.id.as_ref()) {
+            job.unreadable = Some(cannot_be_read(&why));
+        }
+    }
     Ok(Page { jobs, next: position.written() })
 }
 
@@ -156,20 +166,21 @@ impl ScanPosition {
 }
 
 /// Reads the values of the first keys, up to the one that fills [`REPLY_BYTES`].
-/// Returns the values, and how many keys were read. A key that was deleted has no
-/// value.
+/// Returns the keys with their values, and how many keys were read. A key that was
+/// deleted has no value.
 async fn values_of_page(
     store: &Store,
     keys: &[Bytes],
-) -> Result<(Vec<Bytes>, usize), Error> {
+) -> Result<(Vec<(Bytes, Bytes)>, usize), Error> {
     let (mut found, mut read) = (Vec::new(), 0);
     let (mut size, mut bytes) = (PageSize::of_payloads(), 0);
     while read < keys.len() && bytes < REPLY_BYTES {
         let count = size.count_of(keys.len() - read);
-        let page = values(store, &keys[read..read + count]).await?;
+        let asked = &keys[read..read + count];
+        let page = asked.iter().cloned().zip(values(store, asked).await?);
         let before = found.len();
-        found.extend(page.into_iter().flatten());
-        let page_bytes = found[before..].iter().map(Bytes::len).sum();
+        found.extend(page.filter_map(|(key, value)| Some((key, value?))));
+        let page_bytes = found[before..].iter().map(|(_, value)| value.len()).sum();
         size.adapt(page_bytes);
         (read, bytes) = (read + count, bytes + page_bytes);
     }

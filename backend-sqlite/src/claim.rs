@@ -279,12 +279,11 @@ fn size(row: &ReadyRow) -> usize {
 
 /// Decodes a job into a delivery. Returns the reason if it cannot be decoded (R3).
 fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, String> {
-    let unreadable = |what: &str| format!("unreadable: its {what}");
     let damaged = |error: InvalidName| unreadable(&error.to_string());
     let id = JobId::new(&row.id).map_err(damaged)?;
-    let payload = row.payload.ok_or_else(|| unreadable("payload is missing"))?;
+    let payload = row.payload.ok_or_else(|| unreadable(NO_PAYLOAD))?;
     let headers: Headers = headers::decode(row.headers.as_deref())
-        .ok_or_else(|| unreadable("headers are damaged"))?;
+        .ok_or_else(|| unreadable(DAMAGED_HEADERS))?;
     let lease = row.lease_ms.map_or(asked, Duration::from_millis);
     let receipt = Receipt::new(id, row.attempt + 1, token.to_vec());
     let mut delivery = Delivery::new(receipt, payload, lease)
@@ -295,6 +294,15 @@ fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, Str
         .keeps_result(row.keeps_result);
     delivery.batch = row.batch.map(BatchId::new).transpose().map_err(damaged)?;
     Ok(delivery)
+}
+
+/// What is wrong with a damaged job.
+pub(crate) const NO_PAYLOAD: &str = "payload is missing";
+pub(crate) const DAMAGED_HEADERS: &str = "headers are damaged";
+
+/// The reason of a dead letter that cannot be decoded.
+pub(crate) fn unreadable(what: &str) -> String {
+    format!("unreadable: its {what}")
 }
 
 /// A call that reads only SQLite's `data_version`. A waiting claim uses it to notice

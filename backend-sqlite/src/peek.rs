@@ -6,7 +6,7 @@ use std::{
 };
 
 use relq_core::{
-    Bytes, JobId, Priority, Stats, WorkerId,
+    Bytes, Headers, JobId, Priority, Stats, WorkerId,
     batch::BatchId,
     environment::Timestamp,
     operator::{
@@ -17,6 +17,7 @@ use relq_core::{
 };
 
 use crate::call::Call;
+use crate::claim::{DAMAGED_HEADERS, NO_PAYLOAD, unreadable};
 use crate::failure::Failure;
 use crate::followers::NEVER;
 use crate::headers;
@@ -135,6 +136,8 @@ fn outline(state: JobState, row: Peeked) -> Result<JobView, Failure> {
 pub(crate) fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     let detail = detail(state, &row)?;
     let id = JobId::new(&row.id).ok();
+    let headers = headers::decode(row.headers.as_deref());
+    let why = why_unreadable(&row, headers.as_ref());
     let mut view = JobView::new(id, row.payload.unwrap_or_default(), detail);
     view.attempt = row.attempt;
     let attempts = u16::try_from(row.max_attempts).ok().and_then(NonZeroU16::new);
@@ -143,12 +146,25 @@ pub(crate) fn view(state: JobState, row: Peeked) -> Result<JobView, Failure> {
     view.unique = row.unique_key.and_then(|key| UniqueKey::new(key).ok());
     view.expires_at = row.expires_at.map(Timestamp::from_unix_ms);
     view.enqueued_at = row.enqueued_at.map(Timestamp::from_unix_ms);
-    view.headers = headers::decode(row.headers.as_deref()).unwrap_or_default();
+    view.headers = headers.unwrap_or_default();
     view.last_error = row.last_error;
     view.lease = row.lease_ms.map(Duration::from_millis);
     view.keep_result = row.keep_ms.map(Duration::from_millis);
     view.batch = row.batch.and_then(|id| BatchId::new(id).ok());
+    view.unreadable = why;
     Ok(view)
+}
+
+/// The reason with which a claim buries a damaged job. `None` if the job can be delivered.
+fn why_unreadable(row: &Peeked, headers: Option<&Headers>) -> Option<String> {
+    let batch = row.batch.as_ref().and_then(|id| BatchId::new(id).err());
+    let name = JobId::new(&row.id).err().or(batch).map(|error| error.to_string());
+    let part = match (&row.payload, headers) {
+        (None, _) => Some(NO_PAYLOAD),
+        (_, None) => Some(DAMAGED_HEADERS),
+        _ => None,
+    };
+    name.as_deref().or(part).map(unreadable)
 }
 
 fn detail(state: JobState, row: &Peeked) -> Result<StateDetail, Failure> {

@@ -7,14 +7,13 @@
 use bytes::Bytes;
 use futures_util::{FutureExt, future::try_join_all};
 use relq_core::{
-    Error, Headers, JobId,
+    Error, JobId,
     environment::Timestamp,
     error::Operation,
-    limits::DEFAULT_MAX_ATTEMPTS,
     operator::{JobParts, JobState, JobView, Page, PeekRequest, StateDetail},
 };
 use relq_redis::bookkeeping::{
-    Member, SectionPart, SectionRequest, StoredJob, in_order, next_of,
+    Member, SectionPart, SectionRequest, StoredJob, cannot_be_read, in_order, next_of,
 };
 
 use crate::{
@@ -56,9 +55,12 @@ async fn ready(
             continue;
         }
         let deliveries = pending.map_or(0, |pending| pending.deliveries);
-        let (id, detail) = (found.id.clone(), StateDetail::Ready);
-        let (element, headers) = (found.element(), found.headers());
-        jobs.push(Seen { element, headers, id, deliveries, detail });
+        jobs.push(Seen::new(
+            Some(found),
+            found.id.clone(),
+            deliveries,
+            StateDetail::Ready,
+        ));
     }
     let jobs = views(store, Operation::Peek, jobs).await?;
     Ok(SectionPart { jobs, other_bytes, next })
@@ -134,25 +136,43 @@ fn seen_of(
     until: Timestamp,
     found: Option<&Found>,
 ) -> Seen {
-    let element = found.map_or_else(Bytes::new, Found::element);
-    let headers = found.map_or_else(Headers::default, Found::headers);
     let Token { worker, since, deliveries, .. } = token;
     let detail = StateDetail::Leased { worker, since, until };
-    Seen { element, headers, id, deliveries, detail }
+    Seen::new(found, id, deliveries, detail)
 }
 
 /// A job as it is stored in a stream, with its delivery state.
 struct Seen {
-    element: Bytes,
-    /// The headers to show if the entry was added by another client. An entry that relq
-    /// added has them in its data.
-    headers: Headers,
+    entry: Bytes,
+    /// Why no worker can run the job, if the bytes of its entry do not say so.
+    unreadable: Option<&'static str>,
     /// The id to show if the entry was added by another client. An entry that relq added
     /// has it in its data.
     id: Bytes,
     /// How often this entry was delivered. Earlier attempts are stored in the entry.
     deliveries: u16,
     detail: StateDetail,
+}
+
+impl Seen {
+    /// `found` is `None` if another client has deleted the entry. The reasons are those of
+    /// the burial: see `claim.lua` and `pattern.lua`.
+    fn new(
+        found: Option<&Found>,
+        id: Bytes,
+        deliveries: u16,
+        detail: StateDetail,
+    ) -> Self {
+        let unreadable = match found {
+            None => Some("its entry was deleted from the stream"),
+            Some(found) if found.lacks_payload() => {
+                Some("its entry has no field \"job\"; the headers have its fields")
+            }
+            Some(_) => None,
+        };
+        let entry = found.map(Found::entry).unwrap_or_default();
+        Self { entry, unreadable, id, deliveries, detail }
+    }
 }
 
 async fn views(
@@ -162,17 +182,18 @@ async fn views(
 ) -> Result<Vec<JobView>, Error> {
     let more: Vec<_> = seen
         .iter()
-        .map(|one| (one.id.clone(), one.headers.clone(), u32::from(one.deliveries)))
+        .map(|one| (one.id.clone(), one.unreadable, u32::from(one.deliveries)))
         .collect();
-    let elements = seen.into_iter().map(|one| (one.element, one.detail)).collect();
-    let mut jobs = store.bookkeeping.views_for(operation, elements).await?;
-    for (job, (id, headers, deliveries)) in jobs.iter_mut().zip(more) {
+    let entries = seen.into_iter().map(|one| (one.entry, one.detail)).collect();
+    let mut jobs = store.bookkeeping.views_for(operation, entries).await?;
+    for (job, (id, unreadable, deliveries)) in jobs.iter_mut().zip(more) {
         job.attempt = job.attempt.saturating_add(deliveries);
         if job.id.is_none() {
             let text = String::from_utf8(id.into()).ok();
             job.id = text.and_then(|text| JobId::new(text).ok());
-            job.max_attempts = DEFAULT_MAX_ATTEMPTS;
-            job.headers = headers;
+        }
+        if let Some(why) = unreadable {
+            job.unreadable = Some(cannot_be_read(why));
         }
     }
     Ok(jobs)

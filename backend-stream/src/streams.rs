@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use relq_core::{
-    Error, Headers, batch::BatchId, error::Operation, operator::PeekOrder,
+use relq_core::{Error, batch::BatchId, error::Operation, operator::PeekOrder};
+use relq_redis::{
+    Reply,
+    bookkeeping::in_order,
+    code_of, command,
+    entry::{self, Entry},
 };
-use relq_redis::{Reply, bookkeeping::in_order, code_of, command, entry::Entry};
 
 use crate::{
     keys::{GROUP, LEASED, READY, Stream},
@@ -16,6 +19,9 @@ use crate::{
 /// How many pending entries one command reads: more than a page has entries, because
 /// XPENDING also lists pending ids whose stream entry was deleted.
 const PENDING_PAGE: usize = 2000;
+
+/// The field of an entry that holds the payload. The other fields are headers.
+const PAYLOAD: &[u8] = b"job";
 
 /// An entry as it was read from a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,20 +52,36 @@ impl Found {
         if let [_, value] = &self.fields[..] {
             return value.clone();
         }
-        let pairs = self.fields.chunks_exact(2);
-        let mut values = pairs.filter(|pair| &pair[0][..] == b"job");
-        values.next_back().map_or_else(Bytes::new, |pair| pair[1].clone())
+        self.payload().cloned().unwrap_or_default()
     }
 
-    /// Returns all fields except the payload. They are the headers of a job that
-    /// another client added. A field that is not text is left out.
-    pub(crate) fn headers(&self) -> Headers {
-        if self.fields.len() == 2 {
-            return Headers::default();
+    /// Returns the job as a claim leases it: the value of the only field or, if there are
+    /// several, the entry that `bare_entry` in `pattern.lua` makes of them.
+    pub(crate) fn entry(&self) -> Bytes {
+        if let [_, value] = &self.fields[..] {
+            return value.clone();
         }
-        let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).ok();
-        let others = self.fields.chunks_exact(2).filter(|pair| &pair[0][..] != b"job");
-        others.filter_map(|pair| Some((text(&pair[0])?, text(&pair[1])?))).collect()
+        let others = self.pairs().filter(|(name, _)| &name[..] != PAYLOAD);
+        let headers: Vec<_> =
+            others.map(|(name, value)| (&name[..], &value[..])).collect();
+        let id = String::from_utf8_lossy(&self.id);
+        let payload = self.payload().map_or(&b""[..], |payload| &payload[..]);
+        entry::encode_bare(&id, &headers, payload).into()
+    }
+
+    /// Whether the entry has several fields, and none is the payload.
+    pub(crate) fn lacks_payload(&self) -> bool {
+        self.fields.len() != 2 && self.payload().is_none()
+    }
+
+    /// The value of the last field that is called `job`.
+    fn payload(&self) -> Option<&Bytes> {
+        let values = self.pairs().filter(|(name, _)| &name[..] == PAYLOAD);
+        values.map(|(_, value)| value).last()
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&Bytes, &Bytes)> {
+        self.fields.chunks_exact(2).map(|pair| (&pair[0], &pair[1]))
     }
 
     /// Whether this is the entry of the job with the given id. If another client added

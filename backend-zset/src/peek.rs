@@ -10,7 +10,7 @@ use relq_core::{
     },
 };
 use relq_redis::bookkeeping::{
-    SectionPart, SectionRequest, StoredJob, in_order, next_of, position,
+    SectionPart, SectionRequest, StoredJob, cannot_be_read, in_order, next_of, position,
 };
 
 use crate::{cancel, lease::Lease, scripts::Store};
@@ -156,7 +156,11 @@ pub(crate) async fn leased_job(
         None => !view.payload.is_empty(),
     };
     let mut found = found.into_iter().find(is_it);
-    if let Some(view) = &mut found {
+    if let Some(view) = &mut found
+        && view.id.is_none()
+    {
+        let why = || cannot_be_read("the mark is missing");
+        view.unreadable.get_or_insert_with(why);
         view.id = Some(job.clone());
     }
     Ok(found)

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use relq::{
     Queue, Stats,
+    environment::{Clock as _, SystemClock, Timestamp},
     operator::{JobState, JobView, PeekRequest, StateDetail},
 };
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,8 @@ const STATES: [JobState; 4] =
 ///
 /// The first line names the format, the queue and its backend. Each further line is a job,
 /// with the fields of `relq peek -o jsonl`, and the last line has their number. A leased job
-/// is printed as a ready one: an import runs it again.
+/// is printed as a ready one: an import runs it again. A job that cannot be read is printed as
+/// a dead one.
 ///
 /// The queue must be paused, so that no job moves: stop its workers, or let them finish
 /// their jobs, before the export. If jobs were pushed or ended meanwhile, or the queue was
@@ -159,7 +161,7 @@ async fn print_all(
         let page = queue.peek(&ask).await?;
         printed += page.jobs.len() as u64;
         for job in page.jobs {
-            line(out, &JobJson::from(&at_rest(job)))?;
+            line(out, &JobJson::from(&at_rest(job, SystemClock.now())))?;
         }
         match page.next {
             Some(next) => ask = ask.after(next),
@@ -168,11 +170,17 @@ async fn print_all(
     }
 }
 
-/// The job as it is when no worker holds it: a leased job has not used its attempt.
-fn at_rest(mut job: JobView) -> JobView {
+/// The job as it is when no worker holds it: a leased job has not used its attempt. One that
+/// cannot be read is dead, as its next claim would make it: no import may make it run (R3).
+fn at_rest(mut job: JobView, now: Timestamp) -> JobView {
     if let StateDetail::Leased { .. } = job.detail {
         job.detail = StateDetail::Ready;
         job.attempt = job.attempt.saturating_sub(1);
+    }
+    if let Some(reason) = &job.unreadable
+        && job.detail.state() != JobState::Dead
+    {
+        job.detail = StateDetail::Dead { reason: reason.clone(), since: now };
     }
     job
 }

@@ -83,7 +83,7 @@ pub(crate) struct Args {
     resume: bool,
 
     /// Whether dead jobs become ready without an attempt, or are not stored. By default they
-    /// stay dead
+    /// stay dead, and one that cannot be read never becomes ready
     #[arg(long, value_enum)]
     dead: Option<DeadJobs>,
 

@@ -59,6 +59,8 @@ pub(crate) struct JobJson<'a> {
     batch: Option<&'a str>,
     lease_ms: Option<u64>,
     keep_result_ms: Option<u64>,
+    /// Why no worker can run the job, and null for any that can be run.
+    unreadable: Option<&'a str>,
     #[serde(flatten)]
     detail: DetailJson<'a>,
 }
@@ -111,6 +113,7 @@ impl<'a> From<&'a JobView> for JobJson<'a> {
             batch: job.batch.as_ref().map(relq::batch::BatchId::as_str),
             lease_ms: job.lease.map(whole_ms),
             keep_result_ms: job.keep_result.map(whole_ms),
+            unreadable: job.unreadable.as_deref(),
             detail: (&job.detail).into(),
         }
     }
@@ -163,12 +166,12 @@ pub(crate) fn state_time(job: &JobView) -> Option<Timestamp> {
     }
 }
 
-/// The note for a job in a list: why its last attempt failed, the job that it follows, the
-/// worker that holds it, or why it is dead.
+/// The note for a job in a list: why no worker can run it or its last attempt failed, the job
+/// that it follows, the worker that holds it, or why it is dead.
 pub(crate) fn note(job: &JobView) -> Option<String> {
     match &job.detail {
         StateDetail::Ready | StateDetail::Scheduled { .. } => {
-            job.last_error.as_deref().map(printable)
+            job.unreadable.as_deref().or(job.last_error.as_deref()).map(printable)
         }
         StateDetail::Following { leader, .. } => {
             Some(printable(&format!("after {leader}")))
@@ -202,6 +205,7 @@ mod tests {
             "expires_at_ms": 21_000, "enqueued_at_ms": 22_000,
             "headers": {"tenant": "acme"}, "last_error": "disk full",
             "batch": "nightly", "lease_ms": 23_000, "keep_result_ms": 24_000,
+            "unreadable": null,
         });
         let of_one_state = [
             json!({"state": "ready"}),
@@ -243,6 +247,18 @@ mod tests {
             let told = note(&job);
             assert_eq!(told.as_deref(), Some(words), "the note of {:?}", job.detail);
         }
+    }
+
+    /// R3: a job that no worker can run does not look like any other.
+    #[test]
+    fn a_job_that_cannot_be_read_says_so_in_a_list_and_in_json() {
+        let mut job = job(StateDetail::Ready);
+        job.unreadable = Some("it cannot be read".to_owned());
+
+        let json = serde_json::to_value(JobJson::from(&job)).unwrap();
+
+        assert_eq!(json["unreadable"], json!("it cannot be read"));
+        assert_eq!(note(&job).as_deref(), Some("it cannot be read"));
     }
 
     #[test]

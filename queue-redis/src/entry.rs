@@ -59,6 +59,9 @@ pub const LUA: &str = include_str!("../lua/entry.lua");
 /// The number of bytes in an entry before the byte with the length of the id.
 const FIXED: usize = 10;
 
+/// Where an entry has its flags.
+const FLAGS: usize = 4;
+
 /// Where an entry has the number of its deliveries.
 const ATTEMPT: usize = 6;
 
@@ -142,6 +145,15 @@ impl Entry {
     /// or a unique key to free.
     pub fn has_side_records(&self) -> bool {
         self.is_indexed || self.unique.is_some()
+    }
+
+    /// The reason why no worker can run a bare payload that begins with relq's mark (R20).
+    /// `None` for any other job.
+    pub fn malformed_payload(&self) -> Option<Malformed> {
+        let is_wrong = self.is_bare && Self::is_marked(&self.payload);
+        is_wrong.then(|| {
+            Self::decode(&self.payload).err().unwrap_or(Malformed("unreadable"))
+        })
     }
 
     /// Reads an entry. The payload shares the memory of `element`.
@@ -293,7 +305,9 @@ fn encode_in(
         put_short(&mut out, batch.as_str());
     }
     if !job.headers.is_empty() {
-        put_headers(&mut out, &job.headers);
+        let headers = job.headers.iter();
+        let headers = headers.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        put_headers(&mut out, &headers.collect::<Vec<_>>());
     }
     out.extend_from_slice(&job.payload);
     if let Some(now) = now {
@@ -320,6 +334,19 @@ pub fn bare_header() -> Vec<u8> {
 /// delivery counted. Patterns use it that count a delivery when it ends.
 pub fn uncounted_bare_header() -> Vec<u8> {
     bare_header_after(0)
+}
+
+/// Encodes a bare payload with headers as the entry that it gets when it is leased, with no
+/// delivery counted. If a header is not UTF-8, the entry cannot be read.
+pub fn encode_bare(id: &str, headers: &[(&[u8], &[u8])], payload: &[u8]) -> Vec<u8> {
+    let mut out = uncounted_bare_header();
+    put_short(&mut out, id);
+    if !headers.is_empty() {
+        out[FLAGS] |= HEADERS;
+        put_headers(&mut out, headers);
+    }
+    out.extend_from_slice(payload);
+    out
 }
 
 fn bare_header_after(deliveries: u16) -> Vec<u8> {

@@ -1,6 +1,9 @@
 //! Tests of keys that clients other than relq set or rename.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use relq_conformance::server::Server;
 use relq_core::{
@@ -61,7 +64,8 @@ async fn a_plain_set_is_cancelled_by_its_id() {
     assert_eq!(keys(&server), ["relq:database", "{q}:marker", "{q}:totals"]);
 }
 
-/// R3: a job whose key holds no valid id goes to the dead letters, with its bytes.
+/// R3: a job whose key holds no valid id goes to the dead letters, with its bytes. A listing
+/// tells the reason before.
 #[tokio::test]
 async fn names_without_a_valid_id_are_buried() {
     let server = Server::start();
@@ -72,6 +76,8 @@ async fn names_without_a_valid_id_are_buried() {
         server.command(&[b"SET", name, b"payload"]);
     }
     say(&server, "SET item_good good");
+    let ask = PeekRequest::new(JobState::Ready, many(100));
+    let ready = queue.peek(&ask).await.unwrap().jobs;
 
     let taken = take_all(&queue).await;
 
@@ -83,6 +89,9 @@ async fn names_without_a_valid_id_are_buried() {
         assert_eq!(job.payload, "payload");
         assert!(reason(job).contains("no valid job id"), "{}", reason(job));
     }
+    let listed: BTreeSet<_> =
+        ready.iter().filter_map(|job| job.unreadable.as_deref()).collect();
+    assert_eq!(listed, dead.iter().map(reason).collect());
     assert_sound(&queue).await;
 }
 
@@ -116,17 +125,40 @@ async fn a_leased_entry_that_was_damaged_is_not_dropped() {
     }
 }
 
-/// R3: an entry that relq wrote is buried if its key holds another id.
+/// R3: a listing says of a leased job that another client removed its entry, so that it is
+/// not taken for a job with an empty payload.
+#[tokio::test]
+async fn a_leased_entry_that_was_removed_is_listed_as_such() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    queue.push_one("x".into()).await.unwrap();
+    take_all(&queue).await;
+    let lease = keys(&server).into_iter().find(|key| key.starts_with("processing_"));
+    say(&server, &format!("DEL {}", lease.unwrap()));
+
+    let ask = PeekRequest::new(JobState::Leased, many(100));
+    let leased = queue.peek(&ask).await.unwrap().jobs;
+
+    let why = "it cannot be read: its entry was removed";
+    assert_eq!(leased[0].unreadable.as_deref(), Some(why));
+}
+
+/// R3: an entry that relq wrote is buried if its key holds another id. A listing tells the
+/// reason before.
 #[tokio::test]
 async fn an_entry_under_another_id_is_buried() {
     let server = Server::start();
     let queue = open(&server).await;
     let pushed = queue.push_one(NewJob::new("x")).await.unwrap();
     say(&server, &format!("RENAME item_{} item_other", pushed.job()));
+    let ask = PeekRequest::new(JobState::Ready, many(100));
+    let ready = queue.peek(&ask).await.unwrap().jobs;
 
     assert_eq!(take_all(&queue).await, []);
 
-    assert_eq!(the_dead(&queue).await.len(), 1);
+    let dead = the_dead(&queue).await;
+    assert_eq!(dead.len(), 1);
+    assert_eq!(ready[0].unreadable.as_deref(), Some(reason(&dead[0])));
     assert_sound(&queue).await;
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use relq_conformance::{assert_within, server::Server};
 use relq_core::{
-    operator::{Cancelled, JobState, PeekRequest, Selection},
+    operator::{Cancelled, JobState, JobView, PeekRequest, Selection},
     *,
 };
 
@@ -181,6 +181,37 @@ async fn headers_that_are_no_text_are_buried_with_their_bytes() {
     let buried = queue.peek(&ask).await.unwrap().jobs.remove(0);
     assert!(buried.payload.windows(2).any(|bytes| bytes == b"\xff\xfe"));
     assert_sound(&queue).await;
+}
+
+/// R3: a listing says of a ready entry that no worker can run it, with the id and the reason
+/// of the dead letter that a claim makes of it. Otherwise an export would take it for a job.
+#[tokio::test]
+async fn an_entry_that_no_worker_can_run_is_listed_with_the_reason() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let entries: [&[&[u8]]; 4] = [
+        &[b"job", b"\xf5RQ\x01junk"],
+        &[b"job", b"\xf5RQ\x01junk", b"to", b"anna"],
+        &[b"job", b"x", b"h", b"\xff"],
+        &[b"user", b"anna", b"mail", b"a@b.c"],
+    ];
+    for fields in entries {
+        let push: [&[u8]; 3] = [b"XADD", b"q", b"*"];
+        server.command(&[&push[..], fields].concat());
+    }
+    say(&server, "XADD q * to anna job good");
+
+    let ask = PeekRequest::new(JobState::Ready, many(10));
+    let listed = queue.peek(&ask).await.unwrap().jobs;
+
+    assert_eq!(served(&queue).await, ["good"]);
+    let told = |job: JobView| Some((job.id?.to_string(), job.unreadable?));
+    let mut told: Vec<_> = listed.into_iter().filter_map(told).collect();
+    let mut buried = dead(&queue).await;
+    told.sort();
+    buried.sort();
+    assert_eq!(told.len(), entries.len());
+    assert_eq!(told, buried);
 }
 
 /// A job that another client added keeps the id of its entry when it is returned, and

@@ -8,7 +8,11 @@ use relq_conformance::{
     server::Server,
 };
 use relq_core::{
-    operator::Selection, outcome::Settled, results::JobResult, unique::UniqueKey, *,
+    operator::{JobState, PeekRequest, Selection},
+    outcome::Settled,
+    results::JobResult,
+    unique::UniqueKey,
+    *,
 };
 use relq_stream::{StreamConfig, StreamQueue};
 
@@ -34,6 +38,22 @@ async fn a_deleted_entry_ends_as_a_dead_letter_and_not_as_a_loop() {
     assert_eq!(served(&queue).await, ["kept"]);
     assert_eq!(queue.ack(&held.receipt).await.unwrap(), Settled::LeaseLost);
     assert_sound(&queue).await;
+}
+
+/// R3, R31: a listing says of a leased job that its entry was deleted, so that it is not
+/// taken for one with an empty payload.
+#[tokio::test]
+async fn a_deleted_entry_is_listed_as_such() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push(&queue, "deleted").await;
+    take_one(&queue).await;
+    say(&server, "XTRIM q MAXLEN 0");
+
+    let ask = PeekRequest::new(JobState::Leased, many(10));
+    let page = queue.peek(&ask).await.unwrap();
+
+    assert_eq!(page.jobs[0].unreadable.as_deref(), Some(DELETED));
 }
 
 /// If a leased job's entry was deleted, its worker can still ack it. No key is left

@@ -83,6 +83,9 @@ async fn a_leased_entry_that_was_damaged_is_not_dropped() {
         let held = server.command(&[b"HKEYS", b"{q}:held"]);
         let lease = String::from_utf8(held).unwrap().lines().nth(2).unwrap().to_owned();
         server.command(&[b"HSET", b"{q}:held", lease.as_bytes(), damaged]);
+        let leased = PeekRequest::new(JobState::Leased, many(10));
+        let leased = queue.peek(&leased).await.unwrap().jobs;
+        assert!(leased[0].unreadable.is_some(), "{leased:?}");
 
         let start = Instant::now();
         let mut recovered = queue.recover(many(10)).await.unwrap();
@@ -214,8 +217,8 @@ async fn buried(queue: &ZsetQueue) -> Vec<Bytes> {
 /// id, in its state and with the bytes that are left. The other jobs are shown as always.
 #[tokio::test]
 async fn a_damaged_entry_is_shown() {
-    let broken: &[u8] = b"\xf5RQ\x01broken";
-    for damage in [Some(broken), None] {
+    let (broken, unmarked): (&[u8], &[u8]) = (DAMAGED, b"without the first bytes");
+    for damage in [Some(broken), Some(unmarked), None] {
         let server = Server::start();
         let queue = open(&server, "q").await;
         for state in STATES {
@@ -275,8 +278,8 @@ fn damage_first(server: &Server, state: JobState, damage: Option<&[u8]>) {
     };
 }
 
-/// Asserts that both jobs of a state are listed in both orders, and that the first one is
-/// found by its id.
+/// Asserts that both jobs of a state are listed in both orders, the first one as one that
+/// cannot be read, and that it is found by its id.
 async fn are_shown(queue: &ZsetQueue, state: JobState, left: &[u8]) {
     let ask = PeekRequest::new(state, many(10));
     for ask in [ask.clone(), ask.clone().newest_first(), ask.outline()] {
@@ -285,6 +288,11 @@ async fn are_shown(queue: &ZsetQueue, state: JobState, left: &[u8]) {
         ids.sort();
         let wanted = [1, 2].map(|number| Some(name_in(state, number)));
         assert_eq!(ids, wanted, "{ask:?}");
+        if ask.parts == operator::JobParts::Whole {
+            let damaged = page.jobs.iter().filter(|job| job.unreadable.is_some());
+            let damaged: Vec<_> = damaged.map(|job| job.id.clone()).collect();
+            assert_eq!(damaged, wanted[..1], "{ask:?}");
+        }
     }
     let inspect = queue.inspect_queue().unwrap();
     let found = inspect.job(&name_in(state, 1)).await.unwrap();
@@ -298,9 +306,11 @@ async fn are_shown(queue: &ZsetQueue, state: JobState, left: &[u8]) {
     assert_eq!(record.job.id, Some(name_in(state, 1)));
     assert_eq!(record.job.detail.state(), state);
     assert_eq!(&record.job.payload[..], left);
+    assert!(record.job.unreadable.is_some(), "{state:?}: {record:?}");
     let other = inspect.job(&name_in(state, 2)).await.unwrap();
     let operator::JobLookup::Stored(record) = other else {
         panic!("{state:?}: {other:?}")
     };
     assert_eq!(record.job.payload, "payload");
+    assert_eq!(record.job.unreadable, None);
 }

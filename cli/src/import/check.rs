@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use relq::{JobId, Queue};
 
 use super::{
-    Args, DeadJobs,
+    Args,
     file::{ExportFile, Line},
     ids::{Earlier, Ids},
     job_line::{JobLine, Kept, ToStore},
@@ -112,12 +112,11 @@ impl Checked {
             );
         }
         let (mut id, choices) = (job.id(line)?, args.choices(queue));
-        if job.is_dead() {
-            match (choices.dead, choices.kept) {
-                (None, Kept::Anew) => return Err(no_dead_jobs(&id, queue)),
-                (Some(DeadJobs::Skip), _) => return Ok(None),
-                _ => {}
-            }
+        if job.is_skipped(choices) {
+            return Ok(None);
+        }
+        if job.is_dead() && (choices.dead, choices.kept) == (None, Kept::Anew) {
+            return Err(no_dead_jobs(&id, queue));
         }
         match ids.compare(&id, &job) {
             Earlier::Nothing => {}

@@ -73,6 +73,7 @@ pub(super) struct JobLine {
     pub(super) batch: Option<String>,
     lease_ms: Option<u64>,
     keep_result_ms: Option<u64>,
+    unreadable: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +93,19 @@ impl JobLine {
 
     pub(super) fn is_dead(&self) -> bool {
         self.state == State::Dead
+    }
+
+    /// Whether the import leaves the job out: a dead job that is to be skipped, or one that
+    /// cannot be read where it cannot stay dead. No worker may run that one (R3).
+    pub(super) fn is_skipped(&self, choices: Choices) -> bool {
+        self.is_dead()
+            && match choices.dead {
+                None => false,
+                Some(DeadJobs::Skip) => true,
+                Some(DeadJobs::Retry) => {
+                    choices.kept == Kept::Anew && self.unreadable.is_some()
+                }
+            }
     }
 
     /// The job that this one follows.
@@ -133,7 +147,9 @@ impl JobLine {
         if choices.kept == Kept::Anew || self.after.is_some() {
             return self.into_job(line).map(ToStore::Anew);
         }
-        let retries = self.is_dead() && choices.dead == Some(DeadJobs::Retry);
+        let retries = self.is_dead()
+            && self.unreadable.is_none()
+            && choices.dead == Some(DeadJobs::Retry);
         let view = if retries { self.into_retried(line) } else { self.into_view(line) };
         Ok(ToStore::AsItWas(Box::new(view?)))
     }
@@ -163,6 +179,7 @@ impl JobLine {
         view.last_error = self.last_error;
         view.lease = self.lease_ms.map(Duration::from_millis);
         view.keep_result = self.keep_result_ms.map(Duration::from_millis);
+        view.unreadable = self.unreadable;
         Ok(view)
     }
 

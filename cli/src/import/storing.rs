@@ -10,7 +10,7 @@ use relq::{
 };
 
 use super::{
-    DeadJobs, Report,
+    Report,
     check::Checked,
     ended_jobs::EndedJobs,
     file::{ExportFile, Line},
@@ -116,7 +116,7 @@ impl<'a> Storing<'a> {
     ) -> CommandResult<Option<ToStore>> {
         let wrong = |why: String| file.wrong(line.number, &why);
         let Some(job) = checked.job(line).map_err(wrong)? else { return Ok(None) };
-        if job.is_dead() && self.choices.dead == Some(DeadJobs::Skip) {
+        if job.is_skipped(self.choices) {
             self.report.skipped += 1;
             return Ok(None);
         }

@@ -3,19 +3,24 @@
 use std::fmt::Write as _;
 
 use relq::{
-    JobId,
+    Headers, JobId,
     environment::Timestamp,
     operator::{JobRecord, JobView, StateDetail},
     unique::UniqueKey,
 };
 
 use crate::{
-    printable::{self, cut, printable},
+    printable::{self, columns, cut, printable},
     view::{ids_of, time},
 };
 
 /// The width of the names of the properties.
 const NAMES: usize = 12;
+
+/// How many headers are shown, and how many columns of each. Another client may have pushed
+/// more of them, and longer ones, than a backend takes.
+const HEADERS: usize = 200;
+const HEADER_COLUMNS: usize = 4096;
 
 /// The record as text. The payload is cut to `width` columns.
 pub(crate) fn text(record: &JobRecord, width: usize) -> String {
@@ -28,9 +33,7 @@ pub(crate) fn text(record: &JobRecord, width: usize) -> String {
     if !record.followers.is_empty() {
         lines.add("followers", &ids_of(&record.followers).join(", "));
     }
-    for (name, value) in job.headers.iter() {
-        lines.add("header", &format!("{name}={value}"));
-    }
+    add_headers(&mut lines, &job.headers);
     lines.add_some("last error", job.last_error.as_deref());
     let bytes = job.payload.len();
     let shown = printable::payload(&job.payload, width.saturating_sub(NAMES));
@@ -39,6 +42,21 @@ pub(crate) fn text(record: &JobRecord, width: usize) -> String {
     lines.0.push_str(&cut(payload, width));
     lines.0.push('\n');
     lines.0
+}
+
+fn add_headers(lines: &mut Lines, headers: &Headers) {
+    let (all, mut is_cut) = (headers.iter().count(), false);
+    for (name, value) in headers.iter().take(HEADERS) {
+        let text = format!("{name}={value}");
+        let shown = printable::payload(text.as_bytes(), HEADER_COLUMNS);
+        is_cut |= columns(&shown) > HEADER_COLUMNS;
+        lines.add("header", &cut(shown, HEADER_COLUMNS));
+    }
+    if is_cut || all > HEADERS {
+        let bytes = headers.total_bytes();
+        let said = format!("{all}, of {bytes} bytes: cut here, and whole with --json");
+        lines.add("headers", &said);
+    }
 }
 
 fn add_detail(lines: &mut Lines, detail: &StateDetail) {
@@ -76,6 +94,7 @@ fn add_job(lines: &mut Lines, job: &JobView) {
     let lasting = |it| humantime::format_duration(it).to_string();
     lines.add_some("lease", job.lease.map(lasting).as_deref());
     lines.add_some("keep result", job.keep_result.map(lasting).as_deref());
+    lines.add_some("unreadable", job.unreadable.as_deref());
 }
 
 /// Lines with a name and a value.
@@ -140,6 +159,36 @@ mod tests {
 
             let expected = format!("id          job-1\n{state}{of_each_state}");
             assert_eq!(text(&record, 200), expected);
+        }
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_read_says_why() {
+        let mut job = job(StateDetail::Ready);
+        job.unreadable = Some("it cannot be read".to_owned());
+
+        let text = text(&JobRecord::new(job, Vec::new()), 200);
+
+        assert!(text.contains("\nunreadable  it cannot be read\n"), "{text}");
+    }
+
+    /// Another client may push headers of any size. They must not fill the terminal, and what
+    /// is cut is said.
+    #[test]
+    fn headers_of_any_size_are_cut() {
+        let long = vec![("long".to_owned(), "\u{1b}".repeat(2_000_000))];
+        let many = (0..50_000).map(|number| (format!("h{number}"), "v".to_owned()));
+        for (headers, said) in [
+            (long, "\nheaders     1, of 2000004 bytes: cut here"),
+            (many.collect(), "\nheaders     50000, of 338890 bytes: cut here"),
+        ] {
+            let mut job = job(StateDetail::Ready);
+            job.headers = headers.into_iter().collect();
+
+            let text = text(&JobRecord::new(job, Vec::new()), 200);
+
+            assert!(text.len() < 10_000, "{} bytes", text.len());
+            assert!(text.contains(said), "{text}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, io::Write as _};
 
+use base64::Engine as _;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -152,6 +153,67 @@ fn jobs_that_come_back_are_the_same() {
         store.relq("audit").ok();
         store.relq("dead retry dead").ok();
     }
+}
+
+/// The bytes of an entry that cannot be read, and how JSON writes them.
+const JUNK: &[u8] = b"\xf5RQ\x01junk";
+const JUNK_BASE64: &str = "9VJRAWp1bms=";
+
+/// R3: no worker runs an entry that cannot be read. An import does not change that, even if
+/// it makes dead jobs ready. The entry is exported as a dead job, with its bytes.
+#[test]
+fn an_entry_that_cannot_be_read_does_not_run_after_an_import() {
+    let pushes: [(&str, &[&[u8]]); 5] = [
+        ("zset", &[b"LPUSH", b"default", JUNK]),
+        ("processing-list", &[b"LPUSH", b"default", JUNK]),
+        ("circular", &[b"LPUSH", b"default", JUNK]),
+        ("stream", &[b"XADD", b"default", b"*", b"job", JUNK]),
+        ("keyspace", &[b"SET", b"item_junk", JUNK]),
+    ];
+    let (file, anew) = (Store::sqlite(), Store::on("circular", Server::start()));
+    for (backend, push) in pushes {
+        let mut store = Store::on(backend, Server::start());
+        store.push("good");
+        store.server().command(push);
+        let lines = export(&store, "default");
+
+        let (kept, retried) =
+            (format!("-q {backend}"), format!("-q {backend}-retried"));
+        let skipped = "1 stored\n1 dead ones skipped\n";
+        for (store, queue, choice, report) in [
+            (&file, &kept, "", "2 stored\n"),
+            (&file, &retried, "--dead retry", "2 stored\n"),
+            (&anew, &kept, "--dead retry", skipped),
+        ] {
+            let imported = import(store, &format!("{queue} {choice}"), &lines).ok();
+            assert_eq!(imported, report, "{backend}: {queue} {choice}");
+            let ran = store.relq(&format!("work {queue} --until-empty -- cat")).ok();
+            assert_eq!(ran, "good\n", "{backend}: {queue} {choice}");
+        }
+        let dead = file.relq(&format!("dead list -q {backend} --json")).json();
+        assert_eq!(dead[0]["payload_base64"], json!(JUNK_BASE64), "{backend}");
+        let reason = dead[0]["reason"].as_str().unwrap();
+        assert!(reason.starts_with("it cannot be read: "), "{backend}: {reason}");
+    }
+}
+
+/// R2, R3: a header that is not text does not vanish: the job is exported as a dead one, with
+/// all bytes of its entry.
+#[test]
+fn a_header_that_is_no_text_is_exported() {
+    let mut store = Store::stream();
+    let push: [&[u8]; 7] = [b"XADD", b"default", b"*", b"job", b"x", b"trace", b"\xff"];
+    store.server().command(&push);
+
+    let lines = export(&store, "default");
+
+    let job: Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(job["state"], json!("dead"), "{job}");
+    // The text `trace` behind its length, and the value behind its own.
+    let bytes = job["payload_base64"].as_str().unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(bytes).unwrap();
+    let header = b"\0\0\0\x05trace\0\0\0\x01\xff";
+    assert!(bytes.windows(header.len()).any(|part| part == header), "{job}");
 }
 
 /// The jobs of a file go to all parts of a queue, each part by calls of its own.

@@ -71,6 +71,9 @@ fn check_state(job: &JobView) -> Result<(), &'static str> {
         return Err("it has had more attempts than it is allowed");
     }
     let is_dead = matches!(job.detail, StateDetail::Dead { .. });
+    if !is_dead && job.unreadable.is_some() {
+        return Err("it cannot be read, so it can only be restored as a dead one");
+    }
     if !is_dead && job.attempt == most {
         return Err("it has no attempt left, so it can only be restored as a dead one");
     }

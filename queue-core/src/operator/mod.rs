@@ -185,6 +185,10 @@ pub struct JobView {
     pub lease: Option<Duration>,
     /// How long the job's result is kept after its end (R29); `None` if none is kept.
     pub keep_result: Option<Duration>,
+    /// Why no worker can run the job: another client has pushed or damaged an entry that
+    /// cannot be read (R3), and this is the reason of its dead letter. The other fields hold
+    /// what can be read, and the payload holds the bytes. `None` if the job can be read.
+    pub unreadable: Option<String>,
     /// The state of the job, with the details of that state.
     pub detail: StateDetail,
 }
@@ -210,6 +214,7 @@ impl JobView {
             batch: None,
             lease: None,
             keep_result: None,
+            unreadable: None,
             detail,
         }
     }

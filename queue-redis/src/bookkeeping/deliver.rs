@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use relq_core::{Delivery, Error, Receipt, environment::Timestamp};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Malformed};
 
 /// The reason why a leased entry is buried and not delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub struct Undeliverable {
 /// When the entry must be buried. It is leased already, so it cannot be lost before
 /// that.
 pub fn read(element: &Bytes, now: Timestamp) -> Result<Entry, Undeliverable> {
-    let malformed = |error| Undeliverable { why: 'm', error };
-    let entry = Entry::decode(element).map_err(|error| malformed(error.reason()))?;
-    if entry.is_bare && Entry::is_marked(&entry.payload) {
-        let why = Entry::decode(&entry.payload).err();
-        return Err(malformed(why.map_or("unreadable", |error| error.reason())));
+    let malformed =
+        |error: Malformed| Undeliverable { why: 'm', error: error.reason() };
+    let entry = Entry::decode(element).map_err(malformed)?;
+    if let Some(error) = entry.malformed_payload() {
+        return Err(malformed(error));
     }
     if entry.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(Undeliverable { why: 'x', error: "" });

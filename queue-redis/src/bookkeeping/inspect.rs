@@ -140,9 +140,9 @@ fn stored(
     detail: impl FnOnce(Option<&str>) -> StateDetail,
 ) -> Result<JobView, Error> {
     let id = Bytes::copy_from_slice(job.as_str().as_bytes());
-    let (entry, error) =
-        (parts.part().optional_bytes()?, parts.part().optional_bytes()?);
-    Ok(Stored { id: &id, entry, error }.view(detail))
+    let entry = parts.part().optional_bytes()?.unwrap_or_default();
+    let error = parts.part().optional_bytes()?;
+    Ok(Stored { id: &id, entry: Some(entry), error }.view(detail))
 }
 
 /// The ids in a list of held followers: see `keys.rs`. What another client has written

@@ -42,8 +42,8 @@ impl Member {
 pub struct StoredJob {
     /// The member of the set.
     pub member: Member,
-    /// The entry of the job. `None` if the entries were not asked for, or if another client
-    /// has removed this one.
+    /// The entry of the job, empty if another client has removed it. `None` if the entries
+    /// were not asked for.
     pub entry: Option<Bytes>,
     /// The last error of the job, as the scripts store it.
     pub error: Option<Bytes>,
@@ -106,9 +106,10 @@ impl Bookkeeping {
         let mut found = Vec::new();
         while let Some(name) = parts.next() {
             let (name, score) = (name.bytes()?, parts.part().bytes()?);
+            let entry = parts.part().optional_bytes()?;
             found.push(StoredJob {
                 member: Member { name, score },
-                entry: parts.part().optional_bytes()?,
+                entry: entries.map(|_| entry.unwrap_or_default()),
                 error: parts.part().optional_bytes()?,
             });
         }

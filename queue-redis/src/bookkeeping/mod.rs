@@ -68,6 +68,7 @@ pub use listing::{
 };
 pub use members::{Member, StoredJob, next_of, position};
 pub use page_size::{PageSize, REPLY_BYTES};
+pub use peek::cannot_be_read;
 pub use push::{Stores, push, token_of_another_call};
 pub(crate) use restore::Restored;
 pub use scan::{ScanPages, Scanned};

@@ -16,7 +16,10 @@ use super::{
     listing::{in_order, next_offset, offset_of},
     members::{StoredJob, next_of},
 };
-use crate::{Reply, command, entry::Entry};
+use crate::{
+    Reply, command,
+    entry::{Entry, Malformed},
+};
 
 impl Bookkeeping {
     /// Reads one page of the scheduled or dead jobs, of any pattern. Scheduled jobs are
@@ -150,8 +153,10 @@ impl Bookkeeping {
     ) -> Result<Vec<JobView>, Error> {
         let view =
             |(element, detail): (Bytes, StateDetail)| match Entry::decode(&element) {
-                Ok(entry) => view(entry, detail),
-                Err(_) => JobView::new(None, element, detail),
+                Err(_) if !Entry::is_marked(&element) => {
+                    JobView::new(None, element, detail)
+                }
+                decoded => view(decoded, None, &element, detail),
             };
         let mut jobs: Vec<_> = elements.into_iter().map(view).collect();
         let id = |job: &JobView| {
@@ -235,6 +240,7 @@ impl StoredJob {
 /// What is stored of a job in the hashes `jobs` and `errors`.
 pub(super) struct Stored<'a> {
     pub(super) id: &'a Bytes,
+    /// Empty if another client has removed it. `None` if it was not read.
     pub(super) entry: Option<Bytes>,
     pub(super) error: Option<Bytes>,
 }
@@ -246,11 +252,10 @@ impl Stored<'_> {
         detail: impl FnOnce(Option<&str>) -> StateDetail,
     ) -> JobView {
         let error = self.error.as_ref().map(text);
-        let detail = detail(error.as_deref());
-        let entry = self.entry.unwrap_or_default();
-        let mut job = match Entry::decode(&entry) {
-            Ok(entry) => view(entry, detail),
-            Err(_) => JobView::new(job_id(self.id), entry, detail),
+        let (id, detail) = (job_id(self.id), detail(error.as_deref()));
+        let mut job = match self.entry {
+            Some(entry) => view(Entry::decode(&entry), id, &entry, detail),
+            None => JobView::new(id, Bytes::new(), detail),
         };
         job.last_error = error.as_deref().and_then(last_error);
         job
@@ -266,7 +271,24 @@ pub(super) fn dead(since: Timestamp, error: Option<&str>) -> StateDetail {
     StateDetail::Dead { reason: reason(error.unwrap_or_default()), since }
 }
 
-fn view(entry: Entry, detail: StateDetail) -> JobView {
+/// The view of a decoded entry. If it cannot be read, its bytes are the payload, and the id
+/// is `id`.
+fn view(
+    decoded: Result<Entry, Malformed>,
+    id: Option<JobId>,
+    bytes: &Bytes,
+    detail: StateDetail,
+) -> JobView {
+    let why = |error: Malformed| cannot_be_read(error.reason());
+    let entry = match decoded {
+        Ok(entry) => entry,
+        Err(error) => {
+            let mut job = JobView::new(id, bytes.clone(), detail);
+            job.unreadable = Some(why(error));
+            return job;
+        }
+    };
+    let malformed = entry.malformed_payload();
     let detail = match (detail, entry.leader) {
         (StateDetail::Scheduled { .. }, Some(leader)) => {
             StateDetail::Following { leader, delay: entry.delay }
@@ -284,7 +306,13 @@ fn view(entry: Entry, detail: StateDetail) -> JobView {
     job.batch = entry.batch;
     job.lease = entry.lease;
     job.keep_result = entry.keep_result;
+    job.unreadable = malformed.map(why);
     job
+}
+
+/// The reason of a dead letter whose entry cannot be read.
+pub fn cannot_be_read(why: &str) -> String {
+    format!("it cannot be read: {why}")
 }
 
 /// Bytes as text, with a replacement character for each part that is not UTF-8.
@@ -305,7 +333,7 @@ pub(super) fn reason(error: &str) -> String {
                 .to_owned()
         }
         Some('f') => format!("its worker asked for no retry: {text}"),
-        Some('m') => format!("it cannot be read: {text}"),
+        Some('m') => cannot_be_read(text),
         Some('x') => "it expired before it was delivered".to_owned(),
         _ => "unknown".to_owned(),
     }

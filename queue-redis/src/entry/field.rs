@@ -88,14 +88,13 @@ pub(super) fn batch_of(rest: &mut Bytes) -> Result<BatchId, Malformed> {
     BatchId::new(id).map_err(|_| Malformed("the batch's id is not allowed"))
 }
 
-pub(super) fn put_headers(out: &mut Vec<u8>, headers: &Headers) {
-    let pieces = 2 * headers.iter().count();
-    put_length(out, headers.total_bytes() + 4 * pieces);
-    for (name, value) in headers.iter() {
-        for piece in [name, value] {
-            put_length(out, piece.len());
-            out.extend_from_slice(piece.as_bytes());
-        }
+pub(super) fn put_headers(out: &mut Vec<u8>, headers: &[(&[u8], &[u8])]) {
+    // Each name and each value stands behind its length, in four bytes.
+    let bytes = headers.iter().map(|(name, value)| 8 + name.len() + value.len());
+    put_length(out, bytes.sum());
+    for piece in headers.iter().flat_map(|(name, value)| [name, value]) {
+        put_length(out, piece.len());
+        out.extend_from_slice(piece);
     }
 }
 

@@ -61,6 +61,23 @@ fn a_piece_names_its_batch_and_a_job_names_none() {
     assert_eq!(Entry { batch: None, ..piece }, job);
 }
 
+/// R3: a header that is not UTF-8 cannot be read, and is in the entry all the same.
+#[test]
+fn a_bare_payload_has_its_headers() {
+    let read = |value: &'static [u8]| {
+        let headers: [(&[u8], &[u8]); 2] = [(b"b", b"2"), (b"a", value)];
+        Entry::decode(&encode_bare("1-0", &headers, b"payload").into())
+    };
+
+    let entry = read(b"1").unwrap();
+
+    assert_eq!(entry.id.as_str(), "1-0");
+    assert_eq!(entry.headers.iter().collect::<Vec<_>>(), [("b", "2"), ("a", "1")]);
+    assert_eq!(entry.payload, "payload");
+    assert!(entry.is_bare && entry.attempt == 0);
+    assert_eq!(read(b"\xff").unwrap_err().reason(), "a text is not UTF-8");
+}
+
 #[test]
 fn a_cut_entry_is_malformed_and_never_a_panic() {
     let id = JobId::new("mine").unwrap();

@@ -4,7 +4,7 @@ use relq_core::{
     Disposition, Error, NewJob, Operator as _, Priority, ReliableQueue as _,
     ReliableQueueExt as _, Settlement,
     limits::MAX_ERROR_BYTES,
-    operator::{InspectQueue as _, JobState, JobView, PeekRequest},
+    operator::{InspectQueue as _, JobState, JobView, PeekRequest, StateDetail},
 };
 use relq_sqlite::SqliteQueue;
 
@@ -113,6 +113,24 @@ async fn an_outline_has_no_body() {
     let mut wanted = JobView::new(whole.id, "", whole.detail);
     wanted.last_error = Some("no".to_owned());
     assert_eq!(outline, wanted);
+}
+
+/// R3: a listing says of a job with damaged headers that no worker can run it, with the reason
+/// of the dead letter that a claim makes of it.
+#[tokio::test]
+async fn a_damaged_job_is_listed_with_the_reason() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    queue.push_one(named("job").header("name", "value")).await.unwrap();
+    let damage = "UPDATE bodies SET headers = x'FF'";
+    raw(&folder.file()).execute_batch(damage).unwrap();
+
+    let ready = list(&queue, PeekRequest::new(JobState::Ready, many(9))).await;
+
+    assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
+    let dead = list(&queue, PeekRequest::new(JobState::Dead, many(9))).await.remove(0);
+    let StateDetail::Dead { reason, .. } = dead.detail else { panic!("it is dead") };
+    assert_eq!(ready[0].unreadable, Some(reason));
 }
 
 /// R21: outlines have no payloads, but long errors also end a page.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use relq_core::{
     Disposition, JobId, NewJob,
-    operator::{Cancelled, JobState, Selection},
+    operator::{Cancelled, JobState, JobView, Selection, StateDetail},
     outcome::{DuplicateOf, Pushed},
 };
 
@@ -142,7 +142,8 @@ async fn plain_pushes_show(store: &Store) {
 
 case!(malformed_entries_are_buried: R3 R20 @ redis);
 /// An entry that begins with relq's reserved bytes and cannot be parsed is buried with
-/// its bytes and a reason. The entries behind it are delivered.
+/// its bytes and a reason. A listing tells the reason before, so that no reader takes the
+/// entry for a job. The entries behind it are delivered.
 async fn malformed_entries_are_buried(store: &Store) {
     let actor = store.actor("worker").await;
     let nasty: [&[u8]; 4] = [
@@ -155,6 +156,7 @@ async fn malformed_entries_are_buried(store: &Store) {
         store.push_raw(entry).await;
     }
     store.push_raw(b"behind").await;
+    let ready = actor.list(JobState::Ready, 10).await;
 
     let taken = actor.take_within(10, std::time::Duration::from_secs(5)).await;
 
@@ -162,6 +164,14 @@ async fn malformed_entries_are_buried(store: &Store) {
     let buried = actor.list(JobState::Dead, 10).await;
     let bytes = buried.iter().map(|one| one.payload.to_vec());
     expect_exactly(bytes, nasty.map(<[u8]>::to_vec));
+    let told = |one: JobView| Some((one.payload, one.unreadable?));
+    let reason = |one: &JobView| match &one.detail {
+        StateDetail::Dead { reason, .. } => Some((one.payload.clone(), reason.clone())),
+        _ => None,
+    };
+    let reasons = buried.iter().filter_map(reason);
+    expect_exactly(ready.into_iter().filter_map(told), reasons);
+    assert!(buried.iter().all(|one| one.unreadable.is_some()), "R3: {buried:?}");
 }
 
 /// Returns the bytes of an entry with the given id, in the format in which relq stores

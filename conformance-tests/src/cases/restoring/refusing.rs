@@ -31,8 +31,8 @@ async fn refuses(actor: &Actor, bad: JobView, word: &str) {
 }
 
 case!(what_cannot_be_restored_is_refused: R34 R5 => Restore);
-/// A job without an id, a lease, a follower, a piece and a job without an attempt left are
-/// refused, and the reason names the job.
+/// A job without an id, a lease, a follower, a piece, a job without an attempt left and one
+/// that cannot be read are refused, and the reason names the job.
 async fn what_cannot_be_restored_is_refused(store: &Store) {
     let actor = store.actor("worker").await;
     let now = now(store);
@@ -52,6 +52,9 @@ async fn what_cannot_be_restored_is_refused(store: &Store) {
         it.max_attempts = attempts(3);
     });
     refuses(&actor, last, "bad: it has no attempt left").await;
+    let unreadable = Some("it cannot be read: it is cut short".to_owned());
+    let damaged = but(job(), |it| it.unreadable = unreadable);
+    refuses(&actor, damaged, "bad: it cannot be read").await;
     let beyond = but(was_dead("bad", now), |it| {
         it.attempt = 3;
         it.max_attempts = attempts(2);
