@@ -23,7 +23,7 @@ pub(crate) struct App {
     pub(crate) is_read_only: bool,
     pub(crate) is_https: bool,
     pub(crate) redaction: Redaction,
-    /// How many bytes of a payload are shown.
+    /// How many bytes of a payload, and of the headers of a job together, are shown.
     pub(crate) max_shown: usize,
     pub(crate) sessions: Sessions,
     pub(crate) notices: Notices,

@@ -27,7 +27,8 @@ const CREDENTIALS: [&str; 5] =
 ///
 /// With a pointer, a payload that is not JSON, or larger than 1 MiB, is hidden whole: the
 /// rule cannot be applied to it. What is left of JSON is written anew: with its members
-/// sorted, and with large numbers rounded.
+/// sorted, and with large numbers rounded. With a rule for a header, as by default, the bytes
+/// of an entry that cannot be read are hidden whole, because its headers may be in them.
 ///
 /// ```
 /// use relq_web::Redaction;
@@ -99,16 +100,27 @@ impl Redaction {
     pub(crate) fn apply(&self, mut job: JobView) -> ShownJob {
         if self.hides_errors {
             job.last_error = job.last_error.map(|_| HIDDEN.to_owned());
+            job.unreadable = job.unreadable.map(|_| HIDDEN.to_owned());
             if let StateDetail::Dead { reason, .. } = &mut job.detail {
                 HIDDEN.clone_into(reason);
             }
         }
-        let headers = job.headers.iter().map(|(name, value)| {
-            let is_hidden = self.headers.contains(&name.to_lowercase());
-            (name.to_owned(), if is_hidden { HIDDEN } else { value }.to_owned())
-        });
-        job.headers = headers.collect();
-        let hidden = match self.bytes(&job.payload) {
+        // A copy of the headers of each listed job would take long if they are large.
+        let is_hidden = |name: &str| self.headers.contains(&name.to_lowercase());
+        if job.headers.iter().any(|(name, _)| is_hidden(name)) {
+            let headers = job.headers.iter().map(|(name, value)| {
+                let shown = if is_hidden(name) { HIDDEN } else { value };
+                (name.to_owned(), shown.to_owned())
+            });
+            job.headers = headers.collect();
+        }
+        let payload = match &job.unreadable {
+            Some(_) if !self.headers.is_empty() => {
+                Err("hidden: it cannot be read, so its headers cannot be hidden")
+            }
+            _ => self.bytes(&job.payload),
+        };
+        let hidden = match payload {
             Ok(shown) => {
                 if let Some(shown) = shown {
                     job.payload = shown.into();
@@ -248,6 +260,20 @@ mod tests {
         assert_eq!(hidden.headers.get("Cookie"), Some(HIDDEN));
         assert_eq!(hidden.headers.get("kind"), Some("mail"));
         assert!(!format!("{hidden:?}").contains("secret"));
+    }
+
+    /// The bytes of an entry that cannot be read may have all of its headers.
+    #[test]
+    fn an_unreadable_entry_is_hidden_if_headers_are() {
+        let mut job = JobView::new(None, "authorization: secret", StateDetail::Ready);
+        job.unreadable = Some("it cannot be read".to_owned());
+        let shown = |redaction: Redaction| redaction.apply(job.clone());
+
+        let ShownJob { job: hidden, hidden: why } = shown(Redaction::default());
+        let open = shown(Redaction::none());
+
+        assert!(hidden.payload.is_empty() && why.is_some(), "{hidden:?}");
+        assert_eq!((open.job.payload, open.hidden), (job.payload.clone(), None));
     }
 
     #[test]

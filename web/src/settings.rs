@@ -18,7 +18,7 @@ use crate::{
 /// How often the counts of all queues are read.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 
-/// How many bytes of a payload are shown.
+/// How many bytes of a payload, and of the headers of a job together, are shown.
 const MAX_SHOWN: usize = 16 * 1024;
 
 /// How many visitors get live counts at once.
@@ -118,7 +118,8 @@ impl WebPage {
         self
     }
 
-    /// Sets how many bytes of a payload are shown. The default is 16 KiB.
+    /// Sets how many bytes of a payload, and of the headers of a job together, are shown. The
+    /// default is 16 KiB.
     #[must_use]
     pub fn max_shown(mut self, bytes: usize) -> Self {
         self.max_shown = bytes;

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 use relq_core::{
-    JobId, Queue,
+    Headers, JobId, Queue,
     batch::BatchId,
     operator::{JobState, JobView, StateDetail},
     results::JobResult,
@@ -22,7 +22,7 @@ use crate::{
     links::with_query,
     page_error::PageError,
     redact::ShownJob,
-    text::{counted, duration, one_line, visible},
+    text::{beginning, counted, duration, number, one_line, visible},
     view::{Opened, View},
 };
 
@@ -64,6 +64,9 @@ pub(crate) async fn show(view: View, opened: Opened) -> Result<Response, PageErr
     };
     Ok(layout::of_queue(&view, &opened, tab, "Job", &whole))
 }
+
+/// How many headers the page shows at most.
+const MAX_HEADERS: usize = 200;
 
 const NOT_FOUND: &str = "No stored job has this id. It may have ended, or have moved from \
                          one state to another during the search.";
@@ -139,12 +142,42 @@ fn record(
             @if let StateDetail::Following { delay, .. } = &job.detail {
                 dt { "Delay after the leader" } dd { (duration(*delay)) }
             }
-            @for (name, value) in job.headers.iter() {
-                dt { "Header " (visible(name)) } dd { (visible(value)) }
+            @if let Some(why) = &job.unreadable {
+                dt { "Unreadable" } dd { (visible(why)) }
             }
+            (headers(&job.headers, view.app.max_shown))
             @if !followers.is_empty() {
                 dt { "Followers" }
                 dd { (follower_links(view, opened, followers)) }
+            }
+        }
+    }
+}
+
+/// The first headers, up to `max_shown` bytes of them. Another client may have pushed more,
+/// and longer ones, than a backend takes.
+fn headers(headers: &Headers, max_shown: usize) -> Markup {
+    let (mut left, mut rows) = (max_shown, Vec::new());
+    for (name, value) in headers.iter().take(MAX_HEADERS) {
+        let texts = [name, value].map(|text| {
+            let (shown, is_cut) = beginning(text.as_bytes(), left);
+            left = left.saturating_sub(text.len());
+            if is_cut { shown + "…" } else { shown }
+        });
+        rows.push(texts);
+        if left == 0 {
+            break;
+        }
+    }
+    let all = headers.iter().count();
+    let is_cut = rows.len() < all || headers.total_bytes() > max_shown;
+    html! {
+        @for [name, value] in &rows { dt { "Header " (name) } dd { (value) } }
+        @if is_cut {
+            dt { "All headers" }
+            dd {
+                (number(all as u64)) " of " (number(headers.total_bytes() as u64))
+                " bytes: the page shows the beginning"
             }
         }
     }

@@ -216,9 +216,9 @@ fn row(view: &View, opened: &Opened, shown: &ShownJob, at: &Position) -> Markup 
     }
 }
 
-/// The last error, or why the job is dead.
+/// Why no worker can run the job, its last error, or why it is dead.
 fn error(job: &JobView) -> &str {
-    match (&job.last_error, &job.detail) {
+    match (job.unreadable.as_ref().or(job.last_error.as_ref()), &job.detail) {
         (Some(error), _) => error,
         (None, StateDetail::Dead { reason, .. }) => reason,
         _ => "",

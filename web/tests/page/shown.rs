@@ -1,14 +1,18 @@
 //! What the pages show of queues and jobs, and what they hide.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq::{
-    ClaimRequest, Disposition, JobId, NewJob, QueueName, Settlement, WorkerId,
+    ClaimRequest, Disposition, Error, JobId, NewJob, QueueName, Settlement, WorkerId,
     batch::{BatchId, NewBatch},
-    operator::WorkerReport,
+    operator::{JobLookup, JobRecord, JobView, StateDetail, WorkerReport},
     results::Reported,
     schedule::ScheduleName,
     unique::UniqueKey,
+};
+use relq_conformance::{
+    async_trait,
+    overrides::{Override, Right},
 };
 use relq_web::{Access, FixedQueues, Redaction, WebPage};
 
@@ -406,6 +410,73 @@ async fn payloads_are_hidden_everywhere() {
 
     let dead = site.page("/queue/emails/job?id=dead").await;
     assert!(dead.contains("welcome") && dead.contains("secret-4"), "{dead}");
+}
+
+/// The bytes of an entry that cannot be read hold its headers, also those that carry
+/// credentials.
+#[tokio::test]
+async fn the_headers_of_an_entry_that_cannot_be_read_are_hidden() {
+    let site = Site::redis("stream").await;
+    let push: [&[u8]; 9] = [
+        b"XADD",
+        b"emails",
+        b"*",
+        b"job",
+        b"{}",
+        b"authorization",
+        b"Bearer TOPSECRET",
+        b"trace",
+        b"\xff",
+    ];
+    site.server.as_ref().unwrap().command(&push);
+    for state in ["ready", "dead"] {
+        let list = site.page(&format!("/queue/emails/jobs/{state}")).await;
+        let mut links = html::addresses(&list).into_iter();
+        let link = links.find(|link| link.contains("/job?id=")).expect("it has a link");
+        let job = site.page(&link).await;
+        let search = format!("/queue/emails/jobs/{state}?text=TOPSECRET");
+
+        for page in [list, job] {
+            assert!(page.contains("it cannot be read"), "{state}: {page}");
+            assert!(!page.contains("TOPSECRET"), "{state}: {page}");
+        }
+        assert!(site.page(&search).await.contains("No job to show"), "{state}");
+        // The claim buries the entry.
+        let worker = WorkerId::new("host:7:test").unwrap();
+        let ask = ClaimRequest::new(worker, Duration::from_secs(600));
+        assert!(site.queue.claim(&ask).await.unwrap().is_empty());
+    }
+}
+
+/// Answers with jobs whose headers another client has pushed: a long one, or many.
+struct LargeHeaders;
+
+#[async_trait]
+impl Override for LargeHeaders {
+    async fn job(&self, _: &Right, job: &JobId) -> Result<JobLookup, Error> {
+        let mut view = JobView::new(Some(job.clone()), "x", StateDetail::Ready);
+        view.headers = match job.as_str() {
+            "long" => [("long", "\u{1b}".repeat(2_000_000))].into_iter().collect(),
+            _ => (0..50_000).map(|number| (format!("h{number}"), "v")).collect(),
+        };
+        Ok(JobLookup::Stored(Box::new(JobRecord::new(view, Vec::new()))))
+    }
+}
+
+/// Another client may push headers of any size. A page of them must not be of any size: a
+/// few visitors would use up the processor and the memory.
+#[tokio::test]
+async fn headers_of_any_size_are_cut() {
+    let site = Site::overridden(Arc::new(LargeHeaders)).await;
+    for (id, said) in
+        [("long", "1 of 2,000,004 bytes"), ("many", "50,000 of 338,890 bytes")]
+    {
+        let page = site.page(&format!("/queue/emails/job?id={id}")).await;
+
+        assert!(page.len() < 200_000, "{id}: {} bytes", page.len());
+        assert!(page.matches("<dt>Header ").count() <= 200, "{page}");
+        assert!(page.contains(said), "{said}: {page}");
+    }
 }
 
 #[tokio::test]
