@@ -19,6 +19,8 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub(crate) struct MovableClock {
     moved: watch::Sender<Duration>,
+    /// By how much the wall clock was set back.
+    set_back: watch::Sender<Duration>,
     stopped_at: Arc<OnceLock<Timestamp>>,
     holds_sleeps: watch::Sender<bool>,
 }
@@ -36,6 +38,7 @@ impl MovableClock {
     pub(crate) fn new() -> Self {
         Self {
             moved: watch::Sender::new(Duration::ZERO),
+            set_back: watch::Sender::new(Duration::ZERO),
             stopped_at: Arc::default(),
             holds_sleeps: watch::Sender::new(false),
         }
@@ -56,13 +59,18 @@ impl MovableClock {
     pub(crate) fn advance(&self, duration: Duration) {
         self.moved.send_modify(|moved| *moved += duration);
     }
+
+    /// Sets the wall clock back. This changes no sleep.
+    pub(crate) fn set_back(&self, by: Duration) {
+        self.set_back.send_modify(|set_back| *set_back += by);
+    }
 }
 
 impl Clock for MovableClock {
     fn now(&self) -> Timestamp {
         let machines = || SystemClock.now();
         let unmoved = self.stopped_at.get().copied().unwrap_or_else(machines);
-        unmoved.plus(*self.moved.borrow())
+        before(unmoved.plus(*self.moved.borrow()), *self.set_back.borrow())
     }
 
     fn elapsed(&self) -> Duration {
@@ -116,10 +124,7 @@ impl Clock for WrongClock {
         let now = self.right.now();
         match self.skew {
             Skew::Ahead(by) => now.plus(by),
-            Skew::Behind(by) => {
-                let epoch = Timestamp::from_unix_ms(0);
-                epoch.plus(now.since(epoch.plus(by)))
-            }
+            Skew::Behind(by) => before(now, by),
         }
     }
 
@@ -130,6 +135,12 @@ impl Clock for WrongClock {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         self.right.sleep(duration)
     }
+}
+
+/// Returns the time that is this much earlier.
+fn before(time: Timestamp, by: Duration) -> Timestamp {
+    let epoch = Timestamp::from_unix_ms(0);
+    epoch.plus(time.since(epoch.plus(by)))
 }
 
 #[cfg(test)]
@@ -178,6 +189,17 @@ mod tests {
 
         assert!(clock.now().since(now) >= HOUR);
         assert!(clock.elapsed() >= elapsed + HOUR);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_shows_it_in_the_time_of_day_only() {
+        let clock = MovableClock::new();
+        let (now, elapsed) = (clock.now(), clock.elapsed());
+
+        clock.set_back(2 * HOUR);
+
+        assert!(now.since(clock.now()) >= HOUR);
+        assert!(clock.elapsed() >= elapsed);
     }
 
     #[test]

@@ -127,6 +127,12 @@ impl Store {
         self.site.advance(duration).await;
     }
 
+    /// Sets the store's clock back, as the correction of a clock that was ahead does. The
+    /// clock of a server without the proxy cannot be set.
+    pub(crate) fn set_clock_back(&self, by: Duration) {
+        self.site.set_clock_back(by);
+    }
+
     /// Makes the store's clock stand still until the case advances it, so that several
     /// calls have equal times. The clock of a server without the proxy runs on.
     pub(crate) fn stop_clock(&self) {

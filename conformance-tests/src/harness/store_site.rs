@@ -111,6 +111,17 @@ impl StoreSite {
         }
     }
 
+    /// Sets the store's clock back. Sleeps and durations go on as before.
+    pub(crate) fn set_clock_back(&self, by: Duration) {
+        match self {
+            Self::Proxied { clock, .. } => clock.set_back(by),
+            Self::Bare { .. } => {
+                panic!("the clock of a server without the proxy cannot be set")
+            }
+            Self::Embedded { clock, .. } => clock.set_back(by),
+        }
+    }
+
     /// Makes the clock of an embedded store stand still until it is advanced. The clock
     /// of a server behind the proxy always does, and that of a server without the proxy
     /// cannot be stopped.

@@ -34,6 +34,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     elapsed: Duration,
+    /// By how much the time of day was set back.
+    set_back: Duration,
     /// The time that the last script saw. `None` before the first script.
     last_script: Option<Duration>,
     /// Whether two scripts may see the same time. Otherwise each script sees a later time
@@ -60,6 +62,13 @@ impl VirtualClock {
         self.0.asleep.send_replace(state.sleepers.len());
         drop(state);
         woken.into_values().for_each(Waker::wake);
+    }
+
+    /// Sets the time of day back, as the correction of a clock that was ahead does. It
+    /// changes no sleep, and not [`elapsed`](Clock::elapsed).
+    pub fn set_back(&self, by: Duration) {
+        let mut state = self.state();
+        state.set_back = state.set_back.saturating_add(by);
     }
 
     /// Advances to the end of the sleep that ends first. Returns the time advanced, or
@@ -95,7 +104,8 @@ impl VirtualClock {
 
     /// The proxy's reply to `TIME`: seconds and microseconds.
     pub(crate) fn time(&self) -> [String; 2] {
-        reply(self.elapsed())
+        let state = self.state();
+        reply(state.time_of_day(state.elapsed))
     }
 
     /// From now on two scripts see the same time unless the clock is advanced between
@@ -111,13 +121,13 @@ impl VirtualClock {
     pub(crate) fn time_of_next_script(&self) -> [String; 2] {
         let mut state = self.state();
         if state.is_still_in_scripts {
-            return reply(state.elapsed);
+            return reply(state.time_of_day(state.elapsed));
         }
         let next = state.last_script.map(|last| last + Duration::from_micros(1));
         let end = state.elapsed + Duration::from_micros(999);
         let script = next.unwrap_or_default().clamp(state.elapsed, end);
         state.last_script = Some(script);
-        reply(script)
+        reply(state.time_of_day(script))
     }
 
     pub(crate) fn sleep_until(&self, end: Duration) -> Sleep {
@@ -141,16 +151,23 @@ impl fmt::Debug for VirtualClock {
     }
 }
 
-/// The clock's time as a server replies it to `TIME`: seconds and microseconds.
-fn reply(elapsed: Duration) -> [String; 2] {
-    let since_start = Duration::from_millis(START.unix_ms().unsigned_abs());
-    let now = since_start.saturating_add(elapsed);
+impl State {
+    /// The time of day, since 1970, when `elapsed` has passed since the start.
+    fn time_of_day(&self, elapsed: Duration) -> Duration {
+        let start = Duration::from_millis(START.unix_ms().unsigned_abs());
+        start.saturating_add(elapsed).saturating_sub(self.set_back)
+    }
+}
+
+/// A time of day as a server replies it to `TIME`: seconds and microseconds.
+fn reply(now: Duration) -> [String; 2] {
     [now.as_secs().to_string(), now.subsec_micros().to_string()]
 }
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        START.plus(self.elapsed())
+        let state = self.state();
+        Timestamp::from_unix_ms(0).plus(state.time_of_day(state.elapsed))
     }
 
     fn elapsed(&self) -> Duration {
@@ -256,5 +273,22 @@ mod tests {
         assert_eq!(clock.now().since(now), Duration::from_millis(1_500));
         assert_eq!(clock.elapsed() - elapsed, Duration::from_micros(1_500_250));
         assert_eq!(clock.time(), ["4102444801", "500250"].map(str::to_owned));
+    }
+
+    /// A clock that is set back shows an earlier time in all places, and measures the same
+    /// durations.
+    #[test]
+    fn a_clock_that_is_set_back_measures_the_same_durations() {
+        let clock = VirtualClock::new();
+        let (now, elapsed) = (clock.now(), clock.elapsed());
+
+        clock.set_back(2 * SECOND);
+        clock.advance(SECOND);
+
+        assert_eq!(clock.elapsed() - elapsed, SECOND);
+        assert_eq!(now.since(clock.now()), SECOND);
+        let replied = ["4102444799", "0"].map(str::to_owned);
+        assert_eq!(clock.time(), replied);
+        assert_eq!(clock.time_of_next_script(), replied, "in a script");
     }
 }
