@@ -93,6 +93,11 @@ local function with_time(entry, job, which, now_ms)
   return entry:sub(1, 5) .. string.char(entry:byte(6) + 16 * which) .. entry:sub(7) .. time
 end
 
+-- Returns the entry of a new job with the time of its push, in place of its last six bytes.
+local function with_push_time(entry, now_ms)
+  return entry:sub(1, -7) .. struct.pack('>I6', now_ms)
+end
+
 -- The time of the push in an id that relq made (ms), or nil: see timed_id.rs.
 local function time_of_id(id)
   local digits = id:match('^([0-9a-v]+)%-') or ''
@@ -113,7 +118,7 @@ local function ready_age(entry, now_ms)
   elseif job.flags % 2 == 0 and bit.band(job.flags, 32) == 0 then
     since_ms = time_of_id(job.id)
   end
-  -- The producer's estimate of the server's time may be a little ahead.
+  -- The time may be ahead: a producer's estimate is, or the server's clock was set back.
   return since_ms and math.max(0, now_ms - since_ms) or -1
 end
 

@@ -24,6 +24,7 @@ mod confirmed;
 mod failed;
 mod marked;
 mod redirected;
+mod server_time;
 
 use std::{
     fmt,
@@ -35,7 +36,7 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{Cmd, RedisError, RedisResult, Value};
 use relq_core::{
     Error,
-    environment::{Environment, Timestamp},
+    environment::Environment,
     error::{ErrorContext, Operation},
 };
 use tokio::runtime::{self, Handle};
@@ -251,7 +252,7 @@ impl Conn {
         cmd: &Cmd,
     ) -> Result<Value, Failed> {
         let request = Request::Cmd(cmd);
-        match self.attempt_on(link, request).await {
+        match self.attempt_on(link, operation, request).await {
             Err(failed) => self.follow(operation, request, failed).await,
             outcome => outcome,
         }
@@ -288,13 +289,6 @@ impl Conn {
     /// Whether the server was a node of a Redis Cluster at the first connection.
     pub fn is_in_cluster(&self) -> bool {
         self.0.is_in_cluster
-    }
-
-    /// An estimate of the server's time, without asking it (R27). `None` if the calls
-    /// are not for one queue.
-    pub fn server_time(&self) -> Option<Timestamp> {
-        let owner = self.0.owner.as_ref()?;
-        owner.server_clock.now(self.environment().clock())
     }
 
     /// The sources of time and randomness of the queue.

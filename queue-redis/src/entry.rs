@@ -56,6 +56,10 @@ pub const MARK: [u8; 4] = [0xF5, b'R', b'Q', 1];
 /// [`Script::with_library`](crate::Script::with_library).
 pub const LUA: &str = include_str!("../lua/entry.lua");
 
+/// The time of the push in an entry for a script that sets it, because only the server
+/// knows the exact time.
+pub const SET_BY_SCRIPT: Timestamp = Timestamp::from_unix_ms(0);
+
 /// The number of bytes in an entry before the byte with the length of the id.
 const FIXED: usize = 10;
 
@@ -241,25 +245,21 @@ fn take_times(rest: &mut Bytes, times: u8) -> Result<Option<Timestamp>, Malforme
         .transpose()
 }
 
-/// Encodes a job as an entry. `now` is the time of the push, by an estimate of the
-/// server's clock. `None` leaves the time out of the entry, because the id contains it or
-/// because it is not known.
+/// Encodes a job as an entry. `pushed_at` is the time of the push, or [`SET_BY_SCRIPT`].
+/// `None` leaves the time out of the entry, because the id contains it or because it is not
+/// known.
 ///
 /// The time of expiry is written as zero. The push script replaces it, because only the
 /// server knows the exact time. A job that follows another one is written as a held job; the
 /// script changes that if its leader is done already.
-pub fn encode(job: &NewJob, id: &JobId, now: Option<Timestamp>) -> Vec<u8> {
-    encode_in(job, id, None, now)
+pub fn encode(job: &NewJob, id: &JobId, pushed_at: Option<Timestamp>) -> Vec<u8> {
+    encode_in(job, id, None, pushed_at)
 }
 
-/// Encodes a new piece of a batch as an entry, in the same way as [`encode`].
-pub fn encode_piece(
-    job: &NewJob,
-    id: &JobId,
-    batch: &BatchId,
-    now: Option<Timestamp>,
-) -> Vec<u8> {
-    encode_in(job, id, Some(batch), now)
+/// Encodes a new piece of a batch as an entry, in the same way as [`encode`]. The script
+/// that adds it sets the time of the push.
+pub fn encode_piece(job: &NewJob, id: &JobId, batch: &BatchId) -> Vec<u8> {
+    encode_in(job, id, Some(batch), Some(SET_BY_SCRIPT))
 }
 
 /// Encodes a job that is restored (R34) as an entry with that many deliveries, in the same
@@ -279,11 +279,11 @@ fn encode_in(
     job: &NewJob,
     id: &JobId,
     batch: Option<&BatchId>,
-    now: Option<Timestamp>,
+    pushed_at: Option<Timestamp>,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED + 64 + job.payload.len());
     let flags = flags_of(job) | if batch.is_some() { PIECE } else { 0 };
-    put_fixed(&mut out, flags, level_of(job, now), 0, job.max_attempts);
+    put_fixed(&mut out, flags, level_of(job, pushed_at), 0, job.max_attempts);
     put_short(&mut out, id.as_str());
     if job.expires_in.is_some() {
         out.put_u64(0);
@@ -310,8 +310,8 @@ fn encode_in(
         put_headers(&mut out, &headers.collect::<Vec<_>>());
     }
     out.extend_from_slice(&job.payload);
-    if let Some(now) = now {
-        put_short_time(&mut out, now);
+    if let Some(pushed_at) = pushed_at {
+        put_short_time(&mut out, pushed_at);
     }
     out
 }
@@ -378,8 +378,8 @@ fn flags_of(job: &NewJob) -> u8 {
 }
 
 /// The priority of a new job, with the bits that say what else its entry has.
-fn level_of(job: &NewJob, now: Option<Timestamp>) -> u8 {
-    let times = if now.is_some() { ENQUEUE_TIME } else { 0 };
+fn level_of(job: &NewJob, pushed_at: Option<Timestamp>) -> u8 {
+    let times = if pushed_at.is_some() { ENQUEUE_TIME } else { 0 };
     let kept = if job.keep_result.is_some() { KEPT_RESULT } else { 0 };
     kept | times | job.priority.level()
 }

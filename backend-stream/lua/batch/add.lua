@@ -5,7 +5,8 @@
 -- ARGV[1] id of the batch
 -- ARGV[2] push token, or empty
 -- ARGV[3] how long tokens are remembered (ms)
--- ARGV[4...] for each piece: id, entry, '1' if the client made the id else '0'
+-- ARGV[4...] for each piece: id, entry with six bytes at its end for the time of the push,
+--            '1' if the client made the id else '0'
 --
 -- Returns {'stored', position from 0 and id of each piece that exists already, ...},
 -- {'closed', state} or {'unknown'}; or the error RELQTOKEN if another call used the
@@ -78,7 +79,7 @@ for i = 1, count do
       results[#results + 1] = job_id
       results[#results + 1] = UNFINISHED
     end
-    add(stream, entry)
+    add(stream, with_push_time(entry, now_ms))
     added = added + 1
   end
 end

@@ -170,8 +170,7 @@ async fn forward_to(
     let Completions { batches, ids, jobs } = completions;
     let conn = store.conn.for_queue(operation, queue.clone()).await?;
     let there = Store::new(conn, queue.clone());
-    let now = there.conn.server_time();
-    there.bookkeeping.push(&jobs, ids, None, now).await?;
+    there.bookkeeping.push(&jobs, ids, None).await?;
     let mut cmd = command("SREM");
     cmd.arg(store.keys.outbox());
     for batch in &batches {

@@ -95,7 +95,6 @@ impl Store {
         pieces: &[NewJob],
         token: Option<&PushToken>,
     ) -> Result<Added, Error> {
-        let now = self.conn.server_time();
         let ids = self.bookkeeping.ids_for(pieces, token, None);
         let mut call = self
             .bookkeeping
@@ -105,7 +104,7 @@ impl Store {
             .arg(Bookkeeping::memory_ms());
         for (piece, id) in pieces.iter().zip(&ids) {
             call.push_arg(id.as_str());
-            call.push_arg(entry::encode_piece(piece, id, batch, now));
+            call.push_arg(entry::encode_piece(piece, id, batch));
             call.push_arg(u8::from(entry::is_indexed(piece)));
         }
         let answer = call.run(&self.conn, Operation::AddPieces).await;

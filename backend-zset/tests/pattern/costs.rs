@@ -89,7 +89,7 @@ async fn a_deep_page_takes_no_long_command() {
 #[tokio::test]
 async fn stats_read_few_large_jobs() {
     const LARGE: usize = 700 * 1024;
-    // The producer only estimates the server's time, so the test waits for twice as long.
+    // The server's time of day may be slewed, so the test waits for twice as long.
     const AGE: Duration = Duration::from_millis(300);
     let server = Server::start();
     let queue = open(&server, "q").await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use relq_core::{
     Disposition, NewJob, Priority, Stats,
+    batch::{BatchId, NewBatch},
     environment::Timestamp,
     operator::{JobState, Selection},
 };
@@ -13,7 +14,7 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, numbered, postpone, retry_after, retry_now, settle_all},
+        checks::{dead, id, numbered, postpone, retry_after, retry_now, settle_all},
         clock::Skew,
         store::Store,
         times::{BRIEF, HELD, PAST_BRIEF},
@@ -25,6 +26,12 @@ use crate::{
 pub(crate) const TOLERANCE: Duration = Duration::from_secs(5);
 
 const HOURS: Duration = Duration::from_secs(7 * 3600);
+
+/// Longer than a client relies on its estimate of the store's clock.
+const PAST_ESTIMATE: Duration = Duration::from_secs(11);
+
+/// More pushes than any queue of the suite has parts. Each part has an estimate of its own.
+const PUSHES: usize = 8;
 
 /// Asserts that a job was pushed at `at`, by the store's clock.
 #[track_caller]
@@ -185,6 +192,78 @@ async fn a_wrong_clock_records_the_right_time(store: &Store) {
             pushed,
         );
     }
+}
+
+case!(a_clock_that_is_set_back_is_soon_followed: R18 R27 @ redis);
+/// A producer that stays connected records the right times again soon after the store's
+/// clock was set back. It estimates the time of a plain push, and must not rely for ever on
+/// what the clock showed when it connected.
+async fn a_clock_that_is_set_back_is_soon_followed(store: &Store) {
+    let actor = store.actor("producer").await;
+    store.set_clock_back(HOURS);
+    store.advance(PAST_ESTIMATE).await;
+    for job in numbered(PUSHES) {
+        actor.store_one(job).await;
+    }
+    let early = actor.take(100).await;
+    settle_all(&actor, &early, &Disposition::Done).await;
+
+    let pushed = now(store);
+    for job in numbered(PUSHES) {
+        actor.store_one(job).await;
+    }
+
+    let held = actor.take(100).await;
+    assert_eq!(held.len(), PUSHES, "R1");
+    for held in held {
+        assert_pushed_at("a job after the correction", held.enqueued_at, pushed);
+    }
+}
+
+case!(the_store_says_when_a_job_with_options_was_pushed: R18 R27 => ClientIds @ redis);
+/// The store itself records when a job with options was pushed. So the first push after its
+/// clock was set back has the right time, also if the producer stays connected.
+async fn the_store_says_when_a_job_with_options_was_pushed(store: &Store) {
+    let actor = store.actor("producer").await;
+    let class = actor.class();
+    store.set_clock_back(HOURS);
+    let pushed = now(store);
+    let named = |name: &'static str| NewJob::new(name).id(id(name));
+    for job in [
+        named("plain"),
+        named("urgent").priority(Priority::HIGHEST),
+        named("expiring").expires_in(HELD),
+        named("delayed").delay(BRIEF),
+        named("kept").keep_result(HELD),
+    ] {
+        actor.store_one(class.fit(job)).await;
+    }
+    store.advance(PAST_BRIEF).await;
+    actor.recover_all().await;
+
+    let held = actor.take(5).await;
+
+    assert_eq!(held.len(), 5, "R1");
+    for held in held {
+        let what = format!("the job {:?}", held.job());
+        assert_pushed_at(&what, held.enqueued_at, pushed);
+    }
+}
+
+case!(the_store_says_when_a_piece_was_added: R18 R27 => Batches @ redis);
+/// The store itself records when a piece was added. So the first one after its clock was set
+/// back has the right time.
+async fn the_store_says_when_a_piece_was_added(store: &Store) {
+    let actor = store.actor("producer").await;
+    store.set_clock_back(HOURS);
+    let added = now(store);
+    let batch = BatchId::new("batch").expect("cases use valid batch ids");
+    actor.make(&NewBatch::new(batch.clone())).await;
+    actor.fill(&batch, ["piece"]).await;
+
+    let held = actor.take_one().await;
+
+    assert_pushed_at("a piece", held.enqueued_at, added);
 }
 
 case!(a_plain_push_has_no_time: R20 R27 @ redis);

@@ -2,7 +2,8 @@
 --
 -- Such a script has eight arguments for each job: id, entry, delay (ms), expiry (ms from
 -- now, 0 for none), priority, unique key or empty, 'keep' or 'reschedule', '1' if the
--- client made the id else '0'. A job that follows another one has the entry of a held job.
+-- client made the id else '0'. The entry ends with six bytes for the time of the push. A job
+-- that follows another one has the entry of a held job.
 local PUSH_FIELDS = 8
 
 -- Fails before the first write if a key that a push writes has another type.
@@ -204,6 +205,7 @@ local function place_new_job(keys, new, job, entry, due_ms)
 end
 
 local function add_new_job(keys, new, job, entry)
+  entry = with_push_time(entry, new.now_ms)
   entry = note_new_job(new, job, entry, UNFINISHED)
   local held = is_held(entry) and read_entry(entry)
   if held and is_live(new, held.leader) then

@@ -5,7 +5,8 @@
 -- ARGV[1...] the fields of each job: see pushing.lua. But the third one is when the job is
 --            due or has died, or empty for a ready one; the fourth when it expires (both ms
 --            since 1970, the latter 0 for never); the seventh its value in the hash
---            `errors`, or empty. That of a dead job begins with the letter r.
+--            `errors`, or empty. That of a dead job begins with the letter r. The entry
+--            has the time of the push if that is known.
 --
 -- Returns the duplicates as `push_jobs` does.
 --

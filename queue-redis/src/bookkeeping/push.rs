@@ -53,9 +53,9 @@ pub async fn push(
         return Ok(Vec::new());
     }
     let bookkeeping = on.bookkeeping_for(&[]);
-    let now = bookkeeping.conn.server_time();
     let are_plain = token.is_none() && jobs.iter().all(is_plain);
-    let ids = bookkeeping.ids_for(jobs, token, now.filter(|_| are_plain));
+    let plain_at = are_plain.then(|| bookkeeping.conn.server_time()).flatten();
+    let ids = bookkeeping.ids_for(jobs, token, plain_at);
     if are_plain {
         // Their ids say when they were pushed.
         let encode = |(job, id)| entry::encode(job, id, None);
@@ -64,7 +64,7 @@ pub async fn push(
             return Ok(ids.into_iter().map(Pushed::Stored).collect());
         }
     }
-    on.bookkeeping_for(&ids).push(jobs, ids, token, now).await
+    on.bookkeeping_for(&ids).push(jobs, ids, token).await
 }
 
 /// Whether the pattern's own producer command can store the job: the job uses no
@@ -101,7 +101,6 @@ impl Bookkeeping {
     }
 
     /// Stores jobs that use options, or the jobs of a call with a token, by the script.
-    /// They are pushed at `now`, by an estimate of the server's clock.
     ///
     /// # Errors
     /// The errors of [`Conn::call`](crate::Conn::call); [`Error::Invalid`] when the
@@ -111,13 +110,12 @@ impl Bookkeeping {
         jobs: &[NewJob],
         ids: Vec<JobId>,
         token: Option<&PushToken>,
-        now: Option<Timestamp>,
     ) -> Result<Vec<Pushed>, Error> {
         let mut call = self
             .call(&self.scripts.push)
             .arg(token.map_or("", PushToken::as_str))
             .arg(millis(DEDUPLICATION_WINDOW));
-        add_jobs(&mut call, jobs, &ids, now);
+        add_jobs(&mut call, jobs, &ids);
         let answer = call.run(&self.conn, Operation::Push).await;
         let refused = |error| cannot_follow(token_of_another_call(error), jobs);
         let duplicates = answer.map_err(refused)?.list()?;
@@ -161,12 +159,7 @@ impl Bookkeeping {
 }
 
 /// Adds the fields of each job to a call of a script that pushes: see `pushing.lua`.
-pub(super) fn add_jobs(
-    call: &mut Call<'_>,
-    jobs: &[NewJob],
-    ids: &[JobId],
-    now: Option<Timestamp>,
-) {
+pub(super) fn add_jobs(call: &mut Call<'_>, jobs: &[NewJob], ids: &[JobId]) {
     for (job, id) in jobs.iter().zip(ids) {
         let key = job.unique.as_ref().map_or("", |unique| unique.key.as_str());
         let reschedules = job
@@ -176,7 +169,7 @@ pub(super) fn add_jobs(
         // An expiry of zero is sent as 1 ms, because 0 means no expiry in the script.
         let expires_in = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
         call.push_arg(id.as_str());
-        call.push_arg(entry::encode(job, id, now));
+        call.push_arg(entry::encode(job, id, Some(entry::SET_BY_SCRIPT)));
         call.push_arg(millis(job.delay));
         call.push_arg(expires_in);
         call.push_arg(job.priority.level());

@@ -32,7 +32,7 @@ pub async fn push_tick(
 ) -> Result<Ticked, Error> {
     on.capabilities().check_tick(&job)?;
     let bookkeeping = on.bookkeeping_for(&[]);
-    let (jobs, now) = ([job], bookkeeping.conn.server_time());
+    let jobs = [job];
     let ids = bookkeeping.ids_for(&jobs, None, None);
     let bookkeeping = on.bookkeeping_for(&ids);
     let mut call = bookkeeping
@@ -41,7 +41,7 @@ pub async fn push_tick(
         .arg(tick.name.as_str())
         .arg(&tick.definition[..])
         .arg(tick.at.unix_ms());
-    super::push::add_jobs(&mut call, &jobs, &ids, now);
+    super::push::add_jobs(&mut call, &jobs, &ids);
     let answer = call.run(&bookkeeping.conn, Operation::PushTick).await?;
     let mut parts = answer.parts()?;
     match parts.part().text()?.as_str() {

@@ -3,7 +3,10 @@
 
 use std::io;
 
-use futures_util::{FutureExt as _, future::BoxFuture};
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, OptionFuture},
+};
 use redis::{Cmd, Value};
 use relq_core::{Error, error::ErrorContext, error::Operation};
 use tokio::time::timeout;
@@ -39,10 +42,24 @@ impl Conn {
         request: Request<'_>,
     ) -> Result<Value, Failed> {
         let link = self.link_for(operation).await.map_err(Failed::BeforeSend)?;
-        self.attempt_on(link, request).await
+        self.attempt_on(link, operation, request).await
     }
 
+    /// Sends the request on an open connection, behind a question for the server's time if
+    /// that is due. The server replies to the question first.
     pub(super) async fn attempt_on(
+        &self,
+        link: Link,
+        operation: Operation,
+        request: Request<'_>,
+    ) -> Result<Value, Failed> {
+        let reading = OptionFuture::from(self.reading_time(&link, operation));
+        let sending = self.send_request(link, request);
+        let (_, answer) = tokio::join!(biased; reading, sending);
+        answer
+    }
+
+    async fn send_request(
         &self,
         mut link: Link,
         request: Request<'_>,

@@ -53,8 +53,8 @@ fn a_time_of_readiness_is_not_part_of_the_payload() {
 fn a_piece_names_its_batch_and_a_job_names_none() {
     let (id, batch) = (JobId::new("mine").unwrap(), BatchId::new("b").unwrap());
 
-    let piece = Entry::decode(&encode_piece(&full_job(), &id, &batch, None).into());
-    let job = Entry::decode(&encode(&full_job(), &id, None).into());
+    let piece = Entry::decode(&encode_piece(&full_job(), &id, &batch).into());
+    let job = Entry::decode(&encode(&full_job(), &id, Some(SET_BY_SCRIPT)).into());
 
     let (piece, job) = (piece.unwrap(), job.unwrap());
     assert_eq!((&piece.batch, &job.batch), (&Some(batch), &None));

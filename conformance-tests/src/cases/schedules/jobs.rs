@@ -12,7 +12,10 @@ use relq_core::{
 
 use super::fixture::{HOURLY, SECOND, assert_stored, tick};
 use crate::{
-    cases::{case, times::now},
+    cases::{
+        case,
+        times::{assert_pushed_at, now},
+    },
     harness::{
         checks::{delivers, drain, duplicate, id, key, payloads},
         samples::{delivered, samples, views},
@@ -46,6 +49,22 @@ async fn a_tick_stores_its_job_as_a_push_does(store: &Store) {
         queue.recover_all().await;
     }
     assert_eq!(views(&actor).await, views(&pusher).await, "after the delays");
+}
+
+case!(the_store_says_when_a_tick_was_pushed: R18 R27 R28 => Schedules @ redis);
+/// The store itself records when the job of a tick was pushed. So the first one after its
+/// clock was set back has the right time, also if the scheduler stays connected.
+async fn the_store_says_when_a_tick_was_pushed(store: &Store) {
+    let actor = store.actor("scheduler").await;
+    store.set_clock_back(60 * 60 * SECOND);
+    let stored = actor.put_report().await;
+    store.advance(SECOND).await;
+    let pushed = now(store);
+
+    actor.ticks(&tick(HOURLY, stored.plus(SECOND)), "job").await;
+
+    let held = actor.take_one().await;
+    assert_pushed_at("the job of a tick", held.enqueued_at, pushed);
 }
 
 case!(a_tick_obeys_the_delay_of_its_job: R14 R28 => Schedules Delay);

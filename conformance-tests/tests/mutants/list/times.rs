@@ -118,6 +118,30 @@ pub(super) const TIMES: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "the time of a push with options is left to the client",
+        patches: &[patch("push", "entry = with_push_time(entry, new.now_ms)", "")],
+        caught_by: &[
+            Case(
+                "times::jobs_with_every_option_have_a_time",
+                "R27: a job with options",
+            ),
+            Case(
+                "times::the_store_says_when_a_job_with_options_was_pushed",
+                "R27: the job",
+            ),
+        ],
+        ..NARROW
+    },
+    Mutant {
+        name: "the time of a tick's push is left to the scheduler",
+        patches: &[patch("push_tick", "entry = with_push_time(entry, new.now_ms)", "")],
+        caught_by: &[Case(
+            "schedules::the_store_says_when_a_tick_was_pushed",
+            "R27: the job of a tick",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "a dead letter does not say when it was buried",
         patches: &[patch(
             "fail",
