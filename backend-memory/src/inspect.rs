@@ -89,7 +89,8 @@ impl State {
     /// Stores the report of a worker. A worker that is still listed keeps the time of its
     /// first report.
     pub(crate) fn report_worker(&mut self, report: &WorkerReport, now: Timestamp) {
-        let known = self.workers.get(&report.worker).filter(|one| one.until > now);
+        let known =
+            self.workers.get(&report.worker).filter(|known| is_listed(known, now));
         let since = known.map_or(now, |one| one.since);
         let view = WorkerView::new(report.worker.clone(), report.slots, since)
             .until(now.plus(WORKER_FORGOTTEN_AFTER));
@@ -104,7 +105,7 @@ impl State {
     ) -> WorkersPage {
         let after = after.map_or(Unbounded, Excluded);
         let listed = self.workers.range((after, Unbounded)).map(|(_, worker)| worker);
-        let mut listed = listed.filter(|worker| worker.until > now);
+        let mut listed = listed.filter(|worker| is_listed(worker, now));
         let workers: Vec<_> =
             listed.by_ref().take(limit.get() as usize).cloned().collect();
         let has_more = listed.next().is_some();
@@ -114,4 +115,10 @@ impl State {
         });
         WorkersPage { workers, next }
     }
+}
+
+/// Whether a worker has reported within the last minute. A report of a later time is from
+/// before the clock was set back.
+pub(crate) fn is_listed(worker: &WorkerView, now: Timestamp) -> bool {
+    worker.until > now && worker.until <= now.plus(WORKER_FORGOTTEN_AFTER)
 }

@@ -17,6 +17,7 @@ use relq_core::{
 };
 
 use crate::followers::{EndedId, keeps_id};
+use crate::inspect::is_listed;
 use crate::job::{Job, Lease, StoredState, wait_until};
 use crate::results::KeptResult;
 
@@ -303,7 +304,7 @@ impl State {
         self.cancelled_leases.retain(|_, until| *until > now);
         self.ended_ids.retain(|_, ended| ended.until > now);
         self.push_calls.retain(|_, (_, until)| *until > now);
-        self.workers.retain(|_, worker| worker.until > now);
+        self.workers.retain(|_, worker| is_listed(worker, now));
         self.results.retain(|_, kept| !kept.is_outdated(now));
         let mut done = Recovered::default();
         let overdue = self.jobs.values_mut();

@@ -8,8 +8,8 @@ use relq_core::{
     environment::Timestamp,
     error::Operation,
     operator::{
-        InspectQueue, JobLookup, JobRecord, JobState, PageCursor, RunNow,
-        WORKER_FORGOTTEN_AFTER, WorkerReport, WorkerView, WorkersPage,
+        InspectQueue, JobLookup, JobRecord, JobState, PageCursor, RunNow, WorkerReport,
+        WorkerView, WorkersPage,
     },
 };
 
@@ -24,6 +24,10 @@ use crate::store::Store;
 /// The beginning of a cursor of [`Workers`]. It tells such a cursor from one of a listing
 /// of jobs.
 const WORKERS_CURSOR: &str = "w:";
+
+/// How much later than the time of its transaction the newest report can be that a listing
+/// reads: another process may store it after this one has read the clock.
+const SEEN_LATER_MS: i64 = 1000;
 
 /// Looks for a job by its id.
 struct LookUp {
@@ -131,8 +135,7 @@ impl Call for ReportWorker {
 
     fn run(&self, store: &Store<'_>) -> Result<(), Failure> {
         let WorkerReport { worker, slots, .. } = &self.report;
-        let until = store.ms_after(WORKER_FORGOTTEN_AFTER);
-        store.report_worker(worker.as_str(), slots.get(), until)
+        store.report_worker(worker.as_str(), slots.get())
     }
 }
 
@@ -162,14 +165,16 @@ impl Call for Workers {
         self.run(store).map(Some)
     }
 
-    /// Workers that died stay in the table until the next `recover`. They count for the
-    /// size of a page, so that a page never reads more rows than that.
+    /// Workers that died stay in the table until the next `recover`, and so do reports from
+    /// before the clock was set back. They count for the size of a page, so that a page
+    /// never reads more rows than that.
     fn run(&self, store: &Store<'_>) -> Result<WorkersPage, Failure> {
         let most = self.limit.min(store.page);
         let rows = store.worker_page(&self.after, most)?;
         let last = rows.last().filter(|_| rows.len() == most as usize);
         let next = last.map(|last| write_cursor(&last.worker));
-        let listed = rows.iter().filter(|row| row.until > store.now_ms());
+        let listed_until = store.now_ms() + 1..=store.listed_until() + SEEN_LATER_MS;
+        let listed = rows.iter().filter(|row| listed_until.contains(&row.until));
         let workers = listed.map(worker_view).collect::<Result<_, _>>()?;
         Ok(WorkersPage { workers, next })
     }

@@ -184,7 +184,8 @@ impl Store<'_> {
     /// Whether there are expired ids, push calls, cancelled leases, results or reports of
     /// workers to forget.
     pub(crate) fn has_outdated(&self) -> Result<bool, Failure> {
-        self.read(sql!("outdated"), [self.now_ms()], |row| row.get(0))
+        let times = [self.now_ms(), self.listed_until()];
+        self.read(sql!("outdated"), times, |row| row.get(0))
     }
 
     /// Removes up to `most` expired ids, as many push calls, as many cancelled leases, and

@@ -1,5 +1,6 @@
 //! The SQL statements for the reports of workers, as functions.
 
+use relq_core::operator::WORKER_FORGOTTEN_AFTER;
 use rusqlite::params;
 
 use super::sql;
@@ -17,14 +18,17 @@ pub(crate) struct WorkerRow {
 }
 
 impl Store<'_> {
-    /// Stores the report of a worker, which is listed until the given time (ms since the
-    /// Unix epoch).
+    /// Returns until when a worker that reports now is listed (ms since the Unix epoch).
+    pub(crate) fn listed_until(&self) -> i64 {
+        self.ms_after(WORKER_FORGOTTEN_AFTER)
+    }
+
     pub(crate) fn report_worker(
         &self,
         worker: &str,
         slots: u32,
-        until: i64,
     ) -> Result<(), Failure> {
+        let until = self.listed_until();
         let params = params![self.queue, worker, self.now_ms(), until, slots];
         self.change(sql!("worker_report"), params)?;
         Ok(())
@@ -35,9 +39,11 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Forgets up to `most` workers that have not reported for long enough.
+    /// Forgets up to `most` workers that have not reported for long enough, or whose report
+    /// is from before the clock was set back.
     pub(crate) fn sweep_workers(&self, most: u32) -> Result<(), Failure> {
-        self.change(sql!("sweep_workers"), params![self.now_ms(), most])?;
+        let params = params![self.now_ms(), most, self.listed_until()];
+        self.change(sql!("sweep_workers"), params)?;
         Ok(())
     }
 

@@ -6,12 +6,13 @@
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] maximum number of each to forget, and of followers to cancel
 -- ARGV[2] how long an id is remembered after its job has ended (ms)
+-- ARGV[3] how long a worker is listed after a report (ms)
 --
 -- Returns 1 if there is more else 0.
 --
 -- Library: entry, side_records, moves, followers
 local keys = bind_keys()
-local page, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
+local page, window_ms, listed_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now_ms = server_ms()
 
 -- If a key has another type, the script fails here, before its first write.
@@ -27,5 +28,5 @@ local forgotten = math.max(
   forget_calls(keys, now_ms, page),
   #forget(keys.ids, now_ms, page),
   #forget(keys.cancelled, now_ms, page),
-  forget_workers(keys, now_ms, page))
+  forget_workers(keys, now_ms, page, listed_ms))
 return (has_more or forgotten == page) and 1 or 0

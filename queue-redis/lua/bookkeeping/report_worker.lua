@@ -17,6 +17,8 @@ local now_ms = server_ms()
 -- If a key has another type, the script fails here, before its first write.
 local stored = redis.call('HGET', runs, worker) or ''
 local listed_until = tonumber(redis.call('ZSCORE', alive, worker) or 0)
+-- A report from before the clock was set back does not count.
+if listed_until > now_ms + listed_ms then listed_until = 0 end
 local since_ms = now_ms
 if listed_until > now_ms and #stored >= 6 then since_ms = struct.unpack('>I6', stored) end
 local run = struct.pack('>I6I4', since_ms, slots)

@@ -283,11 +283,15 @@ local function forget_results(keys, now_ms, most)
   return #gone < #old and most or #gone
 end
 
--- Removes up to `most` reports of workers that are not listed any longer. Returns how many.
+-- Removes up to `most` reports of workers that are not listed any longer, or those from
+-- before the clock was set back. A report lists its worker for `listed_ms`. Returns how many.
 -- No job depends on the reports (R33), so keys of another type stay and raise no error.
-local function forget_workers(keys, now_ms, most)
-  local alive = results_key(keys, 'alive')
+local function forget_workers(keys, now_ms, most, listed_ms)
+  local alive, last = results_key(keys, 'alive'), '(' .. now_ms + listed_ms
   local old = redis.pcall('ZRANGE', alive, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most)
+  if #old == 0 then
+    old = redis.pcall('ZRANGE', alive, last, '+inf', 'BYSCORE', 'LIMIT', 0, most)
+  end
   if #old > 0 then
     redis.pcall('HDEL', results_key(keys, 'runs'), unpack(old))
     redis.call('ZREM', alive, unpack(old))

@@ -7,7 +7,7 @@ use relq_core::{
     Error, JobId, Stats,
     error::Operation,
     limits::{DEDUPLICATION_WINDOW, MAX_DURATION},
-    operator::Redriven,
+    operator::{Redriven, WORKER_FORGOTTEN_AFTER},
     outcome::Recovered,
 };
 
@@ -168,7 +168,11 @@ impl Bookkeeping {
     /// The errors of [`fail`](Self::fail).
     pub async fn forget(&self, page: u32) -> Result<bool, Error> {
         let page = page.min(self.max_jobs_per_step().get());
-        let call = self.call(&self.scripts.forget).arg(page).arg(Self::memory_ms());
+        let call = self
+            .call(&self.scripts.forget)
+            .arg(page)
+            .arg(Self::memory_ms())
+            .arg(millis(WORKER_FORGOTTEN_AFTER));
         Ok(call.run(&self.conn, Operation::Recover).await?.number()? == 1)
     }
 

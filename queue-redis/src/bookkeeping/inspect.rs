@@ -107,7 +107,10 @@ impl Bookkeeping {
     ) -> Result<WorkersPage, Error> {
         let operation = Operation::ReadWorkers;
         let most = limit.get().min(MAX_WORKERS);
-        let mut call = self.of_workers(&self.scripts.list_workers).arg(most);
+        let mut call = self
+            .of_workers(&self.scripts.list_workers)
+            .arg(most)
+            .arg(millis(WORKER_FORGOTTEN_AFTER));
         if let Some(PageCursor(after)) = after {
             let (until, name) =
                 score_and_name(after).ok_or_else(|| self.not_a_cursor(operation))?;

@@ -5,11 +5,12 @@ use std::time::Duration;
 use relq_core::operator::WORKER_FORGOTTEN_AFTER;
 
 use crate::{
-    cases::case,
+    cases::{case, times::now},
     harness::{checks::payloads, store::Store},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
 
 case!(a_dead_worker_is_forgotten: R33 => Inspect);
 /// A worker that no longer reports is listed for 60 seconds after its last report.
@@ -98,6 +99,42 @@ async fn a_recovery_removes_dead_workers(store: &Store) {
     store.advance(SECOND * 40).await;
     alive.report_running(alive.worker(), 1).await;
     store.advance(SECOND * 21).await;
+
+    alive.recover_all().await;
+
+    assert_eq!(store.size().await, before, "R33: nothing of the dead worker is left");
+    assert_eq!(&alive.the_worker().await.worker, alive.worker(), "R33");
+}
+
+case!(a_clock_that_is_set_back_keeps_no_worker_listed: R18 R33 => Inspect);
+/// A worker that died before the store's clock was set back is not listed. A worker that runs
+/// is listed from its next report on, and its first report is not in the future.
+async fn a_clock_that_is_set_back_keeps_no_worker_listed(store: &Store) {
+    let (dead, alive) = (store.actor("dead").await, store.actor("alive").await);
+    for actor in [&dead, &alive] {
+        actor.report_running(actor.worker(), 1).await;
+    }
+
+    store.set_clock_back(HOUR);
+    store.advance(WORKER_FORGOTTEN_AFTER + SECOND).await;
+    alive.report_running(alive.worker(), 1).await;
+
+    let seen = alive.the_worker().await;
+    assert_eq!(&seen.worker, alive.worker(), "R33");
+    let ahead = seen.since.since(now(store));
+    assert_eq!(ahead, Duration::ZERO, "R33: the first report is in the future");
+}
+
+case!(a_recovery_removes_reports_of_the_future: R18 R33 => Inspect @ counted);
+/// A recovery removes what is stored of a worker that died before the store's clock was set
+/// back, and not a worker that has reported since.
+async fn a_recovery_removes_reports_of_the_future(store: &Store) {
+    let (dead, alive) = (store.actor("dead").await, store.actor("alive").await);
+    alive.report_running(alive.worker(), 1).await;
+    let before = store.size().await;
+    dead.report_running(dead.worker(), 1).await;
+    store.set_clock_back(HOUR);
+    alive.report_running(alive.worker(), 1).await;
 
     alive.recover_all().await;
 

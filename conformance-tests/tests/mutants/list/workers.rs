@@ -41,6 +41,32 @@ pub(super) const WORKERS: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "workers that died before the clock was set back are listed",
+        patches: &[patch(
+            "list_workers",
+            "if tonumber(found[i + 1]) > now_ms + listed_ms then break end",
+            "",
+        )],
+        caught_by: &[Case(
+            "workers::a_clock_that_is_set_back_keeps_no_worker_listed",
+            "R33: one worker is listed",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a worker has first reported in the future",
+        patches: &[patch(
+            "report_worker",
+            "if listed_until > now_ms + listed_ms then listed_until = 0 end",
+            "",
+        )],
+        caught_by: &[Case(
+            "workers::a_clock_that_is_set_back_keeps_no_worker_listed",
+            "R33: the first report is in the future",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "a page of workers begins behind all of one time",
         patches: &[patch(
             "list_workers",
@@ -68,6 +94,19 @@ pub(super) const WORKERS: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "workers::a_recovery_removes_dead_workers",
+            "R33: nothing of the dead worker is left",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a recovery leaves the reports of the future",
+        patches: &[patch(
+            "forget",
+            "old = redis.pcall('ZRANGE', alive, last, '+inf', 'BYSCORE', 'LIMIT', 0, most)",
+            "",
+        )],
+        caught_by: &[Case(
+            "workers::a_recovery_removes_reports_of_the_future",
             "R33: nothing of the dead worker is left",
         )],
         ..NARROW
