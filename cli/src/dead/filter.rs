@@ -31,7 +31,7 @@ pub(super) struct DeadFilter {
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     newer_than: Option<Duration>,
 
-    /// Only jobs that died before this time, such as 7d
+    /// Only jobs that died before this time, such as 7d, by the clock of this machine
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     older_than: Option<Duration>,
 }

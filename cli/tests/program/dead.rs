@@ -17,6 +17,18 @@ fn ids(store: &Store, filter: &str) -> Vec<String> {
     ids.map(str::to_owned).collect()
 }
 
+/// A filter by age compares the store's times with the clock of the machine, so each says so.
+#[test]
+fn the_help_of_each_age_names_the_clock() {
+    let store = Store::sqlite();
+    for command in ["list", "redrive", "purge"] {
+        let help = store.relq(&format!("dead {command} --help")).ok();
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let named = words.matches("by the clock of this machine").count();
+        assert_eq!(named, 2, "{command}: {help}");
+    }
+}
+
 on_each_store! {
     fn dead_jobs_are_chosen_by_error_payload_and_age(store) {
         die(store, "slow", "mail-to-anna", "timeout");
