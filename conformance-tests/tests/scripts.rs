@@ -35,5 +35,5 @@ mod pages;
 mod source;
 #[path = "scripts/sql.rs"]
 mod sql;
-#[path = "scripts/survivors.rs"]
+#[path = "scripts/survivors/mod.rs"]
 mod survivors;

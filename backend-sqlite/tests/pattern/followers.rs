@@ -265,6 +265,8 @@ async fn a_held_job_that_has_expired_frees_its_key() {
     let queue = with_orphans(&folder, keyed).await;
     // The row of this follower stands before those of the orphans.
     push(&queue, &[named("0"), named("waits").after(id("0"))]).await;
+    let another = || UniqueKey::new("another").unwrap();
+    push(&queue, &[named("keyed").unique(another())]).await;
     let is_free = async || {
         let job = named("new").unique(key());
         matches!(queue.push_one(job).await.unwrap(), Pushed::Stored(_))
@@ -283,6 +285,9 @@ async fn a_held_job_that_has_expired_frees_its_key() {
 
     assert_eq!(queue.stats().await.unwrap().dead, 1);
     assert_eq!(leaders(&queue).await, ["0"]);
+    let pushed = queue.push_one(named("again").unique(another())).await.unwrap();
+    let holds = matches!(pushed, Pushed::Duplicate { .. });
+    assert!(holds, "R16: no other job loses its key: {pushed:?}");
     assert_eq!(problems(&queue).await, [""; 0]);
 }
 

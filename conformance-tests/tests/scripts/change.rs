@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use crate::{source::Source, survivors::SURVIVORS};
+use crate::{page::named, source::Source, survivors::zset::SURVIVORS};
 
 /// The Redis commands by which scripts write.
 const WRITES: [&str; 28] = [
@@ -108,8 +108,8 @@ pub(crate) fn all(backend: &str, scope: Scope) -> Vec<Change> {
         let mut of_zset: BTreeSet<_> =
             all("zset", Scope::All).into_iter().map(|change| change.name).collect();
         if scope == Scope::OwnAndUnnoticed {
-            for (survivor, _) in SURVIVORS {
-                of_zset.remove(*survivor);
+            for (survivor, _) in named(SURVIVORS) {
+                of_zset.remove(survivor);
             }
         }
         changes.retain(|change| {

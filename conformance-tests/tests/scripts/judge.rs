@@ -12,7 +12,11 @@ use std::{
 use relq_conformance::{Need, cases};
 use relq_core::capabilities::Capability;
 
-use crate::{change::Change, code::Code, page::Page};
+use crate::{
+    change::Change,
+    code::Code,
+    page::{Page, named},
+};
 
 /// How many changes are tried in parallel. Most of the time each waits for its server.
 const AT_ONCE: usize = 5;
@@ -98,7 +102,7 @@ fn try_idle_cases(
     let has_caught: BTreeSet<_> =
         tried.iter().flat_map(|one| one.lock().unwrap().caught()).collect();
     let was_looked_at = |id: &str| {
-        !known.is_empty() && page.other_cases.iter().any(|(other, _)| *other == id)
+        !known.is_empty() && named(page.other_cases).any(|(other, _)| other == id)
     };
     let is_idle =
         |case: &&Case| !has_caught.contains(case.id) && !was_looked_at(case.id);

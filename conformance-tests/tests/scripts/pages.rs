@@ -54,10 +54,9 @@ page!(
         },
         has_batches: false,
         enough: 3,
-        survivors: survivors::SURVIVORS,
-        has_all_reasons: true,
+        survivors: survivors::zset::SURVIVORS,
         lists_cases: true,
-        other_cases: survivors::OTHERS,
+        other_cases: survivors::zset::IDLE_CASES,
     }
 );
 
@@ -72,8 +71,7 @@ page!(
         },
         has_batches: true,
         enough: 1,
-        survivors: survivors::ON_STREAM,
-        has_all_reasons: false,
+        survivors: survivors::stream::SURVIVORS,
         lists_cases: false,
         other_cases: &[],
     }
@@ -90,8 +88,7 @@ page!(
         },
         has_batches: false,
         enough: 1,
-        survivors: survivors::ON_KEYSPACE,
-        has_all_reasons: false,
+        survivors: survivors::keyspace::SURVIVORS,
         lists_cases: false,
         other_cases: &[],
     }
@@ -108,8 +105,7 @@ page!(
         },
         has_batches: false,
         enough: 1,
-        survivors: survivors::ON_CIRCULAR,
-        has_all_reasons: false,
+        survivors: survivors::circular::SURVIVORS,
         lists_cases: false,
         other_cases: &[],
     }
@@ -126,8 +122,7 @@ page!(
         },
         has_batches: false,
         enough: 1,
-        survivors: survivors::ON_PROCESSING_LIST,
-        has_all_reasons: false,
+        survivors: survivors::processing_list::SURVIVORS,
         lists_cases: false,
         other_cases: &[],
     }
@@ -140,8 +135,7 @@ page!(
         code: Code::Sql,
         has_batches: true,
         enough: 1,
-        survivors: survivors::ON_SQLITE,
-        has_all_reasons: false,
+        survivors: survivors::sqlite::SURVIVORS,
         lists_cases: false,
         other_cases: &[],
     }
