@@ -1,8 +1,8 @@
 //! Tests that the suite catches bugs that no author thought of. One at a time, every
-//! write in the scripts of zset and stream, and in the statements of SQLite, is removed and
+//! write in the scripts of the Redis backends, and in the statements of SQLite, is removed and
 //! every comparison is inverted.
 //!
-//! `script-mutants` has a page for each of them, which lists the result of each change. A
+//! `script-mutants` has a page for each backend, which lists the result of each change. A
 //! page takes some twenty minutes to generate:
 //!
 //! ```text
