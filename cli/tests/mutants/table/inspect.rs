@@ -133,8 +133,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "dead jobs are imported as ready ones without a word",
         promise: "export::dead_jobs_are_refused_retried_or_skipped: left: Some(0)",
         file: "cli/src/import/check.rs",
-        old: "            (None, Kept::Anew) => return Err(no_dead_jobs(&id, queue)),",
-        new: "            (None, Kept::Anew) if choices.dead.is_none() => {}\n            (None, Kept::Anew) => return Err(no_dead_jobs(&id, queue)),",
+        old: "        if job.is_dead() && (choices.dead, choices.kept) == (None, Kept::Anew) {",
+        new: "        if job.is_dead() && choices.dead.is_some() && choices.kept == Kept::Anew {",
     },
     Mutant {
         name: "the attempts of restored jobs begin anew",
