@@ -124,7 +124,7 @@ impl Bookkeeping {
         let mut cmd = command("ZSCORE");
         cmd.arg(set).arg(&name[..]);
         let score = self.conn.call(Operation::Peek, &cmd).await?;
-        Ok(score.optional_bytes()?.is_some())
+        Ok(!score.is_nil())
     }
 
     /// Reads members of a sorted set of times. The earliest comes first.
