@@ -1,7 +1,10 @@
 //! Tests of batches on this backend only: of the streams that hold their pieces, and of
 //! changes that other clients make.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{
+    num::NonZeroU32,
+    time::{Duration, Instant},
+};
 
 use relq_conformance::{
     assert_within,
@@ -210,6 +213,41 @@ async fn a_half_cancelled_batch_gives_nothing() {
     while queue.recover(many(10)).await.unwrap().more {}
     assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Cancelled));
     assert_sound(&queue).await;
+}
+
+/// B7, R30: a piece that waits for its retry and is made ready after its batch was half
+/// cancelled ends, and its follower with it. The cancellation has set the state, and has not
+/// come to the piece yet.
+#[tokio::test]
+async fn a_piece_made_ready_in_a_half_cancelled_batch_ends_with_its_follower() {
+    for run_now in [true, false] {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        queue.create(&NewBatch::new(id())).await.unwrap();
+        let leader = JobId::new("leader").unwrap();
+        let piece = NewJob::new("piece").id(leader.clone());
+        queue.add(&id(), &[piece], None).await.unwrap();
+        let after = if run_now { LEASE } else { Duration::from_millis(1) };
+        let held = take_one(&queue).await;
+        queue.retry(&held.receipt, after, "again").await.unwrap();
+        let follower = NewJob::new("follower").after(leader.clone());
+        queue.push(&[follower], None).await.unwrap();
+        say(&server, "HSET {q}:batch:record:b state cancelling");
+
+        if run_now {
+            queue.inspect_queue().unwrap().run_now(&leader).await.unwrap();
+        }
+        let give_up = Instant::now() + LONG;
+        while queue.stats().await.unwrap().cancelled < 2 {
+            assert!(Instant::now() < give_up, "R30: the follower is still held");
+            let claimed = queue.claim(&ask("w").max(many(9))).await.unwrap();
+            assert_eq!(claimed.len(), 0, "B7, R30: the jobs that run");
+        }
+
+        while queue.recover(many(10)).await.unwrap().more {}
+        assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Cancelled));
+        assert_sound(&queue).await;
+    }
 }
 
 /// B7, R21: a heartbeat ends large pieces of a cancelled batch in steps of about a mebibyte.

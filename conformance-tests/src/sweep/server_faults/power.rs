@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use relq_core::{
     Queue,
     batch::{BatchState, BatchStatus},
+    operator::JobState,
 };
 
 use super::{
@@ -50,7 +51,9 @@ fn judge(marks: &[Mark], cut: usize, found: &Places, after: &Recorded) {
     let (old, new) = (&before.places, &during.places);
     for name in names(&found.jobs, &old.jobs, &new.jobs) {
         let is = found.jobs.get(name);
-        let legal = [old.jobs.get(name), new.jobs.get(name)];
+        let (was, becomes) = (old.jobs.get(name), new.jobs.get(name));
+        let promoted = between_promotion_and_claim(was, becomes);
+        let legal = [was, becomes, promoted.as_ref()];
         assert!(legal.contains(&is), "{context}: {name} is {is:?}, not {legal:?}");
     }
     let legal = [&old.schedules, &new.schedules];
@@ -75,6 +78,16 @@ fn judge(marks: &[Mark], cut: usize, found: &Places, after: &Recorded) {
         let digest = after.server.command(&[b"DEBUG", b"DIGEST"]);
         assert_eq!(digest, before.digest, "{context}");
     }
+}
+
+/// A claim first makes due jobs ready, and leases them in a step of its own. Returns the
+/// state between these steps.
+fn between_promotion_and_claim(
+    was: Option<&(JobState, u32)>,
+    becomes: Option<&(JobState, u32)>,
+) -> Option<(JobState, u32)> {
+    let (JobState::Scheduled, attempt) = was? else { return None };
+    matches!(becomes?, (JobState::Leased, _)).then_some((JobState::Ready, *attempt))
 }
 
 fn names<'a, N: Ord, T>(

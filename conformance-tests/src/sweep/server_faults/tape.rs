@@ -17,6 +17,8 @@ use crate::server::Server;
 /// after the call.
 pub(super) struct Mark {
     pub(super) call: &'static str,
+    /// What the call belongs to, as [`Tape::topic`] says.
+    pub(super) topic: &'static str,
     pub(super) end: usize,
     pub(super) places: Places,
     pub(super) digest: Vec<u8>,
@@ -35,6 +37,9 @@ pub(super) struct Tape<'a> {
     pub(super) recorded: Recorded,
     pub(super) queue: Arc<dyn Queue>,
     pub(super) marks: Vec<Mark>,
+    /// What the calls of the next marks belong to. A script is tried again in each topic,
+    /// because the state of the store differs.
+    pub(super) topic: &'static str,
     monitor: Monitor,
 }
 
@@ -42,12 +47,13 @@ impl<'a> Tape<'a> {
     pub(super) async fn start(fixture: &'a FaultFixture) -> Self {
         let recorded = Recorded::start();
         let digest = recorded.server.command(&[b"DEBUG", b"DIGEST"]);
-        let (call, places) = ("the start", Places::default());
+        let (call, topic, places) = ("the start", "plain", Places::default());
         let (state, scripts) = (State::of(&recorded.server), Scripts::default());
-        let nothing = Mark { call, end: 0, places, digest, state, scripts };
+        let nothing = Mark { call, topic, end: 0, places, digest, state, scripts };
         let monitor = Monitor::start(&recorded.server);
         let queue = fixture.connect(&recorded.server).await;
-        let mut tape = Self { fixture, recorded, queue, marks: vec![nothing], monitor };
+        let marks = vec![nothing];
+        let mut tape = Self { fixture, recorded, queue, marks, topic, monitor };
         tape.mark("connect").await;
         tape
     }
@@ -58,7 +64,8 @@ impl<'a> Tape<'a> {
         let end = self.recorded.writes().len();
         let state = State::of(&self.recorded.server);
         let scripts = self.monitor.scripts(&self.recorded.server);
-        self.marks.push(Mark { call, end, places, digest, state, scripts });
+        let topic = self.topic;
+        self.marks.push(Mark { call, topic, end, places, digest, state, scripts });
     }
 
     /// Claims until `count` jobs are held. One claim may not be enough, because a claim

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use relq_core::{
-    Disposition, Receipt,
+    Disposition, NewJob, Receipt,
     batch::{BatchOutcome, BatchPriority, Change, NewBatch},
     operator::Selection,
     outcome::Extended,
@@ -12,7 +12,7 @@ use relq_core::{
 use super::{
     super::{
         batches::{batches, named, plain, status, telling},
-        fixture::{LEASE, ask, eventually, many, token, worker_id},
+        fixture::{LEASE, ask, eventually, job_id, many, token, worker_id},
         tape::Tape,
     },
     say,
@@ -22,6 +22,7 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     empty(tape).await;
     work(tape).await;
     come_back(tape).await;
+    steer(tape).await;
     call_off(tape).await;
     forget(tape).await;
 }
@@ -108,6 +109,44 @@ async fn come_back(tape: &mut Tape<'_>) {
         tape.settle(&[say(&held[0].receipt, Disposition::Done)]).await;
     }
     is_over(tape, "returned", BatchOutcome::Done).await;
+}
+
+/// Brings pieces of an open batch back: one that waits for its retry is run at once,
+/// another becomes due, and a dead one is redriven. Then cancels a piece that waits, and
+/// the batch.
+async fn steer(tape: &mut Tape<'_>) {
+    let queue = Arc::clone(&tape.queue);
+    let steered = telling("steered", 4);
+    batches(&*queue).create(&steered).await.expect("made");
+    tape.mark("create").await;
+    let names = ["run now", "due", "dead", "waits"];
+    let pieces = names.map(|name| NewJob::new(name).id(job_id(name)));
+    batches(&*queue).add(&steered.id, &pieces, None).await.expect("added");
+    tape.mark("push of pieces").await;
+    let again = |after| Disposition::Retry { after, error: "again".into() };
+    for one in tape.claim(4).await {
+        let end = match &one.payload[..] {
+            b"due" => again(Duration::ZERO),
+            b"dead" => Disposition::Dead { error: "never".into() },
+            _ => again(LEASE),
+        };
+        tape.settle(&[say(&one.receipt, end)]).await;
+    }
+    queue.redrive(&Selection::All).await.expect("redriven");
+    tape.mark("redrive of a piece").await;
+    for _ in 0..2 {
+        let held = tape.claim(1).await;
+        tape.settle(&[say(&held[0].receipt, Disposition::Done)]).await;
+    }
+    if let Some(inspector) = queue.inspect_queue() {
+        inspector.run_now(&job_id("run now")).await.expect("answered");
+        tape.mark("run a piece now").await;
+    }
+    queue.cancel(&job_id("waits")).await.expect("answered");
+    tape.mark("cancel of a piece").await;
+    batches(&*queue).cancel_batch(&steered.id).await.expect("cancelled");
+    tape.mark("cancel a batch").await;
+    is_over(tape, "steered", BatchOutcome::Cancelled).await;
 }
 
 /// Cancels a batch. That drops the waiting pieces. The next heartbeat of its worker

@@ -4,6 +4,7 @@
 mod batches;
 mod followers;
 mod inspecting;
+mod options;
 mod restoring;
 mod results;
 mod schedules;
@@ -30,22 +31,30 @@ pub(super) async fn play(tape: &mut Tape<'_>) {
     work(tape, &held).await;
     time_passes(tape).await;
     operate(tape).await;
+    tape.topic = "options";
+    options::play(tape).await;
     if tape.queue.result_queue().is_some() {
+        tape.topic = "results";
         results::play(tape).await;
     }
     if tape.queue.capabilities().supports(Capability::Followers) {
+        tape.topic = "followers";
         followers::play(tape).await;
     }
     if tape.queue.inspect_queue().is_some() {
+        tape.topic = "inspecting";
         inspecting::play(tape).await;
     }
     if tape.queue.restore_queue().is_some() {
+        tape.topic = "restoring";
         restoring::play(tape).await;
     }
     if tape.queue.schedule_queue().is_some() {
+        tape.topic = "schedules";
         schedules::play(tape).await;
     }
     if tape.queue.batch_queue().is_some() {
+        tape.topic = "batches";
         batches::play(tape).await;
     }
 }
@@ -119,19 +128,6 @@ async fn operate(tape: &mut Tape<'_>) {
     tape.settle(&dead).await;
     tape.queue.purge_dead(&Selection::All).await.expect("purged");
     tape.mark("purge_dead").await;
-    tape.queue.purge().await.expect("purged");
-    tape.mark("purge").await;
-    finish_with_options(tape).await;
-}
-
-/// Finishes jobs with side records: a unique key, an id that the client made.
-async fn finish_with_options(tape: &mut Tape<'_>) {
-    tape.queue.push(&with_options(&*tape.queue), None).await.expect("pushed");
-    tape.mark("push of options").await;
-    let ready = tape.queue.stats().await.expect("answered").ready;
-    let held = tape.claim(usize::try_from(ready).expect("few jobs")).await;
-    let done = held.iter().map(|one| say(&one.receipt, Disposition::Done));
-    tape.settle(&done.collect::<Vec<_>>()).await;
     tape.queue.purge().await.expect("purged");
     tape.mark("purge").await;
 }
