@@ -1,10 +1,13 @@
 //! `redis-sentinel://`: the master that the sentinels name serves the queue.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use relq::{ClaimRequest, WorkerId};
+use relq::{ClaimRequest, Queue, WorkerId};
 use relq_conformance::server::Node;
-use tokio::time::timeout;
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::timeout,
+};
 
 use crate::{
     fixture::{
@@ -113,6 +116,34 @@ async fn a_waiting_claim_moves_to_the_new_master() {
 
     let claimed = timeout(SOON, waiting).await.expect("the claim moves");
     assert_eq!(&claimed.unwrap().unwrap()[0].payload[..], b"job");
+}
+
+/// A claim moves to the new master although the runtime on which the queue was opened does
+/// not run, as that of a worker whose handlers block its threads (R22).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_beside_a_stalled_runtime_moves_to_the_new_master() {
+    let watched = Watched::start().await;
+    let url = format!("zset+redis-sentinel://{}/main", watched.hosts());
+    let (idle, stalled) = open_on_a_runtime_of_its_own(url.clone()).await;
+    let ask = ClaimRequest::new(WorkerId::new("idle").unwrap(), LIMIT).wait(LIMIT);
+    let waiting = tokio::spawn(async move { idle.claim(&ask).await });
+    watched.until_a_claim_waits().await;
+
+    watched.cut_off_the_master();
+    push(&*open_after_fail_over(&url).await, "job").await;
+
+    let claimed = timeout(SOON, waiting).await.expect("the claim moves");
+    assert_eq!(&claimed.unwrap().unwrap()[0].payload[..], b"job");
+    stalled.shutdown_background();
+}
+
+/// Opens a queue on a new runtime, and then stops running that runtime.
+async fn open_on_a_runtime_of_its_own(url: String) -> (Arc<dyn Queue>, Runtime) {
+    let opening = move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        (runtime.block_on(open(&url)), runtime)
+    };
+    tokio::task::spawn_blocking(opening).await.unwrap()
 }
 
 /// A claim that waits moves to the new master although the connections on which the client

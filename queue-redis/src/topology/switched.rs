@@ -8,8 +8,9 @@
 //! Without it a claim that waits on a master that was cut off would go on to wait there:
 //! its connection does not break, and nothing is pushed to that server any more. Each
 //! sentinel of the URL is listened to on a connection of its own, because one of them may
-//! be cut off together with the master. An announcement that is wrong does no harm: each
-//! new connection asks all sentinels again.
+//! be cut off together with the master. Each runtime listens for itself, so that none
+//! stays on the old master because another one is blocked or has ended. An announcement
+//! that is wrong does no harm: each new connection asks all sentinels again.
 //!
 //! A network can drop a connection without telling the client, which would then listen for
 //! ever to nothing. So the client asks the sentinel something every few seconds, and
@@ -24,6 +25,7 @@ use std::{
 use futures_util::FutureExt as _;
 use redis::{PushInfo, PushKind, RedisConnectionInfo, RedisError, RedisResult};
 use tokio::{
+    runtime::{self, Handle},
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
     task::AbortHandle,
     time::timeout,
@@ -50,25 +52,26 @@ pub(super) struct Switches(Mutex<Followed>);
 #[derive(Default)]
 struct Followed {
     links: Vec<(Address, WeakLink)>,
-    listeners: Vec<AbortHandle>,
+    listeners: Vec<(runtime::Id, AbortHandle)>,
 }
 
 impl Switches {
     /// Closes the connection when a sentinel announces another master than `server`.
-    /// Starts listening to the sentinels, on the caller's runtime, unless this already
-    /// happens.
+    /// Starts listening to the sentinels, unless the caller's runtime already does.
     pub(super) fn follow(
         &self,
         (server, link): (Address, &Link),
-        listener: impl Fn() -> Vec<AbortHandle>,
+        listeners: impl Fn() -> Vec<AbortHandle>,
     ) {
         let mut followed = self.lock();
         followed.links.retain(|(_, link)| link.is_open());
         followed.links.push((server, link.downgrade()));
         // The tasks end together with the runtime that they are on.
-        followed.listeners.retain(|task| !task.is_finished());
-        if followed.listeners.is_empty() {
-            followed.listeners = listener();
+        followed.listeners.retain(|(_, task)| !task.is_finished());
+        let runtime = Handle::current().id();
+        if followed.listeners.iter().all(|(id, _)| *id != runtime) {
+            let tasks = listeners().into_iter().map(|task| (runtime, task));
+            followed.listeners.extend(tasks);
         }
     }
 
@@ -98,7 +101,7 @@ impl Switches {
 
 impl Drop for Switches {
     fn drop(&mut self) {
-        for listener in &self.lock().listeners {
+        for (_, listener) in &self.lock().listeners {
             listener.abort();
         }
     }
