@@ -1,5 +1,5 @@
 //! Waiting for the ends of jobs without polling: one connection for all waiting calls of a
-//! queue's handle.
+//! runtime on a queue's handle.
 //!
 //! ```text
 //!  wait_result -> listen() -> the listener's task sends XREAD BLOCK on `ended`
@@ -8,7 +8,8 @@
 //!
 //! The stream is only a hint: a call that wakes reads the result, and waits again if the
 //! job has not ended. The task wakes all calls whenever it may have missed an end: when it
-//! begins to read, and when it reads as many ends as one reply has.
+//! begins to read, and when it reads as many ends as one reply has. Each runtime has a task
+//! of its own, so that no call waits for a runtime that is blocked.
 
 use std::{
     collections::HashMap,
@@ -21,8 +22,9 @@ use futures_util::FutureExt as _;
 use redis::{Value, from_redis_value};
 use relq_core::{JobId, error::BoxError};
 use tokio::{
+    runtime::{self, Handle},
     sync::{Notify, oneshot},
-    task::JoinHandle,
+    task::AbortHandle,
 };
 
 use crate::{bookkeeping::Bookkeeping, link::Link};
@@ -45,11 +47,18 @@ const BEGINNING: &str = "0-0";
 /// A reply of XREAD, for one stream: the id and the fields of each entry.
 type Ends = Vec<(String, Vec<(String, Vec<(String, Vec<u8>)>)>)>;
 
-/// Reads the ends of jobs on a connection of its own while calls wait for one, and wakes
-/// these calls.
+/// Reads the ends of jobs, on a connection of its own for each runtime whose calls wait for
+/// one, and wakes these calls.
 pub(crate) struct EndListener {
+    bookkeeping: Bookkeeping,
+    by_runtime: Mutex<Vec<Listening>>,
+}
+
+/// The task that wakes the calls of one runtime.
+struct Listening {
+    runtime: runtime::Id,
     shared: Arc<Shared>,
-    task: Mutex<Option<JoinHandle<()>>>,
+    task: AbortHandle,
 }
 
 struct Shared {
@@ -75,33 +84,40 @@ impl WaitingCall {
 impl EndListener {
     /// Creates a listener that opens no connection before a call waits.
     pub(crate) fn new(bookkeeping: Bookkeeping) -> Self {
-        let (calls, stirred) = (Mutex::default(), Notify::new());
-        Self {
-            shared: Arc::new(Shared { bookkeeping, calls, stirred }),
-            task: Mutex::new(None),
-        }
+        Self { bookkeeping, by_runtime: Mutex::default() }
     }
 
-    /// Begins to wait for the end of a job. The listener's task runs on the runtime of the
-    /// caller.
+    /// Begins to wait for the end of a job.
     pub(crate) fn listen(&self, job: &JobId) -> WaitingCall {
         let (wake, woken) = oneshot::channel();
-        let mut calls = lock(&self.shared.calls);
-        calls.entry(job.as_str().to_owned()).or_default().push(wake);
-        drop(calls);
-        let mut task = lock(&self.task);
-        if task.as_ref().is_none_or(JoinHandle::is_finished) {
-            *task = Some(tokio::spawn(run(Arc::clone(&self.shared)).boxed()));
-        }
-        self.shared.stirred.notify_one();
+        let shared = self.shared();
+        lock(&shared.calls).entry(job.as_str().to_owned()).or_default().push(wake);
+        shared.stirred.notify_one();
         WaitingCall(woken)
+    }
+
+    /// What the caller's runtime shares with its task, which is started if there is none.
+    fn shared(&self) -> Arc<Shared> {
+        let runtime = Handle::current();
+        let mut by_runtime = lock(&self.by_runtime);
+        // A task ends together with its runtime.
+        by_runtime.retain(|listening| !listening.task.is_finished());
+        let known = by_runtime.iter().find(|known| known.runtime == runtime.id());
+        if let Some(known) = known {
+            return Arc::clone(&known.shared);
+        }
+        let shared = Arc::new(Shared::new(self.bookkeeping.clone()));
+        let task = runtime.spawn(run(Arc::clone(&shared)).boxed()).abort_handle();
+        let (runtime, shared_too) = (runtime.id(), Arc::clone(&shared));
+        by_runtime.push(Listening { runtime, shared: shared_too, task });
+        shared
     }
 }
 
 impl Drop for EndListener {
     fn drop(&mut self) {
-        if let Some(task) = lock(&self.task).take() {
-            task.abort();
+        for listening in &*lock(&self.by_runtime) {
+            listening.task.abort();
         }
     }
 }
@@ -113,6 +129,10 @@ impl fmt::Debug for EndListener {
 }
 
 impl Shared {
+    fn new(bookkeeping: Bookkeeping) -> Self {
+        Self { bookkeeping, calls: Mutex::default(), stirred: Notify::new() }
+    }
+
     /// Whether a call waits. Forgets those that do not wait any more.
     fn has_calls(&self) -> bool {
         let mut calls = lock(&self.calls);

@@ -1,12 +1,15 @@
 //! A call that waits for the end of a job is woken by it (R29, R21, R22).
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use relq_core::{
     Delivery, Disposition, Error, JobId, NewJob, error::Operation, operator::Selection,
     results::JobResult,
 };
-use tokio::task::JoinHandle;
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::JoinHandle,
+};
 
 use super::fixture::{UNFINISHED, done, done_with, kept, reported};
 use crate::{
@@ -295,6 +298,35 @@ async fn a_wait_may_be_dropped(store: &Store) {
     let waiting = wait_for(store, &client, &next).await;
     worker.ends(&worker.take_one().await, done_with("next")).await;
     is_woken(store, waiting, Some(done("next"))).await;
+}
+
+case!(a_wait_beside_a_stalled_runtime_is_woken: R29 R22 => Results);
+/// A call is woken although another runtime, which began to wait on the same handle, is
+/// not run any more.
+async fn a_wait_beside_a_stalled_runtime_is_woken(store: &Store) {
+    let (worker, client) = (store.actor("worker").await, store.actor("client").await);
+    let job = client.store_one(kept("job")).await;
+    let held = worker.take_one().await;
+    let stalled = thread::scope(|scope| {
+        let begin = scope.spawn(|| wait_and_freeze(store, &client, &job));
+        begin.join().expect("the call begins to wait")
+    });
+    let waiting = wait_for(store, &client, &job).await;
+    assert!(!waiting.is_finished(), "R29: the job has not ended");
+
+    worker.ends(&held, done_with("result")).await;
+
+    is_woken(store, waiting, Some(done("result"))).await;
+    stalled.shutdown_background();
+}
+
+/// Begins to wait for the end of a job on a runtime of its own, and then stops running
+/// that runtime. Returns the runtime, so that the call is not dropped.
+fn wait_and_freeze(store: &Store, actor: &Actor, job: &JobId) -> Runtime {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("the system gives a runtime");
+    runtime.block_on(wait_for(store, actor, job));
+    runtime
 }
 
 case!(a_wait_begins_again_after_none: R29 => Results);
