@@ -191,7 +191,7 @@ fn state_of(
 ) -> &mut State {
     let at = states.iter().position(|(id, _)| *id == runtime).unwrap_or_else(|| {
         // Removes the states of runtimes that have no push under way or have ended.
-        states.retain(|(_, state)| state.is_busy());
+        states.retain(|(_, state)| state.is_awaited());
         states.push((runtime, State::default()));
         states.len() - 1
     });
@@ -202,6 +202,13 @@ impl State {
     fn is_busy(&self) -> bool {
         let is_under_way = |sending: &Sending| sending.peek().is_none();
         self.is_served || self.alone.as_ref().is_some_and(is_under_way)
+    }
+
+    /// Whether a task or a caller awaits a push of this runtime. Nobody does so any more when
+    /// the runtime has ended.
+    fn is_awaited(&self) -> bool {
+        let has_caller = |sending: &Sending| sending.strong_count() > Some(1);
+        self.is_served || self.alone.as_ref().is_some_and(has_caller)
     }
 
     fn wait(&mut self, elements: Elements) -> oneshot::Receiver<Sent> {
@@ -317,7 +324,37 @@ impl fmt::Debug for PushBatcher {
 
 #[cfg(test)]
 mod tests {
+    use futures_lite::future::poll_once;
+    use relq_conformance::server::Server;
+    use tokio::runtime::{Builder, Runtime};
+
     use super::*;
+    use crate::RedisConfig;
+
+    fn new_runtime() -> Runtime {
+        Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    /// A push that was dropped together with its runtime takes no memory for long.
+    #[test]
+    fn the_states_of_ended_runtimes_are_removed() {
+        let server = Server::start();
+        let config = RedisConfig::new(&server.url()).unwrap();
+        let (runtime, elements) = (new_runtime(), || vec![b"job".to_vec()]);
+        let conn = runtime.block_on(Conn::open("test", config)).unwrap();
+        let batcher = PushBatcher::new(&conn, "list".to_owned());
+        for _ in 0..3 {
+            let cancelled = async {
+                batcher.push(elements()).await.unwrap();
+                assert!(poll_once(batcher.push(elements())).await.is_none());
+            };
+            new_runtime().block_on(cancelled);
+        }
+
+        runtime.block_on(batcher.push(elements())).unwrap();
+
+        assert_eq!(batcher.0.states().len(), 1);
+    }
 
     fn waiting(bytes: usize) -> (Waiting, oneshot::Receiver<Sent>) {
         waiting_with(vec![vec![0; bytes]])
