@@ -7,6 +7,7 @@ mod fair_turn;
 mod health;
 mod joined;
 mod operator;
+mod push;
 mod queue;
 mod receipt;
 mod recover;
