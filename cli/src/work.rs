@@ -23,7 +23,8 @@ mod whole_lines;
 use std::{ffi::OsString, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use relq::worker::{
-    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, RetryPolicy, Worker, WorkerError,
+    DEFAULT_CONCURRENCY, DEFAULT_GRACE, DEFAULT_LEASE, RetryPolicy, Summary, Worker,
+    WorkerError,
 };
 use tokio::sync::Mutex;
 
@@ -86,9 +87,8 @@ use summary::say_summary;
 ///
 /// SIGHUP, SIGINT (Ctrl-C), SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2 and SIGXCPU
 /// stop the worker gracefully: running commands have 25 seconds, or the time of --grace, to
-/// finish. Then, or at
-/// a second SIGINT, SIGQUIT or SIGTERM, they are killed and their jobs given back. A
-/// SIGHUP that is ignored when relq starts, as under `nohup`, stays ignored.
+/// finish. Then, or at a second SIGINT, SIGQUIT or SIGTERM, they are killed and their jobs
+/// given back. A SIGHUP that is ignored when relq starts, as under `nohup`, stays ignored.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = USAGE, after_help = EXEC_HELP)]
 pub(crate) struct Args {
@@ -215,13 +215,7 @@ impl Args {
         } else {
             Box::pin(worker.run(handler)).await
         };
-        if matches!(
-            ended,
-            Ok(_)
-                | Err(WorkerError::Paused
-                    | WorkerError::Store(_)
-                    | WorkerError::Queue { .. })
-        ) {
+        if has_summary(&ended) {
             say_summary(&progress.summary());
         }
         if let Some(message) = cannot_start.message().or_else(|| schedulers.message()) {
@@ -342,6 +336,18 @@ impl Args {
             })
             .halt_on(async move { second.second().await })
     }
+}
+
+/// Whether to print the counts of the worker: it was stopped, found its queues empty, or was
+/// ended by one of them.
+fn has_summary(ended: &Result<Summary, WorkerError>) -> bool {
+    matches!(
+        ended,
+        Ok(_)
+            | Err(WorkerError::Paused
+                | WorkerError::Store(_)
+                | WorkerError::Queue { .. })
+    )
 }
 
 fn say_missing_file(target: &Target) -> CommandResult {

@@ -137,18 +137,25 @@ pub(super) async fn check_changed_parts(
             None
         };
         if let Some(why) = why {
-            let backend = part.capabilities().backend;
-            return Err(Error::Unusable {
-                at: ErrorContext { backend, operation: Operation::Connect },
-                source: format!(
-                    "part {number} of the queue {queue} {why}; nothing was changed"
-                )
-                .into(),
-            }
-            .into());
+            return Err(cannot_change(&*part, queue, number, &why).into());
         }
     }
     Ok(())
+}
+
+fn cannot_change(
+    part: &dyn Queue,
+    queue: &QueueName,
+    number: NonZeroU16,
+    why: &str,
+) -> Error {
+    let backend = part.capabilities().backend;
+    let source =
+        format!("part {number} of the queue {queue} {why}; nothing was changed");
+    Error::Unusable {
+        at: ErrorContext { backend, operation: Operation::Connect },
+        source: source.into(),
+    }
 }
 
 fn is_paused(queue: &QueueName, number: NonZeroU16) -> String {
