@@ -59,9 +59,7 @@ impl Args {
             was: state.map(JobState::as_str),
         });
         if self.format.is_json() {
-            let mut records = self.format.records()?;
-            answers.into_iter().try_for_each(|answer| records.item(&answer))?;
-            return records.end();
+            return self.format.print_records(answers);
         }
         let mut out = Output::new();
         for Answer { id, was, .. } in answers {

@@ -62,6 +62,16 @@ impl Format {
         }
     }
 
+    /// Prints records as JSON.
+    pub(crate) fn print_records<T: Serialize>(
+        self,
+        all: impl IntoIterator<Item = T>,
+    ) -> CommandResult {
+        let mut records = self.records()?;
+        all.into_iter().try_for_each(|record| records.item(&record))?;
+        records.end()
+    }
+
     fn chosen(self) -> OutputFormat {
         if self.json { OutputFormat::Json } else { self.output }
     }

@@ -30,6 +30,8 @@ mod result;
 mod run;
 #[cfg(test)]
 mod sample_jobs;
+#[cfg(test)]
+mod sample_queues;
 mod sentinel_password;
 #[cfg(feature = "web")]
 mod serve;

@@ -17,8 +17,6 @@ use tokio::{
 use crate::{
     failure::{CommandResult, Failure, unless_closed},
     format::Format,
-    output::Output,
-    table::line_width,
     target::Target,
     values::positive_duration,
 };
@@ -86,16 +84,12 @@ impl Args {
 
     fn print(&self, rows: &[Row]) -> CommandResult {
         if self.format.is_json() {
-            let mut records = self.format.records()?;
-            rows.iter().try_for_each(|row| records.item(row))?;
-            return records.end();
+            return self.format.print_records(rows);
         }
         if rows.is_empty() {
             return Ok(());
         }
-        let mut out = Output::new();
-        out.text(&table(rows).render(line_width()))?;
-        out.flush()
+        table(rows).print()
     }
 }
 

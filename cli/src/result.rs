@@ -102,11 +102,9 @@ impl Args {
             return found.iter().flatten().try_for_each(print_bytes);
         }
         if self.format.is_json() {
-            let mut records = self.format.records()?;
-            for (id, result) in jobs {
-                records.item(&Report::of(id, result.as_ref()))?;
-            }
-            return records.end();
+            return self.format.print_records(
+                jobs.map(|(id, result)| Report::of(id, result.as_ref())),
+            );
         }
         let mut out = Output::new();
         for (id, result) in jobs {

@@ -64,9 +64,7 @@ impl Args {
 
     fn print(&self, answers: &[Answer<'_>]) -> CommandResult {
         if self.format.is_json() {
-            let mut records = self.format.records()?;
-            answers.iter().try_for_each(|answer| records.item(answer))?;
-            return records.end();
+            return self.format.print_records(answers);
         }
         let mut out = Output::new();
         for Answer { id, why, .. } in answers {

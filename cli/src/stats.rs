@@ -8,9 +8,8 @@ use serde::Serialize;
 use crate::{
     failure::{CommandResult, unless_closed},
     format::Format,
-    output::Output,
     printable::printable,
-    table::{Table, line_width},
+    table::Table,
     target::Target,
     values::age,
 };
@@ -40,13 +39,9 @@ impl Args {
 
     fn print(&self, parts: &[Report<String>]) -> CommandResult {
         if self.format.is_json() {
-            let mut records = self.format.records()?;
-            parts.iter().try_for_each(|part| records.item(part))?;
-            return records.end();
+            return self.format.print_records(parts);
         }
-        let mut out = Output::new();
-        out.text(&table(parts).render(line_width()))?;
-        out.flush()
+        table(parts).print()
     }
 }
 

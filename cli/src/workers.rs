@@ -13,9 +13,8 @@ use crate::{
     failure::{CommandResult, unless_closed},
     format::Format,
     message::say,
-    output::Output,
     printable::printable,
-    table::{Table, line_width},
+    table::Table,
     target::Target,
     view::time,
 };
@@ -65,16 +64,12 @@ impl Args {
 
     fn print(&self, rows: &[Row<'_>]) -> CommandResult {
         if self.format.is_json() {
-            let mut records = self.format.records()?;
-            rows.iter().try_for_each(|row| records.item(row))?;
-            return records.end();
+            return self.format.print_records(rows);
         }
         if rows.is_empty() {
             return Ok(());
         }
-        let mut out = Output::new();
-        out.text(&self.table(rows).render(line_width()))?;
-        out.flush()
+        self.table(rows).print()
     }
 
     fn table(&self, rows: &[Row<'_>]) -> Table<6> {

@@ -3,7 +3,11 @@
 
 use std::io::{self, IsTerminal};
 
-use crate::printable::{columns, cut};
+use crate::{
+    failure::CommandResult,
+    output::Output,
+    printable::{columns, cut},
+};
 
 /// The text between two columns of a row. The note below a row is indented by it.
 const GAP: &str = "  ";
@@ -33,6 +37,16 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     /// Adds a row. Its cells and its note must be printable text.
     pub fn row(&mut self, cells: [String; COLUMNS], note: Option<String>) {
         self.rows.push(Row { cells, note });
+    }
+
+    /// Prints the table on standard output. Each line is cut to [`line_width`].
+    ///
+    /// # Errors
+    /// When standard output cannot be written to.
+    pub fn print(&self) -> CommandResult {
+        let mut out = Output::new();
+        out.text(&self.render(line_width()))?;
+        out.flush()
     }
 
     /// Returns the table as text. Each line is cut to `width` columns.

@@ -92,16 +92,18 @@ fn failed(id: &BatchId, what: &str, not: &str, unsent: &Unsent) -> Failure {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use async_trait::async_trait;
     use relq::{
-        Error, Queue, QueueName,
+        Error, Queue,
         batch::BatchStatus,
         error::{ErrorContext, Operation},
     };
-    use relq_conformance::overrides::{OverriddenQueue, Override, Right};
+    use relq_conformance::{
+        async_trait,
+        overrides::{Override, Right},
+    };
 
     use super::*;
-    use crate::interrupts::Interrupts;
+    use crate::{interrupts::Interrupts, sample_queues::overridden_queue};
 
     /// Carries out each call, and loses the reply to the first one of each kind.
     #[derive(Default)]
@@ -158,14 +160,7 @@ mod tests {
     }
 
     async fn queue(overrides: impl Override + 'static) -> (Arc<dyn Queue>, Sender) {
-        let name = QueueName::new("q").expect("it is a name");
-        let healthy = relq::connect("sqlite::memory:", &name).await;
-        let right = Right {
-            queue: healthy.expect("it needs no file"),
-            environment: Environment::default(),
-        };
-        let queue: Arc<dyn Queue> =
-            Arc::new(OverriddenQueue::new(right, Arc::new(overrides)));
+        let queue = overridden_queue(Arc::new(overrides)).await;
         (Arc::clone(&queue), Sender::new(queue, Interrupts::default()))
     }
 

@@ -45,9 +45,7 @@ impl Args {
 
     fn print(&self, found: &[BatchStatus]) -> CommandResult {
         if self.format.is_json() {
-            let mut records = self.format.records()?;
-            found.iter().try_for_each(|status| records.item(&Report::of(status)))?;
-            return records.end();
+            return self.format.print_records(found.iter().map(Report::of));
         }
         let mut out = Output::new();
         for BatchStatus { id, state, .. } in found {

@@ -6,11 +6,7 @@ use relq::batch::{BatchId, BatchQueue, BatchStatus};
 
 use super::{known::batches_of, report::Report};
 use crate::{
-    failure::CommandResult,
-    format::Format,
-    output::Output,
-    printable::printable,
-    table::{Table, line_width},
+    failure::CommandResult, format::Format, printable::printable, table::Table,
     target::Target,
 };
 
@@ -40,9 +36,7 @@ impl Args {
         while let Some(page) = self.page(batches, &mut after).await? {
             page.iter().for_each(|status| table.row(row(status), None));
         }
-        let mut out = Output::new();
-        out.text(&table.render(line_width()))?;
-        out.flush()
+        table.print()
     }
 
     async fn as_json(&self, batches: &dyn BatchQueue) -> CommandResult {

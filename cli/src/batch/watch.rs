@@ -168,17 +168,17 @@ mod tests {
     };
 
     use relq::{
-        Queue, QueueName,
         batch::BatchState,
-        environment::{Environment, Timestamp},
+        environment::Timestamp,
         error::{ErrorContext, Operation},
     };
     use relq_conformance::{
         async_trait,
-        overrides::{OverriddenQueue, Override, Right},
+        overrides::{Override, Right},
     };
 
     use super::*;
+    use crate::sample_queues::overridden_queue;
 
     /// The store is down at the first call, the second one ends before the batch does, and
     /// the third one ends with the batch.
@@ -229,14 +229,7 @@ mod tests {
         overrides: impl Override + 'static,
         timeout: Option<Duration>,
     ) -> CommandResult<BatchStatus> {
-        let name = QueueName::new("q").expect("it is a name");
-        let healthy = relq::connect("sqlite::memory:", &name).await;
-        let right = Right {
-            queue: healthy.expect("it needs no file"),
-            environment: Environment::default(),
-        };
-        let queue: Arc<dyn Queue> =
-            Arc::new(OverriddenQueue::new(right, Arc::new(overrides)));
+        let queue = overridden_queue(Arc::new(overrides)).await;
         let batches = queue.batch_queue().expect("the backend has batches");
         let id = BatchId::new("b").expect("it is an id");
         Watch::unseen().until_completed(batches, &id, timeout).await

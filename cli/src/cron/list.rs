@@ -12,9 +12,8 @@ use crate::{
     failure::{CommandResult, unless_closed},
     format::Format,
     message::say,
-    output::Output,
     printable::printable,
-    table::{Table, line_width},
+    table::Table,
     target::Target,
     view::time,
 };
@@ -53,9 +52,7 @@ fn print_table(found: &Schedules) -> CommandResult {
         let note = spec.as_ref().err().map(|error| printable(&error.to_string()));
         table.row(cells(schedule, &spec, found.now), note);
     }
-    let mut out = Output::new();
-    out.text(&table.render(line_width()))?;
-    out.flush()
+    table.print()
 }
 
 fn cells(
@@ -77,10 +74,8 @@ fn cells(
 }
 
 fn print_json(format: Format, found: &Schedules) -> CommandResult {
-    let mut records = format.records()?;
-    let mut schedules = found.schedules.iter();
-    schedules.try_for_each(|schedule| records.item(&Row::of(schedule, found.now)))?;
-    records.end()
+    let schedules = found.schedules.iter();
+    format.print_records(schedules.map(|schedule| Row::of(schedule, found.now)))
 }
 
 /// A schedule as JSON. `definition` is as it is stored, and null if it is not JSON;

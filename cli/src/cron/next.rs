@@ -63,13 +63,11 @@ fn print_lines(
 fn print_json(
     format: Format,
     spec: &ScheduleSpec,
-    mut ticks: impl Iterator<Item = Timestamp>,
+    ticks: impl Iterator<Item = Timestamp>,
 ) -> CommandResult {
-    let mut records = format.records()?;
-    ticks.try_for_each(|at| {
-        records.item(&Row { tick_ms: at.unix_ms(), local: local_time(spec, at) })
-    })?;
-    records.end()
+    let row =
+        |at: Timestamp| Row { tick_ms: at.unix_ms(), local: local_time(spec, at) };
+    format.print_records(ticks.map(row))
 }
 
 /// A tick as JSON: in milliseconds since 1970, and as local time of another zone.

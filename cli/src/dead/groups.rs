@@ -11,10 +11,9 @@ use serde::Serialize;
 use crate::{
     failure::{CommandResult, unless_closed},
     message::say,
-    output::Output,
     peek::Listing,
     printable::printable,
-    table::{Table, line_width},
+    table::Table,
     view::{ids_of, time},
 };
 
@@ -60,11 +59,7 @@ pub(super) async fn print(
 
 fn show(groups: &[DeadGroup], listing: &Listing) -> CommandResult {
     if listing.format.is_json() {
-        let mut records = listing.format.records()?;
-        for group in groups {
-            records.item(&GroupJson::of(group))?;
-        }
-        return records.end();
+        return listing.format.print_records(groups.iter().map(GroupJson::of));
     }
     if groups.is_empty() {
         return Ok(());
@@ -80,9 +75,7 @@ fn show(groups: &[DeadGroup], listing: &Listing) -> CommandResult {
         let has_example = group.example != group.error;
         table.row(cells, has_example.then(|| printable(&group.example)));
     }
-    let mut out = Output::new();
-    out.text(&table.render(line_width()))?;
-    out.flush()
+    table.print()
 }
 
 impl<'a> GroupJson<'a> {

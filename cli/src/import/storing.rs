@@ -269,19 +269,19 @@ mod tests {
 
     use clap::Parser;
     use relq::{
-        Error, PushToken, Queue, QueueName,
-        environment::Environment,
+        Error, PushToken,
         error::{ErrorContext, Operation},
     };
     use relq_conformance::{
         async_trait,
-        overrides::{OverriddenQueue, Override, Right},
+        overrides::{Override, Right},
     };
 
     use super::*;
     use crate::{
         import::{Args, job_line::Kept},
         interrupts::Interrupts,
+        sample_queues::overridden_queue,
     };
 
     #[derive(Parser)]
@@ -385,10 +385,7 @@ mod tests {
         let exported = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(exported.path(), export()).unwrap();
         let args = CommandLine::parse_from(["import"]).args;
-        let name = QueueName::new("q").unwrap();
-        let queue = relq::connect("sqlite::memory:", &name).await.unwrap();
-        let right = Right { queue, environment: Environment::default() };
-        let queue: Arc<dyn Queue> = Arc::new(OverriddenQueue::new(right, overrides));
+        let queue = overridden_queue(overrides).await;
         let mut file = ExportFile::open(exported.path()).unwrap();
         let checked = Checked::read(&mut file, &*queue, &args).unwrap();
         let sender = Sender::new(Arc::clone(&queue), Interrupts::default());

@@ -167,18 +167,14 @@ mod tests {
     };
     use relq_conformance::{
         async_trait,
-        overrides::{OverriddenQueue, Override, Right},
+        overrides::{Override, Right},
     };
 
     use super::*;
+    use crate::sample_queues::{healthy_queue, overridden_queue};
 
     fn at() -> ErrorContext {
         ErrorContext { backend: "mine", operation: Operation::Push }
-    }
-
-    async fn healthy_queue() -> Arc<dyn Queue> {
-        let name = relq::QueueName::new("q").expect("it is a name");
-        relq::connect("sqlite::memory:", &name).await.expect("it needs no file")
     }
 
     /// A call that is repeated at the end of the time still finds its token in the store (R4).
@@ -225,9 +221,8 @@ mod tests {
             let queue = healthy_queue().await;
             let mut capabilities = queue.capabilities().clone();
             capabilities.supported.to_mut().retain(|it| !missing.contains(it));
-            let right = Right { queue, environment: Environment::default() };
             let overrides = Self { capabilities, has_lost: AtomicBool::default() };
-            Arc::new(OverriddenQueue::new(right, Arc::new(overrides)))
+            overridden_queue(Arc::new(overrides)).await
         }
     }
 

@@ -87,14 +87,14 @@ mod tests {
         },
     };
 
-    use relq::{Error, Queue, QueueName, environment::Environment};
+    use relq::Error;
     use relq_conformance::{
         async_trait,
-        overrides::{OverriddenQueue, Override, Right},
+        overrides::{Override, Right},
     };
 
     use super::*;
-    use crate::interrupts::Interrupts;
+    use crate::{interrupts::Interrupts, sample_queues::overridden_queue};
 
     /// A job that runs for longer than one call waits: it has ended at the second call.
     #[derive(Default)]
@@ -136,14 +136,7 @@ mod tests {
         overrides: impl Override + 'static,
         timeout: Option<Duration>,
     ) -> CommandResult<Option<JobResult>> {
-        let name = QueueName::new("q").expect("it is a name");
-        let healthy = relq::connect("sqlite::memory:", &name).await;
-        let right = Right {
-            queue: healthy.expect("it needs no file"),
-            environment: Environment::default(),
-        };
-        let queue: Arc<dyn Queue> =
-            Arc::new(OverriddenQueue::new(right, Arc::new(overrides)));
+        let queue = overridden_queue(Arc::new(overrides)).await;
         let sender = Sender::new(Arc::clone(&queue), Interrupts::default());
         let results = queue.result_queue().expect("the backend keeps results");
         let id = JobId::new("a").expect("it is an id");
