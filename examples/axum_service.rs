@@ -40,7 +40,7 @@ impl Job for SendEmail {
     const KIND: &'static str = "send-email";
 }
 
-/// What the endpoints need.
+/// The state that the endpoints share.
 #[derive(Clone)]
 struct App {
     queue: Arc<dyn Queue>,

@@ -65,7 +65,7 @@ impl Job for PostWebhook {
 /// The hooks of each event: the address of each hook by the hook's id.
 pub(crate) type Hooks = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What the handlers need.
+/// The state that the handlers share.
 #[derive(Clone)]
 struct Dispatcher {
     queue: Arc<dyn Queue>,

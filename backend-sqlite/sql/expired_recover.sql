@@ -1,9 +1,9 @@
 -- Recover jobs whose lease has expired, oldest first: they become ready with their old
 -- turn, or dead if that was their last attempt (R9, R11). A piece of a cancelled batch
 -- always becomes ready; it is dropped with the waiting pieces (B7). A note that the
--- lease expired is added to the last error. Of more than 8,192 bytes the newest notes are
--- kept (R11). BLOBs are cut, because their lengths are bytes. The result begins at a note,
--- so that a character which is cut in half is dropped.
+-- lease expired is added to the last error. If that has more than 8,192 bytes then, only
+-- the newest notes are kept (R11). The text is cut as a BLOB, whose length is in bytes. The
+-- result begins at a note, so that a character which is cut in half is dropped.
 --
 -- ?1 queue  ?2 now (ms)  ?3 how many at most
 -- Returns the new state of each.

@@ -296,7 +296,7 @@ fn deliver(row: ReadyRow, token: &[u8], asked: Duration) -> Result<Delivery, Str
     Ok(delivery)
 }
 
-/// What is wrong with a damaged job.
+/// The problems of a damaged job, as the reason of its dead letter names them.
 pub(crate) const NO_PAYLOAD: &str = "payload is missing";
 pub(crate) const DAMAGED_HEADERS: &str = "headers are damaged";
 

@@ -36,7 +36,7 @@ impl Call for Restore {
 
     fn run(&self, store: &Store<'_>) -> Result<Vec<Pushed>, Failure> {
         store.sweep(SWEPT_AT_ONCE)?;
-        // Jobs that are due come before the restored ones (R13).
+        // Make due jobs ready first, so that they come before the restored ones (R13).
         store.promote_due(store.page)?;
         let count = u32::try_from(self.jobs.len()).expect("below the limit of a call");
         let turns = store.take_turns(count)?..;

@@ -12,8 +12,8 @@ local keys = bind_keys()
 local handed = KEYS[#KEYS]
 local now_ms = server_ms()
 
--- Of each priority only the job that will be served first is read. If these jobs are
--- large, those of the most urgent priorities are left out, which wait the least.
+-- Only the job that will be served first is read of each priority. If these jobs are
+-- large, the most urgent priorities are left out, because their jobs wait the least.
 local oldest_ms, step = due_age(keys, now_ms), new_step(12)
 local function look(entry)
   oldest_ms = math.max(oldest_ms, ready_age(entry, now_ms))

@@ -31,7 +31,7 @@ pub(crate) struct BoundedListener {
     open: Vec<Open>,
 }
 
-/// What the listener keeps of an open connection.
+/// The listener's record of an open connection.
 struct Open {
     last_use: LastUse,
     close: oneshot::Sender<()>,

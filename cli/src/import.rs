@@ -195,7 +195,8 @@ struct Report {
     skipped: u64,
     /// Jobs that were not stored, because another job holds their unique key.
     key_held: Vec<String>,
-    /// Jobs that were not stored, because the store remembers their ids from their ends.
+    /// Jobs that were not stored, because jobs of their ids have ended a short time ago,
+    /// and the store still remembers the ids (R4).
     ended: Vec<String>,
     /// Jobs that were not stored, because they follow one that was not.
     followers: Vec<String>,

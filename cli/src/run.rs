@@ -34,7 +34,7 @@ pub(crate) struct Args {
     format: Format,
 }
 
-/// What became of one job.
+/// The result for one job.
 #[derive(Serialize)]
 struct Answer<'a> {
     id: &'a str,

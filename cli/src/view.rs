@@ -59,7 +59,8 @@ pub(crate) struct JobJson<'a> {
     batch: Option<&'a str>,
     lease_ms: Option<u64>,
     keep_result_ms: Option<u64>,
-    /// Why no worker can run the job, and null for any that can be run.
+    /// Why the job cannot be read, so that no worker can run it; null for a job that can be
+    /// read.
     unreadable: Option<&'a str>,
     #[serde(flatten)]
     detail: DetailJson<'a>,
@@ -142,7 +143,7 @@ impl<'a> From<&'a StateDetail> for DetailJson<'a> {
     }
 }
 
-/// A duration in milliseconds, which no stored one exceeds.
+/// A duration in whole milliseconds. No stored duration is too long for the type.
 fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -324,8 +324,8 @@ impl NewJob {
 
     /// Keeps what becomes of the job: its progress, and its result for `keep_result` after
     /// it has ended (R29). A producer reads it by the job's id, with a
-    /// [`JobHandle`](crate::results::JobHandle). What is kept of a dead job stays as long
-    /// as the job.
+    /// [`JobHandle`](crate::results::JobHandle). The record of a dead job stays as long as
+    /// the job.
     #[must_use]
     pub fn keep_result(mut self, keep_result: Duration) -> Self {
         self.keep_result = Some(keep_result);

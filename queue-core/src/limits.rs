@@ -39,8 +39,8 @@ pub fn kept_error(error: &str) -> &str {
 pub const MAX_LAST_ERROR_BYTES: usize = 8192;
 
 /// Returns the last error of a job whose lease has expired: `last`, the error that it
-/// had, and a note that the lease of this attempt expired (R11). Of a text that is longer
-/// than [`MAX_LAST_ERROR_BYTES`], the newest notes are kept.
+/// had, and a note that the lease of this attempt expired (R11). If that is longer than
+/// [`MAX_LAST_ERROR_BYTES`], only the newest notes are kept.
 ///
 /// ```
 /// use relq_core::limits::with_lost_lease;

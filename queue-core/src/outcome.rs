@@ -13,7 +13,7 @@ pub enum Pushed {
     Duplicate {
         /// The id of the existing job.
         existing: JobId,
-        /// What the two jobs have in common: the id or the unique key.
+        /// The property that the two jobs share: the id or the unique key.
         by: DuplicateOf,
     },
 }

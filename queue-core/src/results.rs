@@ -52,9 +52,9 @@ pub trait ResultQueue: ReliableQueue {
         progress: &[u8],
     ) -> Result<Reported, Error>;
 
-    /// What became of each of `jobs` so far, in order. `None` for a job that keeps no
-    /// result, that is not known, that [`purge`](crate::Operator::purge) removed, or whose
-    /// result was kept long enough.
+    /// Returns the progress of each of `jobs`, or how it ended, in order. `None` for a
+    /// job that keeps no result, that is not known, that
+    /// [`purge`](crate::Operator::purge) removed, or whose result was kept long enough.
     ///
     /// # Errors
     /// [`Error::Invalid`] for more jobs than
@@ -89,13 +89,13 @@ pub const MAX_RESULT: usize = 1024 * 1024;
 /// The largest progress of a job, in bytes: 64 KiB.
 pub const MAX_PROGRESS: usize = 64 * 1024;
 
-/// What became of a job that keeps its result (R29).
+/// The progress of a job that keeps its result, or how it ended (R29).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JobResult {
     /// The job has not ended: it is scheduled, ready or leased.
     Unfinished {
-        /// What a worker reported last; `None` if none did.
+        /// The last report of a worker; `None` if there was none.
         progress: Option<Bytes>,
     },
     /// The job is done.

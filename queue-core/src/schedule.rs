@@ -111,7 +111,8 @@ pub const MAX_DEFINITION: usize = 64 * 1024;
 pub struct Schedule {
     /// The name of the schedule.
     pub name: ScheduleName,
-    /// What the schedulers read: when the schedule ticks, and which job it pushes.
+    /// When the schedule ticks, and which job it pushes. The store does not
+    /// read these bytes.
     pub definition: Bytes,
     /// The last tick that was recorded since the schedule was stored or last changed. If
     /// there is none, the time of that.

@@ -38,8 +38,8 @@ pub(crate) fn of_writes<T>(
 /// asked.
 ///
 /// # Errors
-/// That of the part. What the call looks for may be in one of the parts that are left, so
-/// the error never says that the call is done.
+/// That of the part. The job or batch may be in one of the parts that are left, so the
+/// error never says that the call is done.
 pub(crate) fn of_search<T>(answer: Result<T, Error>, left: usize) -> Result<T, Error> {
     match answer {
         Err(error) if left > 0 => Err(PartErrors::default().ended_by(error)),

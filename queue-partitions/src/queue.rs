@@ -160,8 +160,8 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         &self.parts
     }
 
-    /// The part to which the client-made ids, unique keys, tokens and batches with a
-    /// text belong.
+    /// The function that assigns a client-made id, a unique key, a token or the id of a
+    /// batch to a part.
     pub fn part_of(&self) -> PartOf {
         self.part_of
     }

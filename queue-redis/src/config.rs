@@ -78,7 +78,7 @@ pub struct RedisConfig {
     pub(crate) connect_timeout: Duration,
     /// The files of a URL with TLS. All names are absent in other URLs.
     pub(crate) tls: TlsFiles,
-    /// What pushes and settlements wait for, if the URL asks for replicas.
+    /// The replicas that pushes and settlements wait for, if the URL asks for them.
     pub(crate) replication: Option<Replication>,
     pub(crate) environment: Environment,
 }

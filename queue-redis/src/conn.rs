@@ -69,7 +69,8 @@ struct Inner {
     by_runtime: Mutex<Vec<(runtime::Id, State)>>,
     /// The connections for calls that wait for replicas, if the URL asks for replicas.
     confirmed: Option<Conn>,
-    /// What each call on these connections waits for.
+    /// The replicas that each call on these connections waits for. `None` if it waits for
+    /// none.
     replication: Option<Replication>,
     first_look: Mutex<Option<RedisResult<Value>>>,
 }

@@ -27,9 +27,9 @@ const NOT_NOW: &[&str] = &[
 /// Error codes that say that the user lacks a permission.
 const DENIED: &[&str] = &["NOAUTH", "WRONGPASS", "NOPERM"];
 
-/// What a server says if a script runs a command that the user may not run, with the code
-/// `ERR`. The first text is that of Redis 7.0, which does not name the command; the second
-/// is that of Redis 8 and Valkey 8.
+/// The messages of a server if a script runs a command that the user may not run, with
+/// the code `ERR`. The first text is that of Redis 7.0, which does not name the command;
+/// the second is that of Redis 8 and Valkey 8.
 const DENIED_IN_SCRIPT: &[&str] =
     &["The user executing the script can't", "ACL failure in script"];
 

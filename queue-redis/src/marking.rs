@@ -152,14 +152,15 @@ async fn look(
     Ok((others, values.into_iter().map(value).collect::<Result<_, Error>>()?))
 }
 
-/// What a new marker changes.
+/// The kind of change that a new marker makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChangeKind {
     /// The marker named another backend.
     Owned,
     /// The marker was missing or damaged, or had other options.
     Own,
-    /// At most the number of parts changes. Clients that know both numbers go on.
+    /// At most the number of parts changes. Clients that were opened with both numbers
+    /// continue to work.
     Resized,
 }
 

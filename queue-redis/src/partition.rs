@@ -42,7 +42,7 @@ pub enum Partition {
     WholeOrFirst,
 }
 
-/// What a marker says about the parts of the queue.
+/// The parts of the queue, as a marker names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// The queue has this many parts, and this is the first. A queue that is not
@@ -91,7 +91,7 @@ impl Partition {
 }
 
 impl Stored {
-    /// What the marker says about the parts.
+    /// The parts of the queue, as this marker names them.
     pub(crate) fn of(marker: &Marker) -> Self {
         let value = |name| marker.options().iter().find_map(|it| number(it, name));
         match value(PART) {

@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(progress.last(), Instant::now());
     }
 
-    /// A write of several slices is the usual one of the client library.
+    /// The client library usually writes several slices in one call.
     #[tokio::test(start_paused = true)]
     async fn a_vectored_write_that_had_to_wait_is_progress() {
         let (ours, mut theirs) = duplex(8);

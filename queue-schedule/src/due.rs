@@ -23,7 +23,7 @@ pub const MAX_MISSED: usize = 1000;
 /// Up to which number the ticks that are left out are counted.
 const MAX_COUNTED: usize = 10_000;
 
-/// What becomes of ticks that were missed, which are those older than [`MISSED_AFTER`].
+/// How a scheduler treats missed ticks, which are those older than [`MISSED_AFTER`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Missed {

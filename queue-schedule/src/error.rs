@@ -13,7 +13,7 @@ pub enum InvalidSpec {
     Expression {
         /// The expression.
         expression: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The cron expression matches no day of the calendar, as `0 0 30 2 *`.

@@ -1,5 +1,6 @@
 //! The schedules as the last read found them, and the ticks since. Each definition is
-//! parsed once and each problem is logged once. What a read does not find is forgotten.
+//! parsed once and each problem is logged once. A schedule that a read does not find is
+//! forgotten.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -154,8 +155,8 @@ impl Entry {
         new
     }
 
-    /// Logs that the store's clock was set back behind the last tick, which silences the
-    /// schedule: once for each such tick.
+    /// Logs, once for each tick, that the store's clock was set back behind the last tick:
+    /// until the clock reaches that time again, the schedule pushes nothing.
     fn log_last_tick_ahead(&mut self, now: Timestamp) {
         let Schedule { name, last_tick, .. } = &self.schedule;
         if last_tick.since(now) > AHEAD && self.ahead_logged != Some(*last_tick) {

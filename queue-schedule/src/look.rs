@@ -11,7 +11,7 @@
 //! reply     what it means                         what the scheduler does
 //! Pushed    the job of this tick is stored        goes on with the next tick
 //! NotLater  another scheduler pushed it           the same
-//! NotDue    its idea of the time was too late     reads the schedules when it is due
+//! NotDue    the store's clock is not so late      reads the schedules when it is due
 //! Changed   the schedule changed or is removed    reads the schedules again
 //! ```
 //!

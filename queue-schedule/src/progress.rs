@@ -19,7 +19,7 @@ struct Counts {
     failed_calls: AtomicU64,
 }
 
-/// What a scheduler has done.
+/// The counts of a scheduler's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SchedulerSummary {

@@ -106,7 +106,7 @@ impl Scheduler {
     }
 
     /// Sets the sources of time and randomness. Of the clock, the scheduler uses the
-    /// steady time and the sleep. What time it is, it learns from the store (R18).
+    /// steady time and the sleep. It learns the time of day from the store (R18).
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;

@@ -73,7 +73,7 @@ impl ScheduleSpec {
         &self.times
     }
 
-    /// What becomes of ticks that were missed.
+    /// How schedulers treat ticks that were missed.
     pub fn missed_ticks(&self) -> Missed {
         self.missed
     }

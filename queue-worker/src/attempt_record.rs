@@ -1,5 +1,5 @@
-//! What a handler hands to the producer of its job: progress while it runs, and a result
-//! at its end (R29).
+//! The record that a handler makes for the producer of its job: progress while it runs, and
+//! a result at its end (R29).
 
 use std::{
     future::Future,

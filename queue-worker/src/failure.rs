@@ -31,7 +31,7 @@ pub struct Failure {
     message: String,
 }
 
-/// What the worker does with a failed job.
+/// How the worker settles a failed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Retry,

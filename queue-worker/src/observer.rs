@@ -157,7 +157,7 @@ pub struct Started<'a> {
 pub struct Ended<'a> {
     /// The job.
     pub job: &'a JobContext,
-    /// Why the job ended.
+    /// The result: for example, the job is done, or is retried.
     pub outcome: JobOutcome<'a>,
     /// How long the attempt ran, without the time until its result was settled. `None`
     /// if it was not started.

@@ -110,8 +110,9 @@ impl Progress {
         self.0.running.load(Relaxed)
     }
 
-    /// The state of the worker. A lost store shows in it at the next claim or recovery:
-    /// after half a lease, and at most [`LONGEST_REAP_INTERVAL`](crate::LONGEST_REAP_INTERVAL).
+    /// The state of the worker. It shows that a store cannot be reached when the next
+    /// claim or recovery has failed. A recovery is tried at least once in each interval
+    /// of [`reap_every`](crate::Worker::reap_every).
     pub fn state(&self) -> WorkerState {
         self.0.lifecycle.state()
     }

@@ -37,7 +37,7 @@ pub(crate) struct Run {
     pub(crate) settings: Settings,
 }
 
-/// What a run needs of the parts that all queues of a worker share.
+/// The parts of a run that all queues of a worker share.
 pub(crate) struct Shared {
     pub(crate) handler: AnyHandler,
     pub(crate) readiness: Readiness,

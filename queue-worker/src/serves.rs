@@ -1,4 +1,4 @@
-//! What a worker serves: one queue, or several.
+//! The queues that a worker serves: one or several.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     slot_pool::{PoolMember, SlotPool},
 };
 
-/// What a worker serves.
+/// The queues that a worker serves.
 pub(crate) enum Serves {
     One(Arc<dyn ReliableQueue>),
     Several(Queues),

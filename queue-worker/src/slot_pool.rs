@@ -57,7 +57,7 @@ pub(crate) struct PoolMember {
     granted: Arc<Notify>,
 }
 
-/// What a queue uses, and what it would use.
+/// The jobs of a queue that use slots, and those for which it wants more.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Demand {
     /// The handlers of the queue that run.

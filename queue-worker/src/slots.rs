@@ -38,7 +38,7 @@ pub(crate) struct Slots {
     pool: Option<PoolMember>,
     /// Leased jobs that wait for a slot, in the order of their claims.
     waiting: VecDeque<Waiting>,
-    /// The bytes of their payloads.
+    /// How many bytes the payloads of the waiting jobs have.
     waiting_bytes: usize,
     /// How many jobs have started since the last report to the pool.
     started: usize,

@@ -67,8 +67,8 @@ impl Lifecycle {
         }
     }
 
-    /// Begins with the state of a worker on this number of queues. It ends when the returned
-    /// value is dropped.
+    /// Begins the state of a worker on this number of queues. The state ends when the
+    /// returned value is dropped.
     pub(crate) fn begin(self: Arc<Self>, queues: usize) -> EndOnDrop {
         self.queues.store(queues, SeqCst);
         self.phase.store(SERVING, SeqCst);

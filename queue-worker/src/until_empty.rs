@@ -125,7 +125,7 @@ async fn until_empty(
     }
 }
 
-/// What a look at each queue in turn has found.
+/// The result of a look at each queue in turn.
 enum Look {
     /// All queues were empty. Holds how many jobs of each had ended. Each part of a queue
     /// counts as a queue here.

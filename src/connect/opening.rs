@@ -15,8 +15,8 @@ pub(super) type Opening<'a> =
 #[derive(Clone)]
 pub(super) struct Options {
     pub(super) environment: Environment,
-    /// What to do if the file of a SQLite queue does not exist. Other backends ignore
-    /// it.
+    /// Whether to create the file of a SQLite queue that does not exist. Other backends
+    /// ignore it.
     #[cfg_attr(
         not(feature = "sqlite-unbundled"),
         expect(dead_code, reason = "no file is opened")

@@ -52,7 +52,7 @@ pub(crate) fn once(payload: &'static str, kind: &str) -> NewJob {
     NewJob::new(payload).header(KIND_HEADER, kind).max_attempts(NonZeroU16::MIN)
 }
 
-/// What the handlers of a test have run.
+/// The jobs that the handlers of a test have run, one line for each.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 

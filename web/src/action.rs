@@ -1,4 +1,4 @@
-//! What a visitor can do with a queue.
+//! The changes of a queue that a visitor can make.
 
 use std::borrow::Cow;
 

@@ -26,9 +26,10 @@ const CREDENTIALS: [&str; 5] =
 /// | `errors` | the errors of jobs and the reasons why they are dead |
 ///
 /// With a pointer, a payload that is not JSON, or larger than 1 MiB, is hidden whole: the
-/// rule cannot be applied to it. What is left of JSON is written anew: with its members
-/// sorted, and with large numbers rounded. With a rule for a header, as by default, the bytes
-/// of an entry that cannot be read are hidden whole, because its headers may be in them.
+/// rule cannot be applied to it. The rest of the JSON is written anew: with its members
+/// sorted, and with large numbers rounded. With a rule for a header, as by default, the
+/// bytes of an entry that cannot be read are hidden whole, because its headers may be in
+/// them.
 ///
 /// ```
 /// use relq_web::Redaction;

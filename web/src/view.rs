@@ -1,4 +1,4 @@
-//! What a page knows of its request.
+//! The properties of a request that its page depends on.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 

@@ -64,8 +64,8 @@ async fn a_plain_set_is_cancelled_by_its_id() {
     assert_eq!(keys(&server), ["relq:database", "{q}:marker", "{q}:totals"]);
 }
 
-/// R3: a job whose key holds no valid id goes to the dead letters, with its bytes. A listing
-/// tells the reason before.
+/// R3: a job whose key holds no valid id is buried with its bytes. Before that, a listing
+/// of the ready jobs gives the reason.
 #[tokio::test]
 async fn names_without_a_valid_id_are_buried() {
     let server = Server::start();

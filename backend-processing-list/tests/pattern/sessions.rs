@@ -67,8 +67,8 @@ async fn a_purge_goes_on_beside_what_is_no_session() {
     assert_eq!((stats.ready, stats.leased), (0, 0));
 }
 
-/// R9: recovery ends beside an expired member of `leased` that is not a lease. No job has
-/// such a name, so each page would find it again.
+/// R9: recovery ends although `leased` has an expired member that is not the name of a
+/// lease. If the member stayed, each page would find it again.
 #[tokio::test]
 async fn recovery_ends_beside_a_member_that_is_not_a_lease() {
     let server = Server::start();

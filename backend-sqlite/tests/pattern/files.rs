@@ -444,8 +444,8 @@ async fn a_file_that_was_migrated_while_open_is_not_written() {
     assert_eq!(jobs, 1);
 }
 
-/// Nor does the queue read such a file, also if its connections are open: the tables may
-/// mean something else.
+/// The queue does not read such a file either, even over connections that were open before
+/// the migration: the tables may have another meaning.
 #[tokio::test]
 async fn a_file_that_was_migrated_while_open_is_not_read() {
     let folder = Folder::new();

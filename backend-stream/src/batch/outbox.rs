@@ -50,7 +50,8 @@ struct Failure {
 }
 
 impl FailedQueues {
-    /// Whether only `recover` may try this queue.
+    /// Whether a push to this queue has just failed, so that only `recover` forwards
+    /// completions to it.
     fn is_paused(&self, queue: &QueueName, now: Duration) -> bool {
         self.lock().get(queue).is_some_and(|failure| now < failure.last + PAUSE)
     }
@@ -197,8 +198,8 @@ fn read(letter: &Letter) -> Option<(QueueName, JobId, NewJob)> {
     Some((queue, entry.id, job))
 }
 
-/// Whether a lease, or the token of a receipt, is that of a piece of a batch. Such a
-/// piece can be the last of its batch, so a call that ends it may complete the batch.
+/// Whether a lease, or the token of a receipt, belongs to a piece of a batch. The piece can
+/// be the last of its batch, so a call that ends it may complete the batch.
 pub(crate) fn is_piece(lease: &[u8]) -> bool {
     let of_lease = || Lease::parse(&Bytes::copy_from_slice(lease)).map(|it| it.token);
     Token::parse(lease).or_else(of_lease).is_some_and(|token| token.is_piece())

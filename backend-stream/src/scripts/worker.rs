@@ -18,7 +18,7 @@ use super::{SCRIPTS, Store};
 use crate::lease::{self, Token};
 
 /// How long a foreign consumer of the group may be idle before recovery takes its
-/// entries back. Such a consumer has no leases, so nothing else limits its time.
+/// entries back. It has no leases, so nothing else limits its time.
 const FOREIGN_CONSUMER_MAY_IDLE: Duration = Duration::from_secs(5 * 60);
 
 impl Store {

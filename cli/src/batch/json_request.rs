@@ -14,7 +14,7 @@ use relq::{
 use super::{json::Json, json_fields::Fields, request::Request};
 use crate::values::{batch_priority, positive_duration};
 
-/// Parses one line. What is not set is as the options of the command say.
+/// Parses one line. The options of the command decide what the line does not set.
 ///
 /// # Errors
 /// The reason, without the number of the line.

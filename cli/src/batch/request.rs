@@ -18,7 +18,7 @@ use crate::failure::{CommandResult, Failure};
 /// How many bytes at the beginning of a line show whether it may be a batch.
 const BEGINNING: usize = 64;
 
-/// The batch of one line. What is `None` is as the options of the command say.
+/// The batch of one line. The options of the command decide the fields that are `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
     /// How many pieces may run at once; `None` for any number.
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// A line is read to its end only if it begins like a batch or a comment.
+    /// A line that begins neither like a batch nor like a comment is not read to its end.
     #[test]
     fn a_long_line_is_a_batch_by_its_beginning() {
         let rest = "x".repeat(100);

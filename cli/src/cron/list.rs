@@ -23,7 +23,7 @@ use crate::{
 /// LAST TICK is the last tick that was pushed or, before the first, when the schedule was
 /// stored or changed. NEXT TICK is the one that a scheduler pushes next; it is in the past
 /// if no scheduler runs, and ticks were missed that the schedule makes up for. Both are in
-/// UTC. What is stored among the schedules and is not one is named on standard error.
+/// UTC. An entry among the schedules that is not a schedule is named on standard error.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

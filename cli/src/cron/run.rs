@@ -55,7 +55,7 @@ fn explain_scheduler(error: SchedulerError) -> Failure {
     }
 }
 
-/// What a scheduler has done, as text.
+/// The counts of a scheduler, as text.
 fn words(summary: &SchedulerSummary) -> String {
     let SchedulerSummary { pushed, duplicates, of_others, failed_calls, .. } = *summary;
     let counts = [

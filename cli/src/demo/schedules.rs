@@ -143,7 +143,7 @@ fn failed(error: &dyn fmt::Display) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-/// What became of the ticks, by the records of the workers.
+/// The result of a demo with schedules, by the records of the workers.
 #[derive(Serialize, Debug)]
 pub(super) struct ScheduleReport {
     ticks: u64,

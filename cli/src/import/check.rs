@@ -16,7 +16,7 @@ use crate::{
     format::counted,
 };
 
-/// What is known of the file before its first job is stored.
+/// The result of reading the file before its first job is stored.
 #[derive(Default)]
 pub(super) struct Checked {
     /// The number of jobs in the file.

@@ -19,10 +19,10 @@ use serde::Deserialize;
 use super::{file::ExportFile, job_line::JobLine};
 use crate::failure::CommandResult;
 
-/// What a first reading of the file finds of the ids of its jobs.
+/// The ids of the jobs of a file, as a first reading of the file finds them.
 pub(super) struct Ids {
     hasher: RandomState,
-    /// The hashes that the ids of several lines have.
+    /// The hashes that more than one line has.
     repeated: HashSet<u64>,
     /// The jobs that other jobs follow.
     followed: HashSet<String>,
@@ -30,14 +30,14 @@ pub(super) struct Ids {
     compared: HashMap<JobId, HashSet<[u8; 32]>>,
 }
 
-/// What the earlier lines with the id of a job have.
+/// What the earlier lines hold that have the id of a job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Earlier {
-    /// There are none.
+    /// No earlier line has the id.
     Nothing,
-    /// One of them has the same job.
+    /// One of these lines holds the same job.
     SameJob,
-    /// They have other jobs.
+    /// All of these lines hold other jobs.
     OtherJobs,
 }
 

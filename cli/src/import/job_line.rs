@@ -36,7 +36,7 @@ pub(super) enum Kept {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choices {
     pub(super) kept: Kept,
-    /// What becomes of dead jobs. `None` if they stay dead.
+    /// How dead jobs are stored. `None` if they stay dead.
     pub(super) dead: Option<DeadJobs>,
 }
 

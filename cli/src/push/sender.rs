@@ -49,7 +49,7 @@ impl Sender {
         &self.interrupts
     }
 
-    /// What the queue supports.
+    /// The options that the queue supports, and its limits.
     pub(crate) fn capabilities(&self) -> &Capabilities {
         self.queue.capabilities()
     }

@@ -1,4 +1,4 @@
-//! What the answers of the store change in the state.
+//! The changes that the answers of the store make in the state.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ impl State {
             }
             Answer::Changed(Ok(message)) => {
                 self.say(message);
-                // The page shows what was changed, also while it is frozen.
+                // Read the page anew, although it is frozen, so that it shows the change.
                 self.reading = None;
                 self.refresh(NamesOf::LastList, now)
             }

@@ -1,4 +1,4 @@
-//! What is asked of the store, and what it answers.
+//! The requests to the store, and its answers.
 
 use relq::{
     JobId, QueueName, Stats, WorkerId,
@@ -10,7 +10,7 @@ use relq::{
 
 use super::changes::Change;
 
-/// What an event leads to.
+/// An action that an event leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Read the counts of all queues.
@@ -119,7 +119,7 @@ pub(super) struct Sample {
 /// The backend of a queue and its counts, or why they cannot be read.
 pub(super) type Counts = Result<(&'static str, Stats), String>;
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     Jobs(JobsPage),

@@ -1,4 +1,4 @@
-//! What the keys change in a queue.
+//! The changes of a queue that keys make.
 
 use relq::{
     Error, JobId, Queue,

@@ -1,4 +1,4 @@
-//! What the keys do.
+//! The effects of the keys.
 
 use std::time::{Duration, Instant};
 

@@ -51,7 +51,7 @@ impl Tab {
     }
 }
 
-/// What the open tab lists. `None` before the first answer.
+/// The rows of the open tab. `None` before the first answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum List {
     Jobs {
@@ -137,7 +137,7 @@ impl OpenQueue {
         *self = Self { tab, list: List::of(tab), filter, ..Self::new(name) };
     }
 
-    /// What is to be read for this page.
+    /// The content that is to be read for this page.
     pub(super) fn page(&self) -> PageOf {
         if let Some(OpenJob { record, seen, .. }) = &self.job
             && let Some(id) = &record.job.id

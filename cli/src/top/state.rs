@@ -28,7 +28,7 @@ pub(super) const QUEUE_HEAD: usize = 7;
 /// The smallest number of lines with which a queue has its figures above its list.
 const HEAD_FITS: usize = 16;
 
-/// What does not change while the program runs.
+/// The settings, which do not change while the program runs.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     /// The URL of the store, without a password.
@@ -37,7 +37,7 @@ pub(super) struct Settings {
     pub(super) has_colours: bool,
 }
 
-/// What the state learns.
+/// An event that changes the state.
 #[derive(Debug)]
 pub(super) enum Event {
     Key(KeyEvent),
@@ -48,7 +48,7 @@ pub(super) enum Event {
     Answer(Answer),
 }
 
-/// What takes the keys in place of the page.
+/// A part of the screen that takes the keys in place of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Dialog {
     Help,

@@ -289,7 +289,7 @@ struct Output {
     result: Option<Arc<ResultBytes>>,
 }
 
-/// What is known of the output when it is forwarded.
+/// The end of a command, and what is known of its output by then.
 struct Completed {
     printed: Printed,
     /// The last part of the standard error.

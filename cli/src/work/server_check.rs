@@ -9,8 +9,9 @@ use relq::{
 
 use crate::{message::say, store_url::is_on_this_machine, target::Target, values::age};
 
-/// From which difference on the clocks are far apart. What a person types and reads is
-/// rounded to seconds, and a machine that asks a time server differs by less.
+/// The difference from which on the clocks are far apart. Machines that ask a time server
+/// differ by less, and a smaller difference hardly matters for times that a person types or
+/// reads, which are rounded to seconds.
 const FAR_APART_S: u64 = 10;
 
 /// Prints what may surprise the operator of the queue's server. A check that fails says

@@ -108,7 +108,7 @@ fn calls(line: &str) -> Vec<Vec<String>> {
         .map(|(at, part)| if at % 2 == 0 { part } else { "QUOTED" })
         .collect();
     let parts = bare.split(['|', ';', '(', ')', '&', '\n']);
-    // To cargo, relq is a package.
+    // In a call of cargo, `relq` is the name of a package.
     for part in parts.filter(|part| !part.contains("cargo ")) {
         let words = part.split_whitespace().skip_while(|word| *word != "relq").skip(1);
         // What is behind the dashes belongs to another program.

@@ -50,7 +50,7 @@ on_each_store! {
 }
 
 /// Kills the command after it has begun to move jobs, and before it has moved all that fit.
-/// Returns the queue, which is a new one each time that the command ended too early.
+/// Tries again on a new queue if the command ended too early. Returns the queue.
 fn killed_in_the_middle_of(store: &Store, command: &str) -> String {
     for round in 0..20 {
         let queue = format!("round-{round}");

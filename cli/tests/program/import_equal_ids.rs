@@ -24,8 +24,8 @@ fn job_of(payload: &str, more: &str) -> String {
     job("a", more).replace("\"p\"", &format!("\"{payload}\""))
 }
 
-/// A file of two jobs with the id `a`. The second one moved while it was exported, so that
-/// it has two lines.
+/// A file of two jobs with the id `a`. The second job changed its state during the export,
+/// so that it has two lines.
 fn file_of_two_jobs() -> String {
     let failed = r#","attempt":1,"last_error":"it failed""#;
     file_of(&[

@@ -186,7 +186,8 @@ impl History {
     /// share its answer.
     ///
     /// # Errors
-    /// What is wrong with the order in which the calls ended, if no order is accepted.
+    /// If no order of the calls is accepted: the first problem of the order in which they
+    /// ended.
     pub(super) async fn judge(&self, can: &Capabilities) -> Result<(), String> {
         let mut as_ended: Vec<usize> = (0..self.overlapping.len()).collect();
         as_ended.sort_by_key(|at| self.overlapping[*at].ended.unwrap_or(usize::MAX));

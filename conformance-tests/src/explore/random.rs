@@ -24,7 +24,7 @@ const CHANGES: usize = 3;
 /// The assumed number of decisions of the first run, before any run was measured.
 const FIRST_LENGTH: u64 = 40;
 
-/// What was drawn for one run: the priorities, and the moments of changes and faults.
+/// The draws for one run: the priorities, and the moments of changes and faults.
 struct Drawn {
     random: Random,
     priorities: BTreeMap<Who, u64>,

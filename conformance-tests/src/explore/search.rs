@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{Subject, harness::runtime::Panics};
 
-/// What the search found in one scene.
+/// The findings of the search in one scene.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
     pub(super) runs: u64,
@@ -115,7 +115,7 @@ impl Search<'_> {
         Ok(has_options && can_wait)
     }
 
-    /// What the backend supports.
+    /// The capabilities that the backend declares.
     pub(super) fn capabilities(&self) -> Result<Capabilities, String> {
         let can = async {
             let (place, subject) = (self.place, &self.subject);

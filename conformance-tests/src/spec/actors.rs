@@ -67,7 +67,7 @@ struct Actor {
     endpoint: Option<Endpoint>,
 }
 
-/// What the caller of a call knows about its effect.
+/// The caller's knowledge about the effect of its call.
 #[derive(Debug)]
 pub(crate) enum Observed<T> {
     Answer(T),

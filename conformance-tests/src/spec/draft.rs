@@ -1,4 +1,4 @@
-//! What the numbers in the text of an operation stand for: times, jobs, batches.
+//! The tables for the numbers in the text of an operation: times, jobs, batches.
 
 use std::{
     num::{NonZeroU16, NonZeroU32},

@@ -58,7 +58,8 @@ impl Job {
         self.possible_states.iter().any(|possible| state(possible.as_leader()))
     }
 
-    /// Ends the job in each state in which its leader has ended and was not done.
+    /// In each possible state in which the leader has ended and was not done, ends the
+    /// follower.
     fn end_orphans(&mut self, now: Ms) {
         for mut possible in std::mem::take(&mut self.possible_states) {
             if possible.location == JobLocation::Orphaned {

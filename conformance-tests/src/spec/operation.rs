@@ -29,8 +29,8 @@ pub(crate) enum Who {
     Nobody,
 }
 
-/// What an operation does. Numbers are indexes into the tables of [`super::draft`], or
-/// count back from the newest receipt or job.
+/// The call that an operation makes. Numbers are indexes into the tables of
+/// [`super::draft`], or count back from the newest receipt or job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
     Push {

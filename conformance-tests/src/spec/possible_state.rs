@@ -23,9 +23,9 @@ pub(crate) struct PossibleState {
     /// Whether the job was a piece that died and was redriven, so that it is a plain
     /// job now (B8).
     pub(crate) is_detached: bool,
-    /// What the store tells of a job that keeps its result: the number of the last
-    /// progress, or of the result once it is finished. Zero for none. Always zero for a
-    /// job that keeps none.
+    /// The record of a job that keeps its result: the number of the last progress, or of
+    /// the result once the job is finished. Zero if there is none yet, and always for a
+    /// job that keeps no result.
     pub(crate) value: u8,
     /// The last settlement call for the job whose reply was lost. `None` if no reply
     /// was lost.

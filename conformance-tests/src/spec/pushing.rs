@@ -29,7 +29,7 @@ pub(crate) struct PushCall {
     /// The number of the push token. `None` if the call has no token.
     pub(crate) token: Option<u8>,
     pub(crate) batch: Option<u8>,
-    /// What each job was before, if they are restored (R34). Otherwise empty.
+    /// The earlier life of each job, if they are restored (R34). Otherwise empty.
     pub(crate) past: Vec<Past>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Job {
     /// The first and the last moment at which it may have been pushed. `None` for the
     /// completion job of a batch, which the completion pushes.
     pub(crate) pushed: Option<(Ms, Ms)>,
-    /// What the job was before, if it was restored (R34).
+    /// The earlier life of the job, if it was restored (R34).
     pub(crate) past: Option<Past>,
     /// The number of its push. The jobs of one push are all stored or all not (R5).
     pub(crate) call: u32,

@@ -1,4 +1,4 @@
-//! What an operation restores (R34), and what the reference model knows of such a job.
+//! The jobs that an operation restores (R34), and the reference model's record of them.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -23,7 +23,7 @@ use super::{
 /// is dead.
 const ERROR: &str = "it failed elsewhere";
 
-/// What a restored job was before.
+/// The earlier life of a restored job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Past {
     state: RestoredAs,

@@ -74,7 +74,7 @@ impl Job {
         }
     }
 
-    /// What is told at the time `end` of the job, which was in that state before a drain
+    /// The record at the time `end` of the job, which was in that state before a drain
     /// found it there.
     fn told_at(
         &self,
@@ -113,7 +113,7 @@ impl Job {
     }
 }
 
-/// What is told of a job as text, without the words of an error.
+/// The record of a job as text, without the words of an error.
 pub(crate) fn text_of(told: &JobResult) -> String {
     match told {
         JobResult::Done { result } => {
@@ -124,7 +124,7 @@ pub(crate) fn text_of(told: &JobResult) -> String {
     }
 }
 
-/// What is told of a job as text, with the id of the job if it is known.
+/// The record of a job as text, with the id of the job if it is known.
 pub(crate) fn named(id: Option<&JobId>, told: &str) -> String {
     id.map_or_else(|| told.to_owned(), |id| format!("{id} {told}"))
 }
@@ -204,7 +204,7 @@ impl Reference {
             let job = self.jobs[only].clone();
             return self.keep(only, &rule, |it| job.may_be_told(it, told, now));
         }
-        // Several pushes had this id. What is told is of one of their jobs.
+        // Several pushes had this id. The record is that of one of their jobs.
         let may_be = |at: &usize| {
             let job = &self.jobs[*at];
             job.possible_states.iter().any(|it| job.may_be_told(it, told, now))

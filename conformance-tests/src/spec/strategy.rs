@@ -202,7 +202,7 @@ fn on_schedule() -> impl Strategy<Value = (Who, Act)> {
     .prop_map(|act| (Who::Producer, act))
 }
 
-/// Draws calls on results. What became of jobs is read after each operation, too.
+/// Draws calls on results. The results of jobs are read after each operation, too.
 fn on_result() -> impl Strategy<Value = (Who, Act)> {
     let worker = select(vec![Who::WorkerA, Who::WorkerB]);
     let report =

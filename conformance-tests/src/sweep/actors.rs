@@ -58,7 +58,7 @@ impl Deref for Actors {
 }
 
 impl Survivors {
-    /// What the backend promises by the classes that it declares.
+    /// The promises of the backend, by the classes that it declares.
     pub(crate) fn class(&self) -> Class {
         Class::of(self.healthy.capabilities())
     }

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Check {
-    /// An accepted job that nothing has ended has disappeared (R1).
+    /// A job that was stored has disappeared, although no call ended it (R1).
     Lost,
     /// There is a job that was never pushed, or the payload of a job has changed (R2,
     /// R3).

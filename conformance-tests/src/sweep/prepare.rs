@@ -80,7 +80,7 @@ impl Scenario {
         Ok(Scene { part, promise })
     }
 
-    /// What the store must contain after the victim's calls. If their replies are lost,
+    /// The contents that the store must have after the victim's calls. If replies are lost,
     /// the reference model knows what they may have changed.
     async fn promise(&self, judge: &mut Judge) -> Result<Promise, String> {
         let before = judge.drained(PAST_ALL);

@@ -88,7 +88,7 @@ pub(crate) struct Found {
     pub(crate) promise: StoreContents,
     /// The jobs that the survivors saw or that the victim held.
     pub(crate) seen: BTreeSet<JobId>,
-    /// What is told of each of these jobs that keeps its result, as text.
+    /// The record of each of these jobs that keeps its result, as text.
     pub(crate) told: Vec<(JobId, String)>,
     /// The schedules of the queue.
     pub(crate) schedules: Vec<Schedule>,
@@ -124,8 +124,8 @@ impl Found {
     }
 }
 
-/// What the store must contain after the victim's calls: `done` if they took effect,
-/// and `undone` if they did not.
+/// The contents that the store must have after the victim's calls: `done` if they took
+/// effect, and `undone` if they did not.
 #[derive(Debug, Clone)]
 pub(crate) struct Promise {
     pub(crate) undone: StoreContents,

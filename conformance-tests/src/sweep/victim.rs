@@ -77,7 +77,7 @@ impl Victim {
     }
 }
 
-/// What a victim needs besides its queue and its clock: its worker id, its receipts, the
+/// The state of a victim besides its queue and its clock: its worker id, its receipts, the
 /// ids of the jobs, when the setup began, and a record of the jobs that it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {

@@ -1,4 +1,4 @@
-//! What the proxy knows about one actor: alive or dead, its connections, its steps.
+//! The proxy's record of one actor: whether it lives, its connections, its steps.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! What dead actors leave behind: commands that run late, and connections that the
-//! server still considers alive.
+//! The remains of dead actors: commands that run late, and connections that the server
+//! still considers alive.
 
 use std::{
     io,

@@ -15,7 +15,7 @@ pub(crate) struct Blocking {
     answer: TimeOutAnswer,
 }
 
-/// What the server replies to a blocking command when the time limit has passed.
+/// The reply of the server to a blocking command whose time limit has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeOutAnswer {
     Null,

@@ -1,4 +1,4 @@
-//! What the server chooses at random, as a decision of the suite.
+//! The random choices of the server, as decisions of the suite.
 //!
 //! The explorer must know every answer of a command such as `RANDOMKEY`, and must get
 //! the same answer when it makes the same decisions again. So the shim of
@@ -43,7 +43,8 @@ for _, key in ipairs(keys) do
 end
 return {#keys, sizes.set, sizes.zset}";
 
-/// What a script or command draws at random from the sorted list of all keys or members.
+/// The places that a script or command draws at random from the sorted list of all keys or
+/// members.
 ///
 /// `RANDOMKEY` returns the key at the place of the first draw, then that of the second,
 /// and that of the last draw again and again. From any other list, each draw moves the
@@ -120,7 +121,7 @@ impl DrawsFrom {
         )
     }
 
-    /// What the command of that name draws from.
+    /// The lists that the command of that name draws from.
     pub(super) fn command(name: &str) -> Self {
         Self {
             keys: matches!(name, "RANDOMKEY" | "SCAN"),
@@ -173,9 +174,9 @@ impl Shared {
         Ok(u8::try_from(largest.unwrap_or(0)).unwrap_or(u8::MAX))
     }
 
-    /// Sends a request that only reads with one draw more at a time, as long as the
-    /// replies differ from all others. A place whose draw alone gives the reply of
-    /// another place is not drawn again.
+    /// Finds the draws for a request that only reads, by sending it. Each round extends the
+    /// kept draws by one more, and keeps those that give a new reply. After the first
+    /// round, only the places are drawn whose draw alone gave a new reply.
     async fn tried(
         &self,
         kind: Kind,

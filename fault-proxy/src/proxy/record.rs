@@ -34,7 +34,7 @@ pub enum Fault {
     TimeOut,
 }
 
-/// What happens to the commands that an actor sent after the command that a fault hit.
+/// The fate of the commands that an actor sent after the command that a fault hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
     /// The commands are never sent.
@@ -52,7 +52,7 @@ pub enum When {
     After,
 }
 
-/// What happened to a step.
+/// The fate of a step: it passed, or a fault hit it or a command before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// The step reached the server without a fault.
@@ -83,7 +83,7 @@ pub struct StepRecord {
     /// A digest of the command's arguments, or of those of all commands in the
     /// transaction. `None` for a step that arrived while steps did not park.
     pub arguments: Option<u64>,
-    /// What happened to the step.
+    /// Whether a fault hit the step, or a command before it.
     pub fate: Fate,
 }
 

@@ -21,7 +21,7 @@ use super::{
 /// A valid digest that belongs to no script.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000";
 
-/// What the proxy knows about one connection from the client's requests.
+/// The proxy's knowledge about one connection, from the client's requests.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// The id that the server gave to the connection.
@@ -155,7 +155,7 @@ fn queued(
     }
 }
 
-/// What the answer of a request is drawn from.
+/// The lists that the answer of a request is drawn from.
 pub(super) fn draws_from(shared: &Shared, kind: Kind, request: &Request) -> DrawsFrom {
     let mut scripts = shared.scripts();
     let script = request.arg(1).unwrap_or_default();

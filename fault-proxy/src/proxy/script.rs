@@ -89,7 +89,7 @@ impl Scripts {
         self.draws = draws;
     }
 
-    /// What the script with that digest draws from.
+    /// The lists that the script with that digest draws from.
     pub(super) fn draws_from(&self, digest: &[u8]) -> DrawsFrom {
         let digest = String::from_utf8_lossy(digest).to_ascii_lowercase();
         self.known.get(&digest).map(|known| known.draws_from).unwrap_or_default()

@@ -41,7 +41,7 @@ type Listener = Box<dyn Fn(&Request) + Send + Sync>;
 /// A command that the server holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldCommand {
-    /// Who sent it.
+    /// The name of the actor that sent it.
     pub actor: String,
     /// Its name.
     pub command: String,

@@ -1,4 +1,5 @@
-//! What is on its way through the proxy, so that the suite can tell when nothing is.
+//! The bytes on their way through the proxy, so that the suite can tell when there are
+//! none.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::traffic::Traffic;
 
-/// What to do with one reply that is still to come.
+/// How the proxy treats one reply that is still to come.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The client gets the reply unchanged.

@@ -56,7 +56,7 @@ pub trait InspectQueue: Operator {
     ) -> Result<WorkersPage, Error>;
 }
 
-/// What a backend knows of a job, by its id.
+/// The answer of a backend to a look-up of a job by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JobLookup {

@@ -28,9 +28,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(super) jobs: Vec<JobView>,
-    /// What a look-up finds. `None` for a backend without an index.
+    /// The answer to a look-up. `None` for a backend without an index.
     pub(super) look_up: Option<JobLookup>,
-    /// What each look-up after the first one finds, if that is something else.
+    /// The answer to each look-up after the first one, if that is another answer.
     pub(super) later: Option<JobLookup>,
     looked_up: AtomicBool,
     pub(crate) capabilities: Capabilities,

@@ -10,7 +10,7 @@ use crate::{Error, JobId, Queue, WorkerId, batch::BatchId, capabilities::Capabil
 /// How many jobs one page of a search looks at, at most.
 const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 
-/// A search for jobs of one state, which the caller moves on page by page (R31).
+/// A search for jobs of one state, which the caller continues page by page (R31).
 ///
 /// Each page is one call of [`peek`](crate::Operator::peek), so a search never keeps the
 /// store busy for long, and the caller decides how many pages it looks at. A search in
@@ -88,7 +88,8 @@ pub struct SearchPage {
     pub next: Option<PageCursor>,
 }
 
-/// What a search looks for. A job has to fit all that is set; the default fits all jobs.
+/// The conditions of a search. A job has to fit all that are set; the default fits all
+/// jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Wanted {

@@ -12,7 +12,7 @@ pub const REPORT_INTERVAL: Duration = Duration::from_secs(20);
 /// can fail, and the worker is still listed.
 pub const WORKER_FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// What a worker that runs reports of itself (R33).
+/// The report of a worker that runs about itself (R33).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerReport {
@@ -69,7 +69,8 @@ pub struct WorkersPage {
     pub next: Option<PageCursor>,
 }
 
-/// The leased jobs of each worker, with the time of each claim.
+/// The leased jobs of each worker: the id of each, if it has one, and the
+/// time of its claim, by the store's clock.
 pub type HeldByWorker = BTreeMap<WorkerId, Vec<(Option<JobId>, Timestamp)>>;
 
 /// How many jobs one page of a listing has.

@@ -60,8 +60,8 @@ impl<'q> JobHandle<'q> {
         &self.job
     }
 
-    /// What became of the job so far, without a wait. `None` for a job of which nothing is
-    /// recorded.
+    /// Returns, without a wait, the progress of the job or how it ended. `None` for a job
+    /// of which nothing is recorded.
     ///
     /// # Errors
     /// The errors of the store. All calls of a handle only read, so they can be repeated.
@@ -117,8 +117,8 @@ impl<'q> JobHandle<'q> {
     /// ```
     ///
     /// # Errors
-    /// [`NoResult`], if the job has ended without a result or the result is not JSON of a
-    /// `T`.
+    /// [`NoResult`], if the job has ended without a result, if the result is not JSON of a
+    /// `T`, or if the call to the store failed.
     #[cfg(feature = "json")]
     #[cfg_attr(docsrs, doc(cfg(feature = "json")))]
     pub async fn json_result<T: serde::de::DeserializeOwned>(

@@ -148,8 +148,8 @@ fn stored(
     Ok(Stored { id: &id, entry: Some(entry), error }.view(detail))
 }
 
-/// The ids in a list of held followers: see `keys.rs`. What another client has written
-/// ends the list.
+/// The ids in a list of held followers: see `keys.rs`. An entry that is cut off, as
+/// another client may write it, ends the list.
 fn followers_in(list: &Bytes) -> Vec<JobId> {
     const SIZE: usize = 4;
     let mut rest = list.slice(SIZE.min(list.len())..);

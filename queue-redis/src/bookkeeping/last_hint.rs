@@ -1,4 +1,4 @@
-//! What the last claim without a wait has found, for a caller that waits afterwards.
+//! The findings of the last claim without a wait, for a caller that waits afterwards.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -237,7 +237,7 @@ impl StoredJob {
     }
 }
 
-/// What is stored of a job in the hashes `jobs` and `errors`.
+/// The fields of a job in the hashes `jobs` and `errors`.
 pub(super) struct Stored<'a> {
     pub(super) id: &'a Bytes,
     /// Empty if another client has removed it. `None` if it was not read.
@@ -358,7 +358,7 @@ pub(super) fn restored_error(reason: &str, last_error: &str) -> String {
 }
 
 /// Splits a restored job's stored error without its letter into the reason and the last
-/// error. What another client has written is all reason.
+/// error. A text that another client has written is all reason.
 fn restored_death(text: &str) -> (&str, &str) {
     let split = || {
         let (length, rest) = text.split_once(' ')?;

@@ -18,7 +18,7 @@ use crate::{
     topology::{Address, Patience, Redirect},
 };
 
-/// What a call sends: a single command, or a call of a script.
+/// The request of a call: a single command, or a call of a script.
 #[derive(Clone, Copy)]
 pub(super) enum Request<'a> {
     Cmd(&'a Cmd),

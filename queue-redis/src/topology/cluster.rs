@@ -27,7 +27,7 @@ pub(crate) struct Cluster {
     learned: Mutex<Learned>,
 }
 
-/// What the cluster's nodes have reported. Clients of several queues share it.
+/// The reports of the cluster's nodes. Clients of several queues share them.
 #[derive(Default)]
 struct Learned {
     /// All nodes that an answer named. Some of them may still run when those of the URL

@@ -20,7 +20,7 @@ const SENTINEL_PORT: u16 = 26_379;
 /// one server is returned as it is.
 ///
 /// # Errors
-/// What is wrong with the URL, without its password.
+/// The reason why the URL cannot be used, without its password.
 pub(crate) fn read(url: &str) -> Result<(String, Topology), String> {
     let Some((scheme, rest)) = url.split_once("://") else {
         return Ok((url.to_owned(), Topology::Server));

@@ -28,14 +28,14 @@ use relq_schedule::{
 
 use crate::clock::VirtualClock;
 
-/// What happens to the next push of a tick.
+/// A fault of the next push of a tick, or another client's change before it.
 #[derive(Debug)]
 pub(crate) enum Meddling {
-    /// The store does not do it.
+    /// The store does not push the tick.
     Fail,
-    /// The store does it, and its reply is lost.
+    /// The store pushes the tick, and its reply is lost.
     LoseReply,
-    /// The store does it, and too few replicas have it.
+    /// The store pushes the tick, and too few replicas have it.
     Unconfirmed,
     /// The tick is not due, and too few replicas answer.
     NotDueUnconfirmed,

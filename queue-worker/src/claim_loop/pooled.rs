@@ -1,4 +1,4 @@
-//! What a claim loop does differently if several queues share the slots.
+//! The claim loop of a worker whose queues share its slots.
 
 use std::{
     future::{Future, pending},

@@ -29,7 +29,7 @@ pub enum EnqueueError {
     Encode {
         /// The kind of the job.
         kind: &'static str,
-        /// What cannot be written.
+        /// The error of the encoder.
         source: serde_json::Error,
     },
     /// The unique key of the job breaks a rule. Nothing was pushed.

@@ -118,7 +118,7 @@ struct Clones<S> {
     failure: Option<Failure>,
 }
 
-/// What a handler says about a job without running it.
+/// The options of a handler for a job, which it returns without running the job.
 trait JobOptions: Send + Sync {
     fn timeout(&self, job: &JobContext) -> Option<Duration>;
 

@@ -17,7 +17,7 @@ use crate::{app::App, page_error::PageError, pages::sign_in, view};
 /// one after the other, so this bounds the number of guesses.
 const AFTER_FAILURE: Duration = Duration::from_millis(250);
 
-/// Who may use the page, and the attempts to sign in.
+/// The rule of access to the page, and the attempts to sign in.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     pub(crate) access: Access,
@@ -133,8 +133,8 @@ fn refusal(
         .or(is_refused.then_some("this page is read-only"))
 }
 
-/// Who the visitor is, and how that is known. `known` is the visitor that the application
-/// has named.
+/// The name of the visitor, and how it is known. `known` is the visitor that the
+/// application has named.
 async fn sign_in_of(
     app: &App,
     headers: HeaderMap,

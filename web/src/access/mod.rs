@@ -30,7 +30,7 @@ use axum::http::{HeaderMap, header::AUTHORIZATION};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use secret::Secret;
 
-/// Who may use the page.
+/// The rule that decides which visitors may use the page.
 #[derive(Debug)]
 pub struct Access(pub(crate) Kind);
 
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 }
 
 impl Access {
-    /// Whoever has this token. It is given on the sign-in page, or in a header:
+    /// Every visitor who has this token. It is given on the sign-in page, or in a header:
     /// `Authorization: Bearer TOKEN`.
     ///
     /// # Errors
@@ -51,8 +51,8 @@ impl Access {
         Ok(Self(Kind::Token(Secret::new(token, 16)?)))
     }
 
-    /// Whoever has this password. It is given on the sign-in page, or in a header:
-    /// `Authorization: Basic …`.
+    /// Every visitor who has this password. It is given on the sign-in page, or in a
+    /// header: `Authorization: Basic …`.
     ///
     /// # Errors
     /// [`InvalidSecret`] for a password of less than 8 bytes, and for a name that is empty
@@ -65,9 +65,9 @@ impl Access {
         Ok(Self(Kind::Password { user: user.to_owned(), password }))
     }
 
-    /// Whoever reaches the page, because the caller checks who does: by a layer around the
-    /// router, or by an address that only trusted users reach. Host names and the origin of
-    /// a POST are still checked.
+    /// Every visitor who reaches the page, because the caller checks the visitors: by a
+    /// layer around the router, or by an address that only trusted users reach. Host
+    /// names and the origin of a POST are still checked.
     pub fn checked_by_caller() -> Self {
         Self(Kind::CheckedByCaller)
     }
@@ -98,7 +98,7 @@ impl Access {
     }
 }
 
-/// Who uses the page, for the log. A layer of the application that knows its users can
+/// The name of a visitor, for the log. A layer of the application that knows its users can
 /// insert it as an extension of the request:
 /// `request.extensions_mut().insert(Actor("anna".to_owned()))`.
 #[derive(Debug, Clone, PartialEq, Eq)]

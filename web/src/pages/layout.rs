@@ -1,4 +1,4 @@
-//! What all pages have in common: the head, the navigation, the notice of what was done.
+//! The parts of all pages: the head, the navigation, the notice of what was done.
 
 use axum::response::{Html, IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, html};

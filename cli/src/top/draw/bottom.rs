@@ -52,7 +52,7 @@ pub(super) fn keys(drawing: &Drawing<'_>, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// What the status says, in the lines that it takes.
+/// The text of the status, in the lines that it takes.
 pub(super) struct Status {
     pub(super) lines: Vec<String>,
     tone: Tone,

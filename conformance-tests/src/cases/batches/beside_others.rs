@@ -10,7 +10,7 @@ use crate::{
     harness::{actor::Actor, checks::drain, store::Store},
 };
 
-/// What the records of these batches say.
+/// The records of these batches, as text.
 async fn records(actor: &Actor, batches: &[BatchId]) -> Vec<String> {
     let mut records = Vec::new();
     for batch in batches {

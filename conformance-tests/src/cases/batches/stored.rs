@@ -26,7 +26,7 @@ async fn a_piece_is_stored_as_a_push_stores_a_job(store: &Store) {
     let made = adder.make(&NewBatch::new(batch("b"))).await;
 
     for mut job in samples() {
-        // What a piece cannot have.
+        // A piece cannot have these options.
         (job.priority, job.delay) = (Priority::NORMAL, Duration::ZERO);
         (job.unique, job.expires_in) = (None, None);
         let job = adder.class().fit(job);

@@ -252,7 +252,8 @@ async fn a_released_follower_is_as_old_as_its_release(store: &Store) {
 }
 
 case!(an_ended_leader_lets_the_delay_run: R30 R14 => Followers ClientIds Delay);
-/// The delay of a job that is pushed after a done one counts from the push.
+/// If the leader is done already when a follower is pushed, the follower's delay counts
+/// from the push.
 async fn an_ended_leader_lets_the_delay_run(store: &Store) {
     store.stop_clock();
     let actor = store.actor("worker").await;

@@ -46,7 +46,7 @@ async fn assert_forgotten(actor: &Actor, job: &JobId) {
 }
 
 case!(an_ended_job_says_how: R31 R4 => Inspect ClientIds);
-/// Of a job that ended, the look-up says whether it was done, and until when its id is
+/// The look-up of a job that has ended says whether it was done, and until when its id is
 /// remembered.
 async fn an_ended_job_says_how(store: &Store) {
     let actor = store.actor("worker").await;

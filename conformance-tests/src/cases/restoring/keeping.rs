@@ -1,4 +1,4 @@
-//! What a restored job keeps of its life before (R34).
+//! A restored job keeps its options, attempts, errors and times (R34).
 
 use relq_core::{
     Disposition, NewJob,
@@ -224,8 +224,8 @@ async fn a_lease_of_its_own_is_kept(store: &Store) {
 }
 
 case!(results_begin_anew: R34 R29 => Restore Results);
-/// What is recorded of a restored job that keeps its result: it is unfinished, or dead
-/// with its reason, and is done once it is done.
+/// The record of a restored job that keeps its result begins anew: the job is unfinished,
+/// or dead with its reason. After the job has run, it is done.
 async fn results_begin_anew(store: &Store) {
     let actor = store.actor("worker").await;
     let kept = |job: JobView| but(job, |it| it.keep_result = Some(HELD));

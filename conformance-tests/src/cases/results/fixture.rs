@@ -14,7 +14,7 @@ use crate::harness::actor::Actor;
 /// How long results are kept that a case does not let expire.
 pub(super) const KEPT: Duration = Duration::from_secs(3600);
 
-/// What is told of a job that has not ended and of which no worker has reported.
+/// The record of a job that has not ended and of which no worker has reported.
 pub(super) const UNFINISHED: JobResult = JobResult::Unfinished { progress: None };
 
 /// A job whose result is kept for longer than the case takes.
@@ -22,12 +22,12 @@ pub(super) fn kept(payload: impl Into<Bytes>) -> NewJob {
     NewJob::new(payload).keep_result(KEPT)
 }
 
-/// What is told of a job that is done with that result.
+/// The record of a job that is done with that result.
 pub(super) fn done(result: impl Into<Bytes>) -> JobResult {
     JobResult::Done { result: result.into() }
 }
 
-/// What is told of a job that has not ended, after that report.
+/// The record of a job that has not ended, after that report.
 pub(super) fn reported(progress: impl Into<Bytes>) -> JobResult {
     JobResult::Unfinished { progress: Some(progress.into()) }
 }

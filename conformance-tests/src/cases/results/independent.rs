@@ -7,8 +7,8 @@ use crate::{
 };
 
 case!(queues_have_their_own_results: R19 R29 => Results ClientIds);
-/// Two queues of one store have jobs of the same id. What becomes of one of them does not
-/// change the other.
+/// Two queues of one store have jobs of the same id. The end of one of them does not change
+/// the record of the other.
 async fn queues_have_their_own_results(store: &Store) {
     let [here, there] =
         [store.actor_on("w", "a").await, store.actor_on("w", "a:results").await];

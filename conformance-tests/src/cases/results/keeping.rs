@@ -28,7 +28,7 @@ const BRIEFLY: Duration = Duration::from_secs(4);
 const PAST_BRIEFLY: Duration = Duration::from_millis(4030);
 
 case!(a_result_is_kept_for_its_time: R29 => Results, real_time);
-/// What became of a job is told for the time that its producer asked for, counted from
+/// The result of a job can be read for the time that its producer asked for, counted from
 /// the end of the job, and not after it.
 async fn a_result_is_kept_for_its_time(store: &Store) {
     let actor = store.actor("worker").await;

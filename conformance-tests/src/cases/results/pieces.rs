@@ -50,7 +50,7 @@ async fn call_off(actor: &Actor) {
 }
 
 case!(a_piece_has_its_result: R29 B2 => Results Batches);
-/// What became of a piece is told like that of any job, however it ended.
+/// The result of a piece can be read like that of any job, however the piece ended.
 async fn a_piece_has_its_result(store: &Store) {
     let actor = store.actor("worker").await;
     let pieces = ["done", "empty", "dropped", "dead", "cancelled"];

@@ -36,7 +36,7 @@ async fn progress_is_shown_until_the_next_report(store: &Store) {
 }
 
 case!(progress_outlives_attempts: R29 => Results);
-/// What was reported in an attempt is shown until a later attempt reports, whether the
+/// The progress of an attempt is shown until a later attempt reports its own, whether the
 /// attempt failed, was given back or lost its lease.
 async fn progress_outlives_attempts(store: &Store) {
     let actor = store.actor("worker").await;
@@ -115,8 +115,8 @@ async fn a_report_after_any_end_changes_nothing(store: &Store) {
 }
 
 case!(a_report_for_a_job_that_keeps_none_is_not_kept: R29 => Results);
-/// A report for a job that keeps no result says so, and nothing is told of the job. By a
-/// lost lease it says that the lease was lost.
+/// A report of progress for a job that keeps no result returns `NotKept`, and the store
+/// shows nothing of it. If the lease was lost, it returns `LeaseLost`.
 async fn a_report_for_a_job_that_keeps_none_is_not_kept(store: &Store) {
     let actor = store.actor("worker").await;
     let job = actor.store_one(NewJob::new("job")).await;

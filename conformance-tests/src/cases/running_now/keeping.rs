@@ -1,4 +1,4 @@
-//! What a job keeps that is run now (R32).
+//! A job that is run now keeps all but its due time (R32).
 
 use relq_core::{
     JobId, NewJob,

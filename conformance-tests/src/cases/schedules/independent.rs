@@ -102,8 +102,8 @@ async fn schedules_are_no_jobs(store: &Store) {
 }
 
 case!(queues_have_their_own_schedules: R19 R28 => Schedules);
-/// Two queues of one store have schedules of the same name. What is done to one of them
-/// does not change the other.
+/// Two queues of one store have schedules of the same name. A call on one of them does not
+/// change the other.
 async fn queues_have_their_own_schedules(store: &Store) {
     store.stop_clock();
     let [here, there] =

@@ -65,7 +65,7 @@ async fn a_whole_life(actor: &Actor, round: usize) {
     actor.purge_dead(&Selection::All).await.expect("answered");
 }
 
-/// What jobs or workers leave in the store for a time.
+/// A kind of record that a job or a worker leaves in the store for a time.
 #[derive(Debug, Clone, Copy)]
 enum Record {
     Id,
@@ -118,7 +118,7 @@ case!(each_record_is_forgotten_without_the_others: R23 @ counted);
 /// When jobs leave records of one kind only, these are removed after their time, whatever
 /// kind it is. If they are more than a step removes, the recovery says that there is more.
 async fn each_record_is_forgotten_without_the_others(store: &Store) {
-    // One step removes so many records, but not those of the second round.
+    // One step removes the records of the first round, but not all of the second round.
     const FEW: u64 = 5;
     let actor = store.actor_in_steps("worker").await;
     for kind in Record::ALL {

@@ -12,7 +12,7 @@ use relq_core::capabilities::Capability;
 pub(super) use self::table::{LARGE_SCENES, SCENES};
 use crate::spec::operation::{Act, Operation, Who, payloads_before};
 
-/// The calls that some actors make at the same time, and the calls before them.
+/// The calls that several actors make at the same time, and the setup before them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scene {
     pub(super) name: String,

@@ -30,8 +30,8 @@
 //! **State.** What an actor does next depends on its program, the seed of its random
 //! numbers, its readings of the clock, and the results of its statements. So two actors
 //! are in the same state if they took the same steps with the same results and read the
-//! same times, and if the transactions in which they are began with the same data. What
-//! such a transaction has changed follows from its steps.
+//! same times, and if the transactions in which they are began with the same data. The
+//! changes of such a transaction follow from its steps.
 
 use std::{
     fmt,

@@ -36,8 +36,8 @@ pub(super) trait SteppedStore: Send + Sync {
         environment: &Environment,
     ) -> Result<Arc<dyn Queue>, String>;
 
-    /// Makes each step of each actor wait from now on. What the actors have seen before
-    /// does not count any more.
+    /// Makes each step of each actor wait from now on. The results that the actors have
+    /// seen before do not count any more.
     fn park(&self);
 
     /// Returns the waiting steps, sorted by actor, as soon as there are at least

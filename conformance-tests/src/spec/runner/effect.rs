@@ -1,4 +1,4 @@
-//! What a call may have done whose reply was lost.
+//! The possible effects of a call whose reply was lost.
 
 use relq_core::{JobId, WorkerId};
 

@@ -16,7 +16,7 @@ use super::super::{
     runner::{Runner, Verbosity},
 };
 
-/// What a store holds while no call is running.
+/// The contents of a store while no call is running.
 struct Seen {
     batches: Option<Vec<BatchStatus>>,
     /// The status of each batch, by its number.

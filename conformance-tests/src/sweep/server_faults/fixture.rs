@@ -178,7 +178,7 @@ pub(super) struct Places {
     pub(super) jobs: BTreeMap<String, (JobState, u32)>,
     pub(super) batches: BTreeMap<BatchId, BatchStatus>,
     pub(super) schedules: Vec<Schedule>,
-    /// What is told of the jobs [`kept_ids`].
+    /// The records of the jobs [`kept_ids`].
     pub(super) results: BTreeMap<JobId, Option<JobResult>>,
 }
 

@@ -15,7 +15,7 @@ use crate::{
 /// The line that stores how a job has ended.
 const STORED: &str = "redis.pcall('HSET', results_key(keys, 'results'), job.id, letter .. (value or ''))";
 
-/// The line that says when a result is kept no longer.
+/// The line that stores when a result is to be removed.
 const DATED: &str = "if letter ~= DEAD then redis.pcall('ZADD', kept, now_ms + job.keep_ms, \
      job.id) end";
 

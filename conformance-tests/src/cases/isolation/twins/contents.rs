@@ -1,4 +1,4 @@
-//! What is stored in each of the queues: jobs in each state and with each option, jobs that
+//! The contents of each of the queues: jobs in each state and with each option, jobs that
 //! have ended, batches in each state, a schedule and a worker.
 
 use std::time::Duration;

@@ -38,7 +38,7 @@ struct Twin {
     actor: Actor,
     /// The receipts of leased jobs, the first of which was cancelled.
     held: Vec<Receipt>,
-    /// What each call answered, and what could be read of the queue meanwhile.
+    /// The answer of each call, and the contents of the queue that were read meanwhile.
     answers: Vec<String>,
 }
 
