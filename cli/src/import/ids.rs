@@ -30,7 +30,7 @@ pub(super) struct Ids {
     compared: HashMap<JobId, HashSet<[u8; 32]>>,
 }
 
-/// What the earlier lines hold that have the id of a job.
+/// The jobs in the earlier lines that have the id of a job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Earlier {
     /// No earlier line has the id.

@@ -1,4 +1,4 @@
-//! Who may use the page: the options, and the refusal to serve a network without them.
+//! The options of access to the page, and the refusal to serve a network without them.
 
 use std::{
     fs,
