@@ -160,7 +160,7 @@ async fn job_without_a_trace_context_is_a_root() {
     }
 }
 
-/// What a handler logs and opens belongs to the span of its attempt.
+/// The log lines and spans of a handler belong to the span of its attempt.
 #[tokio::test]
 async fn span_of_a_handler_is_a_child_of_its_attempt() {
     let traced = Traced::new().await;

@@ -146,7 +146,7 @@ async fn a_part_can_be_opened_alone() {
     assert_eq!(part.unwrap().stats().await.unwrap().ready, 2);
 }
 
-/// What is wrong with the options is said.
+/// The error gives the reason why the options are refused.
 #[tokio::test]
 async fn wrong_options_are_refused() {
     let server = Server::start();

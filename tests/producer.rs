@@ -15,7 +15,7 @@ use relq::{
 use relq_conformance::server::Server;
 use serde::{Deserialize, Serialize};
 
-/// What the handlers received.
+/// The jobs that the handlers received.
 type Received = Arc<Mutex<Vec<String>>>;
 
 #[derive(Serialize, Deserialize)]

@@ -23,7 +23,7 @@ end
 check_ready(keys)
 for _, key in ipairs({keys.later, keys.dead}) do redis.call('ZCARD', key) end
 
--- What another client has stored in place of side records holds none.
+-- A value that another client has stored in place of side records holds none.
 local RECORDS = {[keys.unique] = 'hash', [keys.ids] = 'zset', [keys.errors] = 'hash',
   [keys.jobs] = 'hash'}
 for key, kind in pairs(RECORDS) do

@@ -363,8 +363,8 @@ impl State {
 mod tests {
     use super::*;
 
-    /// What is remembered for a time only does not stay for ever: of each kind, one record is
-    /// outdated. A new field of the state must be named here.
+    /// Records that are kept for a time only do not stay for ever: one record of each
+    /// kind is outdated. A new field of the state must be named here.
     #[test]
     fn a_recovery_removes_all_that_is_outdated() {
         let now = Timestamp::from_unix_ms(1_000_000);

@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(Always(1).text(3), "111");
     }
 
-    /// What is changed in an environment leaves the rest of it as it is.
+    /// A change of one property of an environment leaves the others as they are.
     #[test]
     fn an_environment_is_changed_in_one_thing() {
         let small = NonZeroU32::new(7).unwrap();

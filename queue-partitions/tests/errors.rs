@@ -1,4 +1,4 @@
-//! What the other parts do while one part answers calls with an error.
+//! The other parts work while one part answers calls with an error.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{

@@ -1,4 +1,4 @@
-//! What a worker logs, and how often.
+//! The lines that a worker logs, and how often.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -36,7 +36,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What was logged since the start of a test, by all threads of the process.
+/// The lines that all threads of the process have logged since the start of a test.
 static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 struct Log;
@@ -106,7 +106,7 @@ impl Clock for MovedClock {
     }
 }
 
-/// What is wrong with a store.
+/// The fault of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     /// It denies the reports of workers.

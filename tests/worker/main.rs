@@ -256,7 +256,7 @@ mod connections_of_several_queues {
     }
 }
 
-// What observers and metrics report in these tests does not depend on the backend, so
+// The reports of observers and metrics in these tests do not depend on the backend, so
 // the tests run on SQLite only.
 mod events {
     on_a_backend! {
@@ -287,7 +287,7 @@ mod events {
     }
 }
 
-// What layers do does not depend on the backend.
+// The effects of layers do not depend on the backend.
 mod layers {
     on_a_backend! {
         sqlite: tower:

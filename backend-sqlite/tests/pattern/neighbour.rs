@@ -16,7 +16,7 @@ use crate::followers::{id, named, push};
 
 const SHORT: Duration = Duration::from_millis(60);
 
-/// What processes that died have left: an expired lease, a due job, a follower to cancel, a
+/// The remains of processes that died: an expired lease, a due job, a follower to cancel, a
 /// cancelled batch with its pieces, a batch to complete and one to remove.
 const LEFT: &str = "
     UPDATE jobs SET at = 1 WHERE state = 'leased' OR id = 'due';

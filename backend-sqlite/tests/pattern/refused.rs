@@ -25,7 +25,7 @@ const SHORT: Duration = Duration::from_millis(60);
 /// The future of one call, which runs only when it is polled.
 type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
-/// What the calls are made for.
+/// The jobs, batches and schedules that the calls name.
 struct Known {
     /// A leased job that keeps its result.
     held: Delivery,

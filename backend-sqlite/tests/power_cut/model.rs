@@ -49,7 +49,7 @@ pub(crate) struct Model {
     /// How many cancelled leases the store remembers.
     pub(crate) cancelled_leases: u64,
     pub(crate) batches: BTreeMap<String, Batch>,
-    /// What became of the jobs that keep their results: how they ended, and the result or
+    /// The records of the jobs that keep their results: how they ended, and the result or
     /// the progress.
     pub(crate) results: BTreeMap<String, (String, Option<Vec<u8>>)>,
 }

@@ -112,8 +112,8 @@ impl Run {
     }
 }
 
-/// What a program uses: the database file, the durability, and the recorded disk. The
-/// program opens its stores with it.
+/// The environment of a program: the database file, the durability, and the recorded
+/// disk. The program opens its stores with it.
 pub(crate) struct Site {
     pub(crate) file: PathBuf,
     durability: Durability,

@@ -294,7 +294,7 @@ mod tests {
         args: Args,
     }
 
-    /// What becomes of the options and of the line: the priority, the retention, and the
+    /// The result of the options and of the line: the priority, the retention, and the
     /// payload and the queue of the completion job.
     fn made_of(options: &Args, line: &str) -> [String; 4] {
         let id = BatchId::new("b").unwrap();

@@ -108,7 +108,7 @@ mod tests {
         )
     }
 
-    /// What the jobs of these lines find before them, and the ids that were compared.
+    /// The earlier lines of each of these jobs, and the ids that were compared.
     fn compared(lines: &[String]) -> (Vec<Earlier>, Ids) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), lines.join("\n")).unwrap();
@@ -122,8 +122,8 @@ mod tests {
         (found, ids)
     }
 
-    /// What a move, a retry or a redrive changes makes no other job of it. Its payload, its
-    /// headers and the time of its push do.
+    /// A line whose job was moved, retried or redriven still holds the same job. A line
+    /// with another payload, other headers or another time of the push holds another one.
     #[test]
     fn a_job_that_moved_is_told_from_another_job_of_its_id() {
         let moved = r#","attempt":2,"last_error":"no","unique":"k","expires_at_ms":9"#;

@@ -123,7 +123,7 @@ mod tests {
         Some(JobResult::Cancelled { leader })
     }
 
-    /// What can become of a job, with the fields that are not null, and with the line.
+    /// The possible ends of a job, with the fields that are not null, and with the line.
     fn results() -> Vec<(Option<JobResult>, Value, &'static str)> {
         vec![
             (None, json!({}), "job not known"),

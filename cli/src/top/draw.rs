@@ -26,7 +26,7 @@ use crate::printable::{columns, cut};
 use bottom::Status;
 use theme::{Theme, Tone};
 
-/// What the drawing of each part needs.
+/// The data that the drawing of each part needs.
 #[derive(Clone, Copy)]
 struct Drawing<'a> {
     state: &'a State,

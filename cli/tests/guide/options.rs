@@ -111,7 +111,7 @@ fn calls(line: &str) -> Vec<Vec<String>> {
     // In a call of cargo, `relq` is the name of a package.
     for part in parts.filter(|part| !part.contains("cargo ")) {
         let words = part.split_whitespace().skip_while(|word| *word != "relq").skip(1);
-        // What is behind the dashes belongs to another program.
+        // The words behind the dashes belong to another program.
         let own: Vec<_> = words.take_while(|word| *word != "--").collect();
         // The marker of a queue is a name and a number: `relq 4 zset`.
         let is_marker = own.first().is_none_or(|it| it.parse::<u32>().is_ok());
@@ -197,7 +197,7 @@ fn is_placeholder(said: &str) -> bool {
     value.is_some_and(|it| it.bytes().all(|it| it.is_ascii_uppercase()))
 }
 
-/// What the program says to these words, when its store has an unknown scheme.
+/// The message of the program about these words, when its store has an unknown scheme.
 fn errors_of(words: &[String]) -> String {
     let mut call = Command::new(env!("CARGO_BIN_EXE_relq"));
     call.args(words).env("RELQ_URL", "nothing:at-all").env_remove("RELQ_QUEUE");

@@ -82,7 +82,7 @@ fn replaced(command: &str, run: &Run) -> String {
 
 fn started(command: &str, number: usize, run: &Run) -> String {
     if let Some(command) = command.strip_suffix('&') {
-        // What it prints meanwhile is not the output of the next command.
+        // Its output meanwhile is not that of the next command.
         format!("{command} >background.{number} 2>&1 &")
     } else if run.until.is_empty() {
         command.to_owned()

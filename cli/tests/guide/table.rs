@@ -1,4 +1,4 @@
-//! What each command of the guide prints, or why it is not run.
+//! The output of each command of the guide, or why the command is not run.
 //!
 //! A page has a row for each of its commands, in their order. The fields of a row say in
 //! which way the test differs from what a reader types.
@@ -41,7 +41,7 @@ pub(crate) struct Run {
     pub(crate) begins: &'static str,
     /// Words of the page, and those of this machine.
     pub(crate) with: &'static [(&'static str, &'static str)],
-    /// What the reader did before.
+    /// The steps of the reader before it.
     pub(crate) before: &'static str,
     /// When a command that does not end by itself is stopped. OUTPUT is the file of its
     /// output.
@@ -55,7 +55,7 @@ pub(crate) enum Prints {
     Exactly(&'static str),
     /// The lines of the text.
     InAnyOrder(&'static str),
-    /// What follows from times, random ids or the machine is left out.
+    /// Text that depends on times, random ids or the machine is left out.
     Having(&'static [&'static str]),
 }
 

@@ -433,7 +433,7 @@ on_each_store! {
         assert_eq!(String::from_utf8(again.out).unwrap(), "0 stored\n1 were stored before\n");
     }
 
-    /// Whatever is wrong in the file is found before the first job is stored.
+    /// Every error in the file is found before the first job is stored.
     fn a_file_that_cannot_be_imported_stores_nothing(store) {
         store.create();
         let whole = file_of(&[job("a", ""), job("b", r#","after":"a""#)]);

@@ -1,4 +1,4 @@
-//! What `relq import` refuses or leaves out, and says so.
+//! `relq import` names the jobs that it refuses or leaves out.
 
 use rustix::process::Signal;
 use serde_json::json;

@@ -32,7 +32,7 @@ pub(crate) struct Terminal {
     modes: Termios,
 }
 
-/// What the program has written.
+/// The text that the program has written.
 struct Shown {
     bytes: Vec<u8>,
     parser: Parser,

@@ -13,7 +13,7 @@ use relq_core::{
     outcome::{Extended, Recovered, Settled},
 };
 
-/// What an operator sees of all jobs in a state.
+/// The views that an operator sees of all jobs in a state.
 async fn views_of(right: &Right, state: JobState) -> Result<Vec<JobView>, Error> {
     let ask = PeekRequest::new(state, NonZeroU32::new(100).unwrap());
     Ok(right.peek(&ask).await?.jobs)

@@ -24,7 +24,7 @@ pub(crate) enum Code {
     Sql,
 }
 
-/// What became of a case on changed code.
+/// The result of a case on changed code.
 pub(crate) struct Judged {
     /// Whether the case ran the changed code.
     pub(crate) is_fitted: bool,

@@ -29,7 +29,7 @@ pub(crate) fn named(
 /// yet.
 const OPEN: &str = "not looked at yet";
 
-/// What the page of a backend contains, and how it is made.
+/// The content of the page of a backend, and how it is made.
 pub(crate) struct Page {
     /// The name of the backend.
     pub(crate) backend: &'static str,

@@ -144,7 +144,7 @@ mod tests {
         found.followers.iter().map(JobId::as_str).collect()
     }
 
-    /// What an index says that does not know the ready jobs.
+    /// The answer of an index that does not know the ready jobs.
     fn maybe_ready(followers: &[&str]) -> JobLookup {
         JobLookup::MaybeReady {
             followers: followers.iter().map(|name| id(name)).collect(),

@@ -331,7 +331,7 @@ local function keep(keys, job, entry)
       redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, job.expires_at))
     end
     if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end
-    -- Nobody knows the new id, so nobody could read the result.
+    -- No client knows the new id, so none could read the result.
     if job.keep_ms then redis.pcall('HDEL', results_key(keys, 'results'), job.id) end
     entry = with_id(without_result(entry, job), job, id)
     job.id, job.keep_ms = id, nil

@@ -231,8 +231,8 @@ async fn a_job_that_the_store_refuses_does_not_hold_up_other_schedules() {
     assert!(world.summary().failed_calls > 0);
 }
 
-/// What the store has of one schedule's jobs may be damaged, for example the holder of
-/// their unique key.
+/// The records of one schedule's jobs may be damaged in the store, for example the holder
+/// of their unique key.
 #[tokio::test]
 async fn an_error_of_one_schedule_does_not_hold_up_the_others() {
     a_schedule_ticks_in_time_beside(["damaged", "unreadable"]).await;

@@ -1,4 +1,4 @@
-//! What a scheduler logs, and how often.
+//! The lines that a scheduler logs, and how often.
 
 use std::{
     io,

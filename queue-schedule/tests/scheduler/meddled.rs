@@ -65,7 +65,7 @@ pub(crate) struct Meddled {
     refusal: Mutex<Option<Refusal>>,
     /// Whether too few replicas have each schedule that is stored.
     pub(crate) leaves_puts_unconfirmed: AtomicBool,
-    /// What the store has among its schedules that is not one.
+    /// The entries among the schedules of the store that are not schedules.
     pub(crate) unreadable: Mutex<Vec<String>>,
     reads: AtomicUsize,
     pub(crate) pushes: Mutex<VecDeque<Meddling>>,

@@ -1,4 +1,4 @@
-//! What becomes of ticks that were missed while no scheduler ran.
+//! Ticks that were missed while no scheduler ran are pushed or left out.
 
 use std::sync::Arc;
 

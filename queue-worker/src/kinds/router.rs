@@ -465,7 +465,7 @@ mod tests {
         routers
     }
 
-    /// What the worker does with a job of this kind. `None` if the job is done.
+    /// How the worker settles a job of this kind if it fails. `None` if the job is done.
     async fn then(router: &Router, kind: Option<&str>) -> Option<Then> {
         router.handle(job(kind)).await.err().map(|failure| failure.then)
     }

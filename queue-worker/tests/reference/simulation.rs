@@ -51,7 +51,7 @@ pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Finished {
     pub scenario: Scenario,
     pub events: Vec<Event>,
-    /// What the worker's observer was told.
+    /// The events that the worker's observer received.
     pub observed: Events,
     /// How many jobs the store still leases to the worker.
     pub leased_at_end: usize,

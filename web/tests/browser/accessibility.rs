@@ -49,7 +49,7 @@ for (let node = walker.nextNode(); node; node = walker.nextNode()) {
 return read > 5 ? low : ['only ' + read + ' texts were read'];
 ";
 
-/// What can be reached by the key Tab, in the order of the page.
+/// The controls that the key Tab reaches, in the order of the page.
 const CONTROLS: &str = r"
 const all = document.querySelectorAll('a[href], button, input, select, summary');
 window.controls = [...all].filter((it) => it.type !== 'hidden' && it.checkVisibility());

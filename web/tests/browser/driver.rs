@@ -126,7 +126,7 @@ impl Browser {
         }
     }
 
-    /// What the console says, such as violations of the policy.
+    /// The messages of the console, such as violations of the policy.
     pub(crate) async fn console(&self) -> Vec<String> {
         let log = self.call("POST", "/se/log", json!({"type": "browser"})).await;
         let entries = log.as_array().into_iter().flatten();

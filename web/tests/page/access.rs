@@ -1,4 +1,4 @@
-//! Who may use the page, and from where.
+//! Access to the page: the visitors, hosts and origins that may use it.
 
 use std::net::SocketAddr;
 

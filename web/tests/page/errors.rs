@@ -1,4 +1,4 @@
-//! What a visitor sees when something is missing or fails.
+//! The pages that a visitor sees when something is missing or fails.
 
 use crate::{on_each_store, site::Site};
 

@@ -1,9 +1,9 @@
-//! What the page logs on the thread of a test.
+//! The lines that the page logs on the thread of a test.
 
 use std::{cell::RefCell, io, sync::Once};
 
 thread_local! {
-    /// What was logged on this thread, on which the page of a test runs.
+    /// The lines that were logged on this thread, on which the page of a test runs.
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,4 +1,4 @@
-//! What a page costs the store and this process when a million jobs wait.
+//! The cost of a page for the store and this process when a million jobs wait.
 //!
 //! Other work on the machine spoils the figures, so it runs only when it is asked for:
 //!

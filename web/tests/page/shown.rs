@@ -1,4 +1,4 @@
-//! What the pages show of queues and jobs, and what they hide.
+//! The properties of queues and jobs that the pages show, and those that they hide.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 

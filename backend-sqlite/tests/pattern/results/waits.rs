@@ -61,9 +61,9 @@ async fn with_sleeps_up_to(folder: &Folder, longest: Duration) -> SqliteQueue {
     open(config).await.unwrap()
 }
 
-/// What `queue` tells of the job of this delivery, for which it waits while `end` ends it.
-/// A call that nothing wakes looks again after some seconds, but no sleep ends here, so a
-/// notification wakes this one.
+/// Returns the record of the job of this delivery. `queue` waits for it while `end` ends
+/// it. A call that nothing wakes looks again after some seconds, but no sleep ends here,
+/// so a notification wakes this one.
 async fn told_after(
     queue: &SqliteQueue,
     held: &Delivery,

@@ -102,7 +102,8 @@ async fn a_forgotten_id_is_unknown(store: &Store) {
 }
 
 case!(an_id_that_is_not_remembered_is_unknown: R31 => Inspect);
-/// Nothing is known of an ended job whose id relq made, and of a purged queue.
+/// A look-up knows nothing of an ended job whose id relq made, nor of the jobs of a purged
+/// queue.
 async fn an_id_that_is_not_remembered_is_unknown(store: &Store) {
     let actor = store.actor("worker").await;
     let job = actor.store_one("job").await;

@@ -1,4 +1,4 @@
-//! What no case catches on circular.
+//! The changes that no case catches on circular.
 
 use crate::page::Reasons;
 

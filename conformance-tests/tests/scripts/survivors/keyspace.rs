@@ -1,4 +1,4 @@
-//! What no case catches on keyspace.
+//! The changes that no case catches on keyspace.
 
 use crate::page::Reasons;
 

@@ -1,4 +1,4 @@
-//! What no case catches on processing-list.
+//! The changes that no case catches on processing-list.
 
 use crate::page::Reasons;
 

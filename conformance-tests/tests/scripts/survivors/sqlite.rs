@@ -1,4 +1,4 @@
-//! What no case catches on SQLite.
+//! The changes that no case catches on SQLite.
 
 use crate::page::Reasons;
 

@@ -1,4 +1,4 @@
-//! What no case catches on stream.
+//! The changes that no case catches on stream.
 
 use crate::page::Reasons;
 

@@ -1,4 +1,4 @@
-//! What no case catches on zset, and the cases that catch no change of it.
+//! The changes that no case catches on zset, and the cases that catch no change of it.
 
 use crate::page::Reasons;
 
