@@ -222,6 +222,24 @@ async fn an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay() {
     assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
 }
 
+/// R19: a purge also removes what another client has put in place of the records of jobs.
+#[tokio::test]
+async fn a_purge_removes_what_took_the_place_of_records() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    for name in ["first", "second"] {
+        let job = NewJob::new(name).id(JobId::new(name).unwrap());
+        queue.push_one(job.unique(UniqueKey::new(name).unwrap())).await.unwrap();
+    }
+    for records in ["unique", "ids", "errors", "jobs"] {
+        say(&server, &format!("SET {{q}}:{records} foreign"));
+    }
+
+    assert_eq!(queue.purge().await.unwrap(), 2);
+
+    assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
+}
+
 /// R21: a purge reads about a mebibyte of scheduled or dead jobs in one step.
 #[tokio::test]
 async fn large_jobs_are_purged_in_steps() {

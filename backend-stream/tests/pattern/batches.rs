@@ -215,27 +215,45 @@ async fn a_half_cancelled_batch_gives_nothing() {
     assert_sound(&queue).await;
 }
 
-/// B7, R30: a piece that waits for its retry and is made ready after its batch was half
-/// cancelled ends, and its follower with it. The cancellation has set the state, and has not
-/// come to the piece yet.
+/// How a piece becomes ready.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// Its retry is due.
+    Due,
+    /// An operator runs it, while it waits for its retry.
+    RunNow,
+    /// Its worker returns it as failed.
+    Retried,
+}
+
+/// B7, R30: a piece that is made ready after its batch was half cancelled ends, and its
+/// follower with it. The cancellation has set the state, and has not come to the piece yet.
 #[tokio::test]
 async fn a_piece_made_ready_in_a_half_cancelled_batch_ends_with_its_follower() {
-    for run_now in [true, false] {
+    for way in [Way::Due, Way::RunNow, Way::Retried] {
         let server = Server::start();
         let queue = open(&server, "q").await;
         queue.create(&NewBatch::new(id())).await.unwrap();
         let leader = JobId::new("leader").unwrap();
         let piece = NewJob::new("piece").id(leader.clone());
         queue.add(&id(), &[piece], None).await.unwrap();
-        let after = if run_now { LEASE } else { Duration::from_millis(1) };
-        let held = take_one(&queue).await;
-        queue.retry(&held.receipt, after, "again").await.unwrap();
         let follower = NewJob::new("follower").after(leader.clone());
         queue.push(&[follower], None).await.unwrap();
+        let held = take_one(&queue).await;
+        if way != Way::Retried {
+            let delay = if way == Way::Due { BRIEF } else { LEASE };
+            queue.retry(&held.receipt, delay, "again").await.unwrap();
+        }
         say(&server, "HSET {q}:batch:record:b state cancelling");
 
-        if run_now {
-            queue.inspect_queue().unwrap().run_now(&leader).await.unwrap();
+        match way {
+            Way::Due => {}
+            Way::RunNow => {
+                queue.inspect_queue().unwrap().run_now(&leader).await.unwrap();
+            }
+            Way::Retried => {
+                queue.retry(&held.receipt, Duration::ZERO, "again").await.unwrap();
+            }
         }
         let give_up = Instant::now() + LONG;
         while queue.stats().await.unwrap().cancelled < 2 {

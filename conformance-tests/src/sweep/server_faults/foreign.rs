@@ -36,7 +36,8 @@ pub(super) async fn a_foreign_key_in_the_way_is_an_error_and_loses_nothing(
 
 /// R21, R23: a script that meets a key of another type either fails before its first
 /// write or works. Each script that any call sends is tried on each key that it
-/// declares and on each key of the queue, in the state in which the script ran.
+/// declares and on each key of the queue before and after the call, in the state in which
+/// the script ran.
 pub(super) async fn every_script_fails_whole_on_a_key_of_another_type(
     fixture: &FaultFixture,
 ) {
@@ -117,7 +118,9 @@ async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
                 continue;
             }
             let met = &pair[0].state;
-            let keys: BTreeSet<_> = call.keys().iter().chain(met.keys()).collect();
+            // A script may create a key that it does not declare.
+            let keys = call.keys().iter().chain(met.keys()).chain(pair[1].state.keys());
+            let keys: BTreeSet<_> = keys.collect();
             for key in keys {
                 for way in 0..WAYS {
                     met.put_on(&scratch);

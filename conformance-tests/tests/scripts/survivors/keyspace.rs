@@ -89,8 +89,7 @@ pub(crate) const SURVIVORS: Reasons = &[
         ],
     ),
     (
-        "of use where a key has another type, which no case puts there: \
-         `src/sweep/server_faults/foreign.rs` does",
+        "relq-keyspace's `a_purge_removes_what_took_the_place_of_records` tries it",
         &["keyspace/purge: without `redis.call('UNLINK', key)`"],
     ),
     (

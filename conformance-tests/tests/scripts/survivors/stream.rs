@@ -5,8 +5,8 @@ use crate::page::Reasons;
 /// The changes that no case catches, each behind the reason why none has to.
 pub(crate) const SURVIVORS: Reasons = &[
     (
-        "zset has no keys of one lease or job: the server faults of stream and \
-         processing-list try it",
+        "of use where a key has another type, which no case puts there: \
+         `src/sweep/server_faults/foreign.rs` does",
         &["bookkeeping/cancel: `==` for `~=` in `if lease ~= '' then` (2)"],
     ),
     (
@@ -26,12 +26,13 @@ pub(crate) const SURVIVORS: Reasons = &[
         ],
     ),
     (
-        "zset has no batches: stream's page tries it",
+        "relq-stream's `a_piece_made_ready_in_a_half_cancelled_batch_ends_with_its_follower` \
+         tries it",
         &[
             "bookkeeping/fail: without `settle_dropped(keys, step)`",
             "bookkeeping/promote: without `settle_dropped(keys, step)`",
-            "bookkeeping/redrive: without `settle_dropped(keys, step)`",
             "bookkeeping/run_now: without `settle_dropped(keys, new_step(1))`",
+            "stream/batch/pieces: without `cancel_piece(keys, id, job)`",
         ],
     ),
     (
@@ -113,6 +114,7 @@ pub(crate) const SURVIVORS: Reasons = &[
             "stream/adopt: without `not` in `if not has_room(step) then break end`",
             "stream/adopt: without `return_entry(stream, sid, deliveries)`",
             "stream/adopt: without `take_from(stream, name)`",
+            "stream/adopt: without `visit(stream, name, pending, consumer_idle_ms)`",
         ],
     ),
     (
@@ -136,7 +138,6 @@ pub(crate) const SURVIVORS: Reasons = &[
     (
         "relq-stream's `a_batch_that_is_open_is_not_swept` tries it",
         &[
-            "stream/adopt: without `visit(stream, name, pending, consumer_idle_ms)`",
             "stream/batch/sweep: without `redis.call('SREM', batch_key(keys, 'cancelling'), id)`",
         ],
     ),
@@ -158,7 +159,6 @@ pub(crate) const SURVIVORS: Reasons = &[
         "relq-stream's `a_half_cancelled_batch_gives_nothing` tries it",
         &[
             "stream/batch/cancel_batch: without `redis.call('ZREM', batch_key(keys, 'claimable'), id)`",
-            "stream/batch/pieces: without `cancel_piece(keys, id, job)`",
         ],
     ),
     (
@@ -187,6 +187,7 @@ pub(crate) const SURVIVORS: Reasons = &[
         "relq-stream's `deleted_pieces_have_failed_and_the_batch_ends` tries it",
         &[
             "stream/batch/pieces: without `bury_deleted(keys, stream, sid, id)`",
+            "stream/batch/pieces: without `drop_leased(keys, lease)`",
             "stream/batch/sweep: `<=` for `>` in `if redis.call('XLEN', stream) > 0 or count_leased(stream) > 0 then return false end` (2)",
             "stream/batch/sweep: without `not` in `if not has_room(step) then return has_found end`",
             "stream/batch/sweep: without `bury_deleted(keys, stream, '0-0', job_id)`",
@@ -196,7 +197,6 @@ pub(crate) const SURVIVORS: Reasons = &[
     (
         "relq-stream's `a_batch_that_completes_is_swept_no_more` tries it",
         &[
-            "stream/batch/pieces: without `drop_leased(keys, lease)`",
             "stream/batch/records: without `redis.call('SREM', batch_key(keys, 'cancelling'), id)`",
         ],
     ),

@@ -112,15 +112,16 @@ async fn come_back(tape: &mut Tape<'_>) {
 }
 
 /// Brings pieces of an open batch back: one that waits for its retry is run at once,
-/// another becomes due, and a dead one is redriven. Then cancels a piece that waits, and
-/// the batch.
+/// another becomes due, and a dead one is redriven. Then cancels a leased piece, one that
+/// waits, and the batch.
 async fn steer(tape: &mut Tape<'_>) {
     let queue = Arc::clone(&tape.queue);
     let steered = telling("steered", 4);
     batches(&*queue).create(&steered).await.expect("made");
     tape.mark("create").await;
     let names = ["run now", "due", "dead", "waits"];
-    let pieces = names.map(|name| NewJob::new(name).id(job_id(name)));
+    let pieces =
+        names.map(|name| NewJob::new(name).id(job_id(name)).keep_result(LEASE));
     batches(&*queue).add(&steered.id, &pieces, None).await.expect("added");
     tape.mark("push of pieces").await;
     let again = |after| Disposition::Retry { after, error: "again".into() };
@@ -142,8 +143,11 @@ async fn steer(tape: &mut Tape<'_>) {
         inspector.run_now(&job_id("run now")).await.expect("answered");
         tape.mark("run a piece now").await;
     }
-    queue.cancel(&job_id("waits")).await.expect("answered");
-    tape.mark("cancel of a piece").await;
+    tape.claim(1).await;
+    for id in ["run now", "waits"] {
+        queue.cancel(&job_id(id)).await.expect("answered");
+        tape.mark("cancel of a piece").await;
+    }
     batches(&*queue).cancel_batch(&steered.id).await.expect("cancelled");
     tape.mark("cancel a batch").await;
     is_over(tape, "steered", BatchOutcome::Cancelled).await;

@@ -130,6 +130,19 @@ async fn operate(tape: &mut Tape<'_>) {
     tape.mark("purge_dead").await;
     tape.queue.purge().await.expect("purged");
     tape.mark("purge").await;
+    finish_the_last(tape).await;
+}
+
+/// Finishes a job by a call that finds no other to claim.
+async fn finish_the_last(tape: &mut Tape<'_>) {
+    push_plain(&*tape.queue, &["last"]).await;
+    tape.mark("push").await;
+    let held = tape.claim(1).await;
+    let done = [say(&held[0].receipt, Disposition::Done)];
+    let both = tape.queue.settle_and_claim(&done, &ask(1)).await;
+    assert!(both.settled.is_ok());
+    assert_eq!(both.claimed.expect("claimed").len(), 0);
+    tape.mark("settle_and_claim").await;
 }
 
 pub(super) fn say(receipt: &Receipt, disposition: Disposition) -> Settlement {

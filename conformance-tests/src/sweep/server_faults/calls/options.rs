@@ -4,7 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use relq_core::{
-    Delivery, Disposition, NewJob, Queue, capabilities::Capability, operator::Selection,
+    Delivery, Disposition, NewJob, Queue, WorkerId, capabilities::Capability,
+    operator::Selection,
 };
 
 use super::{
@@ -18,6 +19,7 @@ use super::{
 pub(super) async fn play(tape: &mut Tape<'_>) {
     return_leased_jobs(tape).await;
     settle(tape).await;
+    settle_for_two(tape).await;
     bring_back(tape).await;
     remove(tape).await;
 }
@@ -53,12 +55,14 @@ async fn bury(tape: &mut Tape<'_>, held: &Delivery) {
     tape.settle(&[say(&held.receipt, dead)]).await;
 }
 
-/// Returns jobs to the queue by a release, and by a recovery.
+/// Returns jobs to the queue by a release, together with a job that has no option, and by a
+/// recovery.
 async fn return_leased_jobs(tape: &mut Tape<'_>) {
     let queue = Arc::clone(&tape.queue);
     let names = ["done", "again", "later", "dead", "discarded", "postponed"];
     push(tape, &names.map(|name| job(&*queue, name))).await;
-    let held = tape.claim(2).await;
+    push(tape, &[NewJob::new("plain")]).await;
+    let held = tape.claim(7).await;
     let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
     queue.extend(&worker_id(), &receipts, LEASE * 2).await.expect("extended");
     tape.mark("extend").await;
@@ -81,13 +85,13 @@ async fn return_leased_jobs(tape: &mut Tape<'_>) {
     tape.mark("recover").await;
 }
 
-/// Settles the jobs in each way. Leaves two jobs with a delay, a dead and a ready one.
+/// Settles the jobs in each way. Leaves two jobs with a delay and a dead one.
 async fn settle(tape: &mut Tape<'_>) {
-    let held = tape.claim(6).await;
+    let held = tape.claim(7).await;
     let again = |after| Disposition::Retry { after, error: "again".into() };
     let ends = held.iter().map(|one| {
         let disposition = match &one.payload[..] {
-            b"done" => Disposition::Done,
+            b"done" | b"plain" => Disposition::Done,
             b"again" => again(Duration::ZERO),
             b"later" => again(LEASE),
             b"dead" => Disposition::Dead { error: "never".into() },
@@ -105,6 +109,22 @@ async fn settle(tape: &mut Tape<'_>) {
     let both = tape.queue.settle_and_claim(&done, &ask(1)).await;
     assert!(both.settled.is_ok() && both.claimed.is_ok());
     tape.mark("settle_and_claim").await;
+}
+
+/// Settles the jobs of two workers in one call: returns them, fails them, and finishes them.
+async fn settle_for_two(tape: &mut Tape<'_>) {
+    let queue = Arc::clone(&tape.queue);
+    push(tape, &["mine", "theirs"].map(|name| job(&*queue, name))).await;
+    let again = Disposition::Retry { after: Duration::ZERO, error: "again".into() };
+    for end in [Disposition::GiveBack, again, Disposition::Done] {
+        let mut held = tape.claim(1).await;
+        let mut theirs = ask(1);
+        theirs.worker = WorkerId::new("another").expect("a valid id");
+        held.extend(queue.claim(&theirs).await.expect("claimed"));
+        tape.mark("claim of another worker").await;
+        let ends = held.iter().map(|one| say(&one.receipt, end.clone()));
+        tape.settle(&ends.collect::<Vec<_>>()).await;
+    }
 }
 
 /// Brings jobs back that have waited or died: by a redrive, by hand, and because they
@@ -138,15 +158,16 @@ async fn bring_back(tape: &mut Tape<'_>) {
 async fn remove(tape: &mut Tape<'_>) {
     let queue = Arc::clone(&tape.queue);
     if queue.capabilities().supports(Capability::ClientIds) {
-        push(tape, &["first", "second"].map(|name| job(&*queue, name))).await;
-        for id in ["second", "postponed"] {
+        push(tape, &["leased", "ready"].map(|name| job(&*queue, name))).await;
+        tape.claim(1).await;
+        for id in ["leased", "ready", "postponed"] {
             queue.cancel(&job_id(id)).await.expect("answered");
             tape.mark("cancel").await;
         }
     }
     queue.purge_dead(&Selection::All).await.expect("purged");
     tape.mark("purge_dead").await;
-    push(tape, &["leased", "ready"].map(|name| job(&*queue, name))).await;
+    push(tape, &["held", "waits"].map(|name| job(&*queue, name))).await;
     tape.claim(1).await;
     queue.purge().await.expect("purged");
     tape.mark("purge").await;
