@@ -25,7 +25,7 @@ use relq_core::{
 
 use crate::failure::Failure;
 use crate::push::is_remembered;
-use crate::statements::{EXPIRED, End, Ended};
+use crate::statements::{End, Ended};
 use crate::store::Store;
 
 /// The due time of a held follower: never.
@@ -107,16 +107,6 @@ pub(crate) fn cancel_orphans(store: &Store<'_>, most: u32) -> Result<(), Failure
         }
     }
     store.count_ended(Ended { cancelled, ..Ended::default() })
-}
-
-/// Frees the unique key of a held follower that has expired (R16): buries it, unless its
-/// leader has ended otherwise than done. Then it waits to be cancelled.
-pub(crate) fn expire(store: &Store<'_>, job: i64) -> Result<(), Failure> {
-    if store.is_orphan(job)? {
-        return store.free_key(job);
-    }
-    store.remove_follower(job)?;
-    store.bury(job, EXPIRED, None)
 }
 
 /// A job of a push, with its id.

@@ -285,8 +285,9 @@ pub(crate) fn is_remembered(job: &NewJob) -> bool {
     job.id.is_some() || job.keep_result.is_some()
 }
 
-/// Finds the job that holds a unique key. If that job has expired, buries it, which
-/// frees the key, and returns `None` (R16).
+/// Finds the job that holds a unique key. If that job has expired, frees the key and
+/// returns `None` (R16): a held follower gives its key away and stays held, because only the
+/// end of its leader changes that (R30). Any other job is buried.
 pub(crate) fn find_live_holder(
     store: &Store<'_>,
     key: &str,
@@ -296,7 +297,7 @@ pub(crate) fn find_live_holder(
     match holder.expires_at {
         Some(at) if at <= store.now_ms() && !is_leased => {
             if holder.is_held {
-                followers::expire(store, holder.job)?;
+                store.free_key(holder.job)?;
             } else {
                 store.bury(holder.job, EXPIRED, None)?;
             }

@@ -75,12 +75,6 @@ impl Store<'_> {
         self.change(sql!("follower_orphan"), params![self.queue, leader])
     }
 
-    /// Whether a held follower is to be cancelled.
-    pub(crate) fn is_orphan(&self, job: i64) -> Result<bool, Failure> {
-        let found = self.find(sql!("follower_find"), [job], |row| row.get(0))?;
-        Ok(found.unwrap_or_default())
-    }
-
     /// Forgets that a job follows another one.
     pub(crate) fn remove_follower(&self, job: i64) -> Result<(), Failure> {
         self.change(sql!("follower_remove"), [job])?;

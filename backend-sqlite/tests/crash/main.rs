@@ -18,10 +18,10 @@ use relq_conformance::{
 /// transactions, and lets statements of them fail.
 const OF_PUSH_IN: [&str; 2] = ["lock_take", "temporary_namesake"];
 
-/// Statements that no scenario of the sweep makes: of a cancelled follower, and of a push
-/// that takes the key of an expired one (R30). `tests/pattern/followers_killed.rs` kills
-/// the process in these calls, and lets their statements fail.
-const OF_FOLLOWERS: [&str; 2] = ["follower_find", "unique_key_free"];
+/// The statement of a push that takes the key of an expired follower (R30), which no
+/// scenario of the sweep makes. `tests/pattern/followers_killed.rs` kills the process in
+/// such a call, and lets the statement fail.
+const OF_FOLLOWERS: [&str; 1] = ["unique_key_free"];
 
 /// The statement of a call that waits for a result and looks again. It only reads, and no
 /// scenario waits so long. `tests/pattern/results.rs` runs it.

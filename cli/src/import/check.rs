@@ -242,7 +242,9 @@ impl Followers {
             Some((leader, followers)) => {
                 let (id, place) = &followers[0];
                 let why = format!(
-                    "the job {id} follows the job {leader}, which the import does not store"
+                    "the job {id} follows the job {leader}, which the import does not \
+                     store; if that job has ended in the exported queue, run relq recover \
+                     there, which cancels its followers, and export again"
                 );
                 Err((*place, why))
             }

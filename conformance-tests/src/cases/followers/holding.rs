@@ -201,6 +201,29 @@ async fn the_expiry_of_a_held_job_runs(store: &Store) {
     assert_eq!(actor.figures().await.scheduled, 0, "R30");
 }
 
+case!(a_held_job_that_lost_its_key_stays_held: R30 R16 R17 => Followers ClientIds Expiry Unique);
+/// Another job takes the unique key of a held job that has expired. The held job stays held:
+/// no redrive lets it run before its leader, and it is cancelled with its leader.
+async fn a_held_job_that_lost_its_key_stays_held(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one(named("leader")).await;
+    let leader = actor.take_one().await;
+    let follower = following("leader", "follower").expires_in(LIFE).unique(key("k"));
+    actor.store_one(follower).await;
+    store.advance(PAST_LIFE).await;
+    actor.store_one(NewJob::new("other").unique(key("k"))).await;
+    actor.recover_all().await;
+
+    actor.assert_held([("leader", "follower")]).await;
+    let redriven = actor.redrive(&Selection::All).await.expect("redriven");
+    assert_eq!(redriven.moved, 0, "R30: jobs that a redrive made ready");
+    actor.assert_served(["other"]).await;
+    actor.ends(&leader, Disposition::Discard).await;
+    actor.recover_all().await;
+    let figures = actor.figures().await;
+    assert_eq!((figures.scheduled, figures.cancelled), (0, 1), "R30");
+}
+
 case!(a_held_job_is_listed_with_its_leader: R30 R23 => Followers ClientIds Delay);
 /// Held jobs are listed among the scheduled ones, behind those with a due time, each with
 /// the job that it follows. A list by pages has each once.

@@ -138,8 +138,6 @@ pub(crate) const SURVIVORS: Reasons = &[
     (
         "relq-sqlite's `a_held_job_that_has_expired_frees_its_key` tries it",
         &[
-            "follower_find: without `job = ?1`",
-            "follower_find: `<>` for `=` in `SELECT orphaned FROM followers WHERE job = ?1`",
             "unique_key_free: without `unique_key = NULL`",
             "unique_key_free: without the write",
             "unique_key_free: without `job = ?1`",
