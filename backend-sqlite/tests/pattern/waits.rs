@@ -17,7 +17,7 @@ use relq_core::{
     ReliableQueueExt as _, Settlement,
     batch::{BatchId, BatchOutcome, BatchQueue as _, NewBatch, OnComplete},
     operator::{InspectQueue as _, JobView, RestoreQueue as _, RunNow, StateDetail},
-    outcome::Pushed,
+    outcome::{Extended, Pushed},
     unique::{OnDuplicate, UniqueKey},
 };
 use relq_sqlite::{
@@ -307,4 +307,30 @@ async fn a_completion_between_the_look_and_the_wait_ends_it() {
 
     let status = ended.unwrap().unwrap();
     assert_eq!(status.outcome(), Some(BatchOutcome::Done));
+}
+
+/// R6: a queue that a worker opens for its heartbeats has a connection and a thread of its
+/// own. So heartbeats go through while a call of the worker takes long.
+#[tokio::test]
+async fn another_handle_does_not_wait_for_the_calls_of_the_first() {
+    let (folder, (stop, hook)) = (Folder::new(), StopAtCommit::new());
+    let queue = open(at_each_step(folder.config(), hook)).await.unwrap();
+    let heartbeats = queue.open_another().await.unwrap();
+    queue.push_one("job".into()).await.unwrap();
+    let held = queue.claim_one(&ask("worker")).await.unwrap().unwrap();
+    stop.is_set.store(true, SeqCst);
+
+    let (pushed, extended) = tokio::join!(queue.push_one("long call".into()), async {
+        let has_stopped = || async { stop.has_stopped.load(SeqCst) };
+        eventually("the call has stopped", has_stopped).await;
+        let (worker, held) = (ask("worker").worker, [held.receipt]);
+        let extended = timeout(LIMIT, heartbeats.extend(&worker, &held, HOUR)).await;
+        stop.release.send(()).unwrap();
+        extended
+    });
+
+    pushed.unwrap();
+    let extended = extended.expect("the heartbeat does not wait for the long call");
+    let extended = extended.unwrap();
+    assert!(matches!(extended[..], [Extended::Until(_)]), "{extended:?}");
 }
