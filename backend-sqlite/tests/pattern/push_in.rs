@@ -130,28 +130,38 @@ async fn a_refused_push_leaves_the_rest_of_the_transaction() {
     assert_eq!((ready(&queue).await, orders(&conn)), (1, [7].into()));
 }
 
-/// R5: if one job cannot be stored, the jobs before it in the call are not stored either,
-/// although the application continues and commits.
+/// R5: if one job cannot be stored, for whatever reason, the jobs before it in the call are
+/// not stored either, although the application continues and commits.
 #[tokio::test]
 async fn a_push_that_fails_halfway_stores_nothing() {
-    let folder = Folder::new();
-    let (queue, mut conn) = shop(&folder).await;
-    conn.execute_batch(
-        "CREATE TEMP TRIGGER refuse BEFORE INSERT ON main.bodies
-         WHEN new.payload = CAST('bad' AS BLOB) BEGIN SELECT RAISE(ABORT, 'bad'); END",
-    )
-    .unwrap();
-    let transaction = begin(&mut conn);
-    let job = order(&transaction, 7);
-    queue.push_in(&transaction, &[job], None).unwrap();
+    for (reason, failing) in [
+        ("a constraint fails", "RAISE(ABORT, 'bad')"),
+        ("a value is too large", "zeroblob(2000000000)"),
+        ("an expression fails", "abs(-9223372036854775808)"),
+    ] {
+        let folder = Folder::new();
+        let (queue, mut conn) = shop(&folder).await;
+        conn.execute_batch(&format!(
+            "CREATE TEMP TRIGGER refuse BEFORE INSERT ON main.bodies
+             WHEN new.payload = CAST('bad' AS BLOB) BEGIN SELECT {failing}; END",
+        ))
+        .unwrap();
+        let transaction = begin(&mut conn);
+        let job = order(&transaction, 7);
+        queue.push_in(&transaction, &[job], None).unwrap();
 
-    let halfway = [NewJob::new("8"), NewJob::new("bad")];
-    let error = queue.push_in(&transaction, &halfway, None).unwrap_err();
-    transaction.commit().unwrap();
+        let halfway = [NewJob::new("8"), NewJob::new("bad")];
+        let error = queue.push_in(&transaction, &halfway, None).unwrap_err();
+        transaction.commit().unwrap();
 
-    assert_eq!(error.effect(), Effect::No);
-    assert_eq!((numbers(&queue).await, orders(&conn)), ([7].into(), [7].into()));
-    assert_eq!(queue.audit().await.unwrap().problems, [""; 0]);
+        assert_eq!(error.effect(), Effect::No, "{reason}");
+        let jobs =
+            queue.peek(&PeekRequest::new(JobState::Ready, many(9))).await.unwrap();
+        let ready: Vec<_> = jobs.jobs.iter().map(|job| &job.payload[..]).collect();
+        assert_eq!(ready, [b"7"], "R5: {reason}: {}", error.full_message());
+        assert_eq!(orders(&conn), [7].into(), "{reason}");
+        assert_eq!(queue.audit().await.unwrap().problems, [""; 0], "{reason}");
+    }
 }
 
 /// R16: a key is bound by the push, and freed by the rollback.
