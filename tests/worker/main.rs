@@ -230,7 +230,8 @@ mod several_queues {
             observer_of_a_queue_hears_of_that_queue,
             observer_of_the_worker_hears_of_all_queues;
         until_empty:
-            it_sees_jobs_that_move_between_the_reads;
+            it_sees_jobs_that_move_between_the_reads,
+            it_sees_jobs_that_move_between_the_parts;
         blocked_runtime:
             blocked_runtime_keeps_the_jobs_of_all_queues;
     }

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use relq::{
-    Error, NewJob, Operator, ReliableQueueExt, Stats,
+    Error, NewJob, Operator, Queue, ReliableQueueExt, Stats,
     environment::Environment,
+    partitions::PartitionedQueue,
     worker::{Failure, JobContext, Queues, WorkerError},
 };
 use relq_conformance::overrides::{OverriddenQueue, Override, Right};
@@ -78,16 +79,25 @@ enum Ending {
     Cancelled,
 }
 
-/// A queue that runs one job while its statistics are read, and then has none.
-struct ReadEmpty(Arc<Semaphore>);
+/// How many jobs of a queue have ended, however they ended.
+fn ended(stats: &Stats) -> u64 {
+    stats.finished + stats.discarded + stats.dead + stats.cancelled
+}
+
+/// A queue that runs one job, if it has any, while its statistics are read.
+struct RunsOneWhenRead(Arc<Semaphore>);
 
 #[async_trait::async_trait]
-impl Override for ReadEmpty {
+impl Override for RunsOneWhenRead {
     async fn stats(&self, right: &Right) -> Result<Stats, Error> {
-        self.0.add_permits(usize::from(right.stats().await?.unfinished() > 0));
+        let before = right.stats().await?;
+        if before.unfinished() == 0 {
+            return Ok(before);
+        }
+        self.0.add_permits(1);
         loop {
             let stats = right.stats().await?;
-            if stats.unfinished() == 0 {
+            if ended(&stats) > ended(&before) {
                 return Ok(stats);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -100,24 +110,46 @@ impl Override for ReadEmpty {
 /// finds an empty queue. The worker sees by the numbers of jobs that have ended, however
 /// they ended, that it must look again.
 pub(crate) async fn it_sees_jobs_that_move_between_the_reads(fixture: Fixture) {
+    jobs_that_move_are_run(&fixture, "queue", |queues| queues).await;
+}
+
+/// The statistics of the parts of one queue are not read at the same time either.
+pub(crate) async fn it_sees_jobs_that_move_between_the_parts(fixture: Fixture) {
+    jobs_that_move_are_run(&fixture, "part", |parts| {
+        let queue = PartitionedQueue::new(parts, Environment::default()).unwrap();
+        vec![Arc::new(queue)]
+    })
+    .await;
+}
+
+/// Jobs move between two queues while the worker reads the statistics of what `read` makes of
+/// these queues.
+async fn jobs_that_move_are_run(
+    fixture: &Fixture,
+    name: &str,
+    read: fn(Vec<Arc<dyn Queue>>) -> Vec<Arc<dyn Queue>>,
+) {
     const JOBS: usize = 7;
     for ending in [Ending::Done, Ending::Discarded, Ending::Dead, Ending::Cancelled] {
-        let names = ["first", "second"].map(|name| format!("{name}-{ending:?}"));
+        let names = ["first", "second"].map(|it| format!("{it}-{name}-{ending:?}"));
         let mut queues = Vec::new();
         for name in &names {
             queues.push(fixture.open_another(name).await);
         }
         let permits = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
-        let read = queues.iter().zip(&permits).map(|(queue, permits)| {
+        let watched = queues.iter().zip(&permits).map(|(queue, permits)| {
             let environment = Environment::default();
             let right = Right { queue: Arc::clone(queue), environment };
-            let read_empty = Arc::new(ReadEmpty(Arc::clone(permits)));
-            Arc::new(OverriddenQueue::new(right, read_empty)) as Arc<dyn Operator>
+            let runs_one = Arc::new(RunsOneWhenRead(Arc::clone(permits)));
+            Arc::new(OverriddenQueue::new(right, runs_one)) as Arc<dyn Queue>
         });
-        let read = read.collect();
+        let watched = read(watched.collect()).into_iter();
+        let watched = watched.map(|queue| queue as Arc<dyn Operator>).collect();
         queues[1].push_one(NewJob::new((JOBS - 1).to_string())).await.unwrap();
         let [first, second] = [0, 1].map(|at| served(&names[at], queues[at].clone()));
         let worker = worker_on_several(Queues::strict([first, second]));
+        // A worker that stops too early does not wait for the permit of its last job.
+        let worker = worker.grace(Duration::ZERO);
         let (first, both) = (names[0].clone(), queues.clone());
         let handler = move |job: JobContext| {
             let at = usize::from(job.queue().unwrap().as_str() != first);
@@ -138,15 +170,14 @@ pub(crate) async fn it_sees_jobs_that_move_between_the_reads(fixture: Fixture) {
             }
         };
 
-        let running = worker.run_until_all_empty(read, LONG, handler);
-        let ended = timeout(LIMIT, running).await.expect("the worker ends");
+        let running = worker.run_until_all_empty(watched, LONG, handler);
+        timeout(LIMIT, running).await.expect("the worker ends").unwrap();
 
-        ended.unwrap();
         let mut count = 0;
         for queue in &queues {
             let stats = queue.stats().await.unwrap();
-            assert_eq!(stats.unfinished(), 0, "{ending:?}");
-            count += stats.finished + stats.discarded + stats.dead + stats.cancelled;
+            assert_eq!(stats.unfinished(), 0, "{ending:?}: jobs that are left");
+            count += ended(&stats);
         }
         assert_eq!(count, JOBS as u64, "{ending:?}");
     }
