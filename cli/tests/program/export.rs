@@ -393,6 +393,25 @@ on_each_store! {
         assert!(off < 60_000, "the expiry has moved by {off} ms");
     }
 
+    /// R30, R34: the followers of a job with a unique key are pushed by a later call than this
+    /// job, also if other jobs stand between them in the file.
+    fn followers_of_several_jobs_with_unique_keys_move(store) {
+        store.push("--id a a");
+        store.push("--id b --after a --unique k b");
+        store.push("--id c --after a --unique l c");
+        store.push("--id d --after b d");
+        store.push("--id e --after c e");
+        store.push("--id f --after b f");
+        let lines = export(store, "default");
+
+        assert_eq!(import(store, "-q copy", &lines).ok(), "6 stored\n");
+
+        assert_eq!(jobs(&export(store, "copy")), jobs(&lines));
+        store.relq("resume -q copy").ok();
+        store.relq("work -q copy --until-empty -- true").ok();
+        assert_eq!(store.count("copy", "finished"), 6);
+    }
+
     fn a_queue_that_runs_is_exported_only_live(store) {
         store.push("a");
         let error = store.relq("export").fails(1);
