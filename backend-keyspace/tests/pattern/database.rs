@@ -1,6 +1,8 @@
 //! Tests that a database belongs to one queue, and that the queue never touches foreign
 //! keys.
 
+use std::time::Instant;
+
 use relq_conformance::{
     proxy::{Fault, FaultProxy, VirtualClock},
     server::Server,
@@ -9,7 +11,7 @@ use relq_core::{error::Effect, outcome::Pushed, unique::UniqueKey, *};
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
 use crate::fixture::{
-    LEASE, ask, assert_sound, config, fill, keys, lease_many, many, open,
+    LEASE, LONG, ask, assert_sound, config, fill, keys, lease_many, many, open,
     open_among_foreign_keys, queue, say, sent, try_open,
 };
 
@@ -97,6 +99,33 @@ async fn a_second_queue_in_the_database_is_refused() {
     let config = relq_keyspace::KeyspaceConfig::new(&url).unwrap();
     let apart = KeyspaceQueue::connect(config, queue("other")).await.unwrap();
     assert_eq!(apart.stats().await.unwrap().ready, 0);
+}
+
+/// R19, R25: another client has deleted one of the keys that name the owner. Whichever it is,
+/// the first write on a new connection writes it again, so that no second queue takes the
+/// database.
+#[tokio::test]
+async fn a_deleted_key_of_the_owner_is_written_again() {
+    for key in ["relq:database", "{q}:marker"] {
+        let server = Server::start();
+        let queue = open(&server).await;
+        queue.push_one(NewJob::new("x")).await.unwrap();
+        let owner = say(&server, &format!("GET {key}"));
+
+        say(&server, &format!("DEL {key}"));
+        say(&server, "CLIENT KILL TYPE normal");
+        let began = Instant::now();
+        while let Err(error) = queue.push_one(NewJob::new("y")).await {
+            let is_cut =
+                matches!(error, Error::Interrupted { .. } | Error::Unavailable { .. });
+            let is_soon = began.elapsed() < LONG;
+            assert!(is_cut && is_soon, "{key}: {}", error.full_message());
+        }
+
+        assert_eq!(say(&server, &format!("GET {key}")), owner, "R25: {key}");
+        let message = refusal(try_open(&server, "other").await);
+        assert!(message.contains("\"q\""), "R19: {key}: {message}");
+    }
 }
 
 #[tokio::test]
