@@ -247,4 +247,22 @@ mod tests {
         assert_eq!(size.give_back(&job("late")), Late::Retry);
         assert_eq!(size.give_back(&job("another")), Late::GiveBack);
     }
+
+    /// R11: only the newest give-backs are remembered. So a long-lived worker that gives back
+    /// a job from time to time never counts an attempt for that, and needs no more memory.
+    #[test]
+    fn old_give_backs_are_forgotten() {
+        let mut size = ClaimSize::new(16, WAIT);
+        let rare = JobId::new("rare").unwrap();
+
+        for round in 0..=GIVEN_BACK_AT_MOST {
+            let late = size.give_back(&rare);
+            assert_eq!(late, Late::GiveBack, "R11: after {round} rounds of others");
+            for number in 0..REMEMBERED {
+                size.give_back(&JobId::new(format!("{round}-{number}")).unwrap());
+            }
+        }
+
+        assert_eq!(size.given_back.len(), REMEMBERED, "the jobs that are remembered");
+    }
 }
