@@ -148,3 +148,36 @@ impl Drop for MetricsObserver {
         gauge!(RUNNING, vec![self.queue()]).decrement(running);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+
+    /// The values of the counters of recovered and of buried jobs after one recovery.
+    fn counted(event: &Recovered) -> [u32; 2] {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, || {
+            let observer = MetricsObserver::new(&QueueName::new("q").unwrap());
+            observer.recovered(event);
+        });
+        let page = recorder.handle().render();
+        [RECOVERED, BURIED].map(|name| {
+            let start = format!("{name}{{queue=\"q\"}} ");
+            let value = page.lines().find_map(|line| line.strip_prefix(&start));
+            value.unwrap_or_else(|| panic!("{name} is not in\n{page}")).parse().unwrap()
+        })
+    }
+
+    /// A recovery that makes no job ready may bury some, and the other way around.
+    #[test]
+    fn each_number_of_a_recovery_is_counted_by_itself() {
+        for (requeued, buried) in [(0, 1), (1, 0), (2, 3)] {
+            let event =
+                Recovered { requeued, buried, promoted: 5, ..Default::default() };
+
+            assert_eq!(counted(&event), [requeued, buried], "of {event:?}");
+        }
+    }
+}
