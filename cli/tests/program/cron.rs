@@ -197,6 +197,29 @@ fn what_is_no_schedule_is_refused() {
     assert!(!store.file("test.db").exists());
 }
 
+/// R28: the store's clock was set back by three hours, so the last tick is in the future. No
+/// scheduler pushes the ticks up to it again, and so neither command shows them.
+#[test]
+fn ticks_that_were_pushed_before_the_clock_was_set_back_are_not_shown() {
+    let mut store = Store::redis();
+    add(&store, &["poll", "--every", "1h", "poll"]);
+    let move_last_tick = "local stored = redis.call('HGET', KEYS[1], 'poll') \
+         local last_ms = struct.unpack('>I6', stored) + 3 * 3600000 \
+         redis.call('HSET', KEYS[1], 'poll', struct.pack('>I6', last_ms) .. stored:sub(7)) \
+         return 'OK'";
+    let command = ["EVAL", move_last_tick, "1", "{default}:schedules"];
+    let moved = store.server().command(&command.map(str::as_bytes));
+    assert_eq!(moved, b"$2\r\nOK\r\n");
+
+    let listed = &list(&store)[0];
+    let printed = store.relq("cron next poll --json").json();
+
+    let last = listed["last_tick_ms"].as_i64().unwrap();
+    let first = printed[0]["tick_ms"].as_i64().unwrap();
+    assert!(first > last, "R28: {first} is not later than the last tick {last}");
+    assert_eq!(listed["next_tick_ms"], printed[0]["tick_ms"], "in `relq cron list`");
+}
+
 /// A scheduler would notice a new schedule too late.
 #[test]
 fn a_scheduler_that_would_look_too_seldom_is_refused() {
