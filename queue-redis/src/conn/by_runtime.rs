@@ -89,3 +89,37 @@ impl State {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_conformance::server::Server;
+    use relq_core::error::Operation;
+    use tokio::runtime::Runtime;
+
+    use super::lock;
+    use crate::{Conn, RedisConfig, command};
+
+    fn runtime() -> Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    /// A program may start a runtime for each of its calls. The connections of runtimes that
+    /// have ended, and those that such a runtime began to open, are not kept.
+    #[test]
+    fn connections_of_runtimes_that_have_ended_are_dropped() {
+        let server = Server::start();
+        let config = RedisConfig::new(&server.url()).unwrap();
+        let conn = runtime().block_on(Conn::open("test", config)).unwrap();
+
+        for _ in 0..3 {
+            let called =
+                runtime().block_on(conn.call(Operation::Stats, &command("PING")));
+            called.unwrap();
+            assert_eq!(lock(&conn.0.by_runtime).len(), 1, "open connections");
+        }
+        for _ in 0..3 {
+            conn.0.state_or_connect(runtime().handle());
+            assert_eq!(lock(&conn.0.by_runtime).len(), 1, "connections being opened");
+        }
+    }
+}
