@@ -9,7 +9,7 @@ use crate::{
     cases::case,
     harness::{
         checks::{
-            assert_in_line, dead, delivers, drain, expect_exactly, key, listed,
+            assert_in_line, dead, delivers, drain, expect_exactly, id, key, listed,
             numbered, payloads, retry_after, settle_all,
         },
         store::Store,
@@ -172,6 +172,29 @@ async fn calls_due_together_come_in_order(store: &Store) {
     actor.recover_all().await;
 
     let line = Line::default().and_then(numbered(40));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+}
+
+case!(thousands_due_together_come_in_order: R13 R14 => Delay Order ClientIds);
+/// Two thousand jobs of several calls fall due in the same millisecond. They become ready in
+/// the order of the calls, and not in the order of their ids. The Redis backends keep the
+/// order of 2,048, because the proxy's clock shows a year after 2039.
+async fn thousands_due_together_come_in_order(store: &Store) {
+    store.stop_clock();
+    let actor = store.actor("worker").await;
+    let many = 2_000;
+    let delayed = |(index, payload): (usize, Bytes)| {
+        NewJob::new(payload).id(id(&format!("{:04}", many - index))).delay(BRIEF)
+    };
+    let jobs: Vec<_> = numbered(many).into_iter().enumerate().map(delayed).collect();
+    for call in jobs.chunks(500) {
+        actor.store(call.to_vec()).await;
+    }
+    store.advance(PAST_BRIEF).await;
+
+    actor.recover_all().await;
+
+    let line = Line::default().and_then(numbered(many));
     assert_in_line(&actor, &drain(&actor).await, &line);
 }
 

@@ -96,6 +96,36 @@ async fn a_job_given_back_in_a_pause_is_next(store: &Store) {
     serves(&other, Line::of(["pushed"]).and_back(&other.class(), ["back"])).await;
 }
 
+case!(jobs_moved_for_claims_in_a_pause_keep_their_order: R13 R23 => Order JobLease);
+/// Several claims of several workers wait when a pause begins, and each may move one of the
+/// jobs that are then pushed. These jobs keep their order, and a job that was given back in
+/// the pause comes before them, or at its original position. Where a lease is that of a
+/// worker, each worker has moved jobs of its own, so the order of two workers is not known.
+async fn jobs_moved_for_claims_in_a_pause_keep_their_order(store: &Store) {
+    let workers = [store.actor("w1").await, store.actor("w2").await];
+    let other = store.actor("o").await;
+    other.store_one("back").await;
+    let held = other.take_one().await;
+    let mut claims = Vec::new();
+    for worker in workers.iter().flat_map(|worker| [worker, worker]) {
+        let worker = worker.clone();
+        claims.push(tokio::spawn(async move { worker.take_waiting(1, IN_VAIN).await }));
+    }
+    store.settled().await;
+    other.pause().await.expect("answered");
+    other.store(numbered(5)).await;
+    for claim in claims {
+        let (taken, _) = store.within(IN_VAIN + store.response_limit(), claim).await;
+        assert_eq!(taken.expect("the claim ends"), [], "R23: the queue is paused");
+    }
+
+    other.say(&held, Disposition::GiveBack).await;
+    other.resume().await.expect("answered");
+
+    let line = Line::of(numbered(5)).and_back(&other.class(), ["back"]);
+    serves(&other, line).await;
+}
+
 /// Eight jobs were pushed, and the first five were claimed and then came back. Returns
 /// the order in which the eight must be delivered.
 fn five_of_eight_back(actor: &Actor) -> Line {

@@ -1,7 +1,7 @@
 //! The order of jobs of several priorities (R15).
 
 use relq_core::{
-    Delivery, Disposition, NewJob, Priority,
+    ClaimRequest, Delivery, Disposition, NewJob, Priority,
     operator::{JobState, Selection},
 };
 
@@ -80,6 +80,29 @@ async fn equals_keep_their_order(store: &Store) {
     let jobs = names.map(|name| NewJob::new(name).priority(level(name)));
     actor.store(jobs[..3].to_vec()).await;
     actor.store(jobs[3..].to_vec()).await;
+
+    serves(&actor, Line::of(jobs)).await;
+}
+
+case!(an_urgent_job_that_is_too_large_for_a_claim_is_next: R6 R15 => Order Priority);
+/// A claim has no room for another urgent job. It does not deliver a job of a lower
+/// priority instead, however small that job is.
+async fn an_urgent_job_that_is_too_large_for_a_claim_is_next(store: &Store) {
+    let actor = store.actor("worker").await;
+    let [least, most] = [actor.class().least_urgent(), actor.class().most_urgent()];
+    let name = "large";
+    let value = "x".repeat(actor.limits().max_headers - name.len());
+    let more_than_a_claim = ClaimRequest::MAX_BYTES / value.len() + 4;
+    let large = |number| {
+        NewJob::new(format!("large {number}"))
+            .priority(most)
+            .header(name, value.clone())
+    };
+    let small = [NewJob::new("normal"), NewJob::new("least").priority(least)];
+    let jobs: Vec<_> = (0..more_than_a_claim).map(large).chain(small).collect();
+    for job in &jobs {
+        actor.store_one(job.clone()).await;
+    }
 
     serves(&actor, Line::of(jobs)).await;
 }

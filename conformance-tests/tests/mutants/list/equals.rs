@@ -17,6 +17,19 @@ pub(super) const EQUALS: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "the order of equal due times has room for half as many jobs",
+        patches: &[patch(
+            "push",
+            "math.ldexp(1, exponent - 53)",
+            "math.ldexp(1, exponent - 52)",
+        )],
+        caught_by: &[Case(
+            "delay::thousands_due_together_come_in_order",
+            "job 1999 is served before job 1998",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "jobs of a priority are in the order of their ids",
         patches: &[patch(
             "push",

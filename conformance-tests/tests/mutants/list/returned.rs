@@ -134,6 +134,33 @@ pub(super) const RETURNED: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "jobs that waiting claims moved go back in the reverse order",
+        patches: &[patch(
+            "give_back",
+            "redis.call('LMOVE', handed, keys.ready, 'LEFT', 'RIGHT')",
+            "redis.call('LMOVE', handed, keys.ready, 'RIGHT', 'RIGHT')",
+        )],
+        caught_by: &[Case(
+            "order::jobs_moved_for_claims_in_a_pause_keep_their_order",
+            "is served before job",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a job is claimed in place of an urgent one that does not fit",
+        patches: &[patch(
+            "claim",
+            "if entry and not may_take(budget, entry) then return end",
+            "if entry and budget.has_taken and #entry > budget.bytes then return end\n      \
+             if entry then count_page(budget, 1, #entry) end",
+        )],
+        caught_by: &[Case(
+            "order::an_urgent_job_that_is_too_large_for_a_claim_is_next",
+            "normal is served before large",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "being given back counts as an attempt",
         patches: &[patch("give_back", "math.max(0, job.attempt - 1)", "job.attempt")],
         caught_by: &[Case(
