@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
-use relq_core::Disposition;
+use relq_core::{Disposition, NewJob, operator::JobState};
 
 use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{delivers, expect_exactly, leased_at_rest, numbered, payloads},
+        checks::{
+            delivers, expect_exactly, full_job, leased_at_rest, listed, numbered,
+            payloads,
+        },
         store::Store,
     },
+    proxy::Fault,
 };
 
 async fn release_worker(actor: &Actor) -> u64 {
@@ -144,6 +148,51 @@ async fn release_gives_back_thousands(store: &Store) {
     assert_eq!(release_worker(&actor).await, many as u64);
 
     delivers(&actor, numbered(many)).await;
+}
+
+/// How many commands of a release the next case lets fail: more than any backend sends.
+const COMMANDS: [&str; 8] = ["1", "2", "3", "4", "5", "6", "7", "8"];
+
+case!(an_interrupted_release_hides_no_job: R23 R24 @ redis);
+/// A release fails at one of its commands. Whatever it has done before that, each job is
+/// listed where the stats count it, and a second release gives back the rest.
+async fn an_interrupted_release_hides_no_job(store: &Store) {
+    let operator = store.actor("operator").await;
+    for (command, name) in (1..).zip(COMMANDS) {
+        let leaver = store.actor(name).await;
+        for job in [NewJob::new("plain"), leaver.class().fit(full_job(name))] {
+            leaver.store_one(job).await;
+        }
+        assert_eq!(leaver.take(2).await.len(), 2, "R1: both jobs are claimed");
+        store.inject(name, command, Fault::Error("ERR the suite says so".to_owned()));
+
+        // It succeeds if the backend sends fewer commands.
+        _ = leaver.release_worker(leaver.worker()).await;
+
+        store.heal().await;
+        assert_listed_as_counted(&operator, name).await;
+        leaver.release_worker(leaver.worker()).await.expect("answered");
+        delivers(&operator, ["plain", name]).await;
+    }
+}
+
+/// Asserts that the jobs of each state that are listed are as many as the stats count.
+async fn assert_listed_as_counted(operator: &Actor, command: &str) {
+    let stats = operator.figures().await;
+    for (state, counted) in [
+        (JobState::Scheduled, stats.scheduled),
+        (JobState::Ready, stats.ready),
+        (JobState::Leased, stats.leased),
+        (JobState::Dead, stats.dead),
+    ] {
+        let listed = listed(&operator.list(state, 10).await);
+        let state = state.as_str();
+        assert_eq!(
+            listed.len() as u64,
+            counted,
+            "R23: the {state} jobs that are listed after command {command}: {listed:?}"
+        );
+    }
 }
 
 case!(a_worker_may_claim_after_release: R9 R24);

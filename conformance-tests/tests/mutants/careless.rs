@@ -7,7 +7,7 @@ use relq_conformance::overrides::{Override, Right};
 use relq_core::{
     error::{ErrorContext, Operation},
     limits::MAX_DURATION,
-    operator::{Page, PageCursor, PeekRequest, StateDetail},
+    operator::{JobState, Page, PageCursor, PeekRequest, StateDetail},
     outcome::Pushed,
     *,
 };
@@ -85,6 +85,33 @@ impl Override for LosesSight {
         if page.jobs.pop().is_none() && ask.after.is_none() {
             page.next = Some(PageCursor(Bytes::from_static(b"0")));
         }
+        Ok(page)
+    }
+}
+
+/// Lists the leased jobs behind the first 300 as ready, too, on the last page.
+pub(crate) struct ListsLeasedAsReady;
+
+#[async_trait]
+impl Override for ListsLeasedAsReady {
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        let mut page = right.peek(ask).await?;
+        if ask.state == JobState::Ready && page.next.is_none() {
+            let leased = PeekRequest::new(JobState::Leased, ask.limit);
+            page.jobs.extend(right.peek(&leased).await?.jobs.into_iter().skip(300));
+        }
+        Ok(page)
+    }
+}
+
+/// Lists no ready job that has a unique key.
+pub(crate) struct HidesUnique;
+
+#[async_trait]
+impl Override for HidesUnique {
+    async fn peek(&self, right: &Right, ask: &PeekRequest) -> Result<Page, Error> {
+        let mut page = right.peek(ask).await?;
+        page.jobs.retain(|job| ask.state != JobState::Ready || job.unique.is_none());
         Ok(page)
     }
 }

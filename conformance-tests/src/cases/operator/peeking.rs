@@ -143,6 +143,26 @@ async fn pages_show_every_ready_job(store: &Store) {
     }
 }
 
+case!(a_peek_tells_many_leased_jobs_from_ready_ones: R23);
+/// A thousand jobs of a queue are leased, more than one read of the backend covers. They
+/// are listed as leased, and only the other jobs as ready.
+async fn a_peek_tells_many_leased_jobs_from_ready_ones(store: &Store) {
+    let actor = store.actor("worker").await;
+    let many = 1_300;
+    for call in numbered(many).chunks(500) {
+        actor.store(call.to_vec()).await;
+    }
+    let mut held = actor.take(500).await;
+    held.extend(actor.take(500).await);
+    assert_eq!(held.len(), 1_000, "R1: the jobs that are claimed");
+
+    let leased = listed(&actor.list(JobState::Leased, 1_000).await);
+    let ready = listed(&actor.list(JobState::Ready, 1_000).await);
+
+    expect_exactly(leased, payloads(&held));
+    expect_exactly(ready.into_iter().chain(payloads(&held)), numbered(many));
+}
+
 case!(pages_show_every_other_job: R23 => Delay);
 /// The pages of a peek show every scheduled, leased and dead job once, whatever
 /// their size.

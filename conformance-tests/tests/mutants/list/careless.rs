@@ -5,7 +5,10 @@ use std::{num::NonZeroU32, sync::Arc};
 use relq_core::capabilities::Capabilities;
 
 use crate::{
-    careless::{CountsFromOne, CutsTimes, LosesSight, RefusesNothing},
+    careless::{
+        CountsFromOne, CutsTimes, HidesUnique, ListsLeasedAsReady, LosesSight,
+        RefusesNothing,
+    },
     declared::Declares,
     mutant::{CaughtBy::Case, Mutant, NARROW},
 };
@@ -63,6 +66,24 @@ pub(super) const CARELESS: &[Mutant] = &[
             Case("operator::pages_show_thousands", IS_MISSED),
             Case("operator::a_peek_at_nothing_is_empty", "Some(PageCursor("),
         ],
+        ..NARROW
+    },
+    Mutant {
+        name: "leased jobs behind the first hundreds are listed as ready",
+        overrides: Some(|| Arc::new(ListsLeasedAsReady)),
+        caught_by: &[Case(
+            "operator::a_peek_tells_many_leased_jobs_from_ready_ones",
+            IS_MISSED,
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a ready job that has a unique key is not listed",
+        overrides: Some(|| Arc::new(HidesUnique)),
+        caught_by: &[Case(
+            "worker_release::an_interrupted_release_hides_no_job",
+            "R23: the ready jobs that are listed",
+        )],
         ..NARROW
     },
     Mutant {
