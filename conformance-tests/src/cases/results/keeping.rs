@@ -11,7 +11,7 @@ use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, duplicate, id, numbered},
+        checks::{assert_applied, dead, duplicate, id, numbered, settle_all},
         clock::Skew,
         store::Store,
         times::{HELD, LIFE, PAST_LIFE, PAST_WINDOW},
@@ -221,6 +221,29 @@ async fn an_id_is_remembered_as_long_as_its_result(store: &Store) {
     actor.assert_told(&job, done("second")).await;
     store.advance(HELD).await;
     actor.assert_untold(&job).await;
+}
+
+case!(a_reused_id_is_told_behind_many_old_results: R29 R4 => Results ClientIds);
+/// The time of hundreds of results has passed, and no recovery has removed them. A new job
+/// has the id of the last one, whose result is not removed with the first of the others:
+/// the new job is told as unfinished.
+async fn a_reused_id_is_told_behind_many_old_results(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mine = || kept("job").id(id("mine"));
+    let before =
+        numbered(400).into_iter().map(|one| NewJob::new(one).keep_result(LIFE));
+    actor.store(before).await;
+    let job = actor.store_one(mine()).await;
+    let held = actor.take(401).await;
+    assert_eq!(held.len(), 401, "R1: the jobs that are claimed");
+    assert_applied(&settle_all(&actor, &held, &done_with("first")).await);
+    store.advance(2 * KEPT).await;
+
+    assert_eq!(actor.store_one(mine()).await, job);
+
+    actor.assert_told(&job, UNFINISHED).await;
+    actor.ends(&actor.take_one().await, done_with("second")).await;
+    actor.assert_told(&job, done("second")).await;
 }
 
 case!(a_time_of_no_length_is_refused: R29 R5 => Results);
