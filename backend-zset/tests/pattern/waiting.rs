@@ -152,6 +152,28 @@ async fn jobs_moved_for_a_claim_that_gave_up_keep_their_order() {
     }
 }
 
+/// R6: all jobs of a claim count in its bytes, wherever they were ready: the urgent ones,
+/// those that a notifier has moved to its own list, those of the list of ready jobs, and
+/// those of a low priority.
+#[tokio::test]
+async fn the_jobs_of_every_source_count_in_the_bytes_of_a_claim() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let large = |name: u8| NewJob::new(vec![name; ClaimRequest::MAX_BYTES * 2 / 5]);
+    queue.push_one(large(b'2')).await.unwrap();
+    server.command(&[b"RENAME", b"q", b"{q}:handed"]);
+    queue.push_one(large(b'3')).await.unwrap();
+    queue.push_one(large(b'1').priority(Priority::HIGHEST)).await.unwrap();
+    queue.push_one(large(b'4').priority(Priority::LOWEST)).await.unwrap();
+
+    for expected in ["12", "34"] {
+        let claimed = queue.claim(&ask("w").max(many(10))).await.unwrap();
+        let names = claimed.iter().map(|job| char::from(job.payload[0]));
+        assert_eq!(names.collect::<String>(), expected, "R6: the jobs of one claim");
+    }
+    assert_sound(&queue).await;
+}
+
 /// Waits until the condition is true. Panics after `LONG`; `what` is in the message.
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
