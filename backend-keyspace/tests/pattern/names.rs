@@ -405,6 +405,31 @@ async fn a_deleted_item_frees_its_key_and_its_id() {
     assert!(matches!(queue.push_one(bound()).await.unwrap(), Pushed::Stored(_)));
 }
 
+/// R11: the last error of a job that an operator ended with DEL is not that of the next job
+/// of its key, and does not stay. The job has no other record.
+#[tokio::test]
+async fn a_deleted_item_takes_its_last_error_with_it() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    say(&server, "SET item_7 old");
+    let held = take_all(&queue).await.remove(0);
+    queue.retry(&held.receipt, Duration::ZERO, "boom").await.unwrap();
+    queue.recover(many(100)).await.unwrap();
+    assert_eq!(say(&server, "DEL item_7"), ":1\r\n");
+
+    queue.recover(many(100)).await.unwrap();
+
+    assert_eq!(
+        keys(&server),
+        ["relq:database", "{q}:marker", "{q}:wake"],
+        "R11: the records of the deleted job"
+    );
+    say(&server, "SET item_7 new");
+    let ask = PeekRequest::new(JobState::Ready, many(100));
+    let ready = queue.peek(&ask).await.unwrap().jobs;
+    assert_eq!(ready[0].last_error, None, "R11: the last error of the new job");
+}
+
 /// R23: a purge of a queue that is one page of the database also removes the records of jobs
 /// that an operator ended with DEL.
 #[tokio::test]
