@@ -656,6 +656,24 @@ async fn a_refused_completion_delays_no_settlement() {
     assert_eq!(in_outbox(&server), 1);
 }
 
+/// B5: when a recovery has pushed the completion jobs that a queue had refused, the next
+/// completion job for that queue is pushed at once again.
+#[tokio::test]
+async fn a_completion_is_told_at_once_after_its_queue_was_repaired() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    say(&server, "SET closed foreign");
+    submit(&queue, tell("one", "closed"), 0).await;
+    say(&server, "DEL closed");
+    queue.recover(many(10)).await.unwrap();
+    assert_eq!(in_outbox(&server), 0, "B5: the recovery pushes the refused job");
+
+    submit(&queue, tell("two", "closed"), 0).await;
+
+    assert_eq!(in_outbox(&server), 0, "B5: the next job waits for no recovery");
+    assert_eq!(served(&open(&server, "closed").await).await, ["one", "two"]);
+}
+
 /// B5: a recovery succeeds although it cannot reach the queue of a completion job, as when
 /// another node of a cluster is down. The next recovery pushes the job.
 #[tokio::test]
