@@ -1,13 +1,19 @@
 //! Tests of the table of schedules when other programs change it, or the clock was set
 //! back.
 
+use std::time::Duration;
+
 use relq_core::{
     environment::Timestamp,
     schedule::{ScheduleName, ScheduleQueue as _, ScheduleStored, Tick, Ticked},
 };
 use rusqlite::{params, types::Value};
+use tokio::time::timeout;
 
 use crate::fixture::{Folder, raw};
+
+/// Longer than any listing takes.
+const ENDS: Duration = Duration::from_secs(20);
 
 fn name(name: &str) -> ScheduleName {
     ScheduleName::new(name).unwrap()
@@ -30,8 +36,9 @@ async fn an_unreadable_row_hides_no_schedule() {
     let cast = insert.replace("?1", "CAST(?1 AS TEXT)");
     other.execute(&cast, params![Value::Blob(b"a\xff".to_vec())]).unwrap();
 
-    let found = queue.schedules().await.unwrap();
+    let listing = timeout(ENDS, queue.schedules()).await;
 
+    let found = listing.expect("R28: the listing ends").unwrap();
     let names: Vec<_> = found.schedules.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["A", "z"]);
     assert_eq!(found.unreadable.len(), 41);
