@@ -170,6 +170,30 @@ async fn a_job_that_a_claim_moved_is_the_next_in_each_mode() {
     }
 }
 
+/// R6: a job that a claim of the shared mode has moved counts in the bytes of the claim that
+/// takes it, as the ready jobs do.
+#[tokio::test]
+async fn a_job_that_a_claim_moved_counts_in_the_bytes_of_the_next_claim() {
+    for mode in MODES {
+        let server = Server::start();
+        let queue = open(&server, mode).await;
+        let large = |name: u8| NewJob::new(vec![name; ClaimRequest::MAX_BYTES * 2 / 5]);
+        queue.push_one(large(b'1')).await.unwrap();
+        say(&server, &[b"RENAME", b"q", b"{q}:handed"]);
+        for name in [b'2', b'3', b'4'] {
+            queue.push_one(large(name)).await.unwrap();
+        }
+
+        for expected in ["12", "34"] {
+            let claimed = queue.claim(&ask("w").max(many(10))).await.unwrap();
+            let names = claimed.iter().map(|job| char::from(job.payload[0]));
+            let names: String = names.collect();
+            assert_eq!(names, expected, "R6: the jobs of one claim of {mode:?}");
+        }
+        assert_sound(&queue).await;
+    }
+}
+
 /// R27: the oldest ready job is one that a claim of the shared mode has moved, and not leased
 /// yet.
 #[tokio::test]
