@@ -258,13 +258,30 @@ impl Actor {
         dead.remove(0)
     }
 
+    /// Asserts that the audit has seen each job, and that each job is listed in the state in
+    /// which the stats count it. Of very many jobs only the number is compared.
     pub(super) async fn assert_audit_counts(&self, audited: u64) {
+        const MANY: u64 = 200;
         let stats = self.figures().await;
-        assert_eq!(
-            audited,
-            stats.unfinished() + stats.dead,
-            "R23: the audit saw every job"
-        );
+        let counted = stats.unfinished() + stats.dead;
+        assert_eq!(audited, counted, "R23: the audit saw every job");
+        if counted > MANY {
+            return;
+        }
+        for (state, count) in [
+            (JobState::Ready, stats.ready),
+            (JobState::Scheduled, stats.scheduled),
+            (JobState::Leased, stats.leased),
+            (JobState::Dead, stats.dead),
+        ] {
+            let jobs = self.list(state, 100).await;
+            assert_eq!(
+                jobs.len() as u64,
+                count,
+                "R23: the number of {state:?} jobs: the listing has {:?}",
+                listed(&jobs)
+            );
+        }
     }
 }
 
