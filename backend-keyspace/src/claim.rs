@@ -271,7 +271,8 @@ impl Claim<'_> {
     }
 }
 
-fn id_in(item: &Bytes) -> Option<JobId> {
+/// The id in the key of a ready job; `None` if it is not a valid id.
+pub(crate) fn id_in(item: &Bytes) -> Option<JobId> {
     JobId::new(std::str::from_utf8(&id_of_item(item)).ok()?).ok()
 }
 

@@ -17,7 +17,11 @@ use relq_redis::{
     command,
 };
 
-use crate::{claim::wrong_id, lease::Lease, scripts::Store};
+use crate::{
+    claim::{id_in, wrong_id},
+    lease::Lease,
+    scripts::Store,
+};
 
 /// The maximum number of ready jobs on a page, even if the request asks for more. The
 /// limit keeps replies small, because a page contains payloads.
@@ -107,6 +111,9 @@ async fn ready(store: &Store, ask: &PeekRequest) -> Result<Page, Error> {
         if let Some(why) = wrong_id(item, job.id.as_ref()) {
             job.unreadable = Some(cannot_be_read(&why));
         }
+        // Push, cancel and claim know the job by the id in its key (R20), whatever the
+        // value of the key is.
+        job.id = id_in(item).or(job.id.take());
     }
     Ok(Page { jobs, next: position.written() })
 }

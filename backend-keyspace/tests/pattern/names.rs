@@ -7,7 +7,9 @@ use std::{
 
 use relq_conformance::server::Server;
 use relq_core::{
-    operator::{Cancelled, JobState, JobView, PeekRequest, StateDetail},
+    operator::{
+        Cancelled, JobLookup, JobState, JobView, PeekRequest, StateDetail, find_job,
+    },
     outcome::{DuplicateOf, Pushed, Settled},
     unique::UniqueKey,
     *,
@@ -159,6 +161,7 @@ async fn an_entry_under_another_id_is_buried() {
     let dead = the_dead(&queue).await;
     assert_eq!(dead.len(), 1);
     assert_eq!(ready[0].unreadable.as_deref(), Some(reason(&dead[0])));
+    assert_eq!(ready[0].id, dead[0].id, "the id under which cancel finds it");
     assert_sound(&queue).await;
 }
 
@@ -256,6 +259,26 @@ async fn an_id_that_a_plain_set_took_is_a_duplicate() {
     assert_eq!(found, [b"first"]);
     assert_eq!(queue.stats().await.unwrap().scheduled, 0);
     assert_sound(&queue).await;
+}
+
+/// R20, R31: the id in the key of a ready job is known to a listing and to a search, too,
+/// whatever the value of the key is.
+#[tokio::test]
+async fn a_job_that_a_plain_set_stored_is_found_by_its_id() {
+    let values: [(&[u8], bool); 2] = [(b"first", true), (b"\xf5RQ\x01junk", false)];
+    for (value, is_readable) in values {
+        let server = Server::start();
+        let queue = open(&server).await;
+        server.command(&[b"SET", b"item_7", value]);
+        let id = JobId::new("7").unwrap();
+
+        let found = find_job(&queue, &id).await.unwrap();
+
+        let JobLookup::Stored(found) = found else { panic!("{found:?}") };
+        assert_eq!((found.job.id.as_ref(), &found.job.payload[..]), (Some(&id), value));
+        assert_eq!(found.job.detail, StateDetail::Ready);
+        assert_eq!(found.job.unreadable.is_none(), is_readable, "{:?}", found.job);
+    }
 }
 
 /// A key of another type is not a job, so it makes no push a duplicate.

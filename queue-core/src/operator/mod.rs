@@ -156,7 +156,8 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobView {
-    /// The job's id. A bare payload has no id until it is leased (R20).
+    /// The job's id. A bare payload has no id until it is leased (R20), unless its key in
+    /// the store names one, as on keyspace.
     pub id: Option<JobId>,
     /// The pushed payload.
     pub payload: Bytes,
