@@ -143,10 +143,8 @@ pub(crate) fn show(
 
 /// The result calls of a queue. Fails if its backend keeps no results.
 pub(crate) fn results_of(queue: &dyn Queue) -> CommandResult<&dyn ResultQueue> {
-    let backend = queue.capabilities().backend;
     queue.result_queue().ok_or_else(|| {
-        Failure::Usage(format!(
-            "the backend {backend} keeps no results: choose another --url"
-        ))
+        let subject = queue.capabilities().subject();
+        Failure::Usage(format!("{subject} keeps no results: choose another --url"))
     })
 }

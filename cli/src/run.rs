@@ -117,10 +117,10 @@ fn why_not(found: &JobLookup) -> String {
 
 /// The calls that find and run jobs. Fails if the backend has none.
 pub(crate) fn inspect_of(queue: &dyn Queue) -> CommandResult<&dyn InspectQueue> {
-    let backend = queue.capabilities().backend;
     queue.inspect_queue().ok_or_else(|| {
+        let subject = queue.capabilities().subject();
         Failure::Usage(format!(
-            "the backend {backend} cannot run a job before its time: only sqlite, zset \
+            "{subject} cannot run a job before its time: only sqlite, zset \
              and stream without partitions can"
         ))
     })

@@ -50,10 +50,10 @@ impl Args {
         let (held, is_cut) = held_by_worker(&*queue, MOST_HELD).await?;
         unless_closed(self.print(&rows(&reported, &held)))?;
         if queue.inspect_queue().is_none() {
-            let backend = queue.capabilities().backend;
+            let subject = queue.capabilities().subject();
             say(&format!(
-                "the backend {backend} stores no reports of workers: only those that hold \
-                 jobs are listed"
+                "{subject} stores no reports of workers: only those that hold jobs are \
+                 listed"
             ));
         }
         if is_cut {

@@ -236,6 +236,16 @@ impl Capabilities {
     pub fn supports(&self, option: Capability) -> bool {
         self.supported.contains(&option)
     }
+
+    /// The subject of a message about an option that the queue lacks: `the backend zset`,
+    /// for example. For a queue of several parts it is the queue itself, because the
+    /// backend of its parts may have the option.
+    pub fn subject(&self) -> String {
+        match self.order {
+            Order::ByPart => "a queue of several partitions".to_owned(),
+            _ => format!("the backend {}", self.backend),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crate::{
     ClaimRequest, Delivery, Disposition, Error, JobId, NewJob, Receipt, ReliableQueue,
     Settlement,
+    capabilities::Capability,
     error::Operation,
     outcome::{Pushed, Settled},
     results::JobHandle,
@@ -122,8 +123,11 @@ pub trait ReliableQueueExt: ReliableQueue {
     /// # Errors
     /// [`Error::Unsupported`] if the backend keeps no results.
     fn job_handle(&self, job: &JobId) -> Result<JobHandle<'_>, Error> {
-        let unsupported =
-            || self.capabilities().unsupported(Operation::ReadResults, "a kept result");
+        let unsupported = || {
+            let capabilities = self.capabilities();
+            let words = capabilities.words_of(Capability::Results, "a kept result");
+            capabilities.unsupported(Operation::ReadResults, words)
+        };
         let queue = self.result_queue().ok_or_else(unsupported)?;
         Ok(JobHandle::new(queue, job.clone()))
     }

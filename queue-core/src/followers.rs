@@ -142,6 +142,8 @@ impl Capabilities {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{
         capabilities::{Capability, LeaseScope, Limits, Order, RecoveryBound},
@@ -153,7 +155,7 @@ mod tests {
             backend: "some",
             supported: supported.into(),
             priorities: crate::Priority::NORMAL..=crate::Priority::NORMAL,
-            lateness: std::time::Duration::ZERO,
+            lateness: Duration::ZERO,
             order: Order::Fifo,
             lease_scope: LeaseScope::Job,
             recovery: RecoveryBound::LeaseAndReaper,
@@ -185,6 +187,24 @@ mod tests {
 
         let wanted = "some push: a job to follow is not an option of this backend";
         assert_eq!(refused, wanted);
+    }
+
+    /// The backend of the parts may have these options, so the refusal names the parts.
+    #[test]
+    fn a_queue_of_several_parts_is_refused_as_such() {
+        let mut parts = capabilities(&[Capability::ClientIds]);
+        parts.order = Order::ByPart;
+        let refusal = |job| parts.check_push(&[job], false).unwrap_err().to_string();
+
+        let follows = refusal(NewJob::new("job").after(id("a")));
+        let kept = refusal(NewJob::new("job").keep_result(Duration::from_secs(1)));
+
+        let ending =
+            "in a queue of several partitions is not an option of this backend";
+        assert_eq!(follows, format!("some push: a job to follow {ending}"));
+        assert_eq!(kept, format!("some push: a kept result {ending}"));
+        assert_eq!(parts.subject(), "a queue of several partitions");
+        assert_eq!(capabilities(&[]).subject(), "the backend some");
     }
 
     #[test]

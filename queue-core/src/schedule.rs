@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     Bytes, Error, NewJob, ReliableQueue,
-    capabilities::{Capabilities, Order},
+    capabilities::Capabilities,
     environment::Timestamp,
     error::{InvalidName, Operation},
     name::{check_text, checked_text},
@@ -224,10 +224,7 @@ impl Capabilities {
 
     /// Why a queue has no schedules, in words for a message.
     pub fn why_no_schedules(&self) -> String {
-        if self.order == Order::ByPart {
-            return "a queue of several partitions has no schedules".to_owned();
-        }
-        format!("the backend {} has no schedules", self.backend)
+        format!("{} has no schedules", self.subject())
     }
 
     /// Refuses the job of a tick that the backend cannot store. Every backend calls this

@@ -67,8 +67,8 @@ fn only(id: &JobId) -> Selection {
 
 async fn run_now(queue: &dyn Queue, id: &JobId) -> Result<String, Error> {
     let Some(inspect) = queue.inspect_queue() else {
-        let backend = queue.capabilities().backend;
-        return Ok(format!("the backend {backend} cannot run a job before its time"));
+        let subject = queue.capabilities().subject();
+        return Ok(format!("{subject} cannot run a job before its time"));
     };
     Ok(match inspect.run_now(id).await? {
         RunNow::Ready => format!("the job {id} is ready"),

@@ -202,6 +202,43 @@ fn a_backend_without_results_says_so() {
     assert!(error.contains("circular keeps no results"), "{error}");
 }
 
+/// The backend of its parts keeps results and more, so the messages name the parts.
+#[test]
+fn a_queue_of_several_partitions_says_what_it_lacks() {
+    let mut store = Store::redis();
+    store.url.push_str("?partitions=2");
+    store.push("--delay 1h --id later job");
+    for (line, code, why) in [
+        (
+            "push --keep-result 1h job",
+            1,
+            "a kept result in a queue of several partitions",
+        ),
+        (
+            "push --after later job",
+            1,
+            "a job to follow in a queue of several partitions",
+        ),
+        (
+            "push --keep-result 1h --wait job",
+            2,
+            "a queue of several partitions keeps no results",
+        ),
+        ("result later", 2, "a queue of several partitions keeps no results"),
+        (
+            "run later",
+            2,
+            "a queue of several partitions cannot run a job before its time",
+        ),
+    ] {
+        let error = store.relq(line).fails(code);
+        assert!(error.contains(why), "{line}: {error}");
+    }
+    let listed = store.relq("workers").run();
+    let why = "a queue of several partitions stores no reports of workers";
+    assert!(listed.err.contains(why), "{}", listed.err);
+}
+
 /// Waits until a call waits at the server.
 fn wait_for_a_blocked_call(store: &mut Store) {
     wait_until("it waits", || {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Capabilities, Capability, LeaseScope, Limits};
+use super::{Capabilities, Capability, LeaseScope, Limits, Order};
 use crate::{
     ClaimRequest, Error, NewJob,
     error::{ErrorContext, Operation},
@@ -241,7 +241,31 @@ impl Capabilities {
         if self.supports(option) {
             return Ok(());
         }
-        Err(self.unsupported(operation, words))
+        Err(self.unsupported(operation, self.words_of(option, words)))
+    }
+
+    /// The words for a missing option. A queue of several parts lacks some options even
+    /// if the backend of its parts has them, so their words name the parts.
+    pub(crate) fn words_of(
+        &self,
+        option: Capability,
+        words: &'static str,
+    ) -> &'static str {
+        match (self.order, option) {
+            (Order::ByPart, Capability::Results) => {
+                "a kept result in a queue of several partitions"
+            }
+            (Order::ByPart, Capability::Followers) => {
+                "a job to follow in a queue of several partitions"
+            }
+            (Order::ByPart, Capability::Inspect) => {
+                "a listing newest first in a queue of several partitions"
+            }
+            (Order::ByPart, Capability::Restore) => {
+                "restoring jobs in a queue of several partitions"
+            }
+            _ => words,
+        }
     }
 
     pub(crate) fn unsupported(
