@@ -169,7 +169,8 @@ fn check_end(file: &mut ExportFile, jobs: u64, exported: u64) -> CommandResult {
     }
 }
 
-/// Checks that the queue can store the job.
+/// Checks that the queue can store the job. If not, the reason says how the other jobs can
+/// be imported.
 fn check_stored(job: ToStore, queue: &dyn Queue) -> Result<(), String> {
     let can = queue.capabilities();
     let checked = match job {
@@ -181,7 +182,13 @@ fn check_stored(job: ToStore, queue: &dyn Queue) -> Result<(), String> {
             can.check_restore(std::slice::from_ref(&job)).map(drop)
         }
     };
-    checked.map_err(|error| explain(&error))
+    checked.map_err(|error| {
+        format!(
+            "{}: to import the other jobs, delete this line from the file, and reduce the \
+             number in its last line by one",
+            explain(&error)
+        )
+    })
 }
 
 fn no_dead_jobs(id: &JobId, queue: &dyn Queue) -> String {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The lines of an export of the queue, which is paused first.
-fn export(store: &Store, queue: &str) -> String {
+pub(crate) fn export(store: &Store, queue: &str) -> String {
     store.relq(&format!("pause -q {queue}")).ok();
     store.relq(&format!("export -q {queue}")).ok()
 }

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::{
-    export::{file_of, import, job},
+    export::{export, file_of, import, job},
     on_each_store,
     relq::{Store, wait_until},
 };
@@ -44,6 +44,33 @@ on_each_store! {
         let counts = (&stats["ready"], &stats["scheduled"], &stats["paused"]);
         assert_eq!(counts, (&json!(0), &json!(0), &json!(false)));
     }
+}
+
+/// A job of another client may be larger than the import allows (R20). The refusal says how
+/// the others are imported.
+#[test]
+fn a_job_that_is_refused_does_not_keep_the_others_out() {
+    let (mut store, target) = (Store::stream(), Store::sqlite());
+    store.push("small");
+    let large = vec![b'y'; 70_000];
+    let push: [&[u8]; 7] =
+        [b"XADD", b"default", b"*", b"job", b"large", b"header", &large];
+    store.server().command(&push);
+    let mut lines: Vec<_> =
+        export(&store, "default").lines().map(str::to_owned).collect();
+
+    let error = import(&target, "", &lines.join("\n")).fails(1);
+
+    let why = "a set of headers of 70006 bytes is over the limit of 65536: to import the \
+               other jobs, delete this line from the file, and reduce the number in its \
+               last line by one";
+    assert!(error.contains("line 3: "), "{error}");
+    assert!(error.contains(why), "{error}");
+    assert_eq!(target.count("default", "ready"), 0);
+    lines.remove(2);
+    lines[2] = lines[2].replace('2', "1");
+    let imported = import(&target, "", &lines.join("\n")).ok();
+    assert_eq!(imported, "1 stored\n");
 }
 
 /// The followers of a job that cannot be stored are named, and all others are stored. The
