@@ -119,7 +119,7 @@ async fn damage_is_found_among_jobs_that_move_fast() {
         let server = Server::start();
         let damage: [&[u8]; 4] = [b"HSET", b"{q}:errors", b"ghost", b"eno"];
 
-        let found = audits(&server, backend, 10, &damage).await;
+        let found = audits(&server, backend, 3, &damage).await;
 
         for problems in found {
             assert_eq!(problems, ["error ghost belongs to no job"], "{backend}");
