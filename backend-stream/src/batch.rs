@@ -14,6 +14,7 @@
 //! completion job for another queue needs a second step: it stays in the outbox until
 //! it is pushed, with an id of its own.
 
+mod forwarders;
 mod outbox;
 pub(crate) mod record;
 mod wait;
@@ -30,7 +31,10 @@ use relq_redis::{PartialEffect, all_steps, pattern::BatchPattern};
 
 use crate::{Streams, capabilities::CAPABILITIES};
 
-pub(crate) use outbox::{FailedQueues, forward, forward_page, is_piece};
+pub(crate) use forwarders::Forwarders;
+pub(crate) use outbox::{
+    FailedQueues, forward, forward_page, forward_the_rest, is_piece,
+};
 
 #[async_trait]
 impl BatchPattern for Streams {

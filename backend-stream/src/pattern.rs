@@ -1,7 +1,7 @@
 //! Implements the pattern: a stream of jobs with a consumer group, and a sorted set of
 //! leases.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -50,7 +50,7 @@ impl Pattern for Streams {
 
     fn new(conn: Conn, queue: QueueName, _config: &StreamConfig) -> Self {
         let store = Store::new(conn, queue);
-        Self { store, failed_queues: batch::FailedQueues::default() }
+        Self { store, failed_queues: Arc::default(), forwarders: Arc::default() }
     }
 
     fn bookkeeping(&self) -> &Bookkeeping {
@@ -193,6 +193,11 @@ impl Pattern for Streams {
     /// ended the last piece of a batch.
     async fn follow_up(&self, operation: Operation) {
         batch::forward(self, operation).await;
+    }
+
+    /// Pushes the completion jobs that a task of this client has not pushed yet.
+    async fn finish_follow_ups(&self, operation: Operation) {
+        batch::forward_the_rest(self, operation).await;
     }
 
     fn batch_queue(queue: &StreamQueue) -> Option<&dyn BatchQueue> {

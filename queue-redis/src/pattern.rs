@@ -278,6 +278,10 @@ pub trait Pattern: Sized + Send + Sync + 'static {
     /// [`recover`](Self::recover) does it.
     async fn follow_up(&self, _operation: Operation) {}
 
+    /// Does the work that [`follow_up`](Self::follow_up) has left to tasks of this client,
+    /// if it has. The process may end after this call.
+    async fn finish_follow_ups(&self, _operation: Operation) {}
+
     /// The queue as a [`BatchQueue`]; `None` unless the pattern is a [`BatchPattern`].
     fn batch_queue(_queue: &RedisQueue<Self>) -> Option<&dyn BatchQueue> {
         None

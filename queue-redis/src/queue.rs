@@ -165,11 +165,16 @@ impl<P: Pattern> ReliableQueue for RedisQueue<P> {
         Ok(answers)
     }
 
+    /// Releases the worker. Its process may end then, so this also does the work that the
+    /// ends of jobs have left to tasks.
     async fn release_worker(&self, worker: &WorkerId) -> Result<Released, Error> {
-        if P::capabilities().supports(Capability::Inspect) {
-            return inspect::release_listed(&*self.pattern, worker).await;
-        }
-        self.pattern.release(self.pattern.leases_of(worker).await?).await
+        let released = if P::capabilities().supports(Capability::Inspect) {
+            inspect::release_listed(&*self.pattern, worker).await?
+        } else {
+            self.pattern.release(self.pattern.leases_of(worker).await?).await?
+        };
+        self.pattern.finish_follow_ups(Operation::ReleaseWorker).await;
+        Ok(released)
     }
 
     async fn report_worker(&self, report: &WorkerReport) -> Result<(), Error> {

@@ -5,6 +5,11 @@
 //! workers push it, the queue stores it once (B5). That holds as long as the other
 //! queue remembers the id: until five minutes after the job's end.
 //!
+//! A call that may complete a batch pushes a handful of jobs, because its caller waits. If
+//! it leaves others, a task of the client pushes these. All calls and tasks take random
+//! handfuls of the outbox, so clients that forward at the same time seldom push the same
+//! jobs.
+//!
 //! A queue that refuses its jobs or cannot be reached delays no other call: after a
 //! failure only `recover` tries it again, and does not fail if that queue fails again.
 
@@ -18,6 +23,8 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{Error, JobId, NewJob, QueueName, error::Operation};
 use relq_redis::{command, entry::Entry};
+use tokio::runtime::Handle;
+use tracing::Instrument as _;
 
 use crate::{
     Streams,
@@ -26,11 +33,17 @@ use crate::{
 };
 
 /// How many completion jobs a call that may complete a batch pushes to other queues at
-/// most, because its caller waits.
+/// most, because its caller waits. A task that pushes what such calls leave takes as many
+/// at a time.
 const HANDFUL: u32 = 10;
 
 /// How many completion jobs one recovery pushes to other queues at most.
 const PAGE: u32 = 100;
+
+/// How long the release of a worker may push completion jobs. It is shorter than the time
+/// for which a worker that stops waits for its release, so that a queue that cannot be
+/// reached does not make the release fail.
+const REST_LIMIT: Duration = Duration::from_secs(3);
 
 /// After a failure to push to a queue, how long only `recover` tries that queue, and how
 /// long further failures are not logged as warnings.
@@ -91,11 +104,55 @@ struct Completions {
 }
 
 /// Pushes a few completion jobs of the outbox to their queues, except to queues that have
-/// just failed. The next recovery pushes the others, and those that fail now.
+/// just failed. A task pushes the others. The next recovery pushes those that fail now.
 pub(crate) async fn forward(streams: &Streams, operation: Operation) {
-    if let Err(error) = forward_some(streams, operation, HANDFUL).await {
-        tracing::debug!(%error, "completions are left to the next recovery");
+    if forward_handful(streams, operation).await {
+        go_on(streams, operation);
     }
+}
+
+/// Starts a task that pushes completion jobs until none is left that can be pushed now,
+/// unless this runtime has such a task.
+fn go_on(streams: &Streams, operation: Operation) {
+    let runtime = Handle::current();
+    let Some(mut turn) = streams.forwarders.begin(runtime.id()) else { return };
+    let streams = streams.clone();
+    let forwarding = async move {
+        loop {
+            while forward_handful(&streams, operation).await {}
+            if !turn.is_extended() {
+                break;
+            }
+        }
+    };
+    runtime.spawn(forwarding.in_current_span());
+}
+
+/// Pushes completion jobs until none is left that can be pushed now, if a task of this
+/// client has not done so yet, but for at most [`REST_LIMIT`]. The client's process may end
+/// after this call, and the task with it.
+pub(crate) async fn forward_the_rest(streams: &Streams, operation: Operation) {
+    if !streams.forwarders.are_running() {
+        return;
+    }
+    let forwarding = async { while forward_handful(streams, operation).await {} };
+    let clock = streams.store.conn.environment().clock();
+    tokio::select! {
+        biased;
+        () = forwarding => {}
+        () = clock.sleep(REST_LIMIT) => {
+            tracing::debug!("completions are left to the next recovery");
+        }
+    }
+}
+
+/// Pushes a few completion jobs. Returns whether more are left that can be pushed now.
+async fn forward_handful(streams: &Streams, operation: Operation) -> bool {
+    let forwarded = forward_some(streams, operation, HANDFUL).await;
+    forwarded.unwrap_or_else(|error| {
+        tracing::debug!(%error, "completions are left to the next recovery");
+        false
+    })
 }
 
 /// Pushes one page of completion jobs to their queues. Returns whether more are left
@@ -115,7 +172,7 @@ async fn forward_some(
     operation: Operation,
     most: u32,
 ) -> Result<bool, Error> {
-    let Streams { store, failed_queues } = streams;
+    let Streams { store, failed_queues, .. } = streams;
     let clock = store.conn.environment().clock();
     let (letters, count) = store.read_outbox(operation, most).await?;
     let (read, mut forwarded) = (letters.len() as u64, 0);

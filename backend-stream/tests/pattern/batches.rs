@@ -607,19 +607,56 @@ async fn a_refused_completion_behind_others_fails_no_recovery() {
     assert_eq!(served(&open(&server, "there").await).await.len(), 9);
 }
 
-/// B5: a call that settles a piece pushes a few completion jobs to their queues, and
-/// leaves the others to `recover`.
+/// Settles a piece while the outbox has 30 completion jobs for the queue `there`.
+async fn settle_beside_a_full_outbox(server: &Server) -> StreamQueue {
+    let queue = open(server, "q").await;
+    fill_outbox(server, &open(server, "q").await, 30).await;
+    submit(&queue, NewBatch::new(id()), 1).await;
+    let held = take(&queue, 1).await;
+    finish(&queue, held).await;
+    queue
+}
+
+/// B5: a call that settles a piece pushes a few completion jobs to their queues before it
+/// returns. It leaves the others to a task, which has not run yet on this runtime of one
+/// thread.
 #[tokio::test]
 async fn a_settlement_forwards_a_handful() {
     let server = Server::start();
-    let queue = open(&server, "q").await;
-    fill_outbox(&server, &open(&server, "q").await, 30).await;
-    submit(&queue, NewBatch::new(id()), 1).await;
-    let held = take(&queue, 1).await;
 
-    finish(&queue, held).await;
+    let _queue = settle_beside_a_full_outbox(&server).await;
 
     assert_eq!(in_outbox(&server), 20);
+}
+
+/// B5: a client goes on forwarding until the outbox is empty. No recovery is necessary, and
+/// no other call.
+#[tokio::test]
+async fn a_client_forwards_what_a_settlement_left() {
+    let server = Server::start();
+
+    let _queue = settle_beside_a_full_outbox(&server).await;
+
+    let start = Instant::now();
+    while in_outbox(&server) > 0 {
+        assert!(start.elapsed() < LONG, "{} are left", in_outbox(&server));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let there = open(&server, "there").await;
+    assert_eq!(there.stats().await.unwrap().ready, 30);
+}
+
+/// B5, R24: the release of a worker, after which its process may end, forwards what the
+/// client has left in the outbox.
+#[tokio::test]
+async fn a_released_worker_leaves_no_completion() {
+    let server = Server::start();
+    let queue = settle_beside_a_full_outbox(&server).await;
+
+    queue.release_worker(&WorkerId::new("w").unwrap()).await.unwrap();
+
+    assert_eq!(in_outbox(&server), 0);
+    assert_eq!(open(&server, "there").await.stats().await.unwrap().ready, 30);
 }
 
 /// B5: a settlement does not try a queue that has just refused a completion job, which could
