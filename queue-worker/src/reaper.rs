@@ -15,7 +15,7 @@ use crate::{
 
 /// The most jobs that one call recovers: few enough that the call does not delay other
 /// users of the store.
-const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
+pub(crate) const PAGE: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 
 pub(crate) struct Reaper {
     queue: Arc<dyn ReliableQueue>,

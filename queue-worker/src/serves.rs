@@ -7,6 +7,7 @@ use relq_core::{ReliableQueue, WorkerId};
 use crate::{
     Queues, WorkerError, WorkerQueue,
     handler::AnyHandler,
+    observers::Observers,
     run::Run,
     settings::Settings,
     several::serve_all,
@@ -33,6 +34,17 @@ impl Serves {
         match self {
             Self::One(_) => 1,
             Self::Several(queues) => queues.queues.len(),
+        }
+    }
+
+    /// The queues, each with the observers of that queue alone.
+    pub(crate) fn queues(&self) -> Vec<(&Arc<dyn ReliableQueue>, Observers)> {
+        match self {
+            Self::One(queue) => vec![(queue, Observers::default())],
+            Self::Several(queues) => {
+                let queues = queues.queues.iter();
+                queues.map(|(it, _)| (&it.queue, it.observers.clone())).collect()
+            }
         }
     }
 

@@ -1,4 +1,11 @@
 //! Runs a worker until its queues have no more work.
+//!
+//! The statistics do not count what a recovery has still to do: the completion job of a
+//! batch that must be pushed to another queue (B5), or followers of a job that was cancelled
+//! (R30). So queues whose statistics are empty are recovered until there is no more, and
+//! must still be empty then.
+
+mod last_recovery;
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,6 +16,7 @@ use relq_core::{
 
 use tokio::sync::oneshot;
 
+use self::last_recovery::LastRecovery;
 use crate::{
     Handler, Summary, Worker, WorkerError, handler::AnyHandler, settings::Settings,
 };
@@ -21,8 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 impl Worker {
     /// Runs `handler` until the queue is empty or, as [`run`](Self::run) does, until
     /// asked to stop. Empty means that no job is ready, no job is leased by any worker,
-    /// and no scheduled job or retry becomes due within `max_wait`. With
-    /// [`Duration::MAX`] the call waits for every retry.
+    /// no scheduled job or retry becomes due within `max_wait`, and no work is left that
+    /// [recovery](relq_core::ReliableQueue::recover) does. If recoveries fail again and
+    /// again, the call does not wait for them. With [`Duration::MAX`] it waits for every
+    /// retry.
     ///
     /// `queue` must be the worker's own queue: its statistics say whether it is empty. A
     /// worker on several queues uses [`run_until_all_empty`](Self::run_until_all_empty).
@@ -82,9 +92,10 @@ impl Worker {
         handler: AnyHandler,
     ) -> Result<Summary, WorkerError> {
         let settings = self.settings.clone();
+        let mut recovery = LastRecovery::of(&self.serves, &settings);
         let (tell, mut told) = oneshot::channel();
         let watch = async move {
-            let ended = until_empty(&queues, max_wait, &settings).await;
+            let ended = until_empty(&queues, max_wait, &mut recovery, &settings).await;
             // Ignore a failed send: the worker has ended by itself already.
             let _ = tell.send(ended);
         };
@@ -96,7 +107,7 @@ impl Worker {
 }
 
 /// Completes when, in all queues at the same time, no job is ready or leased, and no
-/// scheduled job or retry becomes due within `max_wait`.
+/// scheduled job or retry becomes due within `max_wait`, also after a recovery.
 ///
 /// # Errors
 /// [`WorkerError::Paused`] when a queue is paused, and [`WorkerError::Store`] when its
@@ -104,10 +115,12 @@ impl Worker {
 async fn until_empty(
     queues: &[Arc<dyn Operator>],
     max_wait: Duration,
+    recovery: &mut LastRecovery,
     settings: &Settings,
 ) -> Result<(), WorkerError> {
     loop {
         let pause = match look(queues, max_wait).await {
+            Ok(Look::Empty(_)) if !recovery.is_done().await => LONGEST_PAUSE,
             Ok(Look::Empty(first))
                 if are_still_empty(queues, &first, max_wait).await =>
             {
@@ -153,8 +166,9 @@ async fn look(queues: &[Arc<dyn Operator>], max_wait: Duration) -> Result<Look, 
     Ok(Look::Empty(ended))
 }
 
-/// Whether the queues were empty at the same time, at the end of the first look. A job of
-/// a later queue may have pushed one to an earlier queue, after that queue was read. Then
+/// Whether the queues were empty at the same time, at the end of the first look, and are
+/// still empty after a recovery, which may have made jobs ready or pushed some. A job of a
+/// later queue may have pushed one to an earlier queue, after that queue was read. Then
 /// that job is still there at a second look, or one more has ended. The parts of one queue
 /// are not read at the same time either.
 async fn are_still_empty(
@@ -163,7 +177,7 @@ async fn are_still_empty(
     max_wait: Duration,
 ) -> bool {
     let is_same = |again: &Look| matches!(again, Look::Empty(ended) if ended == first);
-    first.len() == 1 || look(queues, max_wait).await.is_ok_and(|it| is_same(&it))
+    look(queues, max_wait).await.is_ok_and(|it| is_same(&it))
 }
 
 fn pause_after(error: Error) -> Result<Duration, WorkerError> {

@@ -57,7 +57,7 @@ use crate::{
 /// }
 /// ```
 pub struct Worker {
-    serves: Serves,
+    pub(crate) serves: Serves,
     id: Option<WorkerId>,
     pub(crate) settings: Settings,
     requests: Requests,

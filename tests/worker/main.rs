@@ -189,6 +189,27 @@ on_backends_with_results! {
         result_of_a_kind_is_a_value;
 }
 
+/// Defines a test for each of the given functions, on each backend that has followers.
+macro_rules! on_backends_with_followers {
+    ($($promises:tt)+) => {
+        mod followers_on_sqlite {
+            on_a_backend! { sqlite: $($promises)+ }
+        }
+        mod followers_on_zset {
+            on_a_backend! { zset: $($promises)+ }
+        }
+        #[cfg(feature = "stream")]
+        mod followers_on_stream {
+            on_a_backend! { stream: $($promises)+ }
+        }
+    };
+}
+
+on_backends_with_followers! {
+    until_empty:
+        it_leaves_no_follower_of_a_cancelled_job;
+}
+
 #[cfg(feature = "circular")]
 mod without_results {
     on_a_backend! { circular: results: backend_without_results_refuses_them; }
@@ -231,7 +252,9 @@ mod several_queues {
             observer_of_the_worker_hears_of_all_queues;
         until_empty:
             it_sees_jobs_that_move_between_the_reads,
-            it_sees_jobs_that_move_between_the_parts;
+            it_sees_jobs_that_move_between_the_parts,
+            it_runs_what_a_recovery_pushes,
+            it_ends_although_no_recovery_works;
         blocked_runtime:
             blocked_runtime_keeps_the_jobs_of_all_queues;
     }

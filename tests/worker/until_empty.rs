@@ -1,10 +1,19 @@
 //! Tests of `run_until_empty`, which ends the worker when no work is left.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 use relq::{
-    Error, NewJob, Operator, Queue, ReliableQueueExt, Stats,
+    Error, JobId, NewJob, Operator, Queue, ReliableQueueExt, Stats,
     environment::Environment,
+    error::{ErrorContext, Operation},
+    outcome::Recovered,
     partitions::PartitionedQueue,
     worker::{Failure, JobContext, Queues, WorkerError},
 };
@@ -12,7 +21,7 @@ use relq_conformance::overrides::{OverriddenQueue, Override, Right};
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
-    fixture::{Fixture, LIMIT},
+    fixture::{Fixture, LIMIT, worker_on},
     queues::{served, worker_on_several},
 };
 
@@ -68,6 +77,124 @@ pub(crate) async fn it_stops_when_asked(fixture: Fixture) {
 
     assert_eq!(ended.unwrap().done, 0);
     assert_eq!(fixture.stats().await.scheduled, 1);
+}
+
+/// How long a slow recovery takes to begin. A worker that did not wait for it would have
+/// ended by then.
+const SLOW: Duration = Duration::from_millis(500);
+
+/// A queue whose recoveries begin late.
+struct RecoversLate;
+
+#[async_trait::async_trait]
+impl Override for RecoversLate {
+    async fn recover(
+        &self,
+        right: &Right,
+        page: NonZeroU32,
+    ) -> Result<Recovered, Error> {
+        tokio::time::sleep(SLOW).await;
+        right.recover(page).await
+    }
+}
+
+/// A queue whose recoveries push a job to another queue, as those of Redis Streams push the
+/// completion jobs of batches.
+struct PushesLate {
+    other: Arc<dyn Queue>,
+}
+
+#[async_trait::async_trait]
+impl Override for PushesLate {
+    async fn recover(
+        &self,
+        right: &Right,
+        page: NonZeroU32,
+    ) -> Result<Recovered, Error> {
+        tokio::time::sleep(SLOW).await;
+        let job = NewJob::new("joined").id(JobId::new("completion").unwrap());
+        self.other.push_one(job).await?;
+        right.recover(page).await
+    }
+}
+
+/// A queue whose recoveries fail.
+#[derive(Default)]
+struct FailsToRecover {
+    recoveries: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Override for FailsToRecover {
+    async fn recover(&self, _: &Right, _: NonZeroU32) -> Result<Recovered, Error> {
+        self.recoveries.fetch_add(1, SeqCst);
+        let at = ErrorContext { backend: "unrecovered", operation: Operation::Recover };
+        Err(Error::Unavailable { at, source: "as the test wants it".into() })
+    }
+}
+
+fn overridden(queue: &Arc<dyn Queue>, fault: Arc<dyn Override>) -> Arc<dyn Queue> {
+    let right = Right { queue: Arc::clone(queue), environment: Environment::default() };
+    Arc::new(OverriddenQueue::new(right, fault))
+}
+
+/// R30: the last followers of a cancelled job are cancelled by recoveries. The worker does
+/// not end before that, and none is left that can never run.
+pub(crate) async fn it_leaves_no_follower_of_a_cancelled_job(fixture: Fixture) {
+    const JOBS: u64 = 250;
+    let id = |number: u64| JobId::new(format!("chain-{number}")).unwrap();
+    let link = |number: u64| match number {
+        0 => NewJob::new("0").id(id(0)),
+        _ => NewJob::new(number.to_string()).id(id(number)).after(id(number - 1)),
+    };
+    let chain: Vec<_> = (0..JOBS).map(link).collect();
+    fixture.queue.push_all(&chain).await.unwrap();
+    fixture.queue.cancel(&id(0)).await.unwrap();
+    assert!(fixture.stats().await.scheduled > 0);
+    let queue = overridden(&fixture.queue, Arc::new(RecoversLate));
+
+    let handler = async |_: JobContext| Ok::<_, Failure>(());
+    let running = worker_on(queue.clone()).run_until_empty(queue, LONG, handler);
+    let ended = timeout(LIMIT, running).await.expect("the worker ends");
+
+    assert_eq!(ended.unwrap().done, 0);
+    let stats = fixture.stats().await;
+    assert_eq!((stats.unfinished(), stats.cancelled), (0, JOBS));
+}
+
+/// B5: a recovery of one queue may push a job to another. The worker runs that job before
+/// it ends.
+pub(crate) async fn it_runs_what_a_recovery_pushes(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    let late = PushesLate { other: second.clone() };
+    let first = overridden(&fixture.queue, Arc::new(late));
+    let queues = Queues::strict([
+        served("first", first.clone()),
+        served("second", second.clone()),
+    ]);
+    let all: Vec<Arc<dyn Operator>> = vec![first, second];
+
+    let handler = async |_: JobContext| Ok::<_, Failure>(());
+    let running = worker_on_several(queues).run_until_all_empty(all, LONG, handler);
+    let ended = timeout(LIMIT, running).await.expect("the worker ends");
+
+    assert_eq!(ended.unwrap().done, 1);
+}
+
+/// A recovery that fails is repeated a few times. Then the worker ends as if nothing were
+/// left to recover, without an error.
+pub(crate) async fn it_ends_although_no_recovery_works(fixture: Fixture) {
+    fixture.push("job").await;
+    let fault = Arc::new(FailsToRecover::default());
+    let queue = overridden(&fixture.queue, fault.clone());
+
+    let handler = async |_: JobContext| Ok::<_, Failure>(());
+    let worker = worker_on(queue.clone()).reap_every(LONG);
+    let running = worker.run_until_empty(queue, LONG, handler);
+    let ended = timeout(LIMIT, running).await.expect("the worker ends");
+
+    assert_eq!(ended.unwrap().done, 1);
+    assert!(fault.recoveries.load(SeqCst) > 1);
 }
 
 /// How a job ends.

@@ -9,7 +9,7 @@
 -- because another job holds their unique key, how many because they cannot be read}. It
 -- handles fewer ids when the entries are large.
 --
--- Library: entry, side_records, moves
+-- Library: entry, side_records, moves, followers
 local keys = bind_keys()
 local now_ms = server_ms()
 
@@ -43,6 +43,7 @@ local function redrive(id, job, entry)
   end
   if job.keep_ms then begin_results(keys, {id, UNFINISHED}) end
   make_kept_ready(keys, job, with_attempt(entry, 0), now_ms)
+  settle_dropped(keys, step)
   redis.call('HDEL', keys.errors, id)
   redis.call('ZREM', keys.dead, id)
   moved = moved + 1
