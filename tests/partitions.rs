@@ -312,6 +312,77 @@ async fn batches_are_in_their_parts() {
     }
 }
 
+/// Completes an empty batch, whose completion job goes to the queue `other`.
+async fn complete(queue: &dyn Queue, id: &BatchId, other: &str) {
+    let on_complete = OnComplete::new(NewJob::new("joined")).queue(named(other));
+    let batch = NewBatch::new(id.clone()).on_complete(on_complete);
+    let batches = queue.batch_queue().unwrap();
+    assert_eq!(batches.create(&batch).await.unwrap(), Created::Stored);
+    batches.seal(id).await.unwrap();
+}
+
+/// B5, R25: a completion job that is the first job of its queue gives that queue the number
+/// of parts of the URL, whichever part the batch is in. So the clients that open all queues
+/// with this URL can use it.
+#[tokio::test]
+async fn a_completion_gives_its_queue_the_parts_of_the_url() {
+    let server = Server::start();
+    for (options, parts) in [("partitions=3", 3), ("partitions=2&claim_from=3", 2)] {
+        let url = url(&server, "stream", options);
+        let queue = named(&format!("of-{parts}"));
+        let queue = relq::connect(&url, &queue).await.unwrap();
+        for part in 0..parts {
+            let ids = (0..).map(|number| format!("batch-{number}"));
+            let id = ids.into_iter().find(|id| fnv1a(id) % parts == part).unwrap();
+            let other = format!("{id}-of-{parts}");
+
+            complete(&*queue, &BatchId::new(id).unwrap(), &other).await;
+
+            let marked = marker(&server, &other);
+            assert_eq!(marked, format!("relq 4 stream partitions={parts}"));
+            let other = relq::connect(&url, &named(&other)).await.unwrap();
+            assert!(drain(&*other, 1).await.contains(&b"joined"[..]));
+        }
+    }
+}
+
+/// B5, R25: a queue that has a marker keeps it.
+#[tokio::test]
+async fn a_completion_goes_to_a_queue_of_another_number_of_parts() {
+    let server = Server::start();
+    let one = format!("stream+{}", server.url());
+    let three = url(&server, "stream", "partitions=3");
+    let other = relq::connect(&one, &named("other")).await.unwrap();
+    other.push(&["first".into()], None).await.unwrap();
+    let queue = relq::connect(&three, &named("q")).await.unwrap();
+
+    complete(&*queue, &BatchId::new("batch").unwrap(), "other").await;
+
+    assert_eq!(drain(&*other, 2).await.len(), 2);
+    assert_eq!(marker(&server, "other"), "relq 4 stream");
+}
+
+/// B5, R25: a client of one part alone does not know how many parts a new queue must have. It
+/// leaves the completion job in the outbox, and a recovery of the whole queue pushes it.
+#[tokio::test]
+async fn a_client_of_one_part_makes_no_new_queue() {
+    let server = Server::start();
+    let [alone, three] =
+        ["part=1", "partitions=3"].map(|options| url(&server, "stream", options));
+    let part = relq::connect(&alone, &named("q:1")).await.unwrap();
+
+    complete(&*part, &BatchId::new("batch").unwrap(), "other").await;
+    let page = NonZeroU32::new(100).unwrap();
+    part.recover(page).await.unwrap();
+
+    assert_eq!(marker(&server, "other"), "");
+    let queue = relq::connect(&three, &named("q")).await.unwrap();
+    queue.recover(page).await.unwrap();
+    assert_eq!(marker(&server, "other"), "relq 4 stream partitions=3");
+    let other = relq::connect(&three, &named("other")).await.unwrap();
+    assert!(drain(&*other, 1).await.contains(&b"joined"[..]));
+}
+
 /// R21: a part that cannot say whether it has a batch does not read as "there is no such
 /// batch", although the other parts have none.
 #[tokio::test]

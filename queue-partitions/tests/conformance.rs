@@ -63,7 +63,8 @@ impl<const PARTS: u16, const PUSHED_TO: u16> Subject for Partitioned<PARTS, PUSH
         let config = config.environment(environment.clone()).partition(first);
         let mut parts = vec![relq_zset::connect(config.clone(), queue.clone()).await?];
         for number in 1..PARTS {
-            let part = Partition::Other { number: not_zero(number) };
+            let pushed_to = Some(not_zero(PUSHED_TO));
+            let part = Partition::Other { number: not_zero(number), pushed_to };
             let config = config.clone().partition(part);
             parts.push(relq_zset::connect(config, name(queue, number)).await?);
         }

@@ -122,14 +122,14 @@ impl Owner {
     }
 
     /// Names the same backend, with the same options, as the owner of another queue,
-    /// which may have parts of its own.
+    /// which may have parts of its own. A new queue gets as many as this one.
     #[must_use]
     pub fn of(&self, queue: QueueName) -> Self {
         Self {
+            partition: self.partition.of_another(&queue),
             keys: KeyPrefix::new(queue),
             was_marked: Arc::default(),
             server_clock: Arc::default(),
-            partition: Partition::WholeOrFirst,
             first_look: None,
             ..self.clone()
         }
@@ -179,6 +179,9 @@ impl Owner {
         conn: &mut impl ConnectionLike,
         config: &RedisConfig,
     ) -> Result<(), RedisError> {
+        if !self.partition.may_be_new() {
+            self.check_that_it_is_marked(conn, config).await?;
+        }
         loop {
             let values = self.write_or_check(conn, config).await?;
             let Some(raising) = self.raising(&values) else { break };
@@ -190,6 +193,18 @@ impl Owner {
         }
         self.was_marked.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Refuses a queue without a marker.
+    async fn check_that_it_is_marked(
+        &self,
+        conn: &mut impl ConnectionLike,
+        config: &RedisConfig,
+    ) -> Result<(), RedisError> {
+        let seen = self.seeing().query_async(conn).await?;
+        self.judge_seen(seen, config)?;
+        let was_marked = self.was_marked.load(Ordering::Acquire);
+        if was_marked { Ok(()) } else { Err(refused(self.of_unknown_parts())) }
     }
 
     /// Writes the marker if it is absent, and checks it otherwise. Returns the values of

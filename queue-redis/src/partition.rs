@@ -36,10 +36,17 @@ pub enum Partition {
     Other {
         /// The number of the part, from 1.
         number: NonZeroU16,
+        /// The number of parts that clients push to. `None` if the client has opened this
+        /// part alone, so that it does not know the number.
+        pushed_to: Option<NonZeroU16>,
     },
     /// The whole queue, or part 0 of one, whichever it is. A completion job is pushed to
     /// such a queue.
-    WholeOrFirst,
+    WholeOrFirst {
+        /// The number of parts of the queue if it is new. `None` if the client does not
+        /// know it: then the client writes to the queue only if it has a marker.
+        parts_if_new: Option<NonZeroU16>,
+    },
 }
 
 /// The parts of the queue, as a marker names them.
@@ -64,15 +71,39 @@ impl Partition {
         QueueName::new(format!("{whole}:{number}"))
     }
 
+    /// How a client that has opened a queue as this part opens the queue `other`: as a new
+    /// queue it gets as many parts, because its clients have the same URL. If the names of
+    /// so many parts would be too long, no client opens it with that URL, and it gets one.
+    pub(crate) fn of_another(self, other: &QueueName) -> Self {
+        let parts_if_new = match self {
+            Self::Whole => Some(NonZeroU16::MIN),
+            Self::First { pushed_to, .. } => Some(pushed_to),
+            Self::Other { pushed_to, .. } => pushed_to,
+            Self::WholeOrFirst { parts_if_new } => parts_if_new,
+        };
+        let is_possible = |parts: &NonZeroU16| {
+            let last = NonZeroU16::new(parts.get() - 1);
+            last.is_none_or(|last| Self::name_of_part(other, last).is_ok())
+        };
+        let possible =
+            |parts| Some(parts).filter(is_possible).unwrap_or(NonZeroU16::MIN);
+        Self::WholeOrFirst { parts_if_new: parts_if_new.map(possible) }
+    }
+
     /// The option that the first writer stores in the marker; `None` for none.
     pub(crate) fn option(self) -> Option<String> {
-        match self {
-            Self::First { pushed_to, .. } if pushed_to.get() > 1 => {
-                Some(format!("{PARTITIONS}={pushed_to}"))
-            }
-            Self::Other { number } => Some(format!("{PART}={number}")),
-            _ => None,
-        }
+        let parts = match self {
+            Self::Other { number, .. } => return Some(format!("{PART}={number}")),
+            Self::First { pushed_to, .. } => pushed_to.get(),
+            Self::WholeOrFirst { parts_if_new } => parts_if_new?.get(),
+            Self::Whole => 1,
+        };
+        (parts > 1).then(|| format!("{PARTITIONS}={parts}"))
+    }
+
+    /// Whether a client may write the marker of a new queue.
+    pub(crate) fn may_be_new(self) -> bool {
+        self != Self::WholeOrFirst { parts_if_new: None }
     }
 
     /// Whether a client that opened the queue as this part may use a queue whose marker
@@ -83,8 +114,10 @@ impl Partition {
             (Self::First { pushed_to, claimed_from }, Stored::First(parts)) => {
                 parts == pushed_to.get() || parts == claimed_from.get()
             }
-            (Self::Other { number }, Stored::Other(stored)) => stored == number.get(),
-            (Self::WholeOrFirst, Stored::First(_)) => true,
+            (Self::Other { number, .. }, Stored::Other(stored)) => {
+                stored == number.get()
+            }
+            (Self::WholeOrFirst { .. }, Stored::First(_)) => true,
             _ => false,
         }
     }
@@ -130,7 +163,9 @@ mod tests {
 
     #[test]
     fn a_client_admits_the_numbers_that_it_was_opened_with() {
-        let other = Partition::Other { number: NonZeroU16::new(2).unwrap() };
+        let number = NonZeroU16::new(2).unwrap();
+        let other = Partition::Other { number, pushed_to: None };
+        let whole_or_first = Partition::WholeOrFirst { parts_if_new: None };
         for (partition, stored, is_admitted) in [
             (Partition::Whole, Stored::First(1), true),
             (Partition::Whole, Stored::First(3), false),
@@ -145,14 +180,37 @@ mod tests {
             (other, Stored::Other(2), true),
             (other, Stored::Other(1), false),
             (other, Stored::First(1), false),
-            (Partition::WholeOrFirst, Stored::First(3), true),
-            (Partition::WholeOrFirst, Stored::Other(1), false),
+            (whole_or_first, Stored::First(3), true),
+            (whole_or_first, Stored::Other(1), false),
         ] {
             assert_eq!(
                 partition.admits(stored),
                 is_admitted,
                 "{partition:?} {stored:?}"
             );
+        }
+    }
+
+    /// R25: a new queue that a completion job is pushed to has the parts of its sender's
+    /// URL, if its name allows so many.
+    #[test]
+    fn a_new_queue_gets_the_parts_of_the_url() {
+        let [short, long] = ["other".to_owned(), "o".repeat(199)]
+            .map(|name| QueueName::new(name).unwrap());
+        let [one, two, three] =
+            [1, 2, 3].map(|number| NonZeroU16::new(number).unwrap());
+        let part = |pushed_to| Partition::Other { number: two, pushed_to };
+        for (partition, other, parts_if_new) in [
+            (Partition::Whole, &short, Some(one)),
+            (first(3, 3), &short, Some(three)),
+            (first(2, 3), &short, Some(two)),
+            (first(3, 3), &long, Some(one)),
+            (part(Some(three)), &short, Some(three)),
+            (part(None), &short, None),
+        ] {
+            let expected = Partition::WholeOrFirst { parts_if_new };
+            assert_eq!(partition.of_another(other), expected, "{partition:?}");
+            assert_eq!(expected.may_be_new(), parts_if_new.is_some());
         }
     }
 

@@ -79,8 +79,8 @@ pub(super) async fn open(
     };
     let mut parts = vec![open(url, queue.clone(), options.clone()).await?];
     for number in (1..claimed_from.get()).filter_map(NonZeroU16::new) {
-        let options =
-            Options { partition: Partition::Other { number }, ..options.clone() };
+        let partition = Partition::Other { number, pushed_to: Some(pushed_to) };
+        let options = Options { partition, ..options.clone() };
         parts.push(open(url, name_of(url, queue, number)?, options).await?);
     }
     let whole = PartitionedQueue::new(parts, options.environment.clone())?;
@@ -97,12 +97,14 @@ pub(super) fn owners(
     queue: &QueueName,
     partition: Partition,
 ) -> Result<Vec<(RedisConfig, Owner)>, ConnectError> {
-    let Partition::First { claimed_from, .. } = partition else {
+    let Partition::First { pushed_to, claimed_from } = partition else {
         return Ok(Vec::new());
     };
     let numbers = (1..claimed_from.get()).filter_map(NonZeroU16::new);
-    let of_part =
-        |number| owner(url, name_of(url, queue, number)?, Partition::Other { number });
+    let of_part = |number| {
+        let part = Partition::Other { number, pushed_to: Some(pushed_to) };
+        owner(url, name_of(url, queue, number)?, part)
+    };
     numbers.map(of_part).collect()
 }
 
@@ -125,8 +127,7 @@ pub(super) async fn check_changed_parts(
         _ => format!("?partitions={parts}, with which the marker must be set first"),
     };
     for number in (kept.min(parts)..kept.max(parts)).filter_map(NonZeroU16::new) {
-        let options =
-            Options { partition: Partition::Other { number }, ..options.clone() };
+        let options = Options { partition: alone(number), ..options.clone() };
         let part = open(url, name_of(url, queue, number)?, options).await?;
         let stats = part.stats().await?;
         let why = if stats.paused {
@@ -220,7 +221,7 @@ async fn is_marked_part(
 ) -> Result<bool, ConnectError> {
     // If the name of a part would be too long, the queue has no parts.
     let Ok(name) = Partition::name_of_part(queue, number) else { return Ok(false) };
-    let (config, owner) = owner(url, name, Partition::Other { number })?;
+    let (config, owner) = owner(url, name, alone(number))?;
     let seen = match relq_redis::see(config, &owner).await {
         // A user who may not read the keys of a part cannot use a queue of several.
         Err(Error::Denied { .. }) => return Ok(false),
@@ -260,7 +261,12 @@ fn the_part(
         );
         return Err(bad_url(url, reason));
     }
-    Ok(Partition::Other { number })
+    Ok(alone(number))
+}
+
+/// The part that a client opens without the others.
+fn alone(number: NonZeroU16) -> Partition {
+    Partition::Other { number, pushed_to: None }
 }
 
 fn name_of(
@@ -324,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_options_name_the_parts_in_any_order_and_the_others_stay() {
-        let other = Partition::Other { number: NonZeroU16::new(2).unwrap() };
+        let other = alone(NonZeroU16::new(2).unwrap());
         for (options, rest, expected) in [
             ("?db=1", "?db=1", Partition::Whole),
             ("?partitions=1", "", Partition::Whole),

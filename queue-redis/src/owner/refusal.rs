@@ -75,7 +75,7 @@ impl Owner {
         }
         let queue = self.keys.producer();
         let why = match (self.partition, stored) {
-            (Partition::Other { number }, Stored::First(_)) => format!(
+            (Partition::Other { number, .. }, Stored::First(_)) => format!(
                 "the queue {queue:?} is a queue of its own and cannot be part {number} \
                  of another; nothing was changed: move its jobs to another name, or \
                  give the partitioned queue another name"
@@ -138,6 +138,17 @@ impl Owner {
             "the queue {queue:?} has keys of relq's and no marker that says which \
              backend wrote them; nothing was changed: if it was {asked}, stop its \
              clients and write the marker with `{set}`"
+        )
+    }
+
+    /// The reason for a new queue whose number of parts this client does not know.
+    pub(super) fn of_unknown_parts(&self) -> String {
+        format!(
+            "the queue {:?} has no marker yet, and a client that has opened one part \
+             alone does not know how many parts that queue must have; nothing was \
+             changed: run `relq recover` with the URL of the whole queue, or write the \
+             marker with `relq marker set`",
+            self.keys.producer()
         )
     }
 
