@@ -97,6 +97,19 @@ on_stores_with_batches! {
         assert_eq!(pushed, ["join:night", "join:night-2"]);
     }
 
+    /// B5: many batches complete at nearly the same time. Each completion job is pushed to
+    /// the other queue, and runs before the worker ends.
+    fn a_worker_ends_after_all_completions(store) {
+        let options = "--on-complete=join --on-complete-queue joins";
+        submit(store, options, &"0:a\n".repeat(40));
+
+        let line = "work --serve default --serve joins --until-empty --concurrency 40 \
+            --exec true";
+        store.relq(line).ok();
+
+        assert_eq!(store.count("joins", "finished"), 40);
+    }
+
     /// B5: a wait for a batch of which a piece died fails, as `relq batch wait ID && next`
     /// needs it.
     fn a_wait_for_a_batch_that_failed_fails(store) {
