@@ -26,6 +26,10 @@ pub(crate) const SURVIVORS: Reasons = &[
         ],
     ),
     (
+        "a dead piece has left its batch, so a redrive drops none",
+        &["bookkeeping/redrive: without `settle_dropped(keys, step)`"],
+    ),
+    (
         "relq-stream's `a_piece_made_ready_in_a_half_cancelled_batch_ends_with_its_follower` \
          tries it",
         &[
