@@ -235,6 +235,10 @@ pub(crate) const IDLE_CASES: Reasons = &[
     (
         "judges what several calls leave behind: `MUTANTS.md`",
         &[
+            "delay::thousands_due_together_come_in_order",
+            "order::an_urgent_job_that_is_too_large_for_a_claim_is_next",
+            "order::jobs_moved_for_claims_in_a_pause_keep_their_order",
+            "worker_release::an_interrupted_release_hides_no_job",
             "dead_letters::a_redriven_job_has_no_last_error",
             "joints::a_claim_of_several_steps_is_bounded_by_bytes",
             "last_error::a_last_error_stays_until_the_next",
@@ -246,6 +250,7 @@ pub(crate) const IDLE_CASES: Reasons = &[
     (
         "judges what is read, with no write and no comparison: `MUTANTS.md`",
         &[
+            "operator::a_peek_tells_many_leased_jobs_from_ready_ones",
             "isolation::plain_pushes_show",
             "joints::pages_of_large_payloads_end_early",
             "joints::pages_of_large_headers_end_early",
@@ -303,5 +308,13 @@ pub(crate) const IDLE_CASES: Reasons = &[
     (
         "judges the client's clock, by which the first tick is due",
         &["schedules::a_schedule_begins_when_it_is_stored"],
+    ),
+    (
+        "is newer than the last run of all changes",
+        &[
+            "followers::a_held_job_that_lost_its_key_stays_held",
+            "results::a_reused_id_is_told_behind_many_old_results",
+            "results::a_wait_beside_a_stalled_runtime_is_woken",
+        ],
     ),
 ];
