@@ -327,10 +327,14 @@ pub(crate) fn slots(jobs: NonZeroU32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use relq_core::{QueueName, WorkerId, environment::Environment, error::Effect};
+    use relq_core::{
+        Disposition, JobId, QueueName, Receipt, WorkerId, environment::Environment,
+        error::Effect,
+    };
     use relq_memory::MemoryStore;
 
     use super::*;
+    use crate::{JobContext, held::Held, observers::Observers, settling::Settling};
 
     fn ask(jobs: u32) -> ClaimRequest {
         let worker = WorkerId::new("worker").unwrap();
@@ -418,5 +422,50 @@ mod tests {
 
         assert_eq!(given_up.map(|answers| answers.len()), [0, 0], "calls given up");
         assert_eq!(calls.reserved(), 1, "the slot of the claim");
+    }
+
+    /// The settlements of so many jobs.
+    fn settlements(jobs: usize) -> SettleCall {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let mut settling =
+            Settling::new(held, Observers::default(), Environment::default());
+        for _ in 0..jobs {
+            let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+            let delivery = Delivery::new(receipt, "", Duration::from_secs(30));
+            settling.add(JobContext::new(delivery), Disposition::Done);
+        }
+        settling.next_settle_call(jobs).unwrap()
+    }
+
+    /// R24: at shutdown, the worker drops the claim that waits at the store, because it would
+    /// take the jobs that the worker gives back. It reads the replies to all other calls,
+    /// which may settle jobs or return some.
+    #[test]
+    fn only_a_claim_that_waits_is_dropped() {
+        let (mut calls, now) = (calls(), Moment::default());
+        calls.claim(ask(1), 1, now);
+        assert!(!calls.is_waiting(), "the claim does not wait");
+        calls.settle(settlements(2), now);
+        calls.settle_and_claim(settlements(3), ask(4), now);
+        calls.claim(ask(8).wait(Duration::from_secs(5)), 8, now);
+        assert!(calls.is_waiting(), "the last claim waits");
+
+        calls.drop_waiting_claim();
+
+        assert!(!calls.is_waiting(), "no claim waits any more");
+        assert_eq!(calls.asked(), 1 + 4, "the jobs of the other claims");
+        assert_eq!(calls.unsettled(), 2 + 3, "the settlements");
+    }
+
+    /// A pending claim keeps the worker from sending another one. A settlement does not.
+    #[test]
+    fn a_call_that_only_settles_claims_nothing() {
+        let (mut calls, now) = (calls(), Moment::default());
+        calls.settle(settlements(1), now);
+        assert!(!calls.is_claiming(), "it only settles");
+
+        calls.claim(ask(1), 1, now);
+
+        assert!(calls.is_claiming(), "a claim is pending");
     }
 }

@@ -265,4 +265,20 @@ mod tests {
 
         assert_eq!(size.given_back.len(), REMEMBERED, "the jobs that are remembered");
     }
+
+    /// R11: a claim waits only briefly after a lease that was shorter than the wait. An idle
+    /// worker would claim a thousand times a second if its claims did not wait longer again.
+    #[test]
+    fn the_wait_of_a_claim_grows_again() {
+        let mut size = ClaimSize::new(1, WAIT);
+        let sent = Sent { at: Moment::default(), wait: WAIT };
+        size.late(sent, Duration::from_secs(1), Moment::awake(WAIT));
+        assert_eq!(size.wait(), SHORTEST_WAIT, "after a claim that may have waited");
+
+        size.in_time();
+        assert_eq!(size.wait(), SHORTEST_WAIT * 2, "after one in time");
+        (0..20).for_each(|_| size.in_time());
+
+        assert_eq!(size.wait(), WAIT, "after many");
+    }
 }

@@ -323,6 +323,45 @@ mod tests {
         assert!(changed.is_some_and(|ready| ready.is_ok()), "the loop is woken");
     }
 
+    /// A loop that got all that it wanted waits for nothing, and is not woken.
+    #[tokio::test]
+    async fn a_handler_that_is_ready_for_all_jobs_wakes_no_loop() {
+        let mut readiness = Readiness::default();
+        let changes = readiness.changes();
+        assert_eq!(readiness.reserve(&ReadyFor(5), FIVE), Some(FIVE));
+
+        readiness.report_asked(0);
+
+        assert!(poll_once(changes.next()).await.is_none(), "the loop is woken");
+    }
+
+    /// A handler that becomes ready while it is asked.
+    struct ReadyAtTheSecondLook(AtomicBool);
+
+    impl Handler for ReadyAtTheSecondLook {
+        async fn handle(&self, _: JobContext) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn ready_for(
+            &self,
+            jobs: usize,
+            _: &mut Context<'_>,
+        ) -> Result<usize, Failure> {
+            Ok(if self.0.swap(true, SeqCst) { jobs } else { 0 })
+        }
+    }
+
+    /// A readiness that was freed before the loop was known to wait woke no loop.
+    #[test]
+    fn a_handler_that_is_not_ready_is_asked_again() {
+        let handler = ReadyAtTheSecondLook(AtomicBool::new(false));
+
+        let reserved = Readiness::default().reserve(&handler, FIVE);
+
+        assert_eq!(reserved, Some(FIVE), "it is not asked again");
+    }
+
     /// Two queues would otherwise claim for the same readiness.
     #[tokio::test]
     async fn the_queues_of_a_worker_share_the_readiness() {

@@ -620,4 +620,26 @@ mod tests {
         assert!(settling.backoff.is_pausing());
         assert!(settling.next_settle_call(1).is_none());
     }
+
+    /// A store that has failed is not asked again before its pause is over, also not with
+    /// new settlements. When it has taken the failed ones, the outage is over.
+    #[tokio::test]
+    async fn new_settlements_wait_until_a_failed_call_is_repeated() {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let mut settling =
+            Settling::new(held, Observers::default(), Environment::default());
+        settling.add(job("fails"), Disposition::Done);
+        let call = settling.next_settle_call(1).unwrap();
+        settling.answered(call, Err(unavailable()), Duration::ZERO).unwrap();
+        settling.add(job("new"), Disposition::Done);
+        assert_eq!(settling.fresh(), 1);
+        assert!(settling.next_settle_call(1).is_none(), "there is no pause");
+
+        settling.backoff.pause_over().await;
+        let again = settling.next_settle_call(1).unwrap();
+        assert_eq!(again.jobs[0].id().as_str(), "fails");
+        settling.answered(again, Ok(vec![Settled::Applied]), Duration::ZERO).unwrap();
+
+        assert!(!settling.refuses_all(), "the outage goes on");
+    }
 }

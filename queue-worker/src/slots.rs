@@ -333,7 +333,11 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::{Handler, settings::Settings};
+    use crate::{
+        Handler,
+        settings::Settings,
+        slot_pool::{SlotPool, Turns},
+    };
 
     fn job() -> JobContext {
         job_with("")
@@ -457,5 +461,94 @@ mod tests {
             let (_, ended) = slots.next_ended().await;
             assert!(matches!(ended, Ended::CutOff), "the handler has failed");
         }
+    }
+
+    /// The slots of a worker with one slot whose handlers never end.
+    fn one_slot(pool: Option<PoolMember>) -> Slots {
+        let handler = Arc::new(|_: JobContext| pending::<Result<(), Failure>>());
+        let settings = Settings { concurrency: NonZeroU32::MIN, ..Settings::default() };
+        Slots::new(Program { handler, settings }, pool, Readiness::default())
+    }
+
+    /// R24: a handler that blocks its thread cannot be stopped. The worker must know its job,
+    /// so that it does not give it back while the handler runs.
+    #[tokio::test]
+    async fn the_jobs_of_handlers_that_still_run_are_known() {
+        let mut slots = one_slot(None);
+        let job = job();
+        slots.start(job.clone());
+
+        let stuck = slots.take_stuck();
+
+        assert_eq!(stuck.len(), 1, "the job is given back, and runs twice");
+        assert_eq!(stuck[0].address(), job.address());
+    }
+
+    #[tokio::test]
+    async fn a_waiting_job_starts_only_in_a_free_slot() {
+        let mut slots = one_slot(None);
+        slots.start(job());
+        slots.start_later(job(), Duration::ZERO);
+
+        assert!(!slots.start_waiting(), "two handlers run in one slot");
+    }
+
+    /// A slot that a waiting job uses is not granted for a claim, too.
+    #[tokio::test]
+    async fn a_waiting_job_uses_the_slot_that_it_was_granted() {
+        let pool = SlotPool::members(1, Turns::Strict, [1].into_iter()).remove(0);
+        let mut slots = one_slot(Some(pool));
+        slots.start_later(job(), Duration::ZERO);
+        let more = Demand { wanted: 1, is_served: true, ..Demand::default() };
+
+        let granted = [slots.reserve(more), slots.reserve(more)];
+
+        assert_eq!(granted, [0, 0], "the slot is granted twice");
+
+        assert!(!slots.is_empty(), "the waiting job has started");
+    }
+
+    /// [`Progress::running`] counts the handlers that run.
+    #[tokio::test]
+    async fn a_handler_that_has_ended_does_not_count_as_running() {
+        let handler = Arc::new(async |_: JobContext| Ok::<_, Failure>(()));
+        let program = Program { handler, settings: Settings::default() };
+        let progress = program.settings.observers.progress.clone();
+        let mut slots = Slots::new(program, None, Readiness::default());
+        slots.start(job());
+        assert_eq!(progress.running(), 1, "it runs");
+
+        slots.next_ended().await;
+
+        assert_eq!(progress.running(), 0, "it has ended");
+    }
+
+    /// A handler that is ready for one job.
+    struct ReadyForOne;
+
+    impl Handler for ReadyForOne {
+        async fn handle(&self, _: JobContext) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn ready_for(&self, _: usize, _: &mut Context<'_>) -> Result<usize, Failure> {
+            Ok(1)
+        }
+    }
+
+    /// A claim that has ended leaves the readiness that it did not use. Otherwise an idle
+    /// worker would use up all of it.
+    #[test]
+    fn a_claim_that_found_nothing_leaves_the_handler_ready() {
+        let program =
+            Program { handler: Arc::new(ReadyForOne), settings: Settings::default() };
+        let mut slots = Slots::new(program, None, Readiness::default());
+        let one = NonZeroU32::MIN;
+        assert_eq!(slots.make_ready(one), Some(one));
+        assert_eq!(slots.make_ready(one), None, "the claim may return a job");
+
+        slots.report_asked(0);
+
+        assert_eq!(slots.make_ready(one), Some(one), "the claim has ended");
     }
 }

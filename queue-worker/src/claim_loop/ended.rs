@@ -96,3 +96,25 @@ fn log_failure(job: &JobContext, failure: &Failure) {
         _ => tracing::info!(%id, attempt, error = message, "an attempt failed"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::claim_loop::tests::{claim_loop, job};
+
+    use super::*;
+
+    /// R6: a job that waited for a thread until its lease may have expired is given back, so
+    /// that no attempt counts. No heartbeat extends its lease meanwhile.
+    #[test]
+    fn a_job_that_was_not_started_is_given_back() {
+        let (mut claim_loop, job) = (claim_loop(), job("late"));
+        claim_loop.held.add(std::slice::from_ref(&job), Duration::ZERO);
+
+        claim_loop.ended(job, Ended::NotStarted);
+
+        assert_eq!(claim_loop.held.next_end(), None, "the lease is extended");
+        let call = claim_loop.settling.next_settle_call(1).expect("a settlement");
+        let disposition = &call.settlements()[0].disposition;
+        assert!(matches!(disposition, Disposition::GiveBack), "{disposition:?}");
+    }
+}

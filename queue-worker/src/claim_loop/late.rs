@@ -80,3 +80,74 @@ impl ClaimLoop {
         self.settle(job, Disposition::Retry { after, error });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use relq_core::{Delivery, JobId, Receipt};
+
+    use super::*;
+    use crate::claim_loop::tests::{LEASE, NOW, claim_loop_of, settings};
+
+    /// A claim that was sent when the worker had run for `at`, and did not wait for a job.
+    fn sent(at: Duration) -> Sent {
+        Sent { at: Moment::awake(at), wait: Duration::ZERO }
+    }
+
+    fn job(lease: Duration) -> JobContext {
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        JobContext::held_until(Delivery::new(receipt, "", lease), NOW)
+    }
+
+    /// R11: a worker claims half as many jobs after a reply that took longer than the lease,
+    /// and twice as many again after one that took less.
+    #[test]
+    fn a_reply_in_time_lets_the_worker_claim_more_again() {
+        let mut claim_loop = claim_loop_of(settings(16), None);
+        claim_loop.not_started(
+            vec![job(LEASE)],
+            sent(Duration::ZERO),
+            Moment::awake(LEASE),
+        );
+        assert_eq!(claim_loop.claim_size.limit(), 8, "after a late reply");
+
+        claim_loop.not_started(Vec::new(), sent(LEASE), Moment::awake(LEASE * 2));
+        assert_eq!(claim_loop.claim_size.limit(), 8, "after another one");
+        let soon = LEASE + Duration::from_secs(1);
+        claim_loop.not_started(Vec::new(), sent(LEASE), Moment::awake(soon));
+
+        assert_eq!(claim_loop.claim_size.limit(), 16, "after one in time");
+    }
+
+    /// R11: the reply was late for the shorter of two leases. The longer one expired only
+    /// because the machine was suspended.
+    #[test]
+    fn a_reply_that_is_late_for_one_of_its_leases_is_late() {
+        let mut claim_loop = claim_loop_of(settings(16), None);
+        let took = LEASE;
+        let replied = Moment { lease_time: LEASE * 10, steady_time: took };
+
+        let late = vec![job(LEASE * 3), job(took)];
+        claim_loop.not_started(late, sent(Duration::ZERO), replied);
+
+        assert_eq!(claim_loop.claim_size.limit(), 8, "half as many");
+    }
+
+    /// R11: the error of a job that was never started says how long its delivery took.
+    #[test]
+    fn the_error_of_a_late_job_says_how_late_it_came() {
+        let mut claim_loop = claim_loop_of(settings(1), None);
+
+        claim_loop.retry_unstarted(job(LEASE));
+
+        let call = claim_loop.settling.next_settle_call(1).unwrap();
+        let Disposition::Retry { error, .. } = &call.settlements()[0].disposition
+        else {
+            panic!("the attempt does not count");
+        };
+        let expected = "not started: it came 30s after its lease was asked for, and the \
+                        lease is 30s";
+        assert_eq!(error, expected, "the error of the job");
+    }
+}

@@ -50,3 +50,26 @@ impl ClaimLoop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_lite::future::poll_once;
+
+    use crate::{
+        claim_loop::tests::{sharing, wanted},
+        slot_pool::Demand,
+    };
+
+    /// The queue sleeps until another queue leaves it a slot.
+    #[tokio::test]
+    async fn a_slot_that_another_queue_leaves_wakes_the_loop() {
+        let (mut claim_loop, other) = sharing(1);
+        other.report(Demand { running: 1, ..wanted(0) });
+        assert_eq!(claim_loop.room(), None, "the slot is in use");
+        assert!(poll_once(claim_loop.slot_news()).await.is_none(), "nothing changed");
+
+        other.report(wanted(0));
+
+        assert!(poll_once(claim_loop.slot_news()).await.is_some(), "it is not woken");
+    }
+}

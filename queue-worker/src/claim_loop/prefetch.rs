@@ -116,3 +116,74 @@ impl ClaimLoop {
         self.time_waiting();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        claim_loop::tests::{LEASE, NOW, claim_loop_of, job, settings},
+        settings::Settings,
+    };
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The claim loop of a worker with one slot that prefetches up to `jobs`.
+    fn prefetching(jobs: u32) -> ClaimLoop {
+        let prefetch = NonZeroU32::new(jobs);
+        claim_loop_of(Settings { prefetch, ..settings(1) }, None)
+    }
+
+    /// A job waits for half a lease. A worker that was not asked to prefetch keeps it for
+    /// seconds only, because other workers may have a free slot.
+    #[test]
+    fn a_waiting_job_is_kept_for_half_a_lease() {
+        let four = NonZeroU32::new(4);
+        let longest = |most, lease| Prefetch::new(most, lease).longest_wait;
+
+        assert_eq!(longest(four, LEASE), LEASE / 2, "with prefetch");
+        assert_eq!(longest(None, LEASE), LONGEST_UNASKED, "without");
+        assert_eq!(longest(None, 4 * SECOND), 2 * SECOND, "without, and a short lease");
+    }
+
+    /// Only as many jobs are claimed ahead of time as the worker was asked to.
+    #[test]
+    fn a_worker_claims_ahead_what_it_was_asked_to() {
+        let ahead = [0, 5].map(|jobs| prefetching(jobs).ahead());
+
+        assert_eq!(ahead, [0, 5], "the jobs that may wait");
+    }
+
+    /// The next job starts at once in the slot of a handler that has ended. After a job was
+    /// given back, the worker claims ahead one job, and twice as many after each that starts.
+    #[tokio::test]
+    async fn the_end_of_a_handler_starts_a_waiting_job() {
+        let mut claim_loop = prefetching(4);
+        claim_loop.prefetch.was_given_back();
+        claim_loop.slots.start_later(job("waits"), NOW);
+
+        claim_loop.all_ended(job("has ended"), Ended::CutOff);
+        let (is_idle, limit) = (claim_loop.slots.is_empty(), claim_loop.ahead());
+        assert_eq!((is_idle, limit), (false, 2), "the waiting job starts");
+        claim_loop.prefetch.was_given_back();
+        claim_loop.all_ended(job("has ended"), Ended::CutOff);
+
+        assert_eq!(claim_loop.ahead(), 1, "no job waits");
+    }
+
+    /// A handler that takes long must not keep the waiting jobs from other workers. Those
+    /// that were claimed later wait for their own time.
+    #[tokio::test]
+    async fn a_job_that_has_waited_too_long_is_given_back() {
+        let mut claim_loop = prefetching(4);
+        claim_loop.slots.start_later(job("old"), NOW - LEASE / 2);
+        claim_loop.slots.start_later(job("young"), NOW - SECOND);
+        claim_loop.time_waiting();
+        assert!(claim_loop.prefetch.timer.is_some(), "no timer gives back the jobs");
+
+        claim_loop.give_back_waiting();
+
+        let waits = (claim_loop.slots.held(), claim_loop.slots.waits_since());
+        assert_eq!(waits, (1, Some(NOW - SECOND)), "the young job");
+        assert_eq!(claim_loop.settling.fresh(), 1, "the old job");
+    }
+}
