@@ -96,7 +96,7 @@ mod tests {
     use relq_core::{Delivery, JobId, Receipt};
 
     use super::*;
-    use crate::readiness::Readiness;
+    use crate::{already_done::Check, context::LeaseEnd, readiness::Readiness};
 
     /// A handler may have passed its token to another task, which ends only by the
     /// token.
@@ -129,6 +129,47 @@ mod tests {
         let unstarted = Readiness::default().unstarted();
         let program = Program { handler, settings: Settings::default() };
         let ended = program.attempt(job, unstarted).await;
+
+        assert!(matches!(ended, Ended::NotStarted), "the handler was called");
+    }
+
+    /// A handler whose lease is lost may still end by itself, within the grace time.
+    #[tokio::test]
+    async fn a_handler_that_is_asked_to_stop_gets_the_grace_time() {
+        let handler = Arc::new(async |job: JobContext| {
+            job.end_lease(LeaseEnd::Lost);
+            job.cancelled().await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Ok::<_, Failure>(())
+        });
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
+
+        let unstarted = Readiness::default().unstarted();
+        let program = Program { handler, settings: Settings::default() };
+        let ended = program.attempt(job, unstarted).await;
+
+        assert!(matches!(ended, Ended::Answered(Ok(()))), "the handler was dropped");
+    }
+
+    /// R6: the lease may expire while the application checks whether the work was done.
+    #[tokio::test]
+    async fn a_job_whose_lease_ends_during_its_check_is_not_started() {
+        let handler = Arc::new(async |_: JobContext| Ok::<_, Failure>(()));
+        let check = Check::new(async |job: JobContext| {
+            job.end_lease(LeaseEnd::Lost);
+            Ok::<_, Failure>(false)
+        });
+        let settings = Settings {
+            already_done: Some(check),
+            checks_every_delivery: true,
+            ..Settings::default()
+        };
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let job = JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)));
+
+        let unstarted = Readiness::default().unstarted();
+        let ended = Program { handler, settings }.attempt(job, unstarted).await;
 
         assert!(matches!(ended, Ended::NotStarted), "the handler was called");
     }

@@ -400,4 +400,26 @@ mod tests {
 
         assert_eq!(job.until(), late, "the end of the lease");
     }
+
+    /// R6: at the stated end of its lease another worker may run the job.
+    #[test]
+    fn a_lease_may_be_over_at_its_end() {
+        let until = Duration::from_secs(30);
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        let job = JobContext::held_until(Delivery::new(receipt, "", until), until);
+
+        assert!(!job.may_be_over(until - Duration::from_micros(1)), "before its end");
+        assert!(job.may_be_over(until), "at its end");
+    }
+
+    /// B2: a handler can read the batch of its piece.
+    #[test]
+    fn a_piece_has_its_batch() {
+        let receipt = Receipt::new(JobId::new("piece").unwrap(), 1, "token");
+        let mut delivery = Delivery::new(receipt, "", Duration::from_secs(30));
+        let batch = BatchId::new("report").unwrap();
+        delivery.batch = Some(batch.clone());
+
+        assert_eq!(JobContext::new(delivery).batch(), Some(&batch), "its batch");
+    }
 }

@@ -367,15 +367,21 @@ impl Beats {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use relq_core::{
-        Delivery, JobId, QueueName, Receipt, environment::Environment,
+        ClaimRequest, Delivery, JobId, NewJob, QueueName, Receipt,
+        environment::{Clock, Environment, OsRandomness, Timestamp},
         error::ErrorContext,
     };
-    use relq_memory::MemoryStore;
+    use relq_memory::{MemoryQueue, MemoryStore};
 
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(3600);
+
+    /// The time limit of a test. A test that succeeds does not reach it.
+    const LIMIT: Duration = Duration::from_secs(30);
 
     fn answer(result: Result<Vec<Extended>, Error>) -> Answer {
         let beat = Beat { lease: LEASE, jobs: Vec::new() };
@@ -412,5 +418,154 @@ mod tests {
         let next = held.next_beat().unwrap();
         assert!((soonest..=latest).contains(&next), "{next:?}, not {soonest:?}");
         beats.answered(denied()).expect("the worker has given up");
+    }
+
+    /// The clocks of a machine that runs for no time, and is suspended when a test says so.
+    #[derive(Debug, Clone, Default)]
+    struct Suspended(Arc<Mutex<Duration>>);
+
+    impl Suspended {
+        fn settings(&self) -> Settings {
+            let clock = Arc::new(self.clone());
+            let environment = Environment::new(clock, Arc::new(OsRandomness));
+            let lease_clock = LeaseClock::new(environment.clone());
+            Settings { environment, lease_clock, ..Settings::default() }
+        }
+    }
+
+    impl Clock for Suspended {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_unix_ms(0).plus(*self.0.lock().unwrap())
+        }
+
+        fn elapsed(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep(&self, _: Duration) -> Sleep {
+            Box::pin(pending())
+        }
+    }
+
+    fn beats(settings: &Settings) -> (Beats, Arc<Held>) {
+        let name = QueueName::new("q").unwrap();
+        beats_of(MemoryStore::default().open(name, Environment::default()), settings)
+    }
+
+    fn beats_of(queue: MemoryQueue, settings: &Settings) -> (Beats, Arc<Held>) {
+        let held = Arc::new(Held::new(None, Duration::ZERO));
+        let worker = WorkerId::new("worker").unwrap();
+        (Beats::new(Arc::new(queue), worker, Arc::clone(&held), settings), held)
+    }
+
+    fn held_until(until: Duration) -> JobContext {
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        JobContext::held_until(Delivery::new(receipt, "", LEASE), until)
+    }
+
+    /// R21: the worker gives up when the store denies its heartbeats for the stated time
+    /// without a break. A heartbeat that works is such a break.
+    #[test]
+    fn a_heartbeat_that_works_starts_the_time_to_give_up_again() {
+        let limit = Duration::from_millis(1);
+        let settings = Settings { give_up_after: limit, ..Settings::default() };
+        let (mut beats, _held) = beats(&settings);
+        beats.answered(denied()).unwrap();
+        thread::sleep(limit);
+
+        beats.answered(answer(Ok(Vec::new()))).unwrap();
+
+        assert!(!beats.backoff.is_failing(), "the heartbeats work again");
+        beats.answered(denied()).expect("the worker has given up");
+    }
+
+    /// R6: a heartbeat extends the lease from when it was sent.
+    #[test]
+    fn a_heartbeat_extends_the_lease_from_its_sending() {
+        let (mut beats, _held) = beats(&Settings::default());
+        let (job, sent) = (held_until(LEASE), Duration::from_secs(60));
+        let beat = Beat { lease: LEASE, jobs: vec![job.clone()] };
+        let result = Ok(vec![Extended::Until(Timestamp::from_unix_ms(0))]);
+
+        let operation = Operation::Extend;
+        beats.answered(Answer { operation, beat, sent, result }).unwrap();
+
+        assert_eq!(job.until(), sent + LEASE, "the end of the lease");
+    }
+
+    /// R6: a lease ends by the clock of the worker, although no heartbeat reports it. After a
+    /// suspend the store has a moment to confirm the lease.
+    #[test]
+    fn a_lease_that_no_heartbeat_extends_ends() {
+        let (mut beats, held) = beats(&Settings::default());
+        let second = Duration::from_secs(1);
+        beats.confirmed_by = second * 2;
+        let job = held_until(second);
+        held.add(std::slice::from_ref(&job), Duration::ZERO);
+
+        beats.expire(second);
+        assert_eq!(job.lease_end(), None, "the store may confirm it");
+        beats.expire(second * 2);
+
+        assert_eq!(job.lease_end(), Some(LeaseEnd::Lost), "the lease is over");
+    }
+
+    /// R18: after a suspend the worker asks the store at once about its leases, and reports
+    /// that it runs (R33). Nothing else tells whether they have expired.
+    #[tokio::test]
+    async fn a_suspend_makes_heartbeats_and_reports_due_at_once() {
+        let machine = Suspended::default();
+        let (mut beats, held) = beats(&machine.settings());
+        held.add(&[held_until(LEASE)], Duration::ZERO);
+        beats.reports.plan_next(&Ok(()));
+        let slept = Duration::from_secs(10);
+        *machine.0.lock().unwrap() = slept;
+
+        beats.notice_suspend();
+
+        assert_eq!(held.next_beat(), Some(slept), "the next heartbeat");
+        assert_eq!(beats.reports.next(), Some(slept), "the next report");
+    }
+
+    /// R24: a worker that has ended sends nothing more.
+    #[tokio::test]
+    async fn a_heartbeat_that_is_stopped_has_ended() {
+        let (beats, held) = beats(&Settings::default());
+        let mut heartbeats = Heartbeat::start(vec![beats]).await.unwrap();
+        let heartbeat = heartbeats.remove(0);
+        assert!(!heartbeat.has_died(), "it runs");
+
+        heartbeat.stop().await;
+
+        assert_eq!(Arc::strong_count(&held), 1, "the heartbeats still use the leases");
+    }
+
+    /// R18: after a suspend, or a step of the wall clock, a running lease may seem expired. The
+    /// job is not lost, because the store confirms the lease.
+    #[tokio::test]
+    async fn a_lease_that_the_store_confirms_after_a_suspend_is_kept() {
+        let name = QueueName::new("q").unwrap();
+        let queue = MemoryStore::default().open(name, Environment::default());
+        queue.push(&[NewJob::new("job")], None).await.unwrap();
+        let ask = ClaimRequest::new(WorkerId::new("worker").unwrap(), LEASE);
+        let delivery = queue.claim(&ask).await.unwrap().remove(0);
+        let job = JobContext::held_until(delivery, LEASE);
+        let machine = Suspended::default();
+        let (beats, held) = beats_of(queue, &machine.settings());
+        held.add(std::slice::from_ref(&job), Duration::ZERO);
+        *machine.0.lock().unwrap() = LEASE * 2;
+
+        let told = async {
+            while job.until() == LEASE && job.lease_end().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            error = beats.run() => panic!("the heartbeats end: {error}"),
+            () = told => {}
+            () = tokio::time::sleep(LIMIT) => panic!("the store confirms nothing"),
+        }
+
+        assert_eq!((job.lease_end(), job.until()), (None, LEASE * 3), "it is lost");
     }
 }

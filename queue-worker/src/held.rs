@@ -168,6 +168,7 @@ fn heartbeat_interval(lease: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use futures_lite::future::poll_once;
     use relq_core::{Delivery, JobId, Receipt};
 
     use super::*;
@@ -292,5 +293,37 @@ mod tests {
         assert!(!held.end(&job, LeaseEnd::Lost));
         job.settling_failed();
         assert!(held.end(&job, LeaseEnd::Lost));
+    }
+
+    /// The reply to an earlier claim may arrive later. The heartbeat thread has planned to
+    /// wake too late for its leases. It is woken only then, so that a worker that claims one
+    /// job after another does not wake it for each.
+    #[tokio::test]
+    async fn a_lease_of_an_earlier_claim_makes_the_heartbeat_due_earlier() {
+        let held = Held::new(None, Duration::ZERO);
+        let second = Duration::from_secs(1);
+        for (name, sent, next, is_woken) in [
+            ("first", 10, 20, true),
+            ("sent earlier", 5, 15, true),
+            ("sent at the same time", 5, 15, false),
+            ("sent later", 12, 15, false),
+        ] {
+            held.add(&[job(name, LEASE, LEASE)], second * sent);
+
+            assert_eq!(held.next_beat(), Some(second * next), "the job {name}");
+            let woken = poll_once(held.changed()).await.is_some();
+            assert_eq!(woken, is_woken, "whether the job {name} wakes the thread");
+        }
+    }
+
+    /// The heartbeat thread wakes when the first of the leases may expire.
+    #[test]
+    fn the_lease_that_ends_first_is_the_next_end() {
+        let held = Held::new(None, Duration::ZERO);
+        assert_eq!(held.next_end(), None, "no lease is held");
+
+        held.add(&[job("1", LEASE, BEAT * 2), job("2", LEASE, BEAT)], Duration::ZERO);
+
+        assert_eq!(held.next_end(), Some(BEAT), "the end of the first lease");
     }
 }

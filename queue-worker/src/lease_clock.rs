@@ -248,4 +248,15 @@ mod tests {
 
         assert_eq!(clock.missed(), Duration::ZERO);
     }
+
+    /// R6: a lead of the wall clock that rounding does not explain counts.
+    #[test]
+    fn the_shortest_suspend_that_shows_is_missed_time() {
+        let machine = SetClocks::default();
+        let clock = machine.lease_clock();
+
+        machine.advance(Duration::ZERO, LEAST_LEAD);
+
+        assert_eq!(clock.missed(), LEAST_LEAD, "the missed time");
+    }
 }

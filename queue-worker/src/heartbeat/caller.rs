@@ -276,4 +276,15 @@ mod tests {
 
         tokio::time::timeout(LIMIT, opened).await.expect("it is opened");
     }
+
+    /// R10: a heartbeat that waited for its own connection until its lease has expired would
+    /// be of no use.
+    #[tokio::test]
+    async fn a_heartbeat_is_sent_long_before_its_lease_ends() {
+        let (caller, lease) = (caller(Node::Silent), LEASE * 50);
+
+        let beat = Arc::clone(&caller).extend(Beat { lease, jobs: Vec::new() });
+
+        tokio::time::timeout(lease, beat).await.expect("the lease has expired");
+    }
 }
