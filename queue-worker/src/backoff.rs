@@ -217,4 +217,25 @@ mod tests {
         assert!(!backoff.is_pausing());
         assert!(backoff.failed(&unavailable()) <= FIRST_PAUSE);
     }
+
+    /// R21: the worker gives up when calls are refused for the stated time without a break.
+    /// A call that works is such a break.
+    #[test]
+    fn a_success_starts_the_time_to_give_up_again() {
+        let denied = || {
+            let at = ErrorContext { backend: "zset", operation: Operation::Claim };
+            Error::Denied { at, source: "refused".into() }
+        };
+        let mut backoff = Backoff::new("claiming", Environment::default());
+        let limit = Duration::from_millis(1);
+        assert!(!backoff.is_hopeless(&denied(), limit));
+        backoff.failed(&denied());
+        assert!(backoff.is_failing(), "a call has failed");
+        std::thread::sleep(limit);
+
+        backoff.succeeded();
+
+        assert!(!backoff.is_failing(), "the calls work again");
+        assert!(!backoff.is_hopeless(&denied(), limit), "the worker gives up at once");
+    }
 }

@@ -151,3 +151,58 @@ impl WorkerRelease {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_core::NewJob;
+
+    use super::*;
+    use crate::{
+        claim_loop::tests::{claim_loop_of, job},
+        settings::Settings,
+        shutdown::Requests,
+    };
+
+    /// Shuts a claim loop down. Returns the token of its reports.
+    async fn drain(claim_loop: &mut ClaimLoop) -> CancellationToken {
+        let mut shutdown = Shutdown::listen(Requests::default()).unwrap();
+        let reports_end = CancellationToken::new();
+        let Settings { environment, observers, .. } = claim_loop.settings.clone();
+        let release = WorkerRelease {
+            queue: claim_loop.calls.queue(),
+            worker: WorkerId::new("worker").unwrap(),
+            environment: environment.clone(),
+            observers,
+        };
+        let ended = reports_end.clone();
+        let shutdown = &mut shutdown;
+        Drain { shutdown, reports_end, environment, release }.run(claim_loop).await;
+        ended
+    }
+
+    /// R33: a report after the release would list a worker that has ended.
+    #[tokio::test]
+    async fn the_reports_end_with_the_worker() {
+        let mut claim_loop = claim_loop_of(Settings::default(), None);
+
+        let reports_end = drain(&mut claim_loop).await;
+
+        assert!(reports_end.is_cancelled(), "the worker is listed again");
+    }
+
+    /// R24: a worker that stops claims nothing more while its handlers run.
+    #[tokio::test]
+    async fn a_worker_claims_nothing_during_the_grace_time() {
+        let grace = Duration::from_millis(20);
+        let settings = Settings { grace, ..Settings::default() };
+        let mut claim_loop = claim_loop_of(settings, None);
+        claim_loop.slots.start(job("runs"));
+        let queue = claim_loop.calls.queue();
+        queue.push(&[NewJob::new("waits")], None).await.unwrap();
+
+        drain(&mut claim_loop).await;
+
+        let summary = claim_loop.settings.observers.progress.summary();
+        assert_eq!(summary.given_back, 0, "a job was claimed, and given back");
+    }
+}

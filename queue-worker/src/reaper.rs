@@ -114,7 +114,71 @@ fn words(recovered: &Recovered) -> String {
 
 #[cfg(test)]
 mod tests {
+    use relq_core::{
+        QueueName,
+        environment::{Randomness, SystemClock},
+        error::ErrorContext,
+    };
+    use relq_memory::MemoryStore;
+
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A source whose random number is always this one.
+    #[derive(Debug)]
+    struct Always(f64);
+
+    impl Randomness for Always {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(0);
+        }
+
+        fn fraction(&self) -> f64 {
+            self.0
+        }
+    }
+
+    fn reaper(interval: Duration, jitter: f64) -> Reaper {
+        let name = QueueName::new("q").unwrap();
+        let queue = MemoryStore::default().open(name, Environment::default());
+        let environment =
+            Environment::new(Arc::new(SystemClock), Arc::new(Always(jitter)));
+        let reap_every = Some(interval);
+        let settings = Settings { reap_every, environment, ..Settings::default() };
+        Reaper::new(Arc::new(queue), &settings)
+    }
+
+    /// R9: the next recovery is due within the interval, and when the next lease ends. An
+    /// idle worker does not recover more than once a second because of that.
+    #[test]
+    fn the_pause_of_the_reaper_ends_with_the_next_lease() {
+        let long = 10 * SECOND;
+        for (interval, jitter, next_in, expected) in [
+            (long, 0.0, None, 5 * SECOND),
+            (long, 0.5, None, 7 * SECOND + SECOND / 2),
+            (long, 0.0, Some(3 * SECOND), 3 * SECOND),
+            (long, 0.0, Some(60 * SECOND), 5 * SECOND),
+            (long, 0.0, Some(Duration::ZERO), SECOND),
+            (SECOND / 2, 0.0, Some(Duration::ZERO), SECOND / 4),
+        ] {
+            let pause = reaper(interval, jitter).pause(next_in);
+            assert_eq!(pause, expected, "{interval:?}, {jitter}, {next_in:?}");
+        }
+    }
+
+    /// An outage of the store ends with a recovery that works. The next failure begins a new
+    /// one, with a short pause and a line in the log.
+    #[tokio::test]
+    async fn a_recovery_that_works_ends_an_outage() {
+        let mut reaper = reaper(SECOND, 0.0);
+        let at = ErrorContext { backend: "test", operation: Operation::Recover };
+        reaper.backoff.failed(&Error::Unavailable { at, source: "away".into() });
+
+        reaper.recover_all().await.unwrap();
+
+        assert!(!reaper.backoff.is_failing(), "the outage goes on");
+    }
 
     #[test]
     fn a_recovery_is_described_in_words() {

@@ -189,3 +189,77 @@ impl Run {
         &self.settings.environment
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, thread, time::Duration};
+
+    use relq_core::environment::{Clock, OsRandomness, SystemClock, Timestamp};
+    use relq_memory::MemoryStore;
+
+    use super::*;
+    use crate::{
+        Failure, JobContext, backoff::Sleep, claim_loop::tests::job,
+        lease_clock::LeaseClock,
+    };
+
+    /// A clock that the heartbeat thread cannot read: it panics.
+    #[derive(Debug)]
+    struct NotForHeartbeats;
+
+    impl Clock for NotForHeartbeats {
+        fn now(&self) -> Timestamp {
+            SystemClock.now()
+        }
+
+        fn elapsed(&self) -> Duration {
+            let is_heartbeat = thread::current().name() == Some("relq-heartbeat");
+            assert!(!is_heartbeat, "as the test wants it");
+            SystemClock.elapsed()
+        }
+
+        fn sleep(&self, duration: Duration) -> Sleep {
+            SystemClock.sleep(duration)
+        }
+    }
+
+    fn run(environment: Environment) -> Run {
+        let name = QueueName::new("q").unwrap();
+        let queue = MemoryStore::default().open(name, Environment::default());
+        let lease_clock = LeaseClock::new(environment.clone());
+        Run {
+            queue: Arc::new(queue),
+            place: None,
+            worker: WorkerId::new("worker").unwrap(),
+            settings: Settings { environment, lease_clock, ..Settings::default() },
+        }
+    }
+
+    /// A worker with a lease for each job sends no heartbeat while it holds none.
+    #[test]
+    fn an_idle_worker_without_a_shared_lease_sends_no_heartbeat() {
+        let next_beat = run(Environment::default()).held().next_beat();
+
+        assert_eq!(next_beat, None, "when a heartbeat is due");
+    }
+
+    /// R6: without heartbeats a worker does not learn that leases are lost. So its handlers
+    /// do not get the grace time if the heartbeat thread dies during a shutdown.
+    #[tokio::test]
+    async fn a_shutdown_is_hard_when_the_heartbeat_dies() {
+        let clock = Arc::new(NotForHeartbeats);
+        let run = run(Environment::new(clock, Arc::new(OsRandomness)));
+        let held = Arc::new(run.held());
+        let started = Heartbeat::start(vec![run.beats(&held)]).await;
+        let mut heartbeat = started.unwrap().remove(0);
+        let mut shutdown = Shutdown::listen(Requests::default()).unwrap();
+        let handler = Arc::new(|_: JobContext| pending::<Result<(), Failure>>());
+        let mut claim_loop = run.claim_loop((handler, Readiness::default()), held);
+        claim_loop.slots.start(job("runs"));
+
+        let limit = run.settings.grace / 2;
+        let drained = run.drained(&mut shutdown, &mut claim_loop, &mut heartbeat);
+
+        tokio::time::timeout(limit, drained).await.expect("handlers run on unwatched");
+    }
+}

@@ -256,4 +256,18 @@ mod tests {
         let limit = std::time::Duration::from_secs(20);
         tokio::time::timeout(limit, waits).await.expect("it is woken").unwrap();
     }
+
+    /// R6: the worker stops hard when its heartbeat dies, also if the application has asked
+    /// for nothing.
+    #[tokio::test]
+    async fn a_hard_stop_can_be_requested_from_inside() {
+        let mut shutdown = Shutdown::listen(Requests::default()).unwrap();
+        assert!(poll_once(shutdown.halt_asked()).await.is_none(), "no request");
+        assert!(!shutdown.is_halting(), "it stops hard without a request");
+
+        shutdown.also_halt_on(async {});
+
+        assert!(poll_once(shutdown.halt_asked()).await.is_some(), "a request");
+        assert!(shutdown.is_halting());
+    }
 }

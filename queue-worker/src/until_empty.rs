@@ -221,4 +221,16 @@ mod tests {
         leased.leased = 1;
         assert!(!is_empty(&leased, Duration::ZERO));
     }
+
+    /// A store that is down must not get one call after the other.
+    #[test]
+    fn a_failed_look_is_followed_by_a_pause() {
+        let at = relq_core::error::ErrorContext {
+            backend: "test",
+            operation: Operation::Stats,
+        };
+        let error = Error::Unavailable { at, source: "away".into() };
+
+        assert_eq!(pause_after(error).unwrap(), LONGEST_PAUSE, "the pause");
+    }
 }
