@@ -161,9 +161,10 @@ mod tests {
         sync::Mutex,
     };
 
-    use relq_core::{Delivery, JobId, Receipt};
+    use relq_core::{Delivery, JobId, Receipt, error::ErrorContext};
 
     use super::*;
+    use crate::WorkerState;
 
     /// An observer that records the names of the events that a call of the store causes.
     #[derive(Clone, Default)]
@@ -219,5 +220,61 @@ mod tests {
 
         let expected = ["claimed", "recovered", "recovered", "recovered"];
         assert_eq!(*told.0.lock().unwrap(), expected);
+    }
+
+    /// An observer that records how long a claim took.
+    #[derive(Clone, Default)]
+    struct Took(Arc<Mutex<Option<Duration>>>);
+
+    impl Observer for Took {
+        fn claimed(&self, claimed: &Claimed) {
+            *self.0.lock().unwrap() = Some(claimed.took);
+        }
+    }
+
+    #[test]
+    fn a_claim_takes_from_its_sending_to_its_reply() {
+        let (mut observers, took) = (Observers::default(), Took::default());
+        observers.add(took.clone());
+        let [sent, replied] = [3, 5].map(Duration::from_secs);
+
+        observers.claimed(once(&job()), sent, replied);
+
+        let took = *took.0.lock().unwrap();
+        assert_eq!(took, Some(replied - sent), "how long the claim took");
+    }
+
+    /// A claim or a recovery that works shows that the store is reached, also if the worker
+    /// has no observer and the call found nothing.
+    #[test]
+    fn claims_and_recoveries_show_whether_the_store_is_reached() {
+        let observers = Observers::default();
+        let _end = observers.progress.begin(1);
+        let observers = observers.of_new_queue();
+        let now = Duration::ZERO;
+        let lost = || {
+            let at = ErrorContext { backend: "test", operation: Operation::Claim };
+            let error = Error::Unavailable { at, source: "away".into() };
+            observers.call_failed(Operation::Claim, &error);
+            observers.progress.state()
+        };
+        assert_eq!(observers.progress.state(), WorkerState::Starting);
+
+        observers.claimed(empty(), now, now);
+        assert_eq!(observers.progress.state(), WorkerState::Running, "a claim");
+        assert_eq!(lost(), WorkerState::Disconnected);
+        observers.recovered(&Recovered::default());
+
+        assert_eq!(observers.progress.state(), WorkerState::Running, "a recovery");
+    }
+
+    /// R24: the summary of a worker also counts the jobs that its release gave back.
+    #[test]
+    fn jobs_that_the_release_gave_back_are_counted() {
+        let observers = Observers::default();
+
+        observers.released(&Released { jobs: 3 });
+
+        assert_eq!(observers.progress.summary().given_back, 3, "given back");
     }
 }

@@ -88,3 +88,26 @@ impl Common {
         Run { queue, place: Some((name, member)), worker, settings }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use relq_core::{QueueName, environment::Environment};
+    use relq_memory::MemoryStore;
+
+    use super::*;
+
+    /// A worker is ready when it has reached the stores of all its queues.
+    #[test]
+    fn all_queues_of_a_worker_are_counted() {
+        let queues = ["first", "second"].map(|name| {
+            let name = QueueName::new(name).unwrap();
+            let queue =
+                MemoryStore::default().open(name.clone(), Environment::default());
+            WorkerQueue::new(name, Arc::new(queue))
+        });
+
+        let serves = Serves::Several(Queues::strict(queues));
+
+        assert_eq!(serves.len(), 2, "the number of queues");
+    }
+}

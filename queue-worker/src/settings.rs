@@ -167,4 +167,13 @@ mod tests {
             assert_eq!(found, interval, "the interval with a lease of {lease:?}");
         }
     }
+
+    #[test]
+    fn a_setting_of_a_hundred_years_is_accepted() {
+        let longer = MAX_DURATION + Duration::from_nanos(1);
+        let is_accepted = |value| check_range("the lease", value, SECOND).is_ok();
+
+        assert!(is_accepted(MAX_DURATION), "it is refused");
+        assert!(!is_accepted(longer), "a longer one is accepted");
+    }
 }

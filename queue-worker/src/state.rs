@@ -166,4 +166,18 @@ mod tests {
         lifecycle.stopping();
         assert_eq!(lifecycle.state(), WorkerState::Ended);
     }
+
+    /// The words are part of the interface: a probe may compare them.
+    #[test]
+    fn each_state_has_a_word() {
+        let states = [
+            WorkerState::Starting,
+            WorkerState::Running,
+            WorkerState::Disconnected,
+            WorkerState::Stopping,
+            WorkerState::Ended,
+        ];
+        let words = ["starting", "running", "disconnected", "stopping", "ended"];
+        assert_eq!(states.map(WorkerState::as_str), words, "the words");
+    }
 }

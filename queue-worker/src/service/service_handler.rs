@@ -225,3 +225,121 @@ impl<S> fmt::Debug for ServiceHandler<S> {
         f.debug_struct("ServiceHandler").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering::SeqCst},
+        task::{Wake, Waker},
+    };
+
+    use relq_core::{Delivery, JobId, Receipt};
+    use tower::{ServiceBuilder, service_fn};
+
+    use super::*;
+
+    fn job() -> JobContext {
+        let receipt = Receipt::new(JobId::new("job").unwrap(), 1, "token");
+        JobContext::new(Delivery::new(receipt, "", Duration::from_secs(30)))
+    }
+
+    async fn succeed(_: JobContext) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    /// A waker that counts how often it is woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// A clone that is ready has taken its place from a limit. So there is one for each job,
+    /// and no more.
+    #[test]
+    fn a_clone_is_made_ready_for_each_job() {
+        let handler = service(service_fn(succeed));
+
+        let ready = handler.ready_for(2, &mut Context::from_waker(Waker::noop()));
+
+        assert_eq!(ready.unwrap(), 2, "the ready clones");
+    }
+
+    /// The clone that waits for a limit wakes the worker when it has a place. Without it, the
+    /// worker would sleep although the limit has one.
+    #[tokio::test]
+    async fn the_end_of_a_job_wakes_a_worker_that_waits_for_a_limit() {
+        let limited = ServiceBuilder::new().concurrency_limit(1);
+        let handler = service(limited.service(service_fn(succeed)));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let ready = handler.ready_for(2, &mut Context::from_waker(&waker));
+        assert_eq!(ready.unwrap(), 1, "a job at a time");
+
+        handler.handle(job()).await.unwrap();
+
+        assert!(woken.0.load(SeqCst) > 0, "the worker sleeps");
+    }
+
+    /// A service that is ready for the first time only.
+    #[derive(Clone, Default)]
+    struct ReadyOnce(bool);
+
+    impl Service<JobContext> for ReadyOnce {
+        type Response = ();
+        type Error = Failure;
+        type Future = std::future::Ready<Result<(), Failure>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+            if std::mem::replace(&mut self.0, true) {
+                return Poll::Ready(Err(Failure::retry("closed")));
+            }
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: JobContext) -> Self::Future {
+            std::future::ready(Ok(()))
+        }
+    }
+
+    /// A service that has failed is never ready again. The worker ends, and does not claim
+    /// jobs that no service can run.
+    #[tokio::test]
+    async fn a_service_that_fails_before_a_job_is_never_ready_again() {
+        let handler = service(ReadyOnce::default());
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(handler.ready_for(1, &mut context).unwrap(), 1);
+
+        let not_run = handler.handle(job()).await.unwrap_err();
+
+        assert_eq!(not_run.message(), "not run: closed");
+        let failure = handler.ready_for(1, &mut context).unwrap_err();
+        assert_eq!(failure.message(), "closed");
+    }
+
+    /// A handler with a policy of its own.
+    struct WithPolicy(RetryPolicy);
+
+    impl Handler for WithPolicy {
+        async fn handle(&self, _: JobContext) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn retry_policy(&self, _: &JobContext) -> Option<RetryPolicy> {
+            Some(self.0)
+        }
+    }
+
+    #[test]
+    fn the_retry_policy_of_a_handler_holds_behind_its_layers() {
+        let second = Duration::from_secs(1);
+        let policy = RetryPolicy::exponential(second, second).unwrap();
+        let handler = layered(WithPolicy(policy), |service| service);
+
+        assert_eq!(Handler::retry_policy(&handler, &job()), Some(policy));
+    }
+}
