@@ -58,7 +58,7 @@ async fn move_jobs(queue: Arc<dyn Queue>, number: usize, is_over: Arc<AtomicBool
             queue.recover(ask.max).await.unwrap();
             continue;
         };
-        let after = Duration::from_millis(u64::from(moves % 2 == 0));
+        let after = Duration::from_millis(u64::from(moves.is_multiple_of(2)));
         let back = match moves % 5 {
             0 | 1 => Disposition::Retry { after, error: "again".to_owned() },
             2 | 3 => Disposition::Postpone { after },
