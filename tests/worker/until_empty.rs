@@ -254,7 +254,7 @@ pub(crate) async fn it_sees_jobs_that_move_between_the_parts(fixture: Fixture) {
 async fn jobs_that_move_are_run(
     fixture: &Fixture,
     name: &str,
-    read: fn(Vec<Arc<dyn Queue>>) -> Vec<Arc<dyn Queue>>,
+    read: impl Fn(Vec<Arc<dyn Queue>>) -> Vec<Arc<dyn Queue>>,
 ) {
     const JOBS: usize = 7;
     for ending in [Ending::Done, Ending::Discarded, Ending::Dead, Ending::Cancelled] {

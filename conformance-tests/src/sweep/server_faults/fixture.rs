@@ -170,12 +170,15 @@ pub(super) fn kept_ids() -> [JobId; 5] {
     ["kept 1", "kept 2", "kept 3", "kept 4", "kept 5"].map(job_id)
 }
 
+/// The state of a job and its attempt.
+pub(super) type JobPlace = (JobState, u32);
+
 /// The state of each job, the status of each batch, the schedules of a queue, and what is
 /// told of some jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Places {
-    /// The payload of each job, with the job's state and attempt.
-    pub(super) jobs: BTreeMap<String, (JobState, u32)>,
+    /// The payload of each job, and where the job is.
+    pub(super) jobs: BTreeMap<String, JobPlace>,
     pub(super) batches: BTreeMap<BatchId, BatchStatus>,
     pub(super) schedules: Vec<Schedule>,
     /// The records of the jobs [`kept_ids`].
@@ -210,7 +213,7 @@ async fn results(queue: &dyn Queue) -> BTreeMap<JobId, Option<JobResult>> {
     kept_ids().into_iter().zip(told).collect()
 }
 
-async fn jobs(queue: &dyn Queue) -> BTreeMap<String, (JobState, u32)> {
+async fn jobs(queue: &dyn Queue) -> BTreeMap<String, JobPlace> {
     let mut places = BTreeMap::new();
     for state in
         [JobState::Scheduled, JobState::Ready, JobState::Leased, JobState::Dead]

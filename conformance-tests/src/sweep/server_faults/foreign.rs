@@ -102,12 +102,7 @@ const WAYS: usize = 16;
 async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
     let mut tape = Tape::start(fixture).await;
     calls::play(&mut tape).await;
-    let scratch = Server::start();
-    let mut sources = BTreeMap::new();
-    for source in tape.marks.iter().flat_map(|mark| &mark.scripts.sources) {
-        let digest = scratch.command(&[b"SCRIPT", b"LOAD", source]);
-        sources.insert(digest, source);
-    }
+    let scratch = Scratch::of(&tape);
     let (mut tried, mut spoilt) = (BTreeMap::<_, usize>::new(), 0);
     let mut wrong = BTreeSet::new();
     for pair in tape.marks.windows(2) {
@@ -120,24 +115,14 @@ async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
             let met = &pair[0].state;
             // A script may create a key that it does not declare.
             let keys = call.keys().iter().chain(met.keys()).chain(pair[1].state.keys());
-            let keys: BTreeSet<_> = keys.collect();
-            for key in keys {
+            for key in keys.collect::<BTreeSet<_>>() {
                 for way in 0..WAYS {
-                    met.put_on(&scratch);
-                    if !spoil(&scratch, key, way) {
+                    met.put_on(&scratch.server);
+                    if !spoil(&scratch.server, key, way) {
                         break;
                     }
                     spoilt += 1;
-                    let Some((error, changed)) = fails_in_parts(&scratch, call) else {
-                        continue;
-                    };
-                    let digest = [b"$40\r\n", call.digest(), b"\r\n"].concat();
-                    let place = place_of(&error, sources[&digest]);
-                    let key = key.escape_ascii();
-                    wrong.insert(format!(
-                        "{place} fails because of {key}: {error}; before, the script \
-                         changed {changed:?}"
-                    ));
+                    wrong.extend(scratch.fails_in_parts(call, key));
                 }
             }
         }
@@ -149,24 +134,45 @@ async fn fails_whole(fixture: &FaultFixture, spoil: Spoil) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Repeats a script call on a server with a corrupted key. If the call fails, but has
-/// changed the store before, returns the error and the keys that changed; otherwise
-/// `None`.
-fn fails_in_parts(
-    scratch: &Server,
-    call: &ScriptCall,
-) -> Option<(String, Vec<String>)> {
-    // The dump of a hash may change when the hash is read, because Redis may then move
-    // its fields. The digest does not.
-    let digest = || scratch.command(&[b"DEBUG", b"DIGEST"]);
-    let (state, before) = (State::of(scratch), digest());
-    let answer = call.send(scratch);
-    assert!(!answer.starts_with(b"-NOSCRIPT"), "a script was called and never loaded");
-    if !answer.starts_with(b"-") || digest() == before {
-        return None;
+/// A server on which script calls are repeated, and the text of each script by its digest.
+struct Scratch {
+    server: Server,
+    sources: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Scratch {
+    fn of(tape: &Tape<'_>) -> Self {
+        let (server, mut sources) = (Server::start(), BTreeMap::new());
+        for source in tape.marks.iter().flat_map(|mark| &mark.scripts.sources) {
+            let reply = server.command(&[b"SCRIPT", b"LOAD", source]);
+            let digest = reply.split(|byte| *byte == b'\n').nth(1).expect("a digest");
+            sources.insert(digest.trim_ascii_end().to_owned(), source.clone());
+        }
+        Self { server, sources }
     }
-    let error = String::from_utf8_lossy(&answer).trim_end().to_owned();
-    Some((error, state.differences(&State::of(scratch))))
+
+    /// Repeats a script call after `key` was corrupted. If the call fails, but has changed
+    /// the store before, returns a description of the failure; otherwise `None`.
+    fn fails_in_parts(&self, call: &ScriptCall, key: &[u8]) -> Option<String> {
+        // The dump of a hash may change when the hash is read, because Redis may then move
+        // its fields. The digest does not.
+        let digest = || self.server.command(&[b"DEBUG", b"DIGEST"]);
+        let (state, before) = (State::of(&self.server), digest());
+        let answer = call.send(&self.server);
+        let is_known = !answer.starts_with(b"-NOSCRIPT");
+        assert!(is_known, "a script was called and never loaded");
+        if !answer.starts_with(b"-") || digest() == before {
+            return None;
+        }
+        let changed = state.differences(&State::of(&self.server));
+        let error = String::from_utf8_lossy(&answer).trim_end().to_owned();
+        let place = place_of(&error, &self.sources[call.digest()]);
+        let key = key.escape_ascii();
+        Some(format!(
+            "{place} fails because of {key}: {error}; before, the script changed \
+             {changed:?}"
+        ))
+    }
 }
 
 /// The name of a script, which is a comment in its second line, with the number and the

@@ -12,7 +12,7 @@ use relq_core::{
 use super::{
     append_only_file::{Recorded, ends},
     calls,
-    fixture::{FaultFixture, Places, recover_all},
+    fixture::{FaultFixture, JobPlace, Places, recover_all},
     tape::{Mark, Tape, look, told_elsewhere},
 };
 use crate::server::Server;
@@ -51,10 +51,9 @@ fn judge(marks: &[Mark], cut: usize, found: &Places, after: &Recorded) {
     let (old, new) = (&before.places, &during.places);
     for name in names(&found.jobs, &old.jobs, &new.jobs) {
         let is = found.jobs.get(name);
-        let (was, becomes) = (old.jobs.get(name), new.jobs.get(name));
-        let promoted = between_promotion_and_claim(was, becomes);
-        let legal = [was, becomes, promoted.as_ref()];
-        assert!(legal.contains(&is), "{context}: {name} is {is:?}, not {legal:?}");
+        let ends = [old.jobs.get(name), new.jobs.get(name)];
+        let is_legal = ends.contains(&is) || is_promoted(is, ends);
+        assert!(is_legal, "{context}: {name} is {is:?}, not {ends:?}");
     }
     let legal = [&old.schedules, &new.schedules];
     assert!(
@@ -80,14 +79,14 @@ fn judge(marks: &[Mark], cut: usize, found: &Places, after: &Recorded) {
     }
 }
 
-/// A claim first makes due jobs ready, and leases them in a step of its own. Returns the
-/// state between these steps.
-fn between_promotion_and_claim(
-    was: Option<&(JobState, u32)>,
-    becomes: Option<&(JobState, u32)>,
-) -> Option<(JobState, u32)> {
-    let (JobState::Scheduled, attempt) = was? else { return None };
-    matches!(becomes?, (JobState::Leased, _)).then_some((JobState::Ready, *attempt))
+/// Whether a job is as a claim leaves it that has made the job ready, because it was due,
+/// and has not leased it yet. `ends` is how the job was before the call and after it.
+fn is_promoted(is: Option<&JobPlace>, ends: [Option<&JobPlace>; 2]) -> bool {
+    let [Some((JobState::Scheduled, attempt)), Some((JobState::Leased, _))] = ends
+    else {
+        return false;
+    };
+    is == Some(&(JobState::Ready, *attempt))
 }
 
 fn names<'a, N: Ord, T>(
