@@ -9,7 +9,7 @@ use super::{backoff::Failures, ending::doomed};
 use crate::{
     facts::{Facts, ROUNDING},
     report::Violations,
-    scenario::ms,
+    scenario::{End, ms},
 };
 
 const AT_ONCE: (&str, &str) = ("reaps_at_the_start", "R9");
@@ -55,6 +55,12 @@ fn in_time(facts: &Facts, violations: &mut Violations) {
                 (CONTINUES, longest / 2, longest)
             }
         };
+        // A worker that runs until its queue is empty also recovers before it ends, and
+        // repeats that recovery at a pace of its own.
+        let recovers_last = matches!(facts.scenario.end, End::UntilEmpty);
+        if recovers_last && promise == CONTINUES {
+            continue;
+        }
         let limit = at.at + late + facts.suspended(at.at, at.at + late) + ROUNDING;
         let ends = [facts.asked_to_end(), doomed(facts), Some(facts.end())];
         let is_ending = ends.into_iter().flatten().any(|end| end.at <= limit);
@@ -63,7 +69,8 @@ fn in_time(facts: &Facts, violations: &mut Violations) {
             format!("a recovery was due by {limit:?}, and was sent at {next:?}")
         });
         let too_early = if promise == CONTINUES { BACKS_OFF } else { SPARES };
-        let is_late = next.is_none_or(|next| next + ROUNDING >= at.at + early);
+        let is_late =
+            recovers_last || next.is_none_or(|next| next + ROUNDING >= at.at + early);
         violations.check(too_early, at.at + early, is_late, || {
             format!("the recovery after {:?} was sent at {next:?}", at.at)
         });
