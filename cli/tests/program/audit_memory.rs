@@ -13,10 +13,6 @@ use crate::relq::{Store, eventually};
 /// records in memory and reads pages of the store, so its memory grows a little.
 const MOST_GROWTH_KIB: u64 = 24 * 1024;
 
-/// The same for an audit that has found a problem, and reads the queue several times. The
-/// allocator keeps some of the memory of each thread that has sorted records.
-const MOST_GROWTH_OF_SEVERAL_READINGS_KIB: u64 = 40 * 1024;
-
 /// How long before the end of an audit the last reading of its memory may be: the audit of
 /// a small queue takes some 20 ms. For a longer one, it may be this part of its time.
 const UNWATCHED: Duration = Duration::from_millis(5);
@@ -145,8 +141,5 @@ fn audit_finds_one_problem_among_many_leases() {
         "lease or entry w/1700000000000000/nonce-87777p/77777 without the other";
     assert_eq!(out, format!("{problem}\n100001 jobs looked at, 1 problem\n"));
     let growth = large.saturating_sub(small);
-    assert!(
-        growth < MOST_GROWTH_OF_SEVERAL_READINGS_KIB,
-        "{small} KiB, then {large} KiB"
-    );
+    assert!(growth < MOST_GROWTH_KIB, "{small} KiB, then {large} KiB");
 }

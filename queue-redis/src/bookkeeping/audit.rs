@@ -5,21 +5,8 @@
 //! ```
 //!
 //! An audit reads all keys page by page while the queue is in use, so one reading can
-//! see a job twice or not at all. Only a problem that many readings in a row find is
-//! reported. A queue without problems is read once.
-//!
-//! No script looks at a job and all that belongs to it in one step: whether a list has the
-//! job of an id is known only after the whole list was read, and a long list would keep
-//! the server busy. So a job that moves is told from a damaged one by reading again.
-//!
-//! A reading misses a job that is in another key each time a key is read. A job that moves
-//! all the time, and is scheduled, ready and leased for the parts a, b and c of the time,
-//! is missed with the chance (1 - a)(1 - b)(1 - c), which is below 0.3, if it does not move
-//! in step with the readings. [`READINGS`] in a row miss it less than once in a million
-//! audits. In a small queue a job may move once between two keys that are read, and then it
-//! is missed more often. Such a queue is read [`READINGS_OF_FEW`] times, which costs little,
-//! and with pauses that differ. A damaged record that does not move is found by every
-//! reading.
+//! see a job twice or not at all. Only a problem that two readings in a row find is
+//! reported.
 //!
 //! The memory of an audit does not depend on the number of jobs. The records of a
 //! reading are sorted, in a temporary file if they are many, so that the records of one
@@ -32,7 +19,7 @@ mod followers;
 mod judge;
 mod record;
 
-use std::{io, mem, time::Duration};
+use std::{io, mem};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -49,23 +36,10 @@ use crate::{
     external_sort::ExternalSort,
 };
 
-use judge::{Judged, in_both, sentences};
+use judge::{Judged, in_both};
 use record::{Record, Source};
 
 pub use judge::{Pair, PairRule};
-
-/// How many readings in a row must find a problem before it is reported.
-const READINGS: u32 = 12;
-
-/// The same for a queue of fewer jobs than [`FEW_JOBS`].
-const READINGS_OF_FEW: u32 = 40;
-
-/// From how many jobs on the reading of a queue takes longer than any job stays in step
-/// with it.
-const FEW_JOBS: u64 = 10_000;
-
-/// The pause before the second reading. Each further pause is longer by as much.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// How many bytes of records a reading keeps in memory before it writes them to a
 /// temporary file.
@@ -75,8 +49,7 @@ const RECORD_BYTES: usize = 8 * 1024 * 1024;
 /// temporary file.
 const PROBLEM_BYTES: usize = 1024 * 1024;
 
-/// Reads all keys of a queue, and again while all readings have found the same problem, up
-/// to twelve times, or forty if the queue has few jobs.
+/// Reads all keys of a queue, and once more if the first reading finds a problem.
 ///
 /// `read` visits the keys in the order in which a job moves between them, so that it
 /// sees a moving job at least once: [`Seen::read_scheduled`], the pattern's ready and
@@ -90,24 +63,15 @@ pub async fn audit<'a>(
     read: impl Fn() -> BoxFuture<'a, Result<Seen, Error>>,
 ) -> Result<Audit, Error> {
     let at = bookkeeping.conn.at(Operation::Audit);
-    let Judged { mut jobs, mut problems } = read().await?.judge().await?;
-    let mut readings = 1;
-    while !problems.is_empty() && readings < readings_of(jobs) {
-        bookkeeping.conn.environment().clock().sleep(PAUSE * readings).await;
-        let again = read().await?.judge().await?;
-        jobs = again.jobs;
-        let both = ExternalSort::new(PROBLEM_BYTES);
-        let kept = move || in_both(problems, again.problems, both);
-        problems = blocking(at, kept).await?;
-        readings += 1;
+    let first = read().await?.judge().await?;
+    if first.problems.is_empty() {
+        return Ok(Audit { jobs: first.jobs, problems: Vec::new() });
     }
-    let problems = blocking(at, move || sentences(problems)).await?;
+    let second = read().await?.judge().await?;
+    let jobs = second.jobs;
+    let problems =
+        blocking(at, move || in_both(first.problems, second.problems)).await?;
     Ok(Audit { jobs, problems })
-}
-
-/// How many readings in a row must find a problem of a queue with so many jobs.
-const fn readings_of(jobs: u64) -> u32 {
-    if jobs < FEW_JOBS { READINGS_OF_FEW } else { READINGS }
 }
 
 /// The jobs, records and problems that one reading of a queue has seen.

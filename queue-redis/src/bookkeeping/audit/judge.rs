@@ -1,7 +1,7 @@
 //! Compares the sorted records of a reading, id by id, and reports the problems: for
 //! example, a job in two places or a lease without an element.
 
-use std::{cmp::Ordering, io, mem};
+use std::{cmp::Ordering, io};
 
 use bytes::Bytes;
 
@@ -72,7 +72,7 @@ pub(super) fn judge(
                 continue;
             }
             if !previous.is_beside(&record) {
-                judge.end(previous, mem::take(&mut group))?;
+                judge.end(previous, std::mem::take(&mut group))?;
             }
         }
         judge.see(record, &mut group)?;
@@ -85,42 +85,28 @@ pub(super) fn judge(
     Ok(judge.judged)
 }
 
-/// Adds the problems that both readings found to `both`, each once. Blocks the thread.
+/// Returns the problems that both readings found, sorted. Blocks the thread.
 pub(super) fn in_both(
     first: ExternalSort,
     second: ExternalSort,
-    mut both: ExternalSort,
-) -> io::Result<ExternalSort> {
+) -> io::Result<Vec<String>> {
     let (mut first, mut second) = (first.into_sorted()?, second.into_sorted()?);
     let (mut one, mut other) = (owned(&mut first)?, owned(&mut second)?);
-    let mut last = None;
+    let mut both: Vec<String> = Vec::new();
     while let (Some(a), Some(b)) = (&one, &other) {
         match a.cmp(b) {
             Ordering::Less => one = owned(&mut first)?,
             Ordering::Greater => other = owned(&mut second)?,
             Ordering::Equal => {
-                if last.as_ref() != Some(a) {
-                    add(&mut both, a)?;
+                let problem = String::from_utf8_lossy(a);
+                if both.last().is_none_or(|last| *last != problem) {
+                    both.push(problem.into_owned());
                 }
-                last = mem::replace(&mut one, owned(&mut first)?);
+                one = owned(&mut first)?;
             }
         }
     }
     Ok(both)
-}
-
-/// Returns the problems as text, sorted. Blocks the thread.
-pub(super) fn sentences(problems: ExternalSort) -> io::Result<Vec<String>> {
-    let (mut sorted, mut sentences) = (problems.into_sorted()?, Vec::new());
-    while let Some(problem) = sorted.next()? {
-        sentences.push(String::from_utf8_lossy(problem).into_owned());
-    }
-    Ok(sentences)
-}
-
-fn add(problems: &mut ExternalSort, problem: &[u8]) -> io::Result<()> {
-    problems.push(&[problem]);
-    if problems.is_full() { problems.spill() } else { Ok(()) }
 }
 
 fn owned(problems: &mut Sorted) -> io::Result<Option<Vec<u8>>> {
@@ -253,7 +239,9 @@ impl Judge<'_> {
     }
 
     fn report(&mut self, problem: &str) -> io::Result<()> {
-        add(&mut self.judged.problems, problem.as_bytes())
+        let problems = &mut self.judged.problems;
+        problems.push(&[problem.as_bytes()]);
+        if problems.is_full() { problems.spill() } else { Ok(()) }
     }
 }
 
