@@ -106,7 +106,7 @@ impl State {
     }
 
     /// The position of the job that holds a unique key. A holder that has expired is
-    /// buried, which frees the key (R16).
+    /// buried, which frees the key (R16). A held one gives its key away and stays held (R30).
     pub(crate) fn live_holder(
         &mut self,
         key: &UniqueKey,
@@ -119,7 +119,11 @@ impl State {
         if !job.has_expired(now) {
             return Some(*position);
         }
-        job.bury(EXPIRED, now);
+        if job.leader().is_some() {
+            job.job.unique = None;
+        } else {
+            job.bury(EXPIRED, now);
+        }
         None
     }
 
