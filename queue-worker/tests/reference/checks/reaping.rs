@@ -1,13 +1,13 @@
 //! Checks of the reaper: it recovers at once, page after page, then at an interval, and
 //! continues after errors (R9, R12).
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use relq_core::error::Operation;
 
 use super::{backoff::Failures, ending::doomed};
 use crate::{
-    facts::{Facts, ROUNDING},
+    facts::{Call, Facts, ROUNDING},
     report::Violations,
     scenario::{End, ms},
 };
@@ -34,33 +34,28 @@ fn at_once(facts: &Facts, violations: &mut Violations) {
 
 fn in_time(facts: &Facts, violations: &mut Violations) {
     let mut failures = Failures::default();
+    let last = last_recoveries(facts);
+    let is_last = |call: &Call| last.contains(&call.sent.index);
     for call in facts.calls_of(Operation::Recover) {
         let Some((at, reply)) = &call.replied else { continue };
         let Some(recovered) = reply.recovered else { continue };
-        let next =
-            facts.calls_of(Operation::Recover).find(|one| one.sent.index > at.index);
-        let next = next.map(|call| call.sent.at);
         let (promise, early, late) = match recovered {
+            Ok(recovered) if recovered.more => (PAGES, Duration::ZERO, Duration::ZERO),
+            _ if is_last(call) => continue,
             Ok(recovered) => {
-                if recovered.more {
-                    (PAGES, Duration::ZERO, Duration::ZERO)
-                } else {
-                    failures = Failures::default();
-                    let (early, late) = pause(facts, recovered.next_in);
-                    (IN_TIME, early, late)
-                }
+                failures = Failures::default();
+                let (early, late) = pause(facts, recovered.next_in);
+                (IN_TIME, early, late)
             }
             Err(_) => {
                 let longest = failures.failed();
                 (CONTINUES, longest / 2, longest)
             }
         };
-        // A worker that runs until its queue is empty also recovers before it ends, and
-        // repeats that recovery at a pace of its own.
-        let recovers_last = matches!(facts.scenario.end, End::UntilEmpty);
-        if recovers_last && promise == CONTINUES {
-            continue;
-        }
+        let following = || {
+            facts.calls_of(Operation::Recover).filter(|one| one.sent.index > at.index)
+        };
+        let next = following().next().map(|call| call.sent.at);
         let limit = at.at + late + facts.suspended(at.at, at.at + late) + ROUNDING;
         let ends = [facts.asked_to_end(), doomed(facts), Some(facts.end())];
         let is_ending = ends.into_iter().flatten().any(|end| end.at <= limit);
@@ -69,12 +64,34 @@ fn in_time(facts: &Facts, violations: &mut Violations) {
             format!("a recovery was due by {limit:?}, and was sent at {next:?}")
         });
         let too_early = if promise == CONTINUES { BACKS_OFF } else { SPARES };
-        let is_late =
-            recovers_last || next.is_none_or(|next| next + ROUNDING >= at.at + early);
+        let next = following().find(|one| !is_last(one)).map(|call| call.sent.at);
+        let is_late = next.is_none_or(|next| next + ROUNDING >= at.at + early);
         violations.check(too_early, at.at + early, is_late, || {
             format!("the recovery after {:?} was sent at {next:?}", at.at)
         });
     }
+}
+
+/// The numbers of the recoveries that are not the reaper's. A worker that runs until its
+/// queue is empty recovers before it ends: it sends the first recovery when the statistics
+/// have shown an empty queue, and each further one when the one before says that there is
+/// more.
+fn last_recoveries(facts: &Facts) -> BTreeSet<usize> {
+    let mut last = BTreeSet::new();
+    let mut sent_at = BTreeSet::new();
+    if !matches!(facts.scenario.end, End::UntilEmpty) {
+        return last;
+    }
+    let looks =
+        facts.calls_of(Operation::Stats).filter_map(|call| call.replied.as_ref());
+    sent_at.extend(looks.map(|(replied, _)| replied.at));
+    for call in facts.calls_of(Operation::Recover) {
+        if sent_at.contains(&call.sent.at) {
+            last.insert(call.sent.index);
+            sent_at.extend(call.replied.as_ref().map(|(replied, _)| replied.at));
+        }
+    }
+    last
 }
 
 /// The shortest and the longest time that may pass until the next recovery.
