@@ -162,6 +162,11 @@ mod tests {
 
     use super::*;
 
+    fn denied() -> Error {
+        let at = ErrorContext { backend: "zset", operation: Operation::Claim };
+        Error::Denied { at, source: "refused".into() }
+    }
+
     fn unavailable() -> Error {
         let at = ErrorContext { backend: "zset", operation: Operation::Claim };
         Error::Unavailable { at, source: "refused".into() }
@@ -190,10 +195,6 @@ mod tests {
 
     #[test]
     fn an_error_that_needs_help_is_hopeless_after_a_while_without_a_break() {
-        let denied = || {
-            let at = ErrorContext { backend: "zset", operation: Operation::Claim };
-            Error::Denied { at, source: "refused".into() }
-        };
         let mut backoff = Backoff::new("claiming", Environment::default());
         let limit = Duration::from_millis(1);
 
@@ -222,10 +223,6 @@ mod tests {
     /// A call that works is such a break.
     #[test]
     fn a_success_starts_the_time_to_give_up_again() {
-        let denied = || {
-            let at = ErrorContext { backend: "zset", operation: Operation::Claim };
-            Error::Denied { at, source: "refused".into() }
-        };
         let mut backoff = Backoff::new("claiming", Environment::default());
         let limit = Duration::from_millis(1);
         assert!(!backoff.is_hopeless(&denied(), limit));

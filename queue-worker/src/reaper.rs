@@ -149,8 +149,8 @@ mod tests {
         Reaper::new(Arc::new(queue), &settings)
     }
 
-    /// R9: the next recovery is due within the interval, and when the next lease ends. An
-    /// idle worker does not recover more than once a second because of that.
+    /// R9: the next recovery is due after the interval, or when the next lease ends if that
+    /// is earlier, but at most once a second.
     #[test]
     fn the_pause_of_the_reaper_ends_with_the_next_lease() {
         let long = 10 * SECOND;

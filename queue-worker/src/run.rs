@@ -203,7 +203,7 @@ mod tests {
         lease_clock::LeaseClock,
     };
 
-    /// A clock that the heartbeat thread cannot read: it panics.
+    /// A clock that panics when the heartbeat thread reads it.
     #[derive(Debug)]
     struct NotForHeartbeats;
 

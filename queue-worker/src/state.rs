@@ -67,8 +67,8 @@ impl Lifecycle {
         }
     }
 
-    /// Begins the state of a worker on this number of queues. The state ends when the
-    /// returned value is dropped.
+    /// Notes that the worker serves this number of queues from now on, until the returned
+    /// value is dropped.
     pub(crate) fn begin(self: Arc<Self>, queues: usize) -> EndOnDrop {
         self.queues.store(queues, SeqCst);
         self.phase.store(SERVING, SeqCst);

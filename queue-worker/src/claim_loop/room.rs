@@ -146,7 +146,8 @@ mod tests {
         assert_eq!(other.report(wanted(1)), 1, "a store that is away");
     }
 
-    /// A job that is claimed while the store refuses settlements only waits for its own.
+    /// While the store refuses settlements, the job of a further claim could not be settled
+    /// either. So the worker claims none.
     #[tokio::test]
     async fn a_worker_claims_nothing_while_its_settlements_are_refused() {
         let mut claim_loop = claim_loop_of(settings(1), None);
