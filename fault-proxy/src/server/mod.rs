@@ -16,6 +16,7 @@
 mod containers;
 mod given;
 mod guard;
+mod mend;
 mod node;
 mod pool;
 mod process;
@@ -224,7 +225,9 @@ impl Server {
         }
     }
 
-    /// Starts the server again at the same address, with the same options and files.
+    /// Starts the server again at the same address, with the same options and files. If it
+    /// has an append-only file, it has written that file anew when this returns, because
+    /// the kill may have torn a transaction.
     ///
     /// # Panics
     /// When [`Server::start`] or [`Server::kill`] panics.
@@ -235,6 +238,7 @@ impl Server {
             Kind::Container(container) => {
                 container.restart().expect("Docker starts it");
                 self.wait_until_ready();
+                mend::mend(&self.address());
             }
             Kind::Given(_) => {
                 panic!("{self:?} was not started by the suite, which cannot restart it")

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::{
     PROGRAM, START_LIMIT, free_port,
     guard::{GuardedProcess, is_not_found},
+    mend::mend,
     program, talk,
 };
 use crate::proxy::Address;
@@ -43,7 +44,7 @@ impl Node {
         let configuration =
             format!("port {port}\nbind 127.0.0.1\ndir {folder}\nsave \"\"\n{lines}");
         fs::write(node.file(), configuration).expect("the configuration is written");
-        node.restart();
+        node.spawn();
         node
     }
 
@@ -104,11 +105,18 @@ impl Node {
         assert!(sent.expect("kill runs").success(), "{self:?} gets {signal}");
     }
 
-    /// Starts the server again, on the same port and in the same folder.
+    /// Starts the server again, on the same port and in the same folder. If it has an
+    /// append-only file, it has written that file anew when this returns, because the
+    /// kill may have torn a transaction.
     ///
     /// # Panics
     /// When the server runs, or cannot be started.
     pub fn restart(&mut self) {
+        self.spawn();
+        mend(&self.socket_address());
+    }
+
+    fn spawn(&mut self) {
         assert!(self.guarded.is_none(), "{self:?} runs");
         let mut server = Command::new(program());
         server.arg(self.file()).args(&self.arguments);

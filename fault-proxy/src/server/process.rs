@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::{
     PROGRAM, START_LIMIT, free_port,
     guard::{GuardedProcess, is_not_found},
+    mend::mend,
     own_options, program, talk,
 };
 use crate::proxy::Address;
@@ -100,6 +101,11 @@ impl Process {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn folder(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
     pub(super) fn socket(&self) -> PathBuf {
         self.dir.path().join(format!("redis-{}.sock", self.moves))
     }
@@ -131,6 +137,7 @@ impl Process {
         if self.is_in_cluster {
             self.wait_until_serving();
         }
+        mend(&self.address());
     }
 
     /// Starts the process. The port of a cluster's node was free when it was chosen. If
