@@ -56,7 +56,7 @@ impl Job for PostWebhook {
     }
 
     fn retry_policy() -> Option<RetryPolicy> {
-        // Up to 10 s after the first attempt, then doubled: some 20 minutes in total.
+        // Up to 10 s after the first attempt, then doubled: at most 21 minutes in total.
         RetryPolicy::exponential(Duration::from_secs(10), Duration::from_secs(3600))
             .ok()
     }

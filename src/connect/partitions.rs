@@ -31,7 +31,7 @@ pub(super) const OPTIONS: [&str; 3] = ["partitions", "claim_from", PART];
 /// The option that opens one part alone.
 pub(super) const PART: &str = "part";
 
-/// The most parts of a queue. Each costs a waiting worker two connections.
+/// The most parts of a queue. Each costs a waiting worker up to four connections.
 const MOST: u16 = 256;
 
 /// The backend whose queues need a whole database, so that they have no parts.

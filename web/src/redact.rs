@@ -21,7 +21,7 @@ const CREDENTIALS: [&str; 5] =
 /// | rule | hides |
 /// |---|---|
 /// | `header:NAME` | the value of this header, in small or capital letters |
-/// | `/a/b` | what a JSON pointer names in payloads, results and metadata; `*` as a step names all members or elements |
+/// | `/a/b` | what a JSON pointer names in payloads, results, progress and metadata; `*` as a step names all members or elements |
 /// | `payload` | payloads, results, progress and metadata of batches |
 /// | `errors` | the errors of jobs and the reasons why they are dead |
 ///
