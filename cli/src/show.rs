@@ -21,11 +21,11 @@ pub(crate) use finding::Finding;
 
 /// Show one job, in whatever state it is
 ///
-/// The backends with an index find the job at once, but on Redis a ready job of the normal
-/// priority has none. It is searched for page by page, newest first, and so are the jobs of
-/// the other backends. The progress of the search is on standard error; Ctrl-C ends it. A
-/// job that moves from one state to another meanwhile may be missed: pause the queue to be
-/// sure.
+/// The backends with an index find the job at once, but on Redis a ready job has none, except
+/// one of zset with another priority than 5. It is searched for page by page, newest first,
+/// and so are the jobs of the other backends. The progress of the search is on standard error;
+/// Ctrl-C ends it. A job that moves from one state to another meanwhile may be missed: pause
+/// the queue to be sure.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Exit codes: 0 the job is stored, or it has ended and its id is \
