@@ -134,6 +134,7 @@ impl Observers {
         if matches!(operation, Operation::Claim | Operation::Recover) {
             self.contact.is_lost();
         }
+        tracing::debug!(%operation, error = error.full_message(), "a call failed");
         self.tell(|observer| observer.call_failed(&CallFailed { operation, error }));
     }
 
@@ -157,11 +158,13 @@ impl Drop for RunningAttempt<'_> {
 #[cfg(test)]
 mod tests {
     use std::{
+        io,
         iter::{empty, once},
         sync::Mutex,
     };
 
     use relq_core::{Delivery, JobId, Receipt, error::ErrorContext};
+    use tracing::Level;
 
     use super::*;
     use crate::WorkerState;
@@ -266,6 +269,42 @@ mod tests {
         observers.recovered(&Recovered::default());
 
         assert_eq!(observers.progress.state(), WorkerState::Running, "a recovery");
+    }
+
+    /// The lines of a log.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(line)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// An outage has one line a minute. The level debug has all of its calls.
+    #[test]
+    fn each_call_that_fails_is_logged_for_those_who_ask() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log = tracing_subscriber::fmt().with_max_level(Level::DEBUG);
+        let log = log.with_ansi(false).with_writer(move || writer.clone()).finish();
+        let at = ErrorContext { backend: "test", operation: Operation::Settle };
+        let error = Error::Unavailable { at, source: "no route".into() };
+
+        tracing::subscriber::with_default(log, || {
+            Observers::default().call_failed(Operation::Settle, &error);
+            Observers::default().call_failed(Operation::Settle, &error);
+        });
+
+        let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.lines().count(), 2, "{log}");
+        for words in ["a call failed", "operation=settle", "no route"] {
+            assert_eq!(log.matches(words).count(), 2, "{words}: {log}");
+        }
     }
 
     /// R24: the summary of a worker also counts the jobs that its release gave back.
