@@ -187,6 +187,22 @@ async fn plain_calls_go_in_turn() {
     assert_eq!(ready(&queue).await, [8, 8, 8]);
 }
 
+/// The order of the settings does not matter: a hash chooses among the parts that are pushed
+/// to.
+#[tokio::test]
+async fn a_hash_leads_to_no_part_that_is_not_pushed_to() {
+    for queue in [
+        in_memory(3).hash(|_| 5).push_to(2).unwrap(),
+        in_memory(3).push_to(2).unwrap().hash(|_| 5),
+    ] {
+        for number in 0..6 {
+            queue.push(&[with_id(&number.to_string())], None).await.unwrap();
+        }
+
+        assert_eq!(ready(&queue).await, [0, 6, 0]);
+    }
+}
+
 /// Another handle pushes to the same parts, by the same hash.
 #[tokio::test]
 async fn another_handle_pushes_to_the_same_parts() {

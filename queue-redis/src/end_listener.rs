@@ -63,10 +63,14 @@ struct Listening {
 
 struct Shared {
     bookkeeping: Bookkeeping,
-    calls: Mutex<HashMap<String, Vec<oneshot::Sender<()>>>>,
+    calls: Calls,
     /// Wakes the task when a call begins to wait.
     stirred: Notify,
 }
+
+/// The calls that wait, by the ids of their jobs.
+#[derive(Default)]
+struct Calls(Mutex<HashMap<String, Vec<oneshot::Sender<()>>>>);
 
 /// A call that waits for the end of a job.
 pub(crate) struct WaitingCall(oneshot::Receiver<()>);
@@ -89,11 +93,10 @@ impl EndListener {
 
     /// Begins to wait for the end of a job.
     pub(crate) fn listen(&self, job: &JobId) -> WaitingCall {
-        let (wake, woken) = oneshot::channel();
         let shared = self.shared();
-        lock(&shared.calls).entry(job.as_str().to_owned()).or_default().push(wake);
+        let call = shared.calls.add(job);
         shared.stirred.notify_one();
-        WaitingCall(woken)
+        call
     }
 
     /// What the caller's runtime shares with its task, which is started if there is none.
@@ -130,12 +133,20 @@ impl fmt::Debug for EndListener {
 
 impl Shared {
     fn new(bookkeeping: Bookkeeping) -> Self {
-        Self { bookkeeping, calls: Mutex::default(), stirred: Notify::new() }
+        Self { bookkeeping, calls: Calls::default(), stirred: Notify::new() }
+    }
+}
+
+impl Calls {
+    fn add(&self, job: &JobId) -> WaitingCall {
+        let (wake, woken) = oneshot::channel();
+        lock(&self.0).entry(job.as_str().to_owned()).or_default().push(wake);
+        WaitingCall(woken)
     }
 
     /// Whether a call waits. Forgets those that do not wait any more.
-    fn has_calls(&self) -> bool {
-        let mut calls = lock(&self.calls);
+    fn are_waiting(&self) -> bool {
+        let mut calls = lock(&self.0);
         calls.retain(|_, waiting| {
             waiting.retain(|call| !call.is_closed());
             !waiting.is_empty()
@@ -144,11 +155,11 @@ impl Shared {
     }
 
     fn wake(&self, job: &str) {
-        wake_all(lock(&self.calls).remove(job).into_iter().flatten());
+        wake_all(lock(&self.0).remove(job).into_iter().flatten());
     }
 
     fn wake_everyone(&self) {
-        wake_all(std::mem::take(&mut *lock(&self.calls)).into_values().flatten());
+        wake_all(std::mem::take(&mut *lock(&self.0)).into_values().flatten());
     }
 }
 
@@ -162,7 +173,7 @@ fn wake_all(calls: impl Iterator<Item = oneshot::Sender<()>>) {
 async fn run(shared: Arc<Shared>) {
     let mut reading = None;
     loop {
-        if !shared.has_calls() {
+        if !shared.calls.are_waiting() {
             reading = None;
             shared.stirred.notified().await;
             continue;
@@ -184,7 +195,7 @@ async fn read_ends(
         Some(reading) => reading,
         None => {
             let begun = begin(shared).await?;
-            shared.wake_everyone();
+            shared.calls.wake_everyone();
             reading.insert(begun)
         }
     };
@@ -194,13 +205,13 @@ async fn read_ends(
     let ends: Vec<_> =
         streams.into_iter().flatten().flat_map(|(_, ends)| ends).collect();
     if ends.len() >= MOST {
-        shared.wake_everyone();
+        shared.calls.wake_everyone();
     }
     for (id, fields) in ends {
         *last = id;
         match fields.first().map(|(_, job)| String::from_utf8_lossy(job)) {
-            Some(job) if !job.is_empty() => shared.wake(&job),
-            _ => shared.wake_everyone(),
+            Some(job) if !job.is_empty() => shared.calls.wake(&job),
+            _ => shared.calls.wake_everyone(),
         }
     }
     Ok(())
@@ -217,4 +228,24 @@ async fn begin(shared: &Shared) -> Result<(Link, String), BoxError> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The connection is read as long as a call waits. A call that was dropped does not.
+    #[test]
+    fn a_dropped_call_does_not_wait() {
+        let calls = Calls::default();
+        let job = JobId::new("job").unwrap();
+        let (first, second) = (calls.add(&job), calls.add(&job));
+
+        assert!(calls.are_waiting());
+        drop(first);
+        assert!(calls.are_waiting());
+        drop(second);
+        assert!(!calls.are_waiting());
+        assert!(lock(&calls.0).is_empty());
+    }
 }

@@ -243,6 +243,18 @@ mod tests {
         assert_eq!(lengths(&held.due(woken)), [(LEASE / 10, 1), (LEASE, 1)]);
     }
 
+    /// The repetition of a failed heartbeat does not postpone the next one.
+    #[test]
+    fn a_heartbeat_can_be_due_sooner_and_never_later() {
+        let held = Held::new(Some(LEASE), Duration::ZERO);
+        held.due(Duration::ZERO);
+
+        held.beat_by(LEASE, BEAT * 2);
+        assert_eq!(held.next_beat(), Some(BEAT));
+        held.beat_by(LEASE, BEAT / 2);
+        assert_eq!(held.next_beat(), Some(BEAT / 2));
+    }
+
     #[test]
     fn a_lease_ends_by_the_workers_clock_and_only_once() {
         let held = Held::new(None, Duration::ZERO);

@@ -168,6 +168,16 @@ mod tests {
         assert_eq!(longest, expected, "the longest delays after these attempts");
     }
 
+    /// All draws are spread over the room between the floor and the ceiling.
+    #[test]
+    fn a_delay_is_drawn_evenly_above_the_floor() {
+        let policy = RetryPolicy::exponential(SECOND * 4, SECOND * 100).unwrap();
+        let policy = policy.at_least(SECOND * 2).unwrap();
+        let delays = [0.0, 0.25, 0.5, 1.0]
+            .map(|draw| policy.delay(1, &Always(draw)).as_millis());
+        assert_eq!(delays, [2000, 2500, 3000, 4000]);
+    }
+
     #[test]
     fn a_first_delay_below_the_floor_waits_for_the_floor() {
         let policy = RetryPolicy::exponential(SECOND, SECOND * 100).unwrap();

@@ -307,7 +307,8 @@ mod events {
         metrics_values:
             durations_are_in_their_histograms,
             each_end_is_counted_as_what_it_was,
-            unstarted_job_counts_as_none_that_ran;
+            unstarted_job_counts_as_none_that_ran,
+            uncertain_job_has_ended;
     }
 }
 

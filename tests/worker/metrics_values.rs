@@ -163,3 +163,23 @@ pub(crate) async fn unstarted_job_counts_as_none_that_ran(fixture: Fixture) {
         assert_eq!(page.value(name).to_bits(), expected.to_bits(), "{name}: {page:?}");
     }
 }
+
+/// A job whose settlement has no reply, and whose lease is gone then, has ended as well.
+pub(crate) async fn uncertain_job_has_ended(fixture: Fixture) {
+    let recorder = PrometheusHandle::clone(&RECORDER);
+    fixture.push("paid").await;
+    let flaky = Faulty::new(fixture.queue.clone())
+        .on_settle(|call, _| (call == 0).then_some(Fault::AnswerLost));
+
+    let observer = MetricsObserver::new(&QueueName::new("uncertain").unwrap());
+    let worker = worker_on(Arc::new(flaky)).observe(observer);
+    let worker = Running::start(worker, async |_: JobContext| Ok::<_, Failure>(()));
+    worker.until(|summary| summary.uncertain == 1).await;
+    worker.stop().await;
+
+    let page = Page::of(&recorder, "uncertain");
+    let ended = page.samples("relq_jobs_ended_total");
+    let expected = r#"relq_jobs_ended_total{queue="uncertain",outcome="uncertain"} 1"#;
+    assert_eq!(ended, [expected]);
+    assert_eq!(page.value("relq_jobs_running").to_bits(), 0.0_f64.to_bits());
+}

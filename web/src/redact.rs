@@ -239,6 +239,20 @@ mod tests {
         }
     }
 
+    /// A member whose name looks like an escape is named by an escape of its own.
+    #[test]
+    fn a_pointer_undoes_each_escape_once() {
+        let payload = r#"{"/":1,"~":2,"~0":3,"~1":4}"#;
+        for (rule, expected) in [
+            ("/~1", r#"{"/":"[redacted]","~":2,"~0":3,"~1":4}"#),
+            ("/~0", r#"{"/":1,"~":"[redacted]","~0":3,"~1":4}"#),
+            ("/~00", r#"{"/":1,"~":2,"~0":"[redacted]","~1":4}"#),
+            ("/~01", r#"{"/":1,"~":2,"~0":3,"~1":"[redacted]"}"#),
+        ] {
+            assert_eq!(shown(&[rule], payload).as_deref(), Ok(expected), "{rule}");
+        }
+    }
+
     #[test]
     fn what_is_not_json_is_hidden_if_there_are_pointers() {
         assert!(shown(&["/a"], "a=secret").is_err());

@@ -374,6 +374,25 @@ async fn stray_processing_keys_on_every_page_are_given_leases() {
     assert_sound(&queue).await;
 }
 
+/// R20: the search goes on behind a page of the database that has no such key.
+#[tokio::test]
+async fn a_stray_processing_key_is_found_behind_pages_without_one() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    queue.resume().await.unwrap();
+    let set = "for i = 1, ARGV[1] do redis.call('SET', 'item_' .. i, 'job') end";
+    server.command(&["EVAL", set, "0", "5000"].map(str::as_bytes));
+    for id in 1..=8 {
+        say(&server, &format!("RENAME item_{id} processing_{id}"));
+
+        for _ in 0..20 {
+            queue.recover(many(10)).await.unwrap();
+        }
+
+        assert_eq!(queue.stats().await.unwrap().leased, id);
+    }
+}
+
 /// R16: when another client has deleted jobs, recovery frees their unique keys on every page.
 #[tokio::test]
 async fn the_unique_keys_of_hundreds_of_deleted_jobs_are_freed() {

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use relq_conformance::server::Server;
 use relq_core::{
     batch::{BatchId, BatchOutcome, BatchQueue, NewBatch},
+    operator::{JobState, PeekRequest},
     *,
 };
 
@@ -35,6 +36,51 @@ async fn deleted_pieces_have_failed_and_the_batch_ends() {
     assert_eq!(dead.len(), 30);
     assert!(dead.iter().any(|(job, _)| *job == held.job().to_string()));
     assert_sound(&queue).await;
+}
+
+/// B5, B10: a recovery looks at some batches. One that comes behind many others, which go on,
+/// has its turn, too.
+#[tokio::test]
+async fn deleted_pieces_of_a_late_batch_are_found() {
+    const OTHERS: usize = 30;
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    for number in 0..OTHERS {
+        let other = BatchId::new(format!("other-{number}")).unwrap();
+        submit(&queue, NewBatch::new(other), 1).await;
+    }
+    submit(&queue, NewBatch::new(id()), 2).await;
+    say(&server, "XTRIM {q}:batch:pieces:b MAXLEN 0");
+
+    let start = std::time::Instant::now();
+    while status(&queue).await.outcome().is_none() {
+        queue.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "{:?}", status(&queue).await);
+    }
+
+    assert_eq!(status(&queue).await.failed, 2);
+    assert_eq!(queue.stats().await.unwrap().ready, OTHERS as u64);
+}
+
+/// R31: a listing goes on behind the last job that it has shown, although a batch before it
+/// has ended meanwhile.
+#[tokio::test]
+async fn a_listing_goes_on_when_an_earlier_batch_has_ended() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let names = ["first", "second", "third"];
+    for name in names {
+        submit(&queue, NewBatch::new(BatchId::new(name).unwrap()), 2).await;
+    }
+    let ask = PeekRequest::new(JobState::Ready, many(3));
+    let page = queue.peek(&ask).await.unwrap();
+    assert_eq!(page.jobs.len(), 3);
+
+    queue.cancel_batch(&BatchId::new("first").unwrap()).await.unwrap();
+
+    let rest = queue.peek(&ask.after(page.next.unwrap())).await.unwrap();
+    let batches = rest.jobs.iter().map(|job| job.batch.as_ref().unwrap().as_str());
+    assert_eq!(batches.collect::<Vec<_>>(), ["second", "third", "third"]);
 }
 
 /// B6, B8: a batch whose pieces were deleted before a claim has ended. It leaves only its

@@ -1,7 +1,10 @@
 //! Tests of `relq push` when it is stopped, when its server dies, and when its input is
 //! large.
 
-use std::io::Write;
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
 
 use rustix::process::Signal;
 
@@ -9,6 +12,9 @@ use crate::{
     on_each_store,
     relq::{Running, Store, wait_until},
 };
+
+/// The time between two lines: longer than a busy machine takes to store one.
+const LATER: Duration = Duration::from_secs(3);
 
 /// Starts a push of standard input. Returns when `lines` lines are stored and the
 /// program waits for more.
@@ -44,6 +50,26 @@ on_each_store! {
         feed(&mut push, 2..=2);
         wait_until("the second is stored", || store.count("default", "ready") == 2);
         assert_eq!(push.end().code, Some(0));
+    }
+
+    /// A line that arrives later is due at the time that was given, and not later.
+    fn each_line_is_due_at_the_same_time(store) {
+        store.create();
+        let line = "push --quiet --at 2099-12-24T18:00:00Z --file -";
+        let mut push = store.relq(line).start();
+        for number in 1..=2 {
+            let start = Instant::now();
+            wait_until("some time has passed", || start.elapsed() > LATER);
+            feed(&mut push, number..=number);
+            wait_until("the line is stored", || {
+                store.count("default", "scheduled") == u64::from(number)
+            });
+        }
+        assert_eq!(push.end().code, Some(0));
+        let jobs = store.relq("peek --state scheduled --json").json();
+        let [first, second] = [0, 1].map(|at: usize| jobs[at]["due_ms"].as_i64().unwrap());
+        let apart = Duration::from_millis(first.abs_diff(second));
+        assert!(apart < LATER / 2, "{apart:?}");
     }
 
     fn ids_that_nobody_reads_do_not_stop_the_push(store) {

@@ -82,6 +82,17 @@ on_each_store! {
         wait_for_the_end_of(&ids);
     }
 
+    /// A command that ends at once by SIGTERM may have started processes that ignore it.
+    fn a_process_that_ignores_sigterm_ends_after_its_command(store) {
+        store.push("job --max-attempts 1");
+        let flags = ["--timeout", TIMEOUT, "--until-empty"];
+        let script = "(trap '' TERM; while :; do sleep 0.1; done) & \
+            echo $$ $! > ids; wait";
+        let (mut worker, ids) = work(store, &flags, script);
+        assert_eq!((worker.end().code, ids.len()), (Some(3), 2));
+        wait_for_the_end_of(&ids);
+    }
+
     /// A command gets SIGTERM before it is killed, so that it can clean up.
     fn a_stopped_command_has_a_second_to_clean_up(store) {
         store.push("job --max-attempts 1");

@@ -157,6 +157,19 @@ fn other_changes_follow_the_same_rule() {
     );
 }
 
+/// Between a winter and the next one the clocks change twice.
+#[test]
+fn each_change_before_the_next_tick_counts() {
+    for (expression, zone, next) in [
+        ("0 * 24 12 *", "Europe/Berlin", "2027-12-24T00:00:00+01:00"),
+        ("30 * 29 2 *", "America/New_York", "2028-02-29T00:30:00-05:00"),
+    ] {
+        let cron = cron(expression, zone);
+        let tick = cron.next_after(at("2027-01-01T00:00:00Z")).unwrap();
+        assert_eq!(cron.local_time(tick), next, "{expression}");
+    }
+}
+
 #[test]
 fn the_last_day_and_leap_days_are_found() {
     let utc = |expression| {

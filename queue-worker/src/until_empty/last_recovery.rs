@@ -40,15 +40,17 @@ impl LastRecovery {
     pub(super) async fn is_done(&mut self) -> bool {
         let mut is_done = true;
         for recovering in &mut self.0 {
-            is_done &= recovering.is_done().await;
+            let recovered = recovering.recover_all().await;
+            is_done &= recovering.is_done_after(recovered);
         }
         is_done
     }
 }
 
 impl Recovering {
-    async fn is_done(&mut self) -> bool {
-        match self.recover_all().await {
+    /// Whether the worker no longer waits for a recovery of the queue.
+    fn is_done_after(&mut self, recovered: Result<(), Error>) -> bool {
+        match recovered {
             Ok(()) => {
                 self.failures = 0;
                 true
@@ -75,5 +77,40 @@ impl Recovering {
                 return Ok(());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use relq_core::{QueueName, environment::Environment, error::ErrorContext};
+    use relq_memory::MemoryStore;
+
+    use super::*;
+
+    /// A worker gives up a queue whose recoveries fail one after the other. One that succeeds
+    /// in between begins the count anew.
+    #[test]
+    fn only_failures_in_a_row_end_the_wait() {
+        let at = ErrorContext { backend: "test", operation: Operation::Recover };
+        let failed = || Err(Error::Unavailable { at, source: "as wanted".into() });
+        let denied = || Err(Error::Denied { at, source: "as wanted".into() });
+        let name = QueueName::new("emails").unwrap();
+        let queue = MemoryStore::default().open(name, Environment::default());
+        let mut recovering = Recovering {
+            queue: Arc::new(queue),
+            observers: Observers::default(),
+            failures: 0,
+        };
+        let mut is_done = |recovered| recovering.is_done_after(recovered);
+
+        for _ in 0..3 {
+            assert_eq!([failed(), failed()].map(&mut is_done), [false, false]);
+            assert!(is_done(Ok(())));
+        }
+        assert_eq!(
+            [failed(), failed(), failed()].map(&mut is_done),
+            [false, false, true]
+        );
+        assert!(is_done(Ok(())) && is_done(denied()));
     }
 }
