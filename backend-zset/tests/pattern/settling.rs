@@ -1,6 +1,6 @@
 //! Tests how jobs are claimed and settled, and what is left of them (R13, R21, R33).
 
-use std::time::Duration;
+use std::{num::NonZeroU16, time::Duration};
 
 use relq_conformance::server::Server;
 use relq_core::{outcome::Settled, unique::UniqueKey, *};
@@ -28,6 +28,27 @@ async fn a_job_with_every_option_ends_and_leaves_nothing_behind() {
 
     assert_sound(&queue).await;
     assert_eq!(keys(&server), ["{q}:marker", "{q}:totals", "{q}:wake"]);
+}
+
+/// R7, R11: its holder can settle a job at each attempt, also when the number of attempts takes
+/// two bytes.
+#[tokio::test]
+async fn a_job_is_settled_at_each_of_hundreds_of_attempts() {
+    const ATTEMPTS: u16 = 600;
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let most = NonZeroU16::new(ATTEMPTS).unwrap();
+    queue.push_one(NewJob::new("x").max_attempts(most)).await.unwrap();
+
+    for attempt in 1..=u32::from(ATTEMPTS) {
+        let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        assert_eq!(held.attempt(), attempt);
+        let settled = queue.retry(&held.receipt, Duration::ZERO, "again").await;
+        assert_eq!(settled.unwrap(), Settled::Applied, "at the attempt {attempt}");
+    }
+
+    assert_eq!(queue.stats().await.unwrap().dead, 1);
+    assert_sound(&queue).await;
 }
 
 fn keys(server: &Server) -> Vec<String> {
