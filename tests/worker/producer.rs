@@ -259,6 +259,27 @@ async fn each_job_is_prepared_before_it_is_pushed() {
     assert_eq!(made.headers.get("second"), Some("eve!"));
 }
 
+/// A prepare function runs when the future of a call is polled, and so within a span around it.
+#[tokio::test]
+async fn jobs_are_prepared_when_their_call_is_polled() {
+    let fixture = Fixture::sqlite().await;
+    let (producer, _mail) = both(&fixture).await;
+    let prepared = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&prepared);
+    let producer = producer.prepare(move |job| {
+        counted.fetch_add(1, SeqCst);
+        job
+    });
+    let (anna, ben) = (email("anna"), [email("ben")]);
+
+    let (one, all) = (producer.enqueue(&anna), producer.enqueue_all(&ben));
+    assert_eq!(prepared.load(SeqCst), 0);
+    one.await.unwrap();
+    all.await.unwrap();
+
+    assert_eq!(prepared.load(SeqCst), 2);
+}
+
 /// Two queues of one name are an error of the program, which is found at its start.
 #[tokio::test]
 #[should_panic(expected = "the producer has two queues with the name \"mail\"")]

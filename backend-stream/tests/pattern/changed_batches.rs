@@ -302,3 +302,22 @@ async fn an_audit_finds_counts_that_do_not_add_up() {
 
     assert_eq!(problems, ["the counts of batch b do not add up to its total"]);
 }
+
+/// B5, R21: a recovery says that there is more only if another call can do something. It does
+/// not for completion jobs that their queue refuses.
+#[tokio::test]
+async fn a_refused_outbox_does_not_keep_recoveries_busy() {
+    const LETTERS: u32 = 300;
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    fill_outbox(&server, &queue, LETTERS).await;
+    say(&server, "SET there foreign");
+
+    let mut calls = 1;
+    while queue.recover(many(10)).await.unwrap().more {
+        calls += 1;
+        assert!(calls < 100, "there is always more");
+    }
+
+    assert_eq!(in_outbox(&server), u64::from(LETTERS));
+}
