@@ -7,6 +7,7 @@
 //! leased     ZSET    lease -> end (ms): jobs that workers hold
 //! held       HASH    lease -> entry, of leased jobs
 //! marker     STRING  the queue's backend: see relq-redis's `marker.rs`
+//! absent             never exists: see [`Keys::absent`]
 //! ```
 //!
 //! All other keys belong to the bookkeeping ([`relq_redis::bookkeeping`]); its key
@@ -25,6 +26,11 @@ pub(crate) struct Keys {
     pub(crate) ranked: String,
     pub(crate) leased: String,
     pub(crate) held: String,
+    /// A key that no queue has. While a slot of a cluster moves key by key, a node refuses
+    /// a script that names a key which is not there. So a script that builds the names of
+    /// further keys gets this one in a cluster: otherwise it could find all keys that it
+    /// names at the old node, and the others missing there.
+    pub(crate) absent: String,
 }
 
 impl Keys {
@@ -37,6 +43,7 @@ impl Keys {
             ranked: prefix.part("ranked"),
             leased: prefix.part("leased"),
             held: prefix.part("held"),
+            absent: prefix.part("absent"),
         }
     }
 

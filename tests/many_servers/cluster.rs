@@ -3,13 +3,18 @@
 use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
 use relq::{
-    Error, NewJob, QueueName, ReliableQueueExt as _,
+    Bytes, ClaimRequest, Error, JobId, NewJob, QueueName, ReliableQueueExt as _,
+    WorkerId,
     error::{Effect, RetryAdvice},
+    outcome::Settled,
+    results::JobResult,
+    unique::UniqueKey,
 };
 use relq_conformance::server::{Node, Server};
 
 use crate::fixture::{
-    drain, eventually, numbers, open, open_after_fail_over, push, push_all, refusal,
+    LIMIT, drain, eventually, numbers, open, open_after_fail_over, push, push_all,
+    refusal,
 };
 
 /// The slot of the queue `emails`, by `CLUSTER KEYSLOT`.
@@ -66,14 +71,18 @@ impl Cluster {
 
     /// Moves the keys of the slot, one after the other.
     fn move_keys(&self, from: usize, to: usize) {
-        let port = self.0[to].port().to_string();
         loop {
             let keys = self.0[from].ask(&["CLUSTER", "GETKEYSINSLOT", SLOT, "1"]);
             let Some(key) = keys.lines().nth(2).map(str::to_owned) else { return };
-            let moving = ["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"];
-            let moved = self.0[from].ask(&moving);
-            assert!(moved == "+OK\r\n" || moved == "+NOKEY\r\n", "{moved}");
+            self.move_key(from, to, &key);
         }
+    }
+
+    fn move_key(&self, from: usize, to: usize, key: &str) {
+        let port = self.0[to].port().to_string();
+        let moved =
+            self.0[from].ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
+        assert!(moved == "+OK\r\n" || moved == "+NOKEY\r\n", "{key}: {moved}");
     }
 
     fn end_move(&self, to: usize) {
@@ -320,6 +329,49 @@ async fn a_call_on_one_key_is_made_while_the_slot_moves() {
     assert!(has_refused(&cluster.0[0], "ASK"), "the pause was asked of the old node");
     cluster.end_move(1);
     assert!(queue.stats().await.unwrap().paused);
+}
+
+/// R29, R30: a leader ends after its slot has begun to move, and after the key of its followers
+/// or of its result has moved. Its end waits until all keys are at one node, so that its
+/// follower is released and its result is kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_leader_waits_for_the_keys_that_have_moved() {
+    let id = || JobId::new("leader").unwrap();
+    for moved_first in ["{emails}:followers", "{emails}:results"] {
+        let cluster = Cluster::start(2).await;
+        let queue = open(&cluster.url("zset")).await;
+        let ask = ClaimRequest::new(WorkerId::new("worker").unwrap(), LIMIT);
+        let take = async || queue.claim_one(&ask).await.unwrap().unwrap().receipt;
+        queue.push(&["done".into(), "dead".into()], None).await.unwrap();
+        queue.ack(&take().await).await.unwrap();
+        queue.bury(&take().await, "no").await.unwrap();
+        // With these, the queue has all keys that the script for the end of a job names.
+        let key = UniqueKey::new("key").unwrap();
+        let jobs = [
+            NewJob::new("unique").unique(key).delay(LIMIT),
+            NewJob::new("leads").id(id()).keep_result(LIMIT),
+            NewJob::new("follows").after(id()),
+        ];
+        queue.push(&jobs, None).await.unwrap();
+        let leads = take().await;
+        cluster.begin_move(0, 1);
+        cluster.move_key(0, 1, moved_first);
+
+        let moving = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            cluster.move_keys(0, 1);
+            cluster.end_move(1);
+        };
+        let (settled, ()) = tokio::join!(queue.ack(&leads), moving);
+
+        assert_eq!(settled.unwrap(), Settled::Applied, "{moved_first}");
+        let stats = queue.stats().await.unwrap();
+        assert_eq!((stats.ready, stats.scheduled), (1, 1), "R30: {moved_first}");
+        let results = queue.result_queue().unwrap();
+        let told = results.read_results(&[id()]).await.unwrap();
+        let done = JobResult::Done { result: Bytes::new() };
+        assert_eq!(told, [Some(done)], "R29: {moved_first}");
+    }
 }
 
 /// A waiting claim gets a job that is pushed after its slot has moved.

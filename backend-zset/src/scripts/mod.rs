@@ -40,6 +40,15 @@ impl Store {
         );
         Self { conn, keys, bookkeeping }
     }
+
+    /// Adds a key that no queue has to the keys of a script, if the server is in a cluster:
+    /// see [`Keys::absent`].
+    fn with_absent<'a>(&'a self, mut keys: Vec<&'a String>) -> Vec<&'a String> {
+        if self.conn.is_in_cluster() {
+            keys.push(&self.keys.absent);
+        }
+        keys
+    }
 }
 
 #[cfg(test)]

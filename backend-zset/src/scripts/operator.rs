@@ -31,15 +31,17 @@ impl Store {
         element: &Bytes,
     ) -> Result<bool, Error> {
         let bookkeeping = &self.keys.bookkeeping;
+        let list = list.to_owned();
+        let keys = self.with_absent(vec![
+            &list,
+            &bookkeeping.unique,
+            &bookkeeping.ids,
+            &bookkeeping.errors,
+            &bookkeeping.totals,
+        ]);
         let call = SCRIPTS
             .cancel_listed
-            .keys(&[
-                list,
-                &bookkeeping.unique,
-                &bookkeeping.ids,
-                &bookkeeping.errors,
-                &bookkeeping.totals,
-            ])
+            .keys(&keys)
             .arg(&element[..])
             .arg(Bookkeeping::memory_ms());
         Ok(call.run(&self.conn, Operation::Cancel).await?.number()? == 1)

@@ -81,7 +81,8 @@ impl Store {
         let own = [&keys.leased, &keys.held, &bookkeeping.totals];
         let mut call = if needs_side_records {
             let records = [&bookkeeping.unique, &bookkeeping.ids, &bookkeeping.errors];
-            let call = SCRIPTS.finish_with_side_records.keys(&[own, records].concat());
+            let keys = self.with_absent([own, records].concat());
+            let call = SCRIPTS.finish_with_side_records.keys(&keys);
             call.arg(how.total()).arg(Bookkeeping::memory_ms())
         } else {
             SCRIPTS.finish.keys(&own).arg(how.total())
@@ -101,7 +102,7 @@ impl Store {
         jobs: &[(&Receipt, &Bytes)],
     ) -> Result<Step, Error> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
-        let call = SCRIPTS.finish_with_side_records.keys(&[
+        let keys = self.with_absent(vec![
             &keys.leased,
             &keys.held,
             &bookkeeping.totals,
@@ -109,6 +110,7 @@ impl Store {
             &bookkeeping.ids,
             &bookkeeping.errors,
         ]);
+        let call = SCRIPTS.finish_with_side_records.keys(&keys);
         let mut call = call.arg(WITH_RESULTS).arg(Bookkeeping::memory_ms());
         for (receipt, result) in jobs {
             call.push_arg(lease::member(receipt));
