@@ -26,10 +26,10 @@ pub(crate) struct Keys {
     pub(crate) ranked: String,
     pub(crate) leased: String,
     pub(crate) held: String,
-    /// A key that no queue has. While a slot of a cluster moves key by key, a node refuses
-    /// a script that names a key which is not there. So a script that builds the names of
-    /// further keys gets this one in a cluster: otherwise it could find all keys that it
-    /// names at the old node, and the others missing there.
+    /// A key that no queue has. A slot of a cluster moves key by key, and meanwhile a node
+    /// has a script wait if one of the keys that the script names is missing. It does not
+    /// know the keys whose names the script builds itself. Such a script also names this
+    /// key, which is always missing, so that it waits in any case.
     pub(crate) absent: String,
 }
 

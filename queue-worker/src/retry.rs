@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(longest, expected, "the longest delays after these attempts");
     }
 
-    /// All draws are spread over the room between the floor and the ceiling.
+    /// A draw of a half, for example, is in the middle between the floor and the ceiling.
     #[test]
     fn a_delay_is_drawn_evenly_above_the_floor() {
         let policy = RetryPolicy::exponential(SECOND * 4, SECOND * 100).unwrap();

@@ -358,7 +358,11 @@ async fn the_end_of_a_leader_waits_for_the_keys_that_have_moved() {
         cluster.move_key(0, 1, moved_first);
 
         let moving = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            eventually("the call was told to wait", || {
+                let errors = |node: &Node| node.ask(&["INFO", "errorstats"]);
+                cluster.0.iter().any(|node| errors(node).contains("TRYAGAIN"))
+            })
+            .await;
             cluster.move_keys(0, 1);
             cluster.end_move(1);
         };

@@ -10,8 +10,8 @@
 //!
 //! All processes except this one are children that get SIGKILL at random moments:
 //! workers, producers, and the Redis server, which must recover from its append-only
-//! file (`appendfsync always`) alone, and then writes it anew, as `docs/operations.md` asks
-//! of operators. If a producer is killed before a push returns,
+//! file (`appendfsync always`) alone. It then writes the file anew, as
+//! `docs/operations.md` asks of operators. If a producer is killed before a push returns,
 //! its successor makes the same call with the same token (R4).
 //!
 //! The judgement uses the records, which do not go through the queue.
