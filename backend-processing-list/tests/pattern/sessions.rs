@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use relq_conformance::server::Server;
+use relq_conformance::{
+    proxy::{FaultProxy, VirtualClock},
+    server::Server,
+};
 use relq_core::{
     outcome::{Extended, Settled},
     *,
 };
-use relq_processing_list::Mode;
+use relq_processing_list::{Mode, ProcessingListQueue};
+use tokio::time::timeout;
 
 use crate::fixture::*;
 
@@ -33,6 +37,86 @@ async fn the_search_for_lists_comes_around() {
             Settled::Applied,
             "{round}"
         );
+    }
+}
+
+/// R9, R10: a reaper freezes between two steps of the search through a list. Before the first
+/// step the worker has extended a lease, which ends before the second one. The reaper has
+/// passed its element and does not forget the lease, so that the job comes back.
+#[tokio::test]
+async fn a_lease_that_ends_while_its_reaper_is_frozen_is_not_forgotten() {
+    for mode in MODES {
+        let (server, clock) = (Server::start(), VirtualClock::new());
+        let proxy = FaultProxy::start(server.address(), clock.clone()).unwrap();
+        let [queue, reaper] = ["worker", "reaper"].map(|it| proxy.actor(it).unwrap());
+        let (queue, reaper) =
+            (open_as(queue.url(), mode).await, open_as(reaper.url(), mode).await);
+        reaper.recover(many(10)).await.unwrap();
+        // A step reads about a mebibyte, which two of these jobs exceed.
+        let jobs = ["a", "b", "c"].map(|it| NewJob::new(it.repeat(700_000)));
+        for job in jobs {
+            queue.push_one(job).await.unwrap();
+        }
+        let _first = take(&queue, &ask_briefly("w")).await;
+        let _second = take(&queue, &ask("w")).await;
+        let third = take(&queue, &ask_briefly("w")).await;
+        clock.advance(BRIEF);
+
+        proxy.park();
+        let recovering = tokio::spawn(async move {
+            let recovered = reaper.recover(many(100)).await;
+            (recovered, reaper)
+        });
+        let mut searches = 0;
+        while !recovering.is_finished() {
+            let Ok(parked) = timeout(BRIEF / 10, proxy.parked(1)).await else {
+                continue;
+            };
+            for step in parked {
+                if step.label().contains("take_named") {
+                    searches += 1;
+                    match searches {
+                        1 => extend_beside(&proxy, &queue, &third).await,
+                        _ => clock.advance(BRIEF),
+                    }
+                }
+                proxy.pass(&step.actor, step.step);
+            }
+        }
+        proxy.heal().await.unwrap();
+        let (recovered, reaper) = recovering.await.unwrap();
+
+        assert_eq!((searches, recovered.unwrap().requeued), (2, 1), "{mode:?}");
+        clock.advance(BRIEF);
+        assert_eq!(reaper.recover(many(100)).await.unwrap().requeued, 1, "{mode:?}");
+        for expected in ["c", "a"] {
+            let again = take(&queue, &ask("other")).await;
+            assert!(again.payload.starts_with(expected.as_bytes()), "{mode:?}");
+        }
+        assert_sound(&queue).await;
+    }
+}
+
+/// Extends the lease of a job while all steps are parked.
+async fn extend_beside(
+    proxy: &FaultProxy,
+    queue: &ProcessingListQueue,
+    held: &Delivery,
+) {
+    let (name, named) = (worker("w"), std::slice::from_ref(&held.receipt));
+    let passing = async {
+        loop {
+            let parked = proxy.parked(1).await;
+            let own = parked.into_iter().filter(|step| step.actor == "worker");
+            own.for_each(|step| assert!(proxy.pass("worker", step.step), "{step}"));
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::select! {
+        extended = queue.extend(&name, named, BRIEF) => {
+            assert!(matches!(extended.unwrap()[..], [Extended::Until(_)]));
+        }
+        () = passing => {}
     }
 }
 

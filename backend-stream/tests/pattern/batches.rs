@@ -549,6 +549,49 @@ async fn a_completion_that_is_refused_waits_in_the_outbox() {
     assert!(!keys(&server).contains(&"{q}:batch:outbox".to_owned()));
 }
 
+/// B5, B6: a client freezes after it has forwarded a completion job. Until it removes the batch
+/// from the outbox, another client has done so, and the name is that of a later batch. The
+/// completion job of that batch stays in the outbox, and is pushed.
+#[tokio::test]
+async fn a_late_forwarder_takes_no_completion_of_a_later_batch() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let there = open(&server, "there").await;
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let config = StreamConfig::new(proxy.actor("late").unwrap().url()).unwrap();
+    let name = QueueName::new("q").unwrap();
+    let late = StreamQueue::connect(config, name).await.unwrap();
+    let brief = || tell("b", "there").retention(NewBatch::MIN_RETENTION);
+    say(&server, "SET there foreign");
+    submit(&queue, brief(), 0).await;
+    say(&server, "DEL there");
+
+    proxy.park();
+    let forwarding = tokio::spawn(async move { late.seal(&id()).await });
+    let mut frozen = proxy.parked(1).await.remove(0);
+    while there.stats().await.unwrap().ready == 0 {
+        assert!(proxy.pass("late", frozen.step), "{frozen}");
+        frozen = proxy.parked(1).await.remove(0);
+    }
+    let start = Instant::now();
+    while queue.batch(&id()).await.unwrap().is_some() {
+        queue.recover(many(10)).await.unwrap();
+        assert!(start.elapsed() < LONG, "B6: the record stays");
+    }
+    say(&server, "RENAME there aside");
+    say(&server, "SET there foreign");
+    submit(&queue, brief(), 0).await;
+    say(&server, "RENAME aside there");
+    assert_eq!(in_outbox(&server), 1);
+    proxy.heal().await.unwrap();
+    forwarding.await.unwrap().unwrap();
+
+    assert_eq!(in_outbox(&server), 1, "{frozen} took the completion of a later batch");
+    queue.recover(many(10)).await.unwrap();
+    assert_eq!(served(&there).await, ["b", "b"]);
+    assert_eq!(in_outbox(&server), 0);
+}
+
 /// B5, R25: a completion job for a queue of another backend stays in the outbox. The
 /// refusal leaves the connection of this queue as it is, because other calls share it.
 #[tokio::test]

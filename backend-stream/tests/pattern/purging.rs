@@ -5,9 +5,9 @@ use relq_conformance::{
     server::Server,
 };
 use relq_core::{
-    batch::{BatchId, BatchOutcome, BatchQueue, NewBatch},
+    batch::{Added, BatchId, BatchOutcome, BatchQueue, NewBatch},
     error::Effect,
-    outcome::{Pushed, Settled},
+    outcome::{Extended, Pushed, Settled},
     results::JobResult,
     *,
 };
@@ -78,7 +78,7 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     let removed = usize::try_from(left.dropped).unwrap();
     assert!((1..PIECES).contains(&removed), "{left:?}");
     assert_eq!(left.leased, 0, "B3: the slots of removed pieces are free: {left:?}");
-    until(&queue, |stats| stats.overdue == 2).await;
+    assert_eq!(queue.stats().await.unwrap().leased, 0, "R23");
     let recovered = queue.recover(many(10)).await.unwrap();
     assert_eq!((recovered.requeued, recovered.buried), (0, 0));
     assert_eq!(queue.ack(&held[0].receipt).await.unwrap(), Settled::LeaseLost);
@@ -153,6 +153,58 @@ async fn a_purge_that_ends_behind_the_last_piece_leaves_no_running_batch() {
         assert!(start.elapsed() < LONG, "B5: the batch does not complete");
     }
     assert_eq!(status(&queue).await.outcome(), Some(BatchOutcome::Done));
+    assert_sound(&queue).await;
+}
+
+/// R7, R4, R29, B2: a purge fails after it has removed leased pieces, and their producer adds
+/// the same pieces again, or pushes jobs of their ids, before the leases would have ended. The
+/// holders of the removed pieces keep no lease, and end none of the new jobs.
+#[tokio::test]
+async fn a_holder_from_before_an_interrupted_purge_ends_no_new_job() {
+    const PIECES: usize = 700;
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let operator = operator(&proxy).await;
+    let queue = open(&server, "q").await;
+    let known =
+        |number: usize| NewJob::new("known").id(piece_id(number)).keep_result(LEASE);
+    let pieces: Vec<_> = (0..PIECES).map(known).collect();
+    queue.create(&NewBatch::new(id())).await.unwrap();
+    queue.add(&id(), &pieces, None).await.unwrap();
+    for number in 0..500 {
+        let batch = BatchId::new(format!("b{number}")).unwrap();
+        queue.create(&NewBatch::new(batch)).await.unwrap();
+    }
+    let held = take(&queue, 4).await;
+
+    fail_at_second_step(&proxy, &operator).await;
+
+    assert_eq!(queue.stats().await.unwrap().leased, 0, "R23: the jobs are gone");
+    let is_new = |pushed: &Pushed| matches!(pushed, Pushed::Stored(_));
+    let added = queue.add(&id(), &pieces[..2], None).await.unwrap();
+    let Added::Stored(added) = added else { panic!("{added:?}") };
+    let pushed = queue.push(&pieces[2..4], None).await.unwrap();
+    assert!(added.iter().chain(&pushed).all(is_new), "{added:?} {pushed:?}");
+    let before = status(&queue).await;
+    let receipts: Vec<_> = held.iter().map(|one| one.receipt.clone()).collect();
+    let extended =
+        queue.extend(&WorkerId::new("w").unwrap(), &receipts, LEASE).await.unwrap();
+    assert_eq!(extended, [Extended::LeaseLost; 4]);
+    for receipt in &receipts {
+        assert_eq!(
+            queue.ack(receipt).await.unwrap(),
+            Settled::LeaseLost,
+            "{receipt:?}"
+        );
+    }
+    let after = status(&queue).await;
+    assert_eq!((after.done, after.waiting), (before.done, before.waiting), "B2");
+    assert_eq!(queue.stats().await.unwrap().finished, 0);
+    let results = queue.result_queue().unwrap();
+    let told = results.read_results(&[0, 2].map(piece_id)).await.unwrap();
+    let unfinished = Some(JobResult::Unfinished { progress: None });
+    assert_eq!(told, [unfinished.clone(), unfinished], "R29");
+    assert_eq!(dead(&queue).await, []);
     assert_sound(&queue).await;
 }
 

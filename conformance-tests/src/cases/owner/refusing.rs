@@ -1,6 +1,6 @@
 //! A queue with another marker, or with keys but no marker, is refused (R25).
 
-use super::fixture::{ANOTHERS, assert_unusable, unknown_names};
+use super::fixture::{ANOTHERS, assert_unusable, many, unknown_names};
 use crate::{
     cases::case,
     harness::{calls::writes, checks::delivers, store::Store},
@@ -45,6 +45,32 @@ async fn the_second_of_two_first_writers_is_refused(store: &Store) {
         assert_unusable(&refused, "another");
         assert_eq!(store.contents().await, before, "{name} changed something");
     }
+    store.tell(&[b"FLUSHALL"]).await;
+}
+
+case!(a_refused_client_takes_no_queue_back: R25 @ redis);
+/// The store is emptied while a client runs, and another backend becomes the owner of the
+/// queue. Then its marker is deleted. The client has seen its own marker before, but it does
+/// not write that marker over the keys of the other backend.
+async fn a_refused_client_takes_no_queue_back(store: &Store) {
+    let actor = store.actor("worker").await;
+    actor.store_one("gone").await;
+    store.tell(&[b"FLUSHALL"]).await;
+    store.mark(ANOTHERS).await;
+    store.tell(&[b"ZADD", b"{jobs}:dead", b"1", b"theirs"]).await;
+    let refused =
+        actor.recover(many(1)).await.expect_err("the queue has another owner");
+    assert_unusable(&refused, "another");
+    store.tell(&[b"DEL", b"{jobs}:marker"]).await;
+    let before = store.contents().await;
+
+    let recovered = actor.recover(many(1)).await;
+    let pushed = actor.push(&["job".into()], None).await;
+
+    let refused = recovered.expect_err("nobody knows the owner");
+    assert_unusable(&refused, "relq marker set");
+    assert_unusable(&pushed.expect_err("nobody knows the owner"), "relq marker set");
+    assert_eq!(store.contents().await, before, "something was changed");
     store.tell(&[b"FLUSHALL"]).await;
 }
 
