@@ -8,7 +8,7 @@
 --
 -- Returns {how many jobs were removed, 1 if there is more else 0}.
 --
--- Library: entry, side_records, pattern, moves, followers
+-- Library: entry, side_records, pattern, batch/records, moves, followers
 local keys = bind_keys()
 
 local page = tonumber(ARGV[1])
@@ -18,16 +18,36 @@ local LISTS = {
 }
 local jobs, step, now_ms = 0, new_step(page), server_ms()
 
+-- The leases of all pieces, by their streams and their entries in them. Read once a call, and
+-- only if it removes pieces of a batch that has leased ones.
+local leases
+
+local function lease_of(stream, sid)
+  if not leases then
+    leases = {}
+    local all = redis.pcall('ZRANGE', keys.leased, 0, -1)
+    for _, lease in ipairs(all) do
+      local at, its_sid, _, batch = place_of(keys, lease)
+      if batch then leases[at .. ' ' .. its_sid] = lease end
+    end
+  end
+  return leases[stream .. ' ' .. sid]
+end
+
 -- Removes ready and leased pieces of a batch, as many as the step has room for. Returns
 -- whether none is left. The batch counts them as dropped, and no longer as live. So if the
--- purge ends here, the batch goes on without them, their leases end without a trace, and
--- recovery cancels their followers (R30).
+-- purge ends here, the batch goes on without them, and recovery cancels their followers (R30).
+-- Their leases are removed with them: a piece that is added again under the same id must not
+-- be ended by the holder of the removed one (R7).
 local function remove_pieces(id)
   local stream, live = batch_key(keys, 'pieces', id), batch_key(keys, 'live', id)
+  local has_leased = count_leased(stream) > 0
   while has_room(step) do
     local found = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
     if not found then return true end
     local entry, job = entry_of(found[1], found[2])
+    local lease = has_leased and lease_of(stream, found[1])
+    if lease then redis.call('ZREM', keys.leased, lease) end
     redis.call('XACK', stream, GROUP, found[1])
     redis.call('XDEL', stream, found[1])
     jobs = jobs + 1
