@@ -111,12 +111,6 @@ impl Keys {
         }
     }
 
-    /// The key of the outbox, the set of batches whose completion job must still be
-    /// pushed to another queue.
-    pub(crate) fn outbox(&self) -> String {
-        format!("{}:outbox", self.batches)
-    }
-
     /// The key of a stream with one entry, which names the batch that completed last.
     /// Callers that wait for a batch block on it.
     pub(crate) fn told(&self) -> String {

@@ -22,7 +22,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::join_all;
 use relq_core::{Error, JobId, NewJob, QueueName, error::Operation};
-use relq_redis::{command, entry::Entry};
+use relq_redis::entry::Entry;
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
@@ -228,13 +228,8 @@ async fn forward_to(
     let Completions { batches, ids, jobs } = completions;
     let conn = store.conn.for_queue(operation, queue.clone()).await?;
     let there = Store::new(conn, queue.clone());
-    there.bookkeeping.push(&jobs, ids, None).await?;
-    let mut cmd = command("SREM");
-    cmd.arg(store.keys.outbox());
-    for batch in &batches {
-        cmd.arg(&batch[..]);
-    }
-    store.conn.call(operation, &cmd).await?;
+    there.bookkeeping.push(&jobs, ids.clone(), None).await?;
+    store.leave_outbox(operation, batches.iter().zip(&ids)).await?;
     Ok(jobs.len())
 }
 

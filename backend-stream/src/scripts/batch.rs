@@ -218,6 +218,21 @@ impl Store {
         }
         Ok((letters, count))
     }
+
+    /// Removes batches from the outbox, each with the id of its completion job that was
+    /// pushed. A later batch of the same name stays there.
+    pub(crate) async fn leave_outbox<'a>(
+        &self,
+        operation: Operation,
+        pushed: impl Iterator<Item = (&'a Bytes, &'a JobId)>,
+    ) -> Result<(), Error> {
+        let mut call = self.bookkeeping.call(&BATCH_SCRIPTS.leave_outbox);
+        for (batch, job) in pushed {
+            call.push_arg(&batch[..]);
+            call.push_arg(job.as_str());
+        }
+        call.run(&self.conn, operation).await.map(drop)
+    }
 }
 
 /// Builds the result for each piece of a call: stored, or a duplicate if `duplicates`

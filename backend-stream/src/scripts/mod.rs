@@ -27,7 +27,7 @@ relq_redis::scripts! {
 relq_redis::scripts! {
     /// The scripts that read or change batches.
     struct BatchScripts in "../../lua/batch/";
-    add, alter, cancel_batch, create, read_batches, read_outbox, seal, tend,
+    add, alter, cancel_batch, create, leave_outbox, read_batches, read_outbox, seal, tend,
 }
 
 /// The Lua files that scripts can include. Two of them have the name `pattern`, because
