@@ -297,7 +297,12 @@ impl Owner {
         } else {
             self.why_no_database(value, config)
         };
-        why.map_or(Ok(()), |why| Err(refused(why)))
+        why.map_or(Ok(()), |why| {
+            // The queue has another owner since this client has seen its own marker. So the
+            // client must not write that marker again, should it find none.
+            self.was_marked.store(false, Ordering::Release);
+            Err(refused(why))
+        })
     }
 }
 
