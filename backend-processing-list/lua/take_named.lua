@@ -9,16 +9,18 @@
 -- ARGV[2] how many of the oldest elements were not read yet, or -1 at the beginning.
 --         New elements are pushed at the other end, so these include all that an earlier
 --         step did not read.
--- ARGV[3...] the names of the leases
+-- ARGV[3] when the search began (ms), or -1 at the beginning
+-- ARGV[4...] the names of the leases
 --
 -- Returns {how many were made ready, how many were buried, how many of the oldest
--- elements were not read yet}.
+-- elements were not read yet, when the search began (ms)}.
 --
 -- Library: entry, pattern, moves
 local keys = bind_keys()
 local list, how, unread = list_of(1), ARGV[1], tonumber(ARGV[2])
-local FIRST, MOST_READ = 3, 1000
-local now_ms = server_ms()
+local FIRST, MOST_READ = 4, 1000
+local now_ms, began_ms = server_ms(), tonumber(ARGV[3])
+if began_ms < 0 then began_ms = now_ms end
 
 -- If a key has another type, the script fails here, before its first write.
 check_keys(keys)
@@ -33,10 +35,13 @@ local function is_of_ended_session(name)
   return end_ms and is_over(how, end_ms, now_ms)
 end
 
+-- A lease that was extended since the search began, and that ends before this step, is not
+-- wanted: an earlier step may have read its element. The next search finds it.
+local until_ms = math.min(began_ms, now_ms)
 local is_wanted, wanted = {}, 0
 for i = FIRST, #ARGV do
   local end_ms = redis.call('ZSCORE', keys.leased, ARGV[i])
-  if end_ms and is_over(how, end_ms, now_ms) and not is_of_ended_session(ARGV[i]) then
+  if end_ms and is_over(how, end_ms, until_ms) and not is_of_ended_session(ARGV[i]) then
     is_wanted[ARGV[i]], wanted = true, wanted + 1
   end
 end
@@ -75,4 +80,4 @@ if wanted == 0 then unread = 0 end
 if unread == 0 then
   for name in pairs(is_wanted) do redis.call('ZREM', keys.leased, name) end
 end
-return {counts.requeued, counts.buried, unread}
+return {counts.requeued, counts.buried, unread, math.floor(began_ms)}

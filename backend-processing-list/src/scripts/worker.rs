@@ -97,6 +97,19 @@ impl From {
     }
 }
 
+/// How far a search through a list has come.
+#[derive(Debug, Clone, Copy)]
+struct Search {
+    /// How many of the oldest elements earlier steps have left; -1 at the beginning.
+    unread: i64,
+    /// When the first step ran, by the server's clock (ms); -1 at the beginning.
+    began_ms: i64,
+}
+
+impl Search {
+    const BEGINNING: Self = Self { unread: -1, began_ms: -1 };
+}
+
 impl Claimed {
     /// Parses the reply of the claim script.
     pub(crate) fn read(reply: Reply) -> Result<Self, Error> {
@@ -257,41 +270,41 @@ impl Store {
         }
         let (mut taken, mut partial) = (Recovered::default(), PartialEffect::default());
         for (site, names) in by_site {
-            let mut unread = None;
-            while unread != Some(0) {
-                let step = self.take_named(from, site, &names, unread).await;
-                let (requeued, buried, left) = partial.then(step)?;
+            let mut search = Search::BEGINNING;
+            while search.unread != 0 {
+                let step = self.take_named(from, site, &names, search).await;
+                let (requeued, buried, next) = partial.then(step)?;
                 taken.requeued += requeued;
                 taken.buried += buried;
-                unread = Some(left);
+                search = next;
             }
         }
         Ok(taken)
     }
 
-    /// Searches a part of one list for leases, and takes their jobs back. `unread` is
-    /// how many of the oldest elements earlier steps have left; `None` at the
-    /// beginning. Returns how many jobs were made ready and buried, and how many
-    /// elements are left.
+    /// Searches a part of one list for leases, and takes their jobs back. Returns how many
+    /// jobs were made ready and buried, and the search for the next step.
     async fn take_named(
         &self,
         from: From,
         site: &Site,
         names: &[&Bytes],
-        unread: Option<u32>,
-    ) -> Result<(u32, u32, u32), Error> {
+        search: Search,
+    ) -> Result<(u32, u32, Search), Error> {
         let mut call = self
             .bookkeeping
             .with_keys([self.keys.list(site)])
             .call(&SCRIPTS.take_named)
             .arg(from.word())
-            .arg(unread.map_or(-1, i64::from));
+            .arg(search.unread)
+            .arg(search.began_ms);
         names.iter().for_each(|name| call.push_arg(&name[..]));
         let mut parts = call.run(&self.conn, from.operation()).await?.parts()?;
         let mut number = || parts.part().number();
-        let (requeued, buried, left) = (number()?, number()?, number()?);
+        let (requeued, buried) = (number()?, number()?);
+        let search = Search { unread: number()?.max(0), began_ms: number()? };
         let count = |number| u32::try_from(number).unwrap_or(0);
-        Ok((count(requeued), count(buried), count(left)))
+        Ok((count(requeued), count(buried), search))
     }
 
     /// The leases and sessions that recovery must check: first `page` expired leases at
