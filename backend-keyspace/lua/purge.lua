@@ -1,18 +1,24 @@
 #!lua flags=allow-oom
 -- Remove the ready and leased jobs of a page of the database, and up to as many scheduled
 -- and dead jobs, each with its side records; and up to as many remembered ids of ended
--- jobs. A paused queue stays paused.
+-- jobs. The last pages forget the tokens of pushes from before the purge. A paused queue
+-- stays paused.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1] cursor of the page: '0' to begin, 'rest' if all pages are done and only
---         scheduled jobs, dead jobs and remembered ids are left
+--         scheduled jobs, dead jobs, remembered ids and tokens are left
 -- ARGV[2] how many keys a page has, about
+-- ARGV[3] when the purge began (ms), as its first page returned it; 0 on that page
+-- ARGV[4] how long tokens are remembered (ms)
 --
--- Returns {how many jobs were removed, cursor of the next page, or '0' after the last}.
+-- Returns {how many jobs were removed, cursor of the next page, or '0' after the last, when
+-- the purge began (ms)}.
 --
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local cursor, count = ARGV[1], tonumber(ARGV[2])
+local began_ms, window_ms = tonumber(ARGV[3]), tonumber(ARGV[4])
+if cursor == '0' then began_ms = server_ms() end
 
 local function is_job(name)
   return is_item(name)
@@ -25,7 +31,7 @@ for _, key in ipairs({keys.later, keys.dead}) do redis.call('ZCARD', key) end
 
 -- A value that another client has stored in place of side records holds none.
 local RECORDS = {[keys.unique] = 'hash', [keys.ids] = 'zset', [keys.errors] = 'hash',
-  [keys.jobs] = 'hash'}
+  [keys.jobs] = 'hash', [keys.calls] = 'zset', [keys.answers] = 'hash'}
 for key, kind in pairs(RECORDS) do
   if redis.call('TYPE', key).ok ~= kind then redis.call('UNLINK', key) end
 end
@@ -75,12 +81,21 @@ end
 
 local is_rest_left = redis.call('EXISTS', keys.later, keys.dead) > 0
 if cursor == '0' then
-  redis.call('UNLINK', keys.calls, keys.answers, keys.cancelled, keys.totals, keys.wake)
+  redis.call('UNLINK', keys.cancelled, keys.totals, keys.wake)
   -- One page was the whole queue, so no record is left that belongs to a job.
   if next_cursor == '0' and not is_rest_left then
     redis.call('UNLINK', keys.unique, keys.ids, keys.errors, keys.jobs)
+    redis.call('UNLINK', keys.calls, keys.answers)
   end
 end
 -- Only the id of a job that exists has an infinite time here.
 if #forget(keys.ids, '(inf', count) == count then is_rest_left = true end
-return {removed, next_cursor == '0' and is_rest_left and 'rest' or next_cursor}
+-- A token goes only after the jobs of its push: if the purge is interrupted, a push that is
+-- repeated must not store the jobs that are left a second time. A job that was pushed
+-- meanwhile may stay, and its token stays with it.
+if next_cursor == '0' and not is_rest_left then
+  is_rest_left = forget_calls(keys, began_ms + window_ms, count) == count
+  -- Another client may have removed the tokens.
+  if redis.call('EXISTS', keys.calls) == 0 then redis.call('UNLINK', keys.answers) end
+end
+return {removed, next_cursor == '0' and is_rest_left and 'rest' or next_cursor, began_ms}

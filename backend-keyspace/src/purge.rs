@@ -2,14 +2,13 @@
 //!
 //! FLUSHDB would also remove foreign keys. A database of up to a thousand keys is
 //! purged in one step. A larger one is purged page by page, and jobs that are pushed
-//! meanwhile may stay, with their ids and unique keys. If such a purge is interrupted, the
-//! rest of the queue is unchanged.
+//! meanwhile may stay, with their ids, unique keys and tokens. If such a purge is
+//! interrupted, the rest of the queue is unchanged.
 
-use bytes::Bytes;
 use relq_core::{Error, error::Operation};
 use relq_redis::{PartialEffect, all_steps};
 
-use crate::scripts::Store;
+use crate::scripts::{PurgePage, Store};
 
 /// Removes every job of the queue. Returns how many were removed.
 pub(crate) async fn purge(store: &Store) -> Result<u64, Error> {
@@ -18,13 +17,13 @@ pub(crate) async fn purge(store: &Store) -> Result<u64, Error> {
 
 async fn purge_all(store: &Store) -> Result<u64, Error> {
     let (mut removed, mut partial) = (0, PartialEffect::default());
-    let mut cursor = Bytes::from_static(b"0");
+    let mut page = PurgePage::FIRST;
     loop {
-        let (jobs, next) = partial.then(store.purge(&cursor).await)?;
+        let (jobs, next) = partial.then(store.purge(&page).await)?;
         removed += jobs;
-        if &next[..] == b"0" {
+        if next.is_end() {
             return Ok(removed);
         }
-        cursor = next;
+        page = next;
     }
 }

@@ -10,6 +10,7 @@ use relq_redis::{Call, Conn, Script, bookkeeping::Bookkeeping};
 
 use crate::keys::Keys;
 
+pub(crate) use operator::PurgePage;
 pub(crate) use worker::{Ask, PAGE, Picked, Swept, Taken, Wanted};
 
 relq_redis::pattern_scripts! {

@@ -8,6 +8,24 @@ use relq_redis::{bookkeeping::Bookkeeping, command};
 use super::{SCRIPTS, Store, worker::PAGE};
 use crate::keys;
 
+/// Where a page of a purge begins.
+#[derive(Debug)]
+pub(crate) struct PurgePage {
+    cursor: Bytes,
+    /// When the purge began, by the store's clock (ms). The first page sets it.
+    began_ms: u64,
+}
+
+impl PurgePage {
+    pub(crate) const FIRST: Self =
+        Self { cursor: Bytes::from_static(b"0"), began_ms: 0 };
+
+    /// Whether this is behind the last page.
+    pub(crate) fn is_end(&self) -> bool {
+        &self.cursor[..] == b"0"
+    }
+}
+
 impl Store {
     /// Returns the number of jobs in each state. Every key that is not leased and not
     /// the queue's own counts as a ready job.
@@ -25,13 +43,22 @@ impl Store {
     }
 
     /// Removes the scheduled and dead jobs, all side records, and the ready and leased
-    /// jobs of a page from `cursor` on. Returns how many jobs there were, and where
-    /// the next page begins.
-    pub(crate) async fn purge(&self, cursor: &[u8]) -> Result<(u64, Bytes), Error> {
-        let call = self.call(&SCRIPTS.purge, &[]).arg(cursor).arg(PAGE);
+    /// jobs of a page. Returns how many jobs there were, and where the next page begins.
+    pub(crate) async fn purge(
+        &self,
+        page: &PurgePage,
+    ) -> Result<(u64, PurgePage), Error> {
+        let call = self
+            .call(&SCRIPTS.purge, &[])
+            .arg(&page.cursor[..])
+            .arg(PAGE)
+            .arg(page.began_ms)
+            .arg(Bookkeeping::memory_ms());
         let reply = call.run(&self.conn, Operation::Purge).await?;
         let mut parts = reply.parts()?;
-        Ok((parts.part().count()?, parts.part().bytes()?))
+        let removed = parts.part().count()?;
+        let (cursor, began_ms) = (parts.part().bytes()?, parts.part().count()?);
+        Ok((removed, PurgePage { cursor, began_ms }))
     }
 
     /// Returns, for each of the keys, whether it exists.

@@ -251,6 +251,35 @@ async fn an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay() {
     assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
 }
 
+/// R4: a purge fails at its second page, so that jobs of a push stay. The push is repeated with
+/// its token, because its reply was lost. No job that stays is stored a second time.
+#[tokio::test]
+async fn an_interrupted_purge_leaves_the_token_of_a_push_whose_jobs_stay() {
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let url = proxy.actor("operator").unwrap().url().to_owned();
+    let config = KeyspaceConfig::new(&url).unwrap();
+    let operator = KeyspaceQueue::connect(config, queue("q")).await.unwrap();
+    operator.purge().await.unwrap();
+    let producer = open(&server).await;
+    let (jobs, token) =
+        (vec![NewJob::new("x"); 1000], PushToken::new("token").unwrap());
+    let first = producer.push(&jobs, Some(&token)).await.unwrap();
+    for _ in 0..3 {
+        producer.push(&jobs, None).await.unwrap();
+    }
+    let second_page = proxy.steps_by("operator").len() + 2;
+    let error = Fault::Error("OOM the test says so".to_owned());
+    proxy.plan("operator", u32::try_from(second_page).unwrap(), error);
+    operator.purge().await.unwrap_err();
+    let left = producer.stats().await.unwrap().ready;
+
+    let again = producer.push(&jobs, Some(&token)).await.unwrap();
+
+    assert_eq!(again, first, "R4: the result of the first call");
+    assert_eq!(producer.stats().await.unwrap().ready, left, "R4: nothing is stored");
+}
+
 /// R19: a purge also removes what another client has put in place of the records of jobs.
 #[tokio::test]
 async fn a_purge_removes_what_took_the_place_of_records() {
@@ -260,11 +289,13 @@ async fn a_purge_removes_what_took_the_place_of_records() {
         let job = NewJob::new(name).id(JobId::new(name).unwrap());
         queue.push_one(job.unique(UniqueKey::new(name).unwrap())).await.unwrap();
     }
-    for records in ["unique", "ids", "errors", "jobs"] {
+    let token = PushToken::new("token").unwrap();
+    queue.push(&[NewJob::new("third")], Some(&token)).await.unwrap();
+    for records in ["unique", "ids", "errors", "jobs", "calls"] {
         say(&server, &format!("SET {{q}}:{records} foreign"));
     }
 
-    assert_eq!(queue.purge().await.unwrap(), 2);
+    assert_eq!(queue.purge().await.unwrap(), 3);
 
     assert_eq!(keys(&server), ["relq:database", "{q}:marker"]);
 }
