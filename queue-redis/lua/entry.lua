@@ -129,6 +129,11 @@ local function with_id(entry, job, id)
     .. entry:sub(12 + #job.id)
 end
 
+-- Returns the entry of a job whose id was not remembered, marked as one whose id is.
+local function with_index(entry)
+  return entry:sub(1, 4) .. string.char(entry:byte(5) + 1) .. entry:sub(6)
+end
+
 -- Returns the entry without the time for which its result is kept.
 local function without_result(entry, job)
   if not job.keep_ms then return entry end

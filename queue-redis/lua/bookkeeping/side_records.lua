@@ -316,6 +316,19 @@ local function id_of_another(id, number)
   return start_of(id, 120) .. '~' .. number
 end
 
+-- Lets the job that is stored under this id have the index of the id. The end of that job
+-- then releases or cancels the followers of the id (R30), and until then a push of the id
+-- is a duplicate (R4). An entry that cannot be read has no index.
+local function pass_index_on(keys, id)
+  local entry = redis.call('HGET', keys.jobs, id)
+  local job = read_entry(entry)
+  if not job then
+    redis.call('ZREM', keys.ids, id)
+  elseif not job.is_indexed then
+    redis.call('HSET', keys.jobs, id, with_index(entry))
+  end
+end
+
 -- Stores an entry in the hash `jobs` under its job's id. Two jobs can have the same id:
 -- a client chose it twice, or used a push token again after the queue had forgotten it.
 -- The second job is then stored under another id, so that no job is lost. A caller that
@@ -330,7 +343,7 @@ local function keep(keys, job, entry)
     if holds_key(keys.unique, job) then
       redis.call('HSET', keys.unique, job.unique_key, unique_holder(id, job.expires_at))
     end
-    if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end
+    if job.is_indexed then pass_index_on(keys, job.id) end
     -- No client knows the new id, so none could read the result.
     if job.keep_ms then redis.pcall('HDEL', results_key(keys, 'results'), job.id) end
     entry = with_id(without_result(entry, job), job, id)

@@ -1,6 +1,9 @@
 //! A follower is ready, or its delay begins, in the step that ends its leader (R30).
 
-use relq_core::{Disposition, NewJob, Priority, outcome::Settled};
+use relq_core::{
+    Disposition, NewJob, Priority,
+    outcome::{Pushed, Settled},
+};
 
 use super::fixture::{following, named};
 use crate::{
@@ -44,6 +47,31 @@ async fn a_result_releases_a_follower(store: &Store) {
     let held = actor.take_one().await;
 
     actor.ends(&held, Disposition::DoneWith { result: "result".into() }).await;
+
+    actor.assert_served(["follower"]).await;
+}
+
+case!(a_leader_that_shares_its_id_releases_its_followers: R30 R4
+    => Followers ClientIds);
+/// A client has pushed a job with an id that relq had made for another one, and the backend
+/// has stored both. A follower of that id is released at the latest when both are done, also
+/// after both were retried.
+async fn a_leader_that_shares_its_id_releases_its_followers(store: &Store) {
+    let actor = store.actor("worker").await;
+    let made = actor.store_one("first").await;
+    let pushed = actor.offer(NewJob::new("second").id(made.clone())).await;
+    if matches!(pushed, Pushed::Duplicate { .. }) {
+        return;
+    }
+    actor.store_one(following(made.as_str(), "follower")).await;
+    for one in actor.take(2).await {
+        actor.ends(&one, Disposition::Retry { after: BRIEF, error: "no".into() }).await;
+    }
+    store.advance(PAST_BRIEF + actor.capabilities().lateness).await;
+    actor.recover_all().await;
+
+    let again = actor.take(2).await;
+    actor.finish_all(&again).await;
 
     actor.assert_served(["follower"]).await;
 }

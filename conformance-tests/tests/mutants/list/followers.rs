@@ -55,6 +55,19 @@ pub(super) const FOLLOWERS: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "a job that gets another id leaves the followers of the old one behind",
+        patches: &[patch(
+            "fail",
+            "if job.is_indexed then pass_index_on(keys, job.id) end",
+            "if job.is_indexed then redis.call('ZREM', keys.ids, job.id) end",
+        )],
+        caught_by: &[Case(
+            "followers::a_leader_that_shares_its_id_releases_its_followers",
+            "R1",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "a done leader releases its first follower only",
         patches: &[patch(
             "finish_with_side_records",
