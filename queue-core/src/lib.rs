@@ -34,6 +34,7 @@ pub mod environment;
 pub mod error;
 mod ext;
 pub mod followers;
+mod hash;
 mod job;
 pub mod limits;
 mod name;
@@ -67,6 +68,7 @@ use crate::{
 
 pub use claim::{ClaimRequest, Delivery, Receipt, WorkerId};
 pub use ext::ReliableQueueExt;
+pub use hash::fnv1a;
 pub use job::{Headers, JobId, NewJob, Priority, PushToken};
 pub use name::QueueName;
 pub use queue::{Operator, Queue, ReliableQueue};

@@ -18,5 +18,8 @@ mod write_check;
 
 pub use fair_turn::FairTurn;
 pub use queue::{Partitioned, PartitionedQueue};
-pub use route::{PartOf, fnv1a};
+/// The hash that assigns texts to parts. Clients in other languages can compute it to push to
+/// the right part.
+pub use relq_core::fnv1a;
+pub use route::PartOf;
 pub use write_check::BeforeFirstWrite;

@@ -33,19 +33,6 @@ pub(crate) enum Route {
     Apart(String),
 }
 
-/// The hash FNV-1a of the bytes of a text, in 64 bits. Clients in other languages can
-/// compute it to push to the right part.
-///
-/// ```
-/// assert_eq!(relq_partitions::fnv1a(""), 0xcbf2_9ce4_8422_2325);
-/// assert_eq!(relq_partitions::fnv1a("a"), 0xaf63_dc4c_8601_ec8c);
-/// ```
-pub fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 impl PartOf {
     pub(crate) fn new(hash: fn(&str) -> u64, parts: usize) -> Self {
         Self { hash, parts: parts.max(1) }

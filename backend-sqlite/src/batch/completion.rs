@@ -50,7 +50,14 @@ pub(super) fn push(
         None => store.queue,
         Some(name) => queue_key(store.conn, store.steps, name)?,
     };
-    let id = batch.completion_job(Timestamp::from_unix_ms(ended.created_at));
+    let created_at = Timestamp::from_unix_ms(ended.created_at);
+    let id = if queue == store.queue {
+        batch.completion_job(created_at)
+    } else {
+        let own = QueueName::new(store.queue_name()?);
+        let own = own.map_err(|it| damaged(&it.to_string()))?;
+        batch.completion_job_elsewhere(created_at, &own)
+    };
     let push = Push { jobs: vec![job(row)?.id(id)], token: None };
     // A queue has one reservation of turns in a transaction: a second one would put this
     // job behind jobs that become ready after it.

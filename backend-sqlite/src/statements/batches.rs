@@ -202,6 +202,12 @@ impl Store<'_> {
         Ok(())
     }
 
+    /// Reads the name of the queue.
+    pub(crate) fn queue_name(&self) -> Result<String, Failure> {
+        let name = self.find(sql!("queue_name"), [self.queue], |row| row.get(0))?;
+        name.ok_or_else(|| Failure::unusable("the queue is not in the file"))
+    }
+
     /// Removes and returns the job that the batch's completion pushes.
     pub(crate) fn take_completion(
         &self,

@@ -12,6 +12,7 @@
 -- ARGV[8] entry of the completion job, with any id; or empty
 -- ARGV[9] delay of the completion job (ms)
 -- ARGV[10] expiry of the completion job (ms from the completion, 0 for none)
+-- ARGV[11] what the id of the completion job ends with, behind the time of creation
 --
 -- Returns 1 if the batch was created, 0 if a batch with this id exists.
 --
@@ -19,6 +20,7 @@
 local keys = bind_keys()
 local id, priority, limit, metadata, retention_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local tells, queue, entry, delay_ms, expires_ms = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local id_end = ARGV[11]
 local record = batch_key(keys, 'record', id)
 local now_ms = server_ms()
 
@@ -33,9 +35,9 @@ if tells ~= '' then
   -- The id of the completion job contains the time of creation, so only this script can
   -- make it. The flag marks it as an id that a client chose: the queue remembers such
   -- an id after the job has ended.
-  local told = with_id(entry, read_entry(entry), string.format('batch-%s-%.0f', id, now_ms))
-  told = told:sub(1, 4) .. string.char(told:byte(5) + 1) .. told:sub(6)
-  redis.call('HSET', record, 'completion', told, 'completion_delay_ms', delay_ms,
+  local told_id = string.format('batch-%s-%.0f', id, now_ms) .. id_end
+  local told = with_id(entry, read_entry(entry), told_id)
+  redis.call('HSET', record, 'completion', with_index(told), 'completion_delay_ms', delay_ms,
     'completion_expires_ms', expires_ms, 'completion_queue', queue)
 end
 redis.call('ZADD', batch_key(keys, 'ids'), 0, id)

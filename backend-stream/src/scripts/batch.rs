@@ -5,6 +5,7 @@ use relq_core::{
     Error, JobId, NewJob, PushToken, QueueName,
     batch::{Added, BatchId, BatchStatus, Change, Created, NewBatch},
     error::Operation,
+    fnv1a,
     outcome::{DuplicateOf, Pushed, Recovered},
 };
 use relq_redis::{
@@ -85,6 +86,9 @@ impl Store {
                 call.push_arg(expiry);
             }
         }
+        // See `BatchId::completion_job_elsewhere`.
+        let own = || format!("@{:016x}", fnv1a(self.keys.queue.as_str()));
+        call.push_arg(queue.map_or_else(String::new, |_| own()));
         let made = call.run(&self.conn, Operation::CreateBatch).await?.number()?;
         Ok(if made == 1 { Created::Stored } else { Created::Exists })
     }

@@ -164,6 +164,22 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         ..HEALTHY
     },
     Mutant {
+        name: "completions of two queues to a third one have one id",
+        patches: &[patch(
+            "create",
+            "string.format('batch-%s-%.0f', id, now_ms) .. id_end",
+            "string.format('batch-%s-%.0f', id, now_ms)",
+        )],
+        caught_by: &[
+            Case(
+                "batches::completions_of_two_queues_are_two_jobs",
+                "B5: of two queues",
+            ),
+            Case("batches::a_completion_goes_to_another_queue", "batch-b-"),
+        ],
+        ..HEALTHY
+    },
+    Mutant {
         name: "a completion job does not expire",
         patches: &[patch(
             "seal",

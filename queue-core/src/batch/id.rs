@@ -2,9 +2,10 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+use crate::hash::fnv1a;
 use crate::name::{InvalidName, check_text, checked_text};
 use crate::{
-    JobId,
+    JobId, QueueName,
     environment::{Randomness, Timestamp},
 };
 
@@ -29,11 +30,26 @@ impl BatchId {
         Self(randomness.text(16).into())
     }
 
-    /// Returns the id of the completion job of this batch (B5): `batch-ID-MS`. It
-    /// contains the time `created_at` of the batch's creation, because a new batch can
-    /// use the name again after this batch was removed.
+    /// Returns the id of the completion job of this batch in the batch's own queue (B5):
+    /// `batch-ID-MS`. It contains the time `created_at` of the batch's creation, because a
+    /// new batch can use the name again after this batch was removed.
     pub fn completion_job(&self, created_at: Timestamp) -> JobId {
         let id = format!("batch-{}-{}", self.0, created_at.unix_ms());
+        JobId::new(id).expect("short, and without control characters")
+    }
+
+    /// Returns the id of the completion job of this batch in another queue (B5):
+    /// `batch-ID-MS@HASH`. `HASH` is [`fnv1a`] of the name of the batch's own queue `from`,
+    /// as 16 hexadecimal digits, because batches of other queues may have the same name and
+    /// time of creation, and push to the same queue. If the batch's queue has several parts,
+    /// `from` is the part that has the batch.
+    pub fn completion_job_elsewhere(
+        &self,
+        created_at: Timestamp,
+        from: &QueueName,
+    ) -> JobId {
+        let here = self.completion_job(created_at);
+        let id = format!("{here}@{:016x}", fnv1a(from.as_str()));
         JobId::new(id).expect("short, and without control characters")
     }
 }
@@ -96,6 +112,20 @@ mod tests {
 
         assert_eq!(at(7).as_str(), "batch-nightly-7");
         assert_ne!(at(7), at(8));
+    }
+
+    #[test]
+    fn batches_of_two_queues_have_two_completion_jobs_elsewhere() {
+        let longest = BatchId::new("b".repeat(BatchId::MAX_BYTES)).unwrap();
+        let queue = |name| QueueName::new(name).unwrap();
+
+        let of = |name| {
+            let at = Timestamp::from_unix_ms(i64::MAX.cast_unsigned());
+            longest.completion_job_elsewhere(at, &queue(name)).as_str().to_owned()
+        };
+
+        assert!(of("a").ends_with("@af63dc4c8601ec8c"), "{}", of("a"));
+        assert_ne!(of("a"), of("b"));
     }
 
     #[test]

@@ -98,7 +98,8 @@ impl NewBatch {
 
 /// The job that the completion of a batch pushes, whatever the outcome (B5).
 ///
-/// Its id is [`BatchId::completion_job`]. A job with an id or a unique key of its own
+/// Its id is [`BatchId::completion_job`], or in another queue
+/// [`BatchId::completion_job_elsewhere`]. A job with an id or a unique key of its own
 /// is refused: it could be a duplicate of another job, and then the completion would
 /// not be reported.
 #[derive(Debug, Clone, PartialEq, Eq)]

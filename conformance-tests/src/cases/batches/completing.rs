@@ -155,7 +155,41 @@ async fn a_completion_goes_to_another_queue(store: &Store) {
     let after = drain(&there).await;
     assert_eq!((after.len(), completed(&after)), (1, 1));
     let created_at = here.status(&made).await.created_at;
-    assert_eq!(*after[0].job(), made.completion_job(created_at));
+    let own = QueueName::new("jobs").expect("a valid name");
+    assert_eq!(*after[0].job(), made.completion_job_elsewhere(created_at, &own));
+}
+
+case!(completions_of_two_queues_are_two_jobs: B5 R19 => Batches);
+/// Two queues have a batch of the same name, created at the same time as far as the store
+/// tells, and both push their completion job to the same third queue. Both jobs arrive.
+async fn completions_of_two_queues_are_two_jobs(store: &Store) {
+    if store.fit(&["jobs", "more", "others"]).len() < 3 {
+        return;
+    }
+    store.stop_clock();
+    let (one, other) = (store.actor("w1").await, store.actor_on("w2", "more").await);
+    let there = store.actor_on("w3", "others").await;
+    let others = QueueName::new("others").expect("a valid name");
+    let telling = |name: &str, payload: &'static str| {
+        let on_complete = OnComplete::new(NewJob::new(payload)).queue(others.clone());
+        NewBatch::new(batch(name)).on_complete(on_complete)
+    };
+    // The clock of a server without the proxy runs on. Of so many pairs, some are equal.
+    const PAIRS: usize = 20;
+    for number in 0..PAIRS {
+        let name = format!("b{number}");
+        let made = one.make(&telling(&name, "of one")).await;
+        other.make(&telling(&name, "of other")).await;
+        one.close(&made).await;
+        other.close(&made).await;
+    }
+    one.recover_all().await;
+    other.recover_all().await;
+
+    let after = drain(&there).await;
+
+    let of = |payload: &str| after.iter().filter(|it| it.payload == payload).count();
+    assert_eq!((of("of one"), of("of other")), (PAIRS, PAIRS), "B5: of two queues");
 }
 
 case!(whatever_completes_tells_another_queue: B5 B7 => Batches);

@@ -166,13 +166,20 @@ async fn a_piece_that_is_added_again_records_nothing(store: &Store) {
 }
 
 /// Creates a batch with this completion job and without pieces, and seals it. Returns the
-/// id of its completion job.
+/// id of its completion job, which goes to the queue of the actor or to another one.
 async fn complete(actor: &Actor, batch: &BatchId, on_complete: OnComplete) -> JobId {
     let batches = actor.batch_queue().expect("the backend supports batches");
+    let is_here = on_complete.queue.is_none();
     let new = NewBatch::new(batch.clone()).on_complete(on_complete);
     batches.create(&new).await.expect("answered");
     let sealed = batches.seal(batch).await.expect("answered");
-    batch.completion_job(sealed.expect("the batch is there").created_at)
+    let created_at = sealed.expect("the batch is there").created_at;
+    if is_here {
+        batch.completion_job(created_at)
+    } else {
+        let own = QueueName::new("jobs").expect("a valid name");
+        batch.completion_job_elsewhere(created_at, &own)
+    }
 }
 
 case!(a_completion_job_keeps_its_result: R29 B5 => Results Batches);
