@@ -8,7 +8,7 @@
 -- ARGV[1] cursor of the page: '0' to begin, 'rest' if all pages are done and only
 --         scheduled jobs, dead jobs, remembered ids and tokens are left
 -- ARGV[2] how many keys a page has, about
--- ARGV[3] when the purge began (ms), as its first page returned it; 0 on that page
+-- ARGV[3] when the purge began (ms), as its first page returned it; empty on that page
 -- ARGV[4] how long tokens are remembered (ms)
 --
 -- Returns {how many jobs were removed, cursor of the next page, or '0' after the last, when
@@ -17,8 +17,7 @@
 -- Library: entry, side_records, pattern, moves
 local keys = bind_keys()
 local cursor, count = ARGV[1], tonumber(ARGV[2])
-local began_ms, window_ms = tonumber(ARGV[3]), tonumber(ARGV[4])
-if cursor == '0' then began_ms = server_ms() end
+local began_ms, window_ms = tonumber(ARGV[3]) or server_ms(), tonumber(ARGV[4])
 
 local function is_job(name)
   return is_item(name)
@@ -95,7 +94,5 @@ if #forget(keys.ids, '(inf', count) == count then is_rest_left = true end
 -- meanwhile may stay, and its token stays with it.
 if next_cursor == '0' and not is_rest_left then
   is_rest_left = forget_calls(keys, began_ms + window_ms, count) == count
-  -- Another client may have removed the tokens.
-  if redis.call('EXISTS', keys.calls) == 0 then redis.call('UNLINK', keys.answers) end
 end
 return {removed, next_cursor == '0' and is_rest_left and 'rest' or next_cursor, began_ms}

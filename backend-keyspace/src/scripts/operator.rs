@@ -13,12 +13,12 @@ use crate::keys;
 pub(crate) struct PurgePage {
     cursor: Bytes,
     /// When the purge began, by the store's clock (ms). The first page sets it.
-    began_ms: u64,
+    began_ms: Option<u64>,
 }
 
 impl PurgePage {
     pub(crate) const FIRST: Self =
-        Self { cursor: Bytes::from_static(b"0"), began_ms: 0 };
+        Self { cursor: Bytes::from_static(b"0"), began_ms: None };
 
     /// Whether this is behind the last page.
     pub(crate) fn is_end(&self) -> bool {
@@ -52,13 +52,13 @@ impl Store {
             .call(&SCRIPTS.purge, &[])
             .arg(&page.cursor[..])
             .arg(PAGE)
-            .arg(page.began_ms)
+            .arg(page.began_ms.map_or_else(String::new, |ms| ms.to_string()))
             .arg(Bookkeeping::memory_ms());
         let reply = call.run(&self.conn, Operation::Purge).await?;
         let mut parts = reply.parts()?;
         let removed = parts.part().count()?;
         let (cursor, began_ms) = (parts.part().bytes()?, parts.part().count()?);
-        Ok((removed, PurgePage { cursor, began_ms }))
+        Ok((removed, PurgePage { cursor, began_ms: Some(began_ms) }))
     }
 
     /// Returns, for each of the keys, whether it exists.

@@ -280,6 +280,33 @@ async fn an_interrupted_purge_leaves_the_token_of_a_push_whose_jobs_stay() {
     assert_eq!(producer.stats().await.unwrap().ready, left, "R4: nothing is stored");
 }
 
+/// R4: a push comes while a purge runs, and its jobs may stay. Its token stays, too, and that
+/// of an earlier push goes.
+#[tokio::test]
+async fn a_purge_leaves_the_token_of_a_push_that_came_meanwhile() {
+    let server = Server::start();
+    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let url = proxy.actor("operator").unwrap().url().to_owned();
+    let config = KeyspaceConfig::new(&url).unwrap();
+    let operator = KeyspaceQueue::connect(config, queue("q")).await.unwrap();
+    operator.purge().await.unwrap();
+    let jobs = vec![NewJob::new("x"); 1000];
+    for token in ["early", "earlier"] {
+        let token = PushToken::new(token).unwrap();
+        operator.push(&jobs, Some(&token)).await.unwrap();
+    }
+    let second_page = proxy.steps_by("operator").len() + 2;
+    let late = ["ZADD", "{q}:calls", "inf", "late"].map(str::to_owned);
+    let meanwhile = Fault::Meanwhile(late.into());
+    proxy.plan("operator", u32::try_from(second_page).unwrap(), meanwhile);
+
+    operator.purge().await.unwrap();
+
+    assert_eq!(say(&server, "ZSCORE {q}:calls late"), "$3\r\ninf\r\n");
+    assert_eq!(say(&server, "ZCARD {q}:calls"), ":1\r\n");
+    assert_eq!(say(&server, "EXISTS {q}:answers"), ":0\r\n");
+}
+
 /// R19: a purge also removes what another client has put in place of the records of jobs.
 #[tokio::test]
 async fn a_purge_removes_what_took_the_place_of_records() {
