@@ -120,7 +120,7 @@ mod tests {
         let queue = |name| QueueName::new(name).unwrap();
 
         let of = |name| {
-            let at = Timestamp::from_unix_ms(i64::MAX.cast_unsigned());
+            let at = Timestamp::from_unix_ms(i64::MAX);
             longest.completion_job_elsewhere(at, &queue(name)).as_str().to_owned()
         };
 
