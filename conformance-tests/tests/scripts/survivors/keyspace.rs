@@ -85,7 +85,7 @@ pub(crate) const SURVIVORS: Reasons = &[
             "keyspace/purge: without `redis.call('HDEL', keys.jobs, id)`",
             "keyspace/purge: without `count_job(step, entry)`",
             "keyspace/purge: without `not` in `if next_cursor == '0' and not is_rest_left then`",
-            "keyspace/purge: `~=` for `==` in `return {removed, next_cursor == '0' and is_rest_left and 'rest' or next_cursor}`",
+            "keyspace/purge: `~=` for `==` in `return {removed, next_cursor == '0' and is_rest_left and 'rest' or next_cursor, began_ms}`",
         ],
     ),
     (

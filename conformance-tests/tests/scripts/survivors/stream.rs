@@ -235,6 +235,21 @@ pub(crate) const SURVIVORS: Reasons = &[
         &["stream/batch/records: without `count_job(step, entry)`"],
     ),
     (
+        "relq-stream's `a_late_forwarder_takes_no_completion_of_a_later_batch` tries it",
+        &[
+            "stream/batch/leave_outbox: `~=` for `==` in `if job and job.id == job_id then`",
+            "stream/batch/leave_outbox: 0 for `redis.call('SREM', batch_key(keys, 'outbox'), id)`",
+        ],
+    ),
+    (
+        "relq-stream's `a_holder_from_before_an_interrupted_purge_ends_no_new_job` tries it",
+        &[
+            "stream/purge: without `not` in `if not leases then`",
+            "stream/purge: `<=` for `>` in `local has_leased = count_leased(stream) > 0`",
+            "stream/purge: without `redis.call('ZREM', keys.leased, lease)`",
+        ],
+    ),
+    (
         "a call of relq-stream's own tests never ends with it",
         &[
             "stream/batch/records: without `return_entry(stream, sid, math.max(1, deliveries - 1))`",
