@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use relq_conformance::server::Server;
 use relq_core::{
     operator::{JobState, PeekRequest, Selection, StateDetail},
+    outcome::Pushed,
     *,
 };
 use relq_zset::ZsetQueue;
@@ -128,6 +129,29 @@ async fn a_scheduled_entry_that_was_damaged_is_not_dropped() {
     assert_eq!(reason, "it cannot be read: its entry cannot be read", "R3: the reason");
     assert!(queue.claim_one(&ask("w")).await.unwrap().is_none());
     assert_sound(&queue).await;
+}
+
+/// R4: an id is free once the damaged job that had it is gone, also if the job that a client
+/// pushed with it got another one meanwhile. Otherwise all later pushes of the id would count
+/// as duplicates.
+#[tokio::test]
+async fn the_id_of_a_damaged_job_that_is_gone_is_free() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let made = queue.push_one("first".into()).await.unwrap().job().clone();
+    let second = || NewJob::new("second").id(made.clone());
+    let pushed = queue.push_one(second()).await.unwrap();
+    assert!(matches!(pushed, Pushed::Stored(_)), "{pushed:?}");
+    for _ in 0..2 {
+        let held = queue.claim_one(&ask("w")).await.unwrap().unwrap();
+        queue.bury(&held.receipt, "never").await.unwrap();
+        server.command(&[b"HSET", b"{q}:jobs", made.as_str().as_bytes(), DAMAGED]);
+    }
+
+    server.command(&[b"HDEL", b"{q}:jobs", made.as_str().as_bytes()]);
+    let again = queue.push_one(second()).await.unwrap();
+
+    assert!(matches!(again, Pushed::Stored(_)), "{again:?}");
 }
 
 /// R23: an audit tells of a lease without an entry, and of an entry without a lease.

@@ -90,7 +90,23 @@ pub(crate) const SURVIVORS: Reasons = &[
     ),
     (
         "relq-keyspace's `a_purge_removes_what_took_the_place_of_records` tries it",
-        &["keyspace/purge: without `redis.call('UNLINK', key)`"],
+        &[
+            "keyspace/purge: without `redis.call('UNLINK', key)`",
+            "keyspace/purge: without `redis.call('UNLINK', keys.calls, keys.answers)`",
+        ],
+    ),
+    (
+        "relq-keyspace's `an_interrupted_purge_leaves_the_token_of_a_push_whose_jobs_stay` \
+         tries it",
+        &[
+            "keyspace/purge: `~=` for `==` in `if next_cursor == '0' and not is_rest_left then` (2)",
+        ],
+    ),
+    (
+        "relq-keyspace's `a_purge_leaves_the_token_of_a_push_that_came_meanwhile` tries it",
+        &[
+            "keyspace/purge: without `not` in `if next_cursor == '0' and not is_rest_left then` (2)",
+        ],
     ),
     (
         "relq-keyspace's `an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay` \

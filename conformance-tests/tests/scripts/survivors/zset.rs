@@ -166,6 +166,10 @@ pub(crate) const SURVIVORS: Reasons = &[
         ],
     ),
     (
+        "relq-zset's `the_id_of_a_damaged_job_that_is_gone_is_free` tries it",
+        &["bookkeeping/side_records: without `redis.call('ZREM', keys.ids, id)`"],
+    ),
+    (
         "relq-zset's `ids_without_entries_block_no_job` tries it",
         &[
             "zset/claiming: `>=` for `<` in `if (look or 1) < MOST_LOOKS then return claim((look or 1) + 1) end`",
