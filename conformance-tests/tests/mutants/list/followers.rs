@@ -63,7 +63,7 @@ pub(super) const FOLLOWERS: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "followers::a_leader_that_shares_its_id_releases_its_followers",
-            "R1",
+            "R30: the ready jobs",
         )],
         ..NARROW
     },

@@ -235,6 +235,10 @@ pub(crate) const SURVIVORS: Reasons = &[
         &["stream/batch/records: without `count_job(step, entry)`"],
     ),
     (
+        "relq-zset's `the_id_of_a_damaged_job_that_is_gone_is_free` tries it",
+        &["bookkeeping/side_records: without `redis.call('ZREM', keys.ids, id)`"],
+    ),
+    (
         "relq-stream's `a_late_forwarder_takes_no_completion_of_a_later_batch` tries it",
         &[
             "stream/batch/leave_outbox: `~=` for `==` in `if job and job.id == job_id then`",
