@@ -22,10 +22,11 @@ use crate::{
 
 /// The cases in which a batch of one queue pushes its completion job to another queue.
 /// They run with rights to all keys, because the user of one queue may not push there.
-const ACROSS_QUEUES: [&str; 5] = [
+const ACROSS_QUEUES: [&str; 6] = [
     "batches::a_completion_elsewhere_is_stored_as_a_push_stores_a_job",
     "batches::a_completion_goes_to_another_queue",
     "batches::a_settlement_of_many_pieces_tells_another_queue",
+    "batches::completions_of_two_queues_are_two_jobs",
     "batches::whatever_completes_tells_another_queue",
     "results::a_completion_job_keeps_its_result",
 ];
