@@ -10,10 +10,12 @@ use subject::BySadd;
 
 fn main() -> ExitCode {
     let readme = Readme::at(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
-    let server_faults = Tests::server_faults::<BySadd>().named("server_faults");
-    // The backends of relq run every sweep in each run. Here a third is enough, and the random
-    // sequences without those that combine options.
+    // The backends of relq run every sweep and every fault of the server in each run. Here a
+    // third is enough, and the random sequences without those that combine options.
     let third = 3.try_into().expect("not zero");
+    let server_faults = Tests::server_faults::<BySadd>()
+        .named("server_faults")
+        .sampled("server_faults::", third);
     let cases = Tests::conformance_as::<BySadd>(readme.user())
         .sampled("steps::", third)
         .sampled("model::", third);
