@@ -1,6 +1,9 @@
 //! Tests how the ring rotates, and what that costs (R9, R13).
 
-use std::{num::NonZeroU16, time::Duration};
+use std::{
+    num::NonZeroU16,
+    time::{Duration, Instant},
+};
 
 use relq_circular::CircularQueue;
 use relq_conformance::server::Server;
@@ -277,5 +280,33 @@ async fn a_lease_that_expires_behind_the_reaper_is_found() {
 
     let stats = queue.stats().await.unwrap();
     assert_eq!((stats.dead, stats.leased, stats.ready), (2, 0, 3000));
+    assert_sound(&queue).await;
+}
+
+/// R1, R9: a claim that has made its most rotations without a find takes no lease away: leases
+/// that have expired behind those are still found.
+#[tokio::test]
+async fn expired_leases_behind_the_most_rotations_are_found() {
+    const EXPIRED: u32 = 20;
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    push_many(&queue, IN_PROCESS).await;
+    take(&queue, IN_PROCESS).await;
+    push_many(&queue, EXPIRED).await;
+    for _ in 0..EXPIRED {
+        abandon(&queue).await;
+    }
+    until(&queue, |stats| stats.overdue == u64::from(EXPIRED)).await;
+
+    let mut again = Vec::new();
+    let start = Instant::now();
+    while again.len() < EXPIRED as usize {
+        again.extend(queue.claim(&ask("w").max(many(100))).await.unwrap());
+        assert!(start.elapsed() < LONG, "R1: {} of {EXPIRED} jobs", again.len());
+    }
+
+    assert!(again.iter().all(|it| it.attempt() == 2), "R11: {again:?}");
+    let leased = u64::from(IN_PROCESS + EXPIRED);
+    assert_eq!(queue.stats().await.unwrap().leased, leased);
     assert_sound(&queue).await;
 }

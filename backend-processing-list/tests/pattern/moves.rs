@@ -267,3 +267,39 @@ async fn an_idle_waiting_claim_sends_at_most_two_commands_a_second() {
         assert!((1..=most).contains(&sent), "{sent} commands");
     }
 }
+
+/// R14, R21: a claim whose blocking connection broke, and the claims after it, are served as
+/// soon as a job is pushed: a new connection waits for it.
+#[tokio::test]
+async fn a_broken_move_is_begun_anew() {
+    for mode in MODES {
+        let server = Server::start();
+        let queue = Arc::new(open(&server, mode).await);
+        let claim = waiter(&server, &queue).await;
+        let before = blocked(&server);
+        assert_eq!(before.len(), 1, "one connection waits");
+
+        say(&server, &[b"CLIENT", b"KILL", b"ID", before[0].as_bytes()]);
+
+        let is_new = || blocked(&server).iter().any(|id| *id != before[0]);
+        until("another connection waits", is_new).await;
+        queue.push_one("first".into()).await.unwrap();
+        assert_eq!(claim.await.unwrap().unwrap().payload, "first");
+
+        let claim = waiter(&server, &queue).await;
+        queue.push_one("second".into()).await.unwrap();
+        assert_eq!(claim.await.unwrap().unwrap().payload, "second");
+        assert_sound(&queue).await;
+    }
+}
+
+/// The ids of the connections that wait for a blocking move.
+fn blocked(server: &Server) -> Vec<String> {
+    let clients = say(server, &[b"CLIENT", b"LIST"]);
+    let waits = clients.iter().filter(|line| line.contains("cmd=blmove"));
+    let id = |line: &String| {
+        let id = line.split(' ').find_map(|word| word.strip_prefix("id="));
+        id.unwrap().to_owned()
+    };
+    waits.map(id).collect()
+}

@@ -3,6 +3,7 @@
 use relq_core::{
     Disposition, NewJob,
     environment::Timestamp,
+    limits::MAX_TIMESTAMP,
     operator::{JobState, JobView, Selection, StateDetail},
     outcome::{DuplicateOf, Pushed},
     results::JobResult,
@@ -195,18 +196,25 @@ async fn the_expiry_is_kept(store: &Store) {
 }
 
 case!(an_expired_holder_frees_its_key: R34 R16 R17 => Restore Unique Expiry);
-/// A restored job that has expired holds no unique key any more.
+/// A restored job that has expired holds no unique key any more. One that expires at the last
+/// possible moment holds its key.
 async fn an_expired_holder_frees_its_key(store: &Store) {
     let actor = store.actor("worker").await;
-    let job = but(was_ready("late"), |it| {
-        it.unique = Some(key("k"));
-        it.expires_at = Some(yesterday(store));
-    });
-    actor.restore_all(&[job]).await;
+    let until = |name, at| {
+        but(was_ready(name), |it| {
+            it.unique = Some(key(name));
+            it.expires_at = Some(at);
+        })
+    };
+    actor
+        .restore_all(&[until("late", yesterday(store)), until("last", MAX_TIMESTAMP)])
+        .await;
 
-    actor.store_one(NewJob::new("new").unique(key("k"))).await;
+    actor.store_one(NewJob::new("new").unique(key("late"))).await;
+    let held = actor.offer(NewJob::new("new").unique(key("last"))).await;
 
-    delivers(&actor, ["new"]).await;
+    assert_eq!(held, duplicate(&id("last"), DuplicateOf::UniqueKey), "R16: it is held");
+    delivers(&actor, ["last", "new"]).await;
 }
 
 case!(a_lease_of_its_own_is_kept: R34 => Restore JobLease);
