@@ -30,13 +30,7 @@ impl Browser {
     /// # Panics
     /// If chromedriver or chromium is missing.
     pub(crate) async fn start() -> Self {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("install chromium and chromium-driver (chromedriver)");
-        let port = port(&mut driver);
+        let (driver, port) = driver();
         let profile = tempfile::tempdir().unwrap();
         let folder = format!("--user-data-dir={}", profile.path().display());
         let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -159,14 +153,35 @@ impl Drop for Browser {
     }
 }
 
-/// The port that the driver prints.
-fn port(driver: &mut Child) -> u16 {
-    let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-    let mut ports = lines.map_while(Result::ok).filter_map(|line| {
-        let (_, rest) = line.split_once("started successfully on port ")?;
-        rest.trim_end_matches('.').parse().ok()
-    });
-    ports.next().expect("the driver prints its port")
+/// Starts a driver, and returns it with its port. A driver takes the same free port for IPv4
+/// and IPv6, and ends if another program has taken one of them meanwhile. Then another driver
+/// is started.
+fn driver() -> (Child, u16) {
+    const ATTEMPTS: usize = 5;
+    let mut printed = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("install chromium and chromium-driver (chromedriver)");
+        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        for line in lines.map_while(Result::ok) {
+            if let Some(port) = port(&line) {
+                return (driver, port);
+            }
+            printed.push(line);
+        }
+        driver.wait().unwrap();
+    }
+    panic!("the driver does not start: {printed:#?}");
+}
+
+/// The port of a driver, in the line that tells it.
+fn port(line: &str) -> Option<u16> {
+    let (_, rest) = line.split_once("started successfully on port ")?;
+    rest.trim_end_matches('.').parse().ok()
 }
 
 async fn call(
