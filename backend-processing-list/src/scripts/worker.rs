@@ -100,7 +100,7 @@ impl From {
 /// How far a search through a list has come.
 #[derive(Debug, Clone, Copy)]
 struct Search {
-    /// How many of the oldest elements earlier steps have left; -1 at the beginning.
+    /// How many elements, the oldest of the list, are still to be read; -1 at the beginning.
     unread: i64,
     /// When the first step ran, by the server's clock (ms); -1 at the beginning.
     began_ms: i64,

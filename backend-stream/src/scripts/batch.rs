@@ -86,7 +86,7 @@ impl Store {
                 call.push_arg(expiry);
             }
         }
-        // See `BatchId::completion_job_elsewhere`.
+        // The end of the id, as `BatchId::completion_job_elsewhere` makes it.
         let own = || format!("@{:016x}", fnv1a(self.keys.queue.as_str()));
         call.push_arg(queue.map_or_else(String::new, |_| own()));
         let made = call.run(&self.conn, Operation::CreateBatch).await?.number()?;

@@ -177,9 +177,9 @@ async fn a_claim_of_several_steps_counts_headers(store: &Store) {
 
 case!(a_claim_of_several_steps_is_bounded_by_bytes: R6);
 /// The limit of 1 MiB holds for a claim that takes several steps, also if the jobs of
-/// the later steps are larger than those of the first. The jobs beyond the limit, which are
-/// two at the first step, are served next and in their order, and the claim counts as no
-/// attempt of theirs.
+/// the later steps are larger than those of the first. The first claim takes two jobs beyond
+/// the limit. They are served next, in their order, and the claim counts as no attempt of
+/// theirs.
 async fn a_claim_of_several_steps_is_bounded_by_bytes(store: &Store) {
     let actor = store.actor_in_steps("worker").await;
     let most = ClaimRequest::MAX_BYTES;
