@@ -208,11 +208,7 @@ async fn an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay() {
     const JOBS: usize = 40;
     let server = Server::start();
     let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
-    let url = proxy.actor("operator").unwrap().url().to_owned();
-    let config = KeyspaceConfig::new(&url).unwrap();
-    let operator = KeyspaceQueue::connect(config, queue("q")).await.unwrap();
-    // The server now knows the script, so that each page is one command.
-    operator.purge().await.unwrap();
+    let operator = operator(&proxy).await;
     let producer = open(&server).await;
     let known = |number: usize| {
         let name = format!("job-{number}");
@@ -225,9 +221,7 @@ async fn an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay() {
         producer.push(&vec![NewJob::new("x"); 1000], None).await.unwrap();
     }
 
-    let second_page = proxy.steps_by("operator").len() + 2;
-    let error = Fault::Error("OOM the test says so".to_owned());
-    proxy.plan("operator", u32::try_from(second_page).unwrap(), error);
+    at_second_page(&proxy, Fault::Error("OOM the test says so".to_owned()));
     let failed = operator.purge().await.unwrap_err();
     assert_eq!(failed.effect(), Effect::Maybe, "{}", failed.full_message());
 
@@ -257,10 +251,7 @@ async fn an_interrupted_purge_leaves_the_records_of_the_jobs_that_stay() {
 async fn an_interrupted_purge_leaves_the_token_of_a_push_whose_jobs_stay() {
     let server = Server::start();
     let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
-    let url = proxy.actor("operator").unwrap().url().to_owned();
-    let config = KeyspaceConfig::new(&url).unwrap();
-    let operator = KeyspaceQueue::connect(config, queue("q")).await.unwrap();
-    operator.purge().await.unwrap();
+    let operator = operator(&proxy).await;
     let producer = open(&server).await;
     let (jobs, token) =
         (vec![NewJob::new("x"); 1000], PushToken::new("token").unwrap());
@@ -268,9 +259,7 @@ async fn an_interrupted_purge_leaves_the_token_of_a_push_whose_jobs_stay() {
     for _ in 0..3 {
         producer.push(&jobs, None).await.unwrap();
     }
-    let second_page = proxy.steps_by("operator").len() + 2;
-    let error = Fault::Error("OOM the test says so".to_owned());
-    proxy.plan("operator", u32::try_from(second_page).unwrap(), error);
+    at_second_page(&proxy, Fault::Error("OOM the test says so".to_owned()));
     operator.purge().await.unwrap_err();
     let left = producer.stats().await.unwrap().ready;
 
@@ -286,19 +275,15 @@ async fn an_interrupted_purge_leaves_the_token_of_a_push_whose_jobs_stay() {
 async fn a_purge_leaves_the_token_of_a_push_that_came_meanwhile() {
     let server = Server::start();
     let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
-    let url = proxy.actor("operator").unwrap().url().to_owned();
-    let config = KeyspaceConfig::new(&url).unwrap();
-    let operator = KeyspaceQueue::connect(config, queue("q")).await.unwrap();
-    operator.purge().await.unwrap();
+    let operator = operator(&proxy).await;
     let jobs = vec![NewJob::new("x"); 1000];
     for token in ["early", "earlier"] {
         let token = PushToken::new(token).unwrap();
         operator.push(&jobs, Some(&token)).await.unwrap();
     }
-    let second_page = proxy.steps_by("operator").len() + 2;
     let late = ["ZADD", "{q}:calls", "inf", "late"].map(str::to_owned);
     let meanwhile = Fault::Meanwhile(late.into());
-    proxy.plan("operator", u32::try_from(second_page).unwrap(), meanwhile);
+    at_second_page(&proxy, meanwhile);
 
     operator.purge().await.unwrap();
 
@@ -474,4 +459,20 @@ async fn the_unique_keys_of_hundreds_of_deleted_jobs_are_freed() {
     let bound = say(&server, "HLEN {q}:unique");
     assert_eq!(bound, ":0\r\n");
     assert_sound(&queue).await;
+}
+
+/// An operator behind the proxy. The server knows the script of its purge, so that each page
+/// is one command.
+async fn operator(proxy: &FaultProxy) -> KeyspaceQueue {
+    let url = proxy.actor("operator").unwrap().url().to_owned();
+    let config = KeyspaceConfig::new(&url).unwrap();
+    let operator = KeyspaceQueue::connect(config, queue("q")).await.unwrap();
+    operator.purge().await.unwrap();
+    operator
+}
+
+/// Plans a fault at the second page of the operator's next purge.
+fn at_second_page(proxy: &FaultProxy, fault: Fault) {
+    let second_page = proxy.steps_by("operator").len() + 2;
+    proxy.plan("operator", u32::try_from(second_page).unwrap(), fault);
 }

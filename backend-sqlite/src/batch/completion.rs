@@ -8,7 +8,7 @@ use std::{
 };
 
 use relq_core::{
-    NewJob, Priority, QueueName,
+    JobId, NewJob, Priority, QueueName,
     batch::{BatchId, OnComplete},
     environment::Timestamp,
     outcome::Pushed,
@@ -50,13 +50,9 @@ pub(super) fn push(
         None => store.queue,
         Some(name) => queue_key(store.conn, store.steps, name)?,
     };
-    let created_at = Timestamp::from_unix_ms(ended.created_at);
-    let id = if queue == store.queue {
-        batch.completion_job(created_at)
-    } else {
-        let own = QueueName::new(store.queue_name()?);
-        let own = own.map_err(|it| damaged(&it.to_string()))?;
-        batch.completion_job_elsewhere(created_at, &own)
+    let id = match queue == store.queue {
+        true => batch.completion_job(created_at(ended)),
+        false => id_elsewhere(store, ended, &batch)?,
     };
     let push = Push { jobs: vec![job(row)?.id(id)], token: None };
     // A queue has one reservation of turns in a transaction: a second one would put this
@@ -81,6 +77,21 @@ pub(super) fn push(
         }
     }
     Ok(())
+}
+
+fn created_at(ended: &EndedBatch) -> Timestamp {
+    Timestamp::from_unix_ms(ended.created_at)
+}
+
+/// The id of the completion job in a queue that is not the batch's own.
+fn id_elsewhere(
+    store: &Store<'_>,
+    ended: &EndedBatch,
+    batch: &BatchId,
+) -> Result<JobId, Failure> {
+    let own = QueueName::new(store.queue_name()?);
+    let own = own.map_err(|it| damaged(&it.to_string()))?;
+    Ok(batch.completion_job_elsewhere(created_at(ended), &own))
 }
 
 /// Decodes a row of the table `completions` into the job to push.

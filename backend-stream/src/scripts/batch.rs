@@ -4,8 +4,8 @@ use bytes::Bytes;
 use relq_core::{
     Error, JobId, NewJob, PushToken, QueueName,
     batch::{Added, BatchId, BatchStatus, Change, Created, NewBatch},
+    environment::Timestamp,
     error::Operation,
-    fnv1a,
     outcome::{DuplicateOf, Pushed, Recovered},
 };
 use relq_redis::{
@@ -72,25 +72,27 @@ impl Store {
             (Some(_), Some(_)) => "there",
         });
         call.push_arg(queue.map_or("", QueueName::as_str));
-        match on_complete.map(|it| &it.job) {
-            None => ["", "0", "0"].into_iter().for_each(|none| call.push_arg(none)),
-            Some(job) => {
-                let expiry = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
-                call.push_arg(entry::encode(
-                    job,
-                    &PushToken::random(self.conn.environment().random()).job_id(0),
-                    // The script that completes the batch sets the time.
-                    None,
-                ));
-                call.push_arg(millis(job.delay));
-                call.push_arg(expiry);
-            }
-        }
-        // The end of the id, as `BatchId::completion_job_elsewhere` makes it.
-        let own = || format!("@{:016x}", fnv1a(self.keys.queue.as_str()));
-        call.push_arg(queue.map_or_else(String::new, |_| own()));
+        self.push_completion(&mut call, on_complete.map(|it| &it.job));
+        let id_end = queue.map(|_| id_end(&batch.id, &self.keys.queue));
+        call.push_arg(id_end.unwrap_or_default());
         let made = call.run(&self.conn, Operation::CreateBatch).await?.number()?;
         Ok(if made == 1 { Created::Stored } else { Created::Exists })
+    }
+
+    /// Adds the arguments that describe the completion job of a new batch.
+    fn push_completion(&self, call: &mut Call, job: Option<&NewJob>) {
+        let Some(job) = job else {
+            return ["", "0", "0"].into_iter().for_each(|none| call.push_arg(none));
+        };
+        let expiry = job.expires_in.map_or(0, |expiry| millis(expiry).max(1));
+        call.push_arg(entry::encode(
+            job,
+            &PushToken::random(self.conn.environment().random()).job_id(0),
+            // The script that completes the batch sets the time.
+            None,
+        ));
+        call.push_arg(millis(job.delay));
+        call.push_arg(expiry);
     }
 
     pub(crate) async fn add_pieces(
@@ -237,6 +239,15 @@ impl Store {
         }
         call.run(&self.conn, operation).await.map(drop)
     }
+}
+
+/// What the id of a completion job in another queue has behind the time of creation. The
+/// script that creates the batch sets that time.
+fn id_end(batch: &BatchId, own: &QueueName) -> String {
+    let at = Timestamp::from_unix_ms(0);
+    let (here, there) =
+        (batch.completion_job(at), batch.completion_job_elsewhere(at, own));
+    there.as_str().strip_prefix(here.as_str()).unwrap_or_default().to_owned()
 }
 
 /// Builds the result for each piece of a call: stored, or a duplicate if `duplicates`

@@ -49,15 +49,7 @@ async fn an_interrupted_purge_leaves_a_batch_with_its_other_pieces() {
     let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
     let operator = operator(&proxy).await;
     let queue = open(&server, "q").await;
-    let known =
-        |number: usize| NewJob::new("known").id(piece_id(number)).keep_result(LEASE);
-    let pieces: Vec<_> = (0..PIECES).map(known).collect();
-    queue.create(&NewBatch::new(id())).await.unwrap();
-    queue.add(&id(), &pieces, None).await.unwrap();
-    for number in 0..500 {
-        let batch = BatchId::new(format!("b{number}")).unwrap();
-        queue.create(&NewBatch::new(batch)).await.unwrap();
-    }
+    let pieces = create_before_others(&queue, PIECES).await;
     let follower = |leader: usize| {
         let job =
             NewJob::new("follows").after(piece_id(leader)).id(follower_id(leader));
@@ -166,15 +158,7 @@ async fn a_holder_from_before_an_interrupted_purge_ends_no_new_job() {
     let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
     let operator = operator(&proxy).await;
     let queue = open(&server, "q").await;
-    let known =
-        |number: usize| NewJob::new("known").id(piece_id(number)).keep_result(LEASE);
-    let pieces: Vec<_> = (0..PIECES).map(known).collect();
-    queue.create(&NewBatch::new(id())).await.unwrap();
-    queue.add(&id(), &pieces, None).await.unwrap();
-    for number in 0..500 {
-        let batch = BatchId::new(format!("b{number}")).unwrap();
-        queue.create(&NewBatch::new(batch)).await.unwrap();
-    }
+    let pieces = create_before_others(&queue, PIECES).await;
     let held = take(&queue, 4).await;
 
     fail_at_second_step(&proxy, &operator).await;
@@ -206,6 +190,21 @@ async fn a_holder_from_before_an_interrupted_purge_ends_no_new_job() {
     assert_eq!(told, [unfinished.clone(), unfinished], "R29");
     assert_eq!(dead(&queue).await, []);
     assert_sound(&queue).await;
+}
+
+/// Creates a batch with so many pieces, and behind it 500 others, with which a purge takes more
+/// than one step. Returns the pieces.
+async fn create_before_others(queue: &StreamQueue, pieces: usize) -> Vec<NewJob> {
+    let known =
+        |number: usize| NewJob::new("known").id(piece_id(number)).keep_result(LEASE);
+    let pieces: Vec<_> = (0..pieces).map(known).collect();
+    queue.create(&NewBatch::new(id())).await.unwrap();
+    queue.add(&id(), &pieces, None).await.unwrap();
+    for number in 0..500 {
+        let batch = BatchId::new(format!("b{number}")).unwrap();
+        queue.create(&NewBatch::new(batch)).await.unwrap();
+    }
+    pieces
 }
 
 fn piece_id(number: usize) -> JobId {
