@@ -36,7 +36,7 @@ const START: Bytes = Bytes::from_static(b"0");
 
 /// The most jobs for which a claim draws random keys. A claim of more jobs sweeps the
 /// keys by pages instead, because a page finds more jobs than the draws do.
-const MOST_BY_LOT: u32 = 64;
+const MOST_BY_RANDOM_KEYS: u32 = 64;
 
 /// How many random keys a claim draws at least. If one key in 64 is a ready job, 64
 /// draws find none in one claim of three; if one key in 32 is, in one claim of eight.
@@ -63,7 +63,7 @@ impl Finder {
 
     /// Returns the request that a claim of `jobs` jobs sends to the pick script.
     pub(crate) fn wanted(&self, jobs: u32) -> Wanted {
-        let draws = if jobs > MOST_BY_LOT { 0 } else { DRAWS + 4 * jobs };
+        let draws = if jobs > MOST_BY_RANDOM_KEYS { 0 } else { DRAWS + 4 * jobs };
         Wanted { jobs: with_spare(jobs), draws, foreign_keys: self.foreign_keys() }
     }
 

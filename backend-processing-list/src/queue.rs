@@ -34,7 +34,7 @@ use crate::{
     Mode, ProcessingListConfig,
     capabilities::{OF_PER_WORKER, OF_SHARED},
     lease::Lease,
-    scripts::{From, How, Store, scripts},
+    scripts::{How, Store, TakeBackReason, scripts},
     session::{Nonce, Session, Site},
     wait::{self, WaitingPattern},
 };
@@ -202,13 +202,15 @@ impl ReliableQueue for ProcessingListQueue {
         // The last page first, so that the job held longest is at the front in the end.
         let most = self.store.bookkeeping.max_jobs_per_slow_step().get() as usize;
         for page in leases.rchunks(most) {
-            let taken = self.store.take_leases(From::AReleasedWorker, page).await;
+            let taken =
+                self.store.take_leases(TakeBackReason::WorkerReleased, page).await;
             released.jobs += u64::from(partial.then(taken)?.requeued);
         }
         let most = self.store.bookkeeping.max_jobs_per_slow_step().get();
         let mut has_more = !sessions.is_empty();
         while has_more {
-            let page = self.store.take_back(From::AReleasedWorker, &sessions, most);
+            let page =
+                self.store.take_back(TakeBackReason::WorkerReleased, &sessions, most);
             let page = partial.then(page.await)?;
             released.jobs += u64::from(page.requeued);
             has_more = page.more;
@@ -287,10 +289,12 @@ impl ProcessingListQueue {
     async fn recover_expired(&self, page: u32) -> Result<Recovered, Error> {
         let (leases, sessions) = self.suspects(page).await?;
         let mut partial = PartialEffect::default();
-        let named =
-            partial.then(self.store.take_leases(From::TheDead, &leases).await)?;
+        let named = partial.then(
+            self.store.take_leases(TakeBackReason::LeaseExpired, &leases).await,
+        )?;
         let left = page.saturating_sub(named.requeued + named.buried);
-        let rest = self.store.take_back(From::TheDead, &sessions, left).await;
+        let rest =
+            self.store.take_back(TakeBackReason::LeaseExpired, &sessions, left).await;
         let rest = partial.then(rest)?;
         Ok(Recovered {
             requeued: named.requeued + rest.requeued,

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!  an end in this process    -> the notifier wakes its calls, after the commit
-//!  an end in another process -> the task of the handle looks for all calls, and the
-//!                               notifier wakes those whose job has ended
+//!  an end in another process -> the task of the handle polls the file for all calls,
+//!                               and the notifier wakes those whose job has ended
 //! ```
 //!
-//! One task looks for all calls of a handle. If each call looked for itself, a thousand of
-//! them would keep the handle's thread busy, and would delay pushes and settlements. If
-//! the calls took turns, one that nobody polls any more would stop the looks of all.
+//! One task polls for all calls of a handle. If each call polled the file by itself, a
+//! thousand of them would keep the handle's thread busy, and would delay pushes and
+//! settlements. If one call polled for all, the others would stop too when its future is
+//! not awaited any more.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -26,7 +27,7 @@ use crate::failure::Failure;
 use crate::store::Store;
 use crate::wake::{Notifier, Wakes};
 
-/// Looks for the ends of jobs while calls of a handle wait for one.
+/// Polls the file for the ends of jobs while calls of a handle wait for one.
 #[derive(Debug, Default)]
 pub(crate) struct EndPoll(Arc<Mutex<State>>);
 
@@ -34,16 +35,16 @@ pub(crate) struct EndPoll(Arc<Mutex<State>>);
 struct State {
     /// How many calls wait.
     calls: usize,
-    /// The task that looks. It ends when no call waits.
+    /// The task that polls. It ends when no call waits.
     task: Option<JoinHandle<()>>,
 }
 
-/// A call that waits. The task looks for it until this is dropped.
+/// A call that waits. The task polls for it until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Polled(Arc<Mutex<State>>);
 
 /// The parts of the handle that the task uses.
-pub(crate) struct Looks {
+pub(crate) struct PollContext {
     pub(crate) notifier: Notifier,
     pub(crate) db_thread: Arc<DbThread>,
     pub(crate) environment: Environment,
@@ -51,13 +52,13 @@ pub(crate) struct Looks {
 }
 
 impl EndPoll {
-    /// Looks for a call that waits from now on. The task runs on the runtime of the call
-    /// that starts it.
-    pub(crate) fn begin(&self, looks: impl FnOnce() -> Looks) -> Polled {
+    /// Begins to poll for a call that waits. The task runs on the runtime of the call that
+    /// starts it.
+    pub(crate) fn begin(&self, context: impl FnOnce() -> PollContext) -> Polled {
         let mut state = lock(&self.0);
         state.calls += 1;
         if state.task.as_ref().is_none_or(JoinHandle::is_finished) {
-            let task = run(looks(), Arc::clone(&self.0));
+            let task = run(context(), Arc::clone(&self.0));
             state.task = Some(tokio::spawn(task.boxed()));
         }
         Polled(Arc::clone(&self.0))
@@ -78,10 +79,10 @@ impl Drop for Polled {
     }
 }
 
-async fn run(looks: Looks, state: Arc<Mutex<State>>) {
+async fn run(context: PollContext, state: Arc<Mutex<State>>) {
     let mut last = None;
     loop {
-        looks.environment.clock().sleep(looks.poll_interval).await;
+        context.environment.clock().sleep(context.poll_interval).await;
         {
             let mut state = lock(&state);
             if state.calls == 0 {
@@ -89,18 +90,21 @@ async fn run(looks: Looks, state: Arc<Mutex<State>>) {
                 return;
             }
         }
-        if let Err(failure) = looks.look(&mut last).await {
+        if let Err(failure) = context.poll(&mut last).await {
             tracing::debug!(?failure, "cannot look for the ends of jobs");
-            // Each call looks itself, and returns the error if it lasts.
-            looks.notifier.notify(Wakes { all_ended: true.into(), ..Wakes::default() });
+            // Wake all calls. Each reads the state of its job itself, and returns the
+            // error if that fails too.
+            context
+                .notifier
+                .notify(Wakes { all_ended: true.into(), ..Wakes::default() });
         }
     }
 }
 
-impl Looks {
-    /// Wakes the calls whose job has ended, if the file was changed since the last look.
-    async fn look(&self, last: &mut Option<i64>) -> Result<(), Failure> {
-        // A change after the version was read is found by this look or by the next one.
+impl PollContext {
+    /// Wakes the calls whose job has ended, if the file was changed since the last poll.
+    async fn poll(&self, last: &mut Option<i64>) -> Result<(), Failure> {
+        // Read the version first: a change after that is found by this poll or the next.
         let version = self.db_thread.call(Poll).await?;
         if *last != Some(version) {
             self.wake_those_that_ended().await?;

@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use crate::config::{Sorts, SqliteConfig};
 use crate::db_thread::{DbThread, Site};
-use crate::end_poll::{EndPoll, Looks, Polled};
+use crate::end_poll::{EndPoll, PollContext, Polled};
 use crate::failure::Failure;
 use crate::inspect::ReportWorker;
 use crate::pages::{Pages, step_of};
@@ -127,9 +127,9 @@ impl SqliteQueue {
         self.site.notifier.listen_for_end(job)
     }
 
-    /// Looks for ends in other processes until the returned value is dropped.
+    /// Polls for ends in other processes until the returned value is dropped.
     pub(crate) fn poll_ends(&self) -> Polled {
-        self.end_poll.begin(|| Looks {
+        self.end_poll.begin(|| PollContext {
             notifier: self.site.notifier.clone(),
             db_thread: Arc::clone(&self.db_thread),
             environment: self.environment().clone(),

@@ -87,7 +87,7 @@ pub(crate) fn after_send(at: ErrorContext, error: RedisError) -> Error {
         Some(code) if DENIED.contains(&code) => denied(at, error),
         Some(code) if UNUSABLE.contains(&code) => unusable(at, error),
         Some(_) if is_raised_in_script(&error) => interrupted(at, error),
-        Some(_) if says_not_now(&error) => unavailable(at, error),
+        Some(_) if is_too_many_clients(&error) => unavailable(at, error),
         Some(_) if is_unknown_command(&error) => {
             Error::WrongServer { at, source: explained(UNKNOWN_COMMAND, error) }
         }
@@ -142,7 +142,7 @@ fn is_raised_in_script(error: &RedisError) -> bool {
     error.detail().is_some_and(|detail| detail.contains("user_script"))
 }
 
-fn says_not_now(error: &RedisError) -> bool {
+fn is_too_many_clients(error: &RedisError) -> bool {
     error.detail().is_some_and(|detail| detail.contains("max number of clients"))
 }
 

@@ -13,7 +13,7 @@ use crate::{
     session::{Session, Site},
 };
 
-pub(crate) use worker::{Asked, Claimed, From, How};
+pub(crate) use worker::{Asked, Claimed, How, TakeBackReason};
 
 relq_redis::pattern_scripts! {
     of crate::capabilities::OF_PER_WORKER; in "../../lua/"; library pattern;

@@ -74,25 +74,25 @@ pub(crate) struct Claimed {
 
 /// Why jobs are taken back. This decides whether their attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum TakeBackReason {
     /// Their lease has expired, so their worker is presumed dead. The attempt counts.
-    TheDead,
+    LeaseExpired,
     /// Their worker is released: all its jobs are taken. The attempt does not count.
-    AReleasedWorker,
+    WorkerReleased,
 }
 
-impl From {
+impl TakeBackReason {
     fn word(self) -> &'static str {
         match self {
-            Self::TheDead => "over",
-            Self::AReleasedWorker => "left",
+            Self::LeaseExpired => "over",
+            Self::WorkerReleased => "left",
         }
     }
 
     fn operation(self) -> Operation {
         match self {
-            Self::TheDead => Operation::Recover,
-            Self::AReleasedWorker => Operation::ReleaseWorker,
+            Self::LeaseExpired => Operation::Recover,
+            Self::WorkerReleased => Operation::ReleaseWorker,
         }
     }
 }
@@ -240,7 +240,7 @@ impl Store {
     /// Takes back a page of the jobs in the lists of these sessions.
     pub(crate) async fn take_back(
         &self,
-        from: From,
+        reason: TakeBackReason,
         sessions: &[Session],
         page: u32,
     ) -> Result<Recovered, Error> {
@@ -249,11 +249,11 @@ impl Store {
             .bookkeeping
             .with_keys(self.lists(&sites))
             .call(&SCRIPTS.take_back)
-            .arg(from.word())
+            .arg(reason.word())
             .arg(page)
             .arg(millis(WATCH));
         sessions.iter().for_each(|session| call.push_arg(session.as_str()));
-        Bookkeeping::recovered(call.run(&self.conn, from.operation()).await?)
+        Bookkeeping::recovered(call.run(&self.conn, reason.operation()).await?)
     }
 
     /// Takes back the jobs of these leases, each from its list. The caller passes at
@@ -261,7 +261,7 @@ impl Store {
     /// ready job.
     pub(crate) async fn take_leases(
         &self,
-        from: From,
+        reason: TakeBackReason,
         leases: &[Lease],
     ) -> Result<Recovered, Error> {
         let mut by_site = BTreeMap::<&Site, Vec<&Bytes>>::new();
@@ -272,7 +272,7 @@ impl Store {
         for (site, names) in by_site {
             let mut search = Search::BEGINNING;
             while search.unread != 0 {
-                let step = self.take_named(from, site, &names, search).await;
+                let step = self.take_named(reason, site, &names, search).await;
                 let (requeued, buried, next) = partial.then(step)?;
                 taken.requeued += requeued;
                 taken.buried += buried;
@@ -286,7 +286,7 @@ impl Store {
     /// jobs were made ready and buried, and the search for the next step.
     async fn take_named(
         &self,
-        from: From,
+        reason: TakeBackReason,
         site: &Site,
         names: &[&Bytes],
         search: Search,
@@ -295,11 +295,11 @@ impl Store {
             .bookkeeping
             .with_keys([self.keys.list(site)])
             .call(&SCRIPTS.take_named)
-            .arg(from.word())
+            .arg(reason.word())
             .arg(search.unread)
             .arg(search.began_ms);
         names.iter().for_each(|name| call.push_arg(&name[..]));
-        let mut parts = call.run(&self.conn, from.operation()).await?.parts()?;
+        let mut parts = call.run(&self.conn, reason.operation()).await?.parts()?;
         let mut number = || parts.part().number();
         let (requeued, buried) = (number()?, number()?);
         let search = Search { unread: number()?.max(0), began_ms: number()? };

@@ -5,9 +5,9 @@
 //! workers push it, the queue stores it once (B5). That holds as long as the other
 //! queue remembers the id: until five minutes after the job's end.
 //!
-//! A call that may complete a batch pushes a handful of jobs, because its caller waits. If
-//! it leaves others, a task of the client pushes these. All calls and tasks take random
-//! handfuls of the outbox, so clients that forward at the same time seldom push the same
+//! A call that may complete a batch pushes a few jobs, because its caller waits. If
+//! it leaves others, a task of the client pushes these. All calls and tasks take jobs at
+//! random from the outbox, so clients that forward at the same time seldom push the same
 //! jobs.
 //!
 //! A queue that refuses its jobs or cannot be reached delays no other call: after a
@@ -35,7 +35,7 @@ use crate::{
 /// How many completion jobs a call that may complete a batch pushes to other queues at
 /// most, because its caller waits. A task that pushes what such calls leave takes as many
 /// at a time.
-const HANDFUL: u32 = 10;
+const FEW: u32 = 10;
 
 /// How many completion jobs one recovery pushes to other queues at most.
 const PAGE: u32 = 100;
@@ -106,7 +106,7 @@ struct Completions {
 /// Pushes a few completion jobs of the outbox to their queues, except to queues that have
 /// just failed. A task pushes the others. The next recovery pushes those that fail now.
 pub(crate) async fn forward(streams: &Streams, operation: Operation) {
-    if forward_handful(streams, operation).await {
+    if forward_few(streams, operation).await {
         go_on(streams, operation);
     }
 }
@@ -119,7 +119,7 @@ fn go_on(streams: &Streams, operation: Operation) {
     let streams = streams.clone();
     let forwarding = async move {
         loop {
-            while forward_handful(&streams, operation).await {}
+            while forward_few(&streams, operation).await {}
             if !turn.is_extended() {
                 break;
             }
@@ -135,7 +135,7 @@ pub(crate) async fn forward_the_rest(streams: &Streams, operation: Operation) {
     if !streams.forwarders.are_running() {
         return;
     }
-    let forwarding = async { while forward_handful(streams, operation).await {} };
+    let forwarding = async { while forward_few(streams, operation).await {} };
     let clock = streams.store.conn.environment().clock();
     tokio::select! {
         biased;
@@ -147,8 +147,8 @@ pub(crate) async fn forward_the_rest(streams: &Streams, operation: Operation) {
 }
 
 /// Pushes a few completion jobs. Returns whether more are left that can be pushed now.
-async fn forward_handful(streams: &Streams, operation: Operation) -> bool {
-    let forwarded = forward_some(streams, operation, HANDFUL).await;
+async fn forward_few(streams: &Streams, operation: Operation) -> bool {
+    let forwarded = forward_some(streams, operation, FEW).await;
     forwarded.unwrap_or_else(|error| {
         tracing::debug!(%error, "completions are left to the next recovery");
         false

@@ -38,8 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The two batches, and the queue that receives their completion jobs.
 pub(super) struct Batches {
     queue: Arc<dyn Queue>,
-    told: Arc<dyn Queue>,
-    told_name: QueueName,
+    completions: Arc<dyn Queue>,
+    completions_name: QueueName,
     requests: [Request; 2],
 }
 
@@ -61,10 +61,10 @@ impl Batches {
         (jobs, workers): (u64, u16),
     ) -> CommandResult<Self> {
         batches_of(&*queue)?;
-        let told_name = QueueName::new(format!("{name}-told"));
-        let told_name =
-            told_name.map_err(|error| Failure::Failed(error.to_string()))?;
-        let told = relq::connect(url, &told_name).await?;
+        let completions_name = QueueName::new(format!("{name}-told"));
+        let completions_name =
+            completions_name.map_err(|error| Failure::Failed(error.to_string()))?;
+        let completions = relq::connect(url, &completions_name).await?;
         let border = jobs - jobs / SMALL;
         let slots = u32::from(workers) * CONCURRENCY.get();
         let most = NonZeroU32::new(slots / 4 * 3);
@@ -72,7 +72,7 @@ impl Batches {
             Request::new("large", BatchPriority::LOWEST, most, 0..border),
             Request::new("small", BatchPriority::HIGHEST, None, border..jobs),
         ];
-        Ok(Self { queue, told, told_name, requests })
+        Ok(Self { queue, completions, completions_name, requests })
     }
 
     /// Creates both batches, adds their pieces, and seals them.
@@ -80,7 +80,7 @@ impl Batches {
         let batches = batches_of(&*self.queue)?;
         for request in &self.requests {
             let Request { id, pieces, .. } = request;
-            let batch = request.batch(&self.told_name);
+            let batch = request.batch(&self.completions_name);
             let made = sender.repeat(async || batches.create(&batch).await).await;
             made.map_err(|unsent| failed(&unsent))?;
             for page in self.pages(pieces) {
@@ -122,25 +122,26 @@ impl Batches {
                 None => problems.push(format!("the batch {} is gone", request.id)),
             }
         }
-        problems.extend(self.problem_of_telling().await?);
+        problems.extend(self.completion_problem().await?);
         Ok(all)
     }
 
     /// Waits until each of the two batches has pushed its completion job. Returns the
     /// problem if one is missing or there are more than two (B5).
-    async fn problem_of_telling(&self) -> CommandResult<Option<String>> {
+    async fn completion_problem(&self) -> CommandResult<Option<String>> {
         let began = Instant::now();
         let ask = PeekRequest::new(JobState::Ready, NonZeroU32::MIN.saturating_add(9));
         loop {
-            let found = self.told.peek(&ask).await?.jobs;
-            let mut told: Vec<_> = found.iter().map(|job| &job.payload[..]).collect();
-            told.sort_unstable();
-            if told == [&b"large"[..], b"small"] {
+            let found = self.completions.peek(&ask).await?.jobs;
+            let mut payloads: Vec<_> =
+                found.iter().map(|job| &job.payload[..]).collect();
+            payloads.sort_unstable();
+            if payloads == [&b"large"[..], b"small"] {
                 return Ok(None);
             }
-            if began.elapsed() > PATIENCE || told.len() > self.requests.len() {
-                let count = told.len();
-                return Ok(Some(format!("{count} jobs tell of 2 completions")));
+            if began.elapsed() > PATIENCE || payloads.len() > self.requests.len() {
+                let count = payloads.len();
+                return Ok(Some(format!("{count} completion jobs for 2 batches")));
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -148,7 +149,7 @@ impl Batches {
 
     /// Removes the queue that received the completion jobs.
     pub(super) async fn clean_up(&self, url: &str) -> CommandResult {
-        remove(url, &*self.told, &self.told_name).await
+        remove(url, &*self.completions, &self.completions_name).await
     }
 }
 
@@ -163,12 +164,12 @@ impl Request {
         Self { id, priority, limit, pieces }
     }
 
-    fn batch(&self, told: &QueueName) -> NewBatch {
+    fn batch(&self, completions: &QueueName) -> NewBatch {
         let done = OnComplete::new(NewJob::new(self.id.as_str().to_owned()));
         NewBatch::new(self.id.clone())
             .priority(self.priority)
             .limit(self.limit)
-            .on_complete(done.queue(told.clone()))
+            .on_complete(done.queue(completions.clone()))
     }
 
     fn problem(&self, status: &BatchStatus) -> Option<String> {

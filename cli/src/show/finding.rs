@@ -17,8 +17,8 @@ use crate::{
     message::say,
 };
 
-/// After how long a search without a terminal says how far it is, again and again.
-const SAY_EVERY: Duration = Duration::from_secs(5);
+/// How often a search without a terminal reports its progress.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 /// The search for one job.
 pub(crate) struct Finding<'a> {
@@ -130,7 +130,7 @@ impl Progress {
         self.looked_at.set(self.looked_at.get() + u64::from(jobs));
         let (looked_at, state) = (self.looked_at.get(), state.as_str());
         let message = format!("{looked_at} jobs looked at, now {state} ones");
-        if self.bar.is_hidden() && self.said.get().elapsed() > SAY_EVERY {
+        if self.bar.is_hidden() && self.said.get().elapsed() > REPORT_EVERY {
             self.said.set(Instant::now());
             say(&message);
         }

@@ -7,7 +7,7 @@ use tokio::{sync::watch, time::timeout};
 
 use super::{
     actor::{Actor, Life},
-    afterlife::Ghost,
+    dead_connections::Ghost,
     frame::Malformed,
     inbound::{Ended, Inbound, Requests},
     outbound::{Outbound, Stopped},
@@ -19,7 +19,7 @@ use super::{
 };
 
 /// The time limit for sending a last error to a client before its connection is closed.
-const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
+const ERROR_LIMIT: Duration = Duration::from_secs(5);
 
 /// The reason why a connection ended.
 enum End {
@@ -46,7 +46,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, actor: Arc<Actor>, client: Stream
     drop(begins);
     let end = connection.run(&shared, &actor, number, &mut life).await;
     let _ends = shared.traffic.begins();
-    say_goodbye(&shared, &actor, &end, &mut connection.client).await;
+    send_final_error(&shared, &actor, &end, &mut connection.client).await;
     connection.end(&shared, &actor, end).await;
 }
 
@@ -94,7 +94,11 @@ impl Connection {
         let Self { requests, client, upstream, session, .. } = self;
         let shown = match end {
             End::Inbound(Ended::Dies(life, requests)) if !requests.is_empty() => {
-                shared.afterlife.haunt(Ghost { upstream, session, requests });
+                shared.dead_connections.keep_ghost(Ghost {
+                    upstream,
+                    session,
+                    requests,
+                });
                 return actor.set_life(life);
             }
             End::Inbound(Ended::Cut) => {
@@ -146,8 +150,13 @@ async fn death(life: &mut watch::Receiver<Life>) {
 }
 
 /// Sends a client that is still connected the error that ended its connection.
-async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Writer) {
-    let last_words = match end {
+async fn send_final_error(
+    shared: &Shared,
+    actor: &Actor,
+    end: &End,
+    client: &mut Writer,
+) {
+    let error = match end {
         End::Inbound(Ended::Malformed(Malformed(why))) => {
             format!("-ERR Protocol error: {why}\r\n")
         }
@@ -160,7 +169,7 @@ async fn say_goodbye(shared: &Shared, actor: &Actor, end: &End, client: &mut Wri
         End::Inbound(_) | End::Outbound(_) | End::Killed(_) => return,
     };
     // A client that is gone, or that does not read, does not get the error.
-    drop(timeout(GOODBYE_LIMIT, say(client, last_words)).await);
+    drop(timeout(ERROR_LIMIT, say(client, error)).await);
 }
 
 async fn say(client: &mut Writer, words: String) -> io::Result<()> {
@@ -172,7 +181,7 @@ async fn say(client: &mut Writer, words: String) -> io::Result<()> {
 /// that the actor is dead.
 async fn close(shared: &Shared, actor: &Actor, upstream: Upstream, shown: Life) {
     if shown == Life::Silent {
-        shared.afterlife.freeze(upstream);
+        shared.dead_connections.freeze(upstream);
     } else if let Err(error) = upstream.close().await {
         let what = format!("{}: the server did not close: {error}", actor.name);
         shared.ledger.trouble(&what);

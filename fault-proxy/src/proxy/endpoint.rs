@@ -85,7 +85,7 @@ impl Endpoint {
         self.actor.replies(now)
     }
 
-    /// Kills the actor, or revives it.
+    /// Kills or revives the actor.
     pub(super) fn set_life(&self, life: Life) {
         self.actor.set_life(life);
     }

@@ -268,8 +268,9 @@ impl FaultProxy {
         endpoint.gone().await;
     }
 
-    /// Kills an actor whose connections stay open and unread: the server does not notice
-    /// until [`FaultProxy::heal`]. Completes once its clients get nothing more.
+    /// Kills an actor, but keeps its connections to the server open and unread, so that
+    /// the server does not notice until [`FaultProxy::heal`]. Completes once the actor's
+    /// clients get nothing more.
     pub async fn freeze(&self, endpoint: &Endpoint) {
         endpoint.set_life(Life::Silent);
         endpoint.gone().await;
@@ -287,7 +288,8 @@ impl FaultProxy {
     /// When the server does not accept the commands.
     pub async fn release_ghosts(&self) -> io::Result<usize> {
         let shared = Arc::clone(&self.shared);
-        self.on_proxy(async move { shared.afterlife.release(&shared).await }).await
+        self.on_proxy(async move { shared.dead_connections.release(&shared).await })
+            .await
     }
 
     /// Calls `listener` with each request of each actor, including requests that are
@@ -325,7 +327,7 @@ impl FaultProxy {
         self.on_proxy(async move {
             let finished = timeout(FINISHED_WITHIN, shared.ledger.finished()).await;
             finished.map_err(|_| io::Error::other("a fault's command has no reply"))?;
-            shared.afterlife.thaw().await
+            shared.dead_connections.thaw().await
         })
         .await
     }

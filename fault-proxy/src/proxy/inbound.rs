@@ -125,7 +125,7 @@ impl Inbound<'_> {
         if self.shared.ledger.is_parking() {
             // The server must have run all earlier requests of this client before this
             // step waits, because a step of another actor may pass meanwhile.
-            self.hand_on_what_came_before().await?;
+            self.finish_earlier_requests().await?;
         }
         match self.shared.ledger.arrives(step, &request, can_wait).await {
             None => self.go_through(kind, &request).await,

@@ -23,7 +23,7 @@ impl Inbound<'_> {
     ) -> Result<(), Ended> {
         let shared = self.shared;
         let unfinished = shared.ledger.unfinished(&fault);
-        self.hand_on_what_came_before().await?;
+        self.finish_earlier_requests().await?;
         match fault {
             Fault::Meanwhile(command) => {
                 self.tell_server(&command).await?;
@@ -38,12 +38,12 @@ impl Inbound<'_> {
                 Err(Ended::Dies(Life::Closed, late))
             }
             Fault::After(behind) => {
-                self.run_unheard(kind, &request).await?;
+                self.run_without_reply(kind, &request).await?;
                 let late = self.left_behind(behind)?;
                 Err(Ended::Dies(Life::Closed, late))
             }
             Fault::Cut(When::After) => {
-                self.run_unheard(kind, &request).await?;
+                self.run_without_reply(kind, &request).await?;
                 Err(Ended::Cut)
             }
             Fault::Error(error) => self.refuse(kind, &format!("-{error}\r\n")).await,
@@ -57,7 +57,7 @@ impl Inbound<'_> {
 
     /// Completes once the client has the replies to all its earlier requests. So a
     /// fault hits a client that knows the same in each run.
-    pub(super) async fn hand_on_what_came_before(&mut self) -> Result<(), Ended> {
+    pub(super) async fn finish_earlier_requests(&mut self) -> Result<(), Ended> {
         let (told, reached) = oneshot::channel();
         self.wire.expect(Reply::Mark(told));
         self.server.flush().await?;
@@ -91,7 +91,7 @@ impl Inbound<'_> {
 
     /// Lets the server run the request, and sends the client nothing more. The
     /// connection must end after this.
-    async fn run_unheard(
+    async fn run_without_reply(
         &mut self,
         kind: Kind,
         request: &Request,
@@ -104,7 +104,7 @@ impl Inbound<'_> {
             }
             _ => self.pass(kind, request).await?,
         }
-        self.hand_on_what_came_before().await
+        self.finish_earlier_requests().await
     }
 
     /// Sends the client an error in place of the server's reply.
@@ -142,7 +142,7 @@ impl Inbound<'_> {
         let died = Ended::Dies(life, Vec::new());
         self.wire.mute();
         let Kind::Blocking(blocking) = kind else {
-            self.run_unheard(kind, request).await?;
+            self.run_without_reply(kind, request).await?;
             return Err(died);
         };
         let id = self.session.id().to_owned();

@@ -34,12 +34,12 @@
 //! that moment the suite ends the actor's own tasks by dropping their runtime.
 
 mod actor;
-mod afterlife;
 mod blocking;
 mod chance;
 mod clock;
 mod command;
 mod connection;
+mod dead_connections;
 mod endpoint;
 mod fault_proxy;
 mod frame;

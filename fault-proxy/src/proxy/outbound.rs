@@ -102,9 +102,9 @@ impl<'a> Outbound<'a> {
 
     async fn run_to_end(&mut self) -> io::Result<Stopped> {
         loop {
-            self.hand_on_what_was_made_here().await?;
+            self.send_own_replies().await?;
             match self.replies.buffered() {
-                Ok(Some(reply)) => self.hand_on(reply).await?,
+                Ok(Some(reply)) => self.forward(reply).await?,
                 Ok(None) => {
                     self.client.flush().await?;
                     tokio::select! {
@@ -120,7 +120,7 @@ impl<'a> Outbound<'a> {
         }
     }
 
-    async fn hand_on_what_was_made_here(&mut self) -> io::Result<()> {
+    async fn send_own_replies(&mut self) -> io::Result<()> {
         while let Some(reply) = self.wire.next_made_here() {
             match reply {
                 Reply::Made(made) => self.send(made).await?,
@@ -134,7 +134,7 @@ impl<'a> Outbound<'a> {
         Ok(())
     }
 
-    async fn hand_on(&mut self, reply: Bytes) -> io::Result<()> {
+    async fn forward(&mut self, reply: Bytes) -> io::Result<()> {
         if self.is_announcement(&reply) {
             return self.send(reply).await;
         }

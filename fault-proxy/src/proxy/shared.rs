@@ -12,8 +12,8 @@ use std::{
 use relq_core::environment::Clock as _;
 
 use super::{
-    afterlife::Afterlife, clock::VirtualClock, endpoint::Endpoint, gate::Gate,
-    ledger::Ledger, request::Request, script::Scripts, server::Server,
+    clock::VirtualClock, dead_connections::DeadConnections, endpoint::Endpoint,
+    gate::Gate, ledger::Ledger, request::Request, script::Scripts, server::Server,
     traffic::Traffic,
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) gate: Gate,
     scripts: Mutex<Scripts>,
     pub(super) actors: Mutex<HashMap<String, Endpoint>>,
-    pub(crate) afterlife: Afterlife,
+    pub(crate) dead_connections: DeadConnections,
     pub(super) listener: OnceLock<Listener>,
 }
 
@@ -63,7 +63,7 @@ impl Shared {
             gate: Gate::default(),
             scripts: Mutex::default(),
             actors: Mutex::default(),
-            afterlife: Afterlife::default(),
+            dead_connections: DeadConnections::default(),
             listener: OnceLock::new(),
         }
     }

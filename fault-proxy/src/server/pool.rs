@@ -83,7 +83,7 @@ impl DerefMut for Pooled {
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        // A test that failed may have left anything, so its server ends.
+        // A failed test may leave the server in any state, so that server is not reused.
         let left = self.0.take().filter(|_| !thread::panicking());
         if let Some(process) = left.filter(Process::is_plain).and_then(renewed) {
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(process);

@@ -1,5 +1,5 @@
-//! The remains of dead actors: commands that run late, and connections that the server
-//! still considers alive.
+//! The connections that dead actors leave: some have commands that run late, and some the
+//! server still considers alive.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use super::{
 };
 
 #[derive(Default)]
-pub(crate) struct Afterlife {
+pub(crate) struct DeadConnections {
     ghosts: Mutex<Vec<Ghost>>,
     frozen: Mutex<Vec<Upstream>>,
 }
@@ -27,9 +27,9 @@ pub(crate) struct Ghost {
     pub(crate) requests: Vec<Request>,
 }
 
-impl Afterlife {
+impl DeadConnections {
     /// Keeps a dead actor's commands until they are released.
-    pub(crate) fn haunt(&self, ghost: Ghost) {
+    pub(crate) fn keep_ghost(&self, ghost: Ghost) {
         self.ghosts.lock().unwrap_or_else(PoisonError::into_inner).push(ghost);
     }
 
