@@ -28,7 +28,7 @@ impl ScheduleQueue for MemoryQueue {
                 Some(found) if found.definition == definition => {
                     return ScheduleStored::Unchanged;
                 }
-                // After the clock was set back, ticks later than now were pushed already.
+                // If the clock was set back, ticks after `now` may have been pushed already.
                 Some(found) => (ScheduleStored::Replaced, found.last_tick.max(now)),
                 None => (ScheduleStored::Created, now),
             };

@@ -160,8 +160,9 @@ impl GroupCommit {
             Undone::ByCall(failure)
         })?;
         let committed = self.commit();
-        // After an unknown commit there may be jobs, too. The claims of this handle would not
-        // notice them: `data_version` does not change by a commit of their own connection.
+        // Wake the claims after a commit with an unknown outcome too, because it may have
+        // stored jobs. They would not notice by themselves: a commit of the handle's own
+        // connection does not change `data_version`.
         if !matches!(committed, Err(Undone::RolledBack(_))) {
             self.notifier.notify(wakes);
         }

@@ -43,7 +43,7 @@ impl Call for Put {
             Some((definition, _)) if definition == self.definition => {
                 return Ok(ScheduleStored::Unchanged);
             }
-            // After the clock was set back, ticks later than now were pushed already.
+            // If the clock was set back, ticks after `now` may have been pushed already.
             Some((_, last)) => (ScheduleStored::Replaced, last.max(store.now)),
             None => (ScheduleStored::Created, store.now),
         };

@@ -115,8 +115,8 @@ impl Connection {
         if let Some(closing) = &mut self.closing
             && let Poll::Ready(closed) = Pin::new(closing).poll(cx)
         {
-            // A listener that has ended is an error here: its connections finish their
-            // requests.
+            // An error means that the listener has ended without closing its connections:
+            // they may finish their requests.
             self.is_closed = closed.is_ok();
             self.closing = None;
         }

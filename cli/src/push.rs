@@ -133,7 +133,7 @@ impl Args {
             return self.push_and_wait(target.open().await?, timeout).await;
         }
         let interrupts = Interrupts::listen()?;
-        // A file that cannot be read creates no store.
+        // Open the file first: if it cannot be read, no store is created.
         let file = match &self.file {
             Some(path) => Some(unless_stopped(&interrupts, lines::open(path)).await?),
             None => None,
@@ -228,7 +228,8 @@ impl Args {
             let jobs = self.jobs(payloads)?;
             let mut rest = &jobs[..];
             while !rest.is_empty() {
-                // A queue of several parts may need many calls for the lines of one read.
+                // Check before each call: a queue of several parts may need many calls for the
+                // lines of one read.
                 if sender.interrupts().any() {
                     return Err(unit.stopped("by a signal", done, None));
                 }

@@ -8,8 +8,8 @@ use crate::failure::{CommandResult, Failure};
 /// up replies sooner, and the time limits of a connection are longer.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Makes a call that only reads, within `left` and the grace; without a limit if `left` is
-/// `None`.
+/// Makes a call that only reads. Fails if it takes longer than `left` and [`GRACE`]; `None`
+/// means no limit.
 pub(crate) async fn within<T>(
     left: Option<Duration>,
     call: impl Future<Output = T>,

@@ -171,7 +171,7 @@ async fn read(
         answer => answer,
     };
     let value = match value {
-        // The user must not read the key, or the key has another type.
+        // The user may not read the key, or the key has another type.
         Err(Error::Denied { .. } | Error::Unusable { .. }) => None,
         value => value?,
     };

@@ -78,7 +78,8 @@ impl Cron {
             let reason = fields::reason(&parser, &expression, &error);
             InvalidSpec::Expression { expression: expression.clone(), reason }
         })?;
-        // The search ends in the year 5000: no calendar of fewer years lacks a day.
+        // The search ends in the year 5000. The calendar repeats every 400 years, so an
+        // expression that matches no day until then never ticks.
         let start = DateTime::constant(2000, 1, 1, 0, 0, 0, 0);
         if parsed.find_next_occurrence(&start, true).is_err() {
             return Err(InvalidSpec::NeverTicks(expression));
@@ -171,8 +172,9 @@ impl Cron {
         let AmbiguousOffset::Gap { before, .. } = moment.offset() else {
             return moment.earlier().ok();
         };
-        // By the clocks before the change, the local time is in or after the first
-        // second of the new ones.
+        // The local time is in the gap, so by the offset before the change it is the
+        // moment of the change or later. One second more, because `preceding` excludes
+        // its argument.
         let past = before.to_timestamp(local).ok()?;
         let past = past.checked_add(SignedDuration::from_secs(1)).ok()?;
         self.zone.preceding(past).next().map(|change| change.timestamp())

@@ -168,7 +168,7 @@ impl Looks {
             };
             match ticked {
                 Ticked::Pushed(_) => log_left_out(name, &mut due),
-                // The scheduler that pushed it has logged what it left out.
+                // Another scheduler has pushed the tick, and has logged the ticks left out.
                 Ticked::NotLater => due.left_out = 0,
                 Ticked::NotDue(wait) => {
                     self.read_in(name, wait);

@@ -28,8 +28,9 @@ use crate::{claim_size::Sent, lease_clock::Moment, settling::SettleCall};
 /// (taskforcesh/bullmq#4479).
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long the loop still waits for a reply after a check has found the call past its
-/// [`CALL_LIMIT`]. Then it gives up the call.
+/// How long the loop still waits for a reply after a check has found that a call exceeds
+/// [`CALL_LIMIT`]. Then it gives up the call. The reply may have arrived already, while
+/// handlers kept every thread busy.
 pub(crate) const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// How long the slots of a claim stay reserved, if several queues share the slots. After

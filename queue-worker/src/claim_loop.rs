@@ -352,7 +352,7 @@ impl ClaimLoop {
             if self.phase == ClaimPhase::Stopping || !self.slots.have_place() {
                 self.give_back(job);
             } else if index >= reserved && self.slots.are_pooled() {
-                // Other queues use the slots of this claim, which took too long.
+                // The claim took too long, so other queues use its slots now.
                 self.slots.start_later(job, sent_at);
             } else if self.slots.free() == 0 {
                 self.slots.start_later(job, sent_at);

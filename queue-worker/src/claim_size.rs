@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// R11: a reply that is late without the suspend as well counts as any other late one.
+    /// R11: a reply that would be late without the suspend too counts like any late reply.
     #[test]
     fn a_late_reply_counts_also_after_a_suspend() {
         let mut size = ClaimSize::new(1, WAIT);

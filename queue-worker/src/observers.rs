@@ -55,7 +55,7 @@ impl Observers {
         Self { contact: Arc::new(self.progress.contact()), ..self.clone() }
     }
 
-    /// Tells that a claim that was sent at `sent` has returned these jobs at `now`.
+    /// Reports that a claim that was sent at `sent` returned these jobs at `now`.
     pub(crate) fn claimed<'a>(
         &self,
         claimed: impl Iterator<Item = &'a JobContext>,

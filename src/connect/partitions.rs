@@ -192,9 +192,9 @@ async fn why_not_dropped(
     }))
 }
 
-/// The number of parts that the queue has, as its marker says. Without a readable marker,
-/// the markers of the other parts say it. The first recovery of a worker marks all parts,
-/// so there is none behind a part without a marker.
+/// Returns the number of parts, which the marker of the queue records. If that marker
+/// cannot be read, counts the parts up to the first one without a marker: the first
+/// recovery of a worker marks all parts.
 async fn parts_of(
     owner: OwnerOf,
     url: &str,
@@ -223,7 +223,7 @@ async fn is_marked_part(
     let Ok(name) = Partition::name_of_part(queue, number) else { return Ok(false) };
     let (config, owner) = owner(url, name, alone(number))?;
     let seen = match relq_redis::see(config, &owner).await {
-        // A user who may not read the keys of a part cannot use a queue of several.
+        // A user who may not read the keys of a part cannot use a queue of several parts.
         Err(Error::Denied { .. }) => return Ok(false),
         seen => seen?,
     };

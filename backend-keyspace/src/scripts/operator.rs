@@ -20,7 +20,7 @@ impl PurgePage {
     pub(crate) const FIRST: Self =
         Self { cursor: Bytes::from_static(b"0"), began_ms: None };
 
-    /// Whether this is behind the last page.
+    /// Whether the last page has been purged.
     pub(crate) fn is_end(&self) -> bool {
         &self.cursor[..] == b"0"
     }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::followers::{self, Moved};
 use crate::store::{Store, WINDOW};
 
-/// The id and the result of a job, which may outlive it.
+/// What is kept of a job after its end: its id, its result, or both.
 pub(crate) struct Remembered {
     pub(crate) id: String,
     /// Whether the id is remembered, so that it is not used again too early (R4).

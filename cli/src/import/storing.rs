@@ -71,7 +71,7 @@ impl<'a> Storing<'a> {
         checked: &Checked,
     ) -> CommandResult<Report> {
         file.rewind()?;
-        // The head.
+        // Skip the first line: it is the head, not a job.
         file.next()?;
         for _ in 0..checked.jobs {
             let line = file.next()?;

@@ -198,7 +198,7 @@ impl Tasks {
     ) -> AbortHandle {
         let tell = self.tell.clone();
         let task = tokio::spawn(async move {
-            // The view has ended if nobody listens.
+            // Ignore a failed send: the view has ended.
             let _ = tell.send(asking.await).await;
         });
         task.abort_handle()

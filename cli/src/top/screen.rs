@@ -88,7 +88,7 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
     Failure::Failed(format!("cannot {what} the terminal: {error}"))
 }
 
-/// Sets the terminal back, once. An error is ignored: the terminal may be gone.
+/// Restores the terminal, once. An error is ignored: the terminal may be gone.
 fn restore() {
     if IS_OPEN.swap(false, SeqCst) {
         let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
@@ -96,8 +96,8 @@ fn restore() {
     }
 }
 
-/// Sets the terminal back before the message of a panic is printed, and then ends the
-/// program: what the screen shows would not be true any more.
+/// At a panic, restores the terminal, prints the message, and ends the program. After a
+/// panic of one task, the screen would go on showing outdated figures.
 fn restore_at_panic() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {

@@ -98,10 +98,10 @@ impl JobCommand {
         }
         let Completed { printed, last_words, result } = output.complete().await;
         match (end.failure(), result) {
-            // The result is the output as a whole, wherever else it was to be printed.
+            // The result has the whole output, even if printing it failed.
             (None, Some(result)) => set_result(&job, &result),
-            // The command may end before the pipe to it is closed, so that it does not
-            // notice that nobody gets what it has written.
+            // A command that ends before its output pipe is closed gets no SIGPIPE, so it
+            // may succeed although a part of its output was lost.
             (None, None) if printed == Printed::InPart => {
                 Err(Failure::retry("the output of the command could not be printed"))
             }

@@ -200,8 +200,8 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
             Format::Lines(lines) => lines.add(output),
         };
         let written = self.write(bytes).await;
-        // The result of a job is its whole output, also when relq's own output is closed
-        // in the middle. So a command that has this second reader goes on.
+        // The result of a job is the whole output of its command. So keep reading while
+        // the output is copied for the result, even if relq's own output is closed.
         if self.copy.is_some() { Source::Open } else { written }
     }
 

@@ -30,7 +30,8 @@ impl DeadBefore {
         died_here: u64,
     ) -> CommandResult {
         let stats = queues.stats().await?;
-        // Of each queue by itself: a purge in one queue hides no death in another.
+        // Subtract queue by queue, so that a purge of one queue does not hide dead jobs
+        // of another.
         let each = stats.iter().zip(&self.0);
         let more = each.map(|(stats, before)| stats.dead.saturating_sub(*before));
         judge(more.sum::<u64>().max(died_here), stats.iter().map(left).sum())

@@ -30,7 +30,7 @@ pub(crate) struct Listed {
     pub(super) jobs: Vec<JobView>,
     /// The answer to a look-up. `None` for a backend without an index.
     pub(super) look_up: Option<JobLookup>,
-    /// The answer to each look-up after the first one, if that is another answer.
+    /// The answer to the second and later look-ups. `None` if it is that of the first.
     pub(super) later: Option<JobLookup>,
     looked_up: AtomicBool,
     pub(crate) capabilities: Capabilities,
@@ -63,7 +63,7 @@ impl Listed {
         }
     }
 
-    /// The same queue of a backend whose look-ups find this.
+    /// Gives the queue an index, whose look-ups return this.
     pub(super) fn finding(mut self, look_up: JobLookup) -> Self {
         self.look_up = Some(look_up);
         self.capabilities.supported.to_mut().push(Capability::Inspect);

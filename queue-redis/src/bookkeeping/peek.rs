@@ -357,8 +357,9 @@ pub(super) fn restored_error(reason: &str, last_error: &str) -> String {
     format!("r{} {reason}{last_error}", reason.len())
 }
 
-/// Splits a restored job's stored error without its letter into the reason and the last
-/// error. A text that another client has written is all reason.
+/// Splits the stored error of a restored job, after its letter, into the reason and the
+/// last error. Returns a text in another form, which another client has written, as the
+/// reason.
 fn restored_death(text: &str) -> (&str, &str) {
     let split = || {
         let (length, rest) = text.split_once(' ')?;

@@ -106,8 +106,8 @@ impl Conn {
             let Some(redirect) = Redirect::of(error) else { return Err(failed) };
             redirect.note(&self.0.config);
             let outcome = match (redirect, &failed) {
-                // The marker may not have moved yet, so a call that waits for replicas
-                // waits until the whole slot has moved.
+                // Not for a call that waits for replicas: the queue's marker may not have
+                // moved yet, so such a call waits until the whole slot has moved.
                 (Redirect::Ask(node), Failed::AfterSend(_))
                     if self.0.replication.is_none() =>
                 {

@@ -89,7 +89,7 @@ pub(super) fn batch_of(rest: &mut Bytes) -> Result<BatchId, Malformed> {
 }
 
 pub(super) fn put_headers(out: &mut Vec<u8>, headers: &[(&[u8], &[u8])]) {
-    // Each name and each value stands behind its length, in four bytes.
+    // Each name and each value follows its length, which takes four bytes.
     let bytes = headers.iter().map(|(name, value)| 8 + name.len() + value.len());
     put_length(out, bytes.sum());
     for piece in headers.iter().flat_map(|(name, value)| [name, value]) {

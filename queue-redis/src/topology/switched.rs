@@ -171,7 +171,7 @@ impl Listener {
         Ok(link)
     }
 
-    /// Asks the sentinel again and again until it does not reply. Returns why.
+    /// Asks the sentinel again and again until a request fails. Returns that error.
     ///
     /// The reply is not used. A sentinel that was cut off may name an old master for hours,
     /// and each such reply would make new calls open another connection.

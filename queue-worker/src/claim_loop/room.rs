@@ -52,8 +52,9 @@ impl ClaimLoop {
         free.min(self.room_beside_unsettled()).min(of_one_call)
     }
 
-    /// How many jobs will show whether the store takes settlements: those that the worker
-    /// runs or asks for, and those whose settlement has no reply yet and has not failed.
+    /// How many jobs have a settlement that is yet to show whether the store accepts
+    /// settlements: the jobs that the worker runs or asks for, and those whose settlement
+    /// has no reply yet and has not failed.
     fn probes(&self) -> usize {
         let unsettled = self.settling.fresh() + self.calls.unsettled();
         self.slots.held() + self.calls.asked() + unsettled

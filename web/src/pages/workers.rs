@@ -75,7 +75,8 @@ struct Row {
     held: Vec<(Option<JobId>, Timestamp)>,
 }
 
-/// The workers that have reported and, if that is the whole list, those that only hold jobs.
+/// The workers that have reported. If they are all on this page, the workers that hold jobs
+/// but have not reported are listed too.
 fn rows(
     listed: Option<&WorkersPage>,
     mut held: HeldByWorker,

@@ -64,7 +64,7 @@ impl Seen {
     }
 }
 
-/// The records of followers that have one id: that of a follower, of a leader, or both.
+/// The records of one id, which may be a follower, a leader, or both.
 #[derive(Debug, Default)]
 pub(super) struct Following {
     /// Whether the id is that of a job that has not ended, and is remembered.
