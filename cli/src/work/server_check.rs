@@ -17,8 +17,8 @@ const FAR_APART_S: u64 = 10;
 /// Prints what may surprise the operator of the queue's server. A check that fails says
 /// nothing: the worker itself will say that it cannot use the server.
 ///
-/// A person who starts a worker on a server of the same machine at a terminal tries relq out,
-/// and what a crash of that server loses is only logged.
+/// A worker that a person starts at a terminal, on a server of the same machine, is probably
+/// a trial. Then a missing append-only file is only logged.
 pub(super) async fn warn(target: &Target, queue: &QueueName) {
     let Ok(url) = target.url() else { return };
     if url.starts_with("sqlite:") {
