@@ -85,7 +85,7 @@ impl Finder {
     /// Begins a sweep for ready jobs at the page where the last sweep stopped.
     pub(crate) fn sweep(&self) -> Sweep {
         let cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Sweep::from(cursor, For::Items)
+        Sweep::from(cursor, SweepTarget::Items)
     }
 
     /// Returns the next page of a sweep, and saves the position for the next sweep.
@@ -125,7 +125,7 @@ pub(crate) fn with_spare(jobs: u32) -> u32 {
 
 /// Which keys a sweep searches for: only those of ready jobs, or all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum For {
+enum SweepTarget {
     Items,
     All,
 }
@@ -133,7 +133,7 @@ enum For {
 /// A scan through the whole database, page by page.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    target: For,
+    target: SweepTarget,
     cursor: Bytes,
     /// How many more times the cursor must reach the end of the database before the
     /// sweep is complete.
@@ -146,19 +146,19 @@ pub(crate) struct Sweep {
 impl Sweep {
     /// A sweep of all keys, from the start to the end.
     pub(crate) fn of_all() -> Self {
-        Self::from(START, For::All)
+        Self::from(START, SweepTarget::All)
     }
 
     /// The rest of a sweep of all keys whose earlier pages were read: from `cursor` to the
     /// end.
     pub(crate) fn rest_of_all(cursor: Bytes) -> Self {
         let ends_left = u32::from(cursor != START);
-        Self { target: For::All, cursor, ends_left, foreign_keys: 0 }
+        Self { target: SweepTarget::All, cursor, ends_left, foreign_keys: 0 }
     }
 
     /// A sweep from `cursor` to the end, and then once through the whole database: SCAN
     /// returns every key that exists throughout only if the cursor runs a full cycle.
-    fn from(cursor: Bytes, target: For) -> Self {
+    fn from(cursor: Bytes, target: SweepTarget) -> Self {
         let ends_left = if cursor == START { 1 } else { 2 };
         Self { target, cursor, ends_left, foreign_keys: 0 }
     }
@@ -176,8 +176,8 @@ impl Sweep {
             self.foreign_keys = 0;
         }
         let page = match self.target {
-            For::Items => store.scan(operation, &self.cursor, PAGE).await?,
-            For::All => store.sweep(operation, &self.cursor).await?,
+            SweepTarget::Items => store.scan(operation, &self.cursor, PAGE).await?,
+            SweepTarget::All => store.sweep(operation, &self.cursor).await?,
         };
         self.foreign_keys += page.foreign_keys + page.orphans.len() as u64;
         self.cursor = page.next.clone();

@@ -66,7 +66,7 @@ pub struct Image {
 impl Recording {
     /// Returns all possible power cuts of this recording, the earliest first.
     pub fn cuts(&self) -> Vec<Cut> {
-        let mut now = Now::new(&self.first);
+        let mut now = DiskState::new(&self.first);
         let mut cuts = Vec::new();
         now.add_cuts(0, &mut cuts);
         for (index, event) in self.events.iter().enumerate() {
@@ -82,7 +82,7 @@ impl Recording {
         &self,
         cuts: impl IntoIterator<Item = Cut>,
     ) -> impl Iterator<Item = Image> {
-        let mut now = Now::new(&self.first);
+        let mut now = DiskState::new(&self.first);
         let mut done = 0;
         let mut marks = Vec::new();
         cuts.into_iter().map(move |cut| {
@@ -141,14 +141,14 @@ enum Naming {
 
 /// The state of the disk at one point of a recording: what is synced, and what is not.
 #[derive(Debug, Clone, Default)]
-struct Now {
+struct DiskState {
     nodes: BTreeMap<u64, Vec<u8>>,
     names: BTreeMap<String, u64>,
     writes: Vec<(u64, Event)>,
     namings: Vec<Naming>,
 }
 
-impl Now {
+impl DiskState {
     fn new(first: &Files) -> Self {
         let names = first.0.keys().cloned().zip(0..).collect();
         let nodes = (0..).zip(first.0.values().cloned()).collect();

@@ -25,7 +25,7 @@ use crate::{FairTurn, Partitioned, joined::PartErrors, receipt::wrap};
 
 /// Whether a claim asks the part again that it asked first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
+pub(crate) enum AskAgain {
     Ask,
     Skip,
 }
@@ -74,12 +74,12 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         &self,
         ask: &ClaimRequest,
         (jobs, errors): (Vec<Delivery>, PartErrors),
-        (asked, again): (usize, Again),
+        (asked, again): (usize, AskAgain),
     ) -> Result<Vec<Delivery>, Error> {
         let nothing = self.nothing_gathered(ask);
         let mut gathered = Gathered { jobs, errors, has_answer: true, ..nothing };
         let others = FairTurn::beginning_at(asked, self.parts.len()).skip(1);
-        let again = (again == Again::Ask).then_some(asked);
+        let again = (again == AskAgain::Ask).then_some(asked);
         self.sweep(others.chain(again), &mut gathered).await?;
         gathered.end()
     }
@@ -157,7 +157,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         if excess.is_empty() {
             return;
         }
-        // All in one call of each part, which keeps their order.
+        // Give them back in one call for each part, which keeps their order.
         let settlements: Vec<_> = excess
             .into_iter()
             .map(|job| Settlement::new(job.receipt, Disposition::GiveBack))

@@ -20,7 +20,7 @@ use relq_core::{
 
 use crate::{
     FairTurn, Partitioned,
-    claim::Again,
+    claim::AskAgain,
     health::is_temporary,
     joined::{self, PartErrors},
     receipt::{Group, grouped, unwrap, wrap},
@@ -134,7 +134,8 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         let settled = in_order(answers, done.len(), Settled::LeaseLost);
         // A part may have claimed before it applied the last of several settlements.
         let makes_ready = |one: &Settlement| one.disposition.may_make_ready();
-        let again = if done.iter().any(makes_ready) { Again::Ask } else { Again::Skip };
+        let again =
+            if done.iter().any(makes_ready) { AskAgain::Ask } else { AskAgain::Skip };
         let claimed = self.filled((part, again), ask, claimed).await;
         SettledAndClaimed { settled, claimed }
     }
@@ -175,7 +176,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     /// Adds jobs of the other parts to a claim that brought fewer than it asked for.
     async fn filled(
         &self,
-        (part, again): (usize, Again),
+        (part, again): (usize, AskAgain),
         ask: &ClaimRequest,
         claimed: Result<Vec<Delivery>, Error>,
     ) -> Result<Vec<Delivery>, Error> {

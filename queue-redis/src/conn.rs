@@ -272,7 +272,7 @@ impl Conn {
         };
         link.heed(&error);
         Err(Failed::AfterSend(match &self.0.owner {
-            Some(owner) if wrong_type::is_meant(&error) => {
+            Some(owner) if wrong_type::is_cause(&error) => {
                 wrong_type::named(error, owner, link, self.response_timeout()).await
             }
             _ => error,

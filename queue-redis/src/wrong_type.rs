@@ -19,7 +19,7 @@ const WRONG_TYPE: &str = "WRONGTYPE";
 
 /// Whether the error says that the server refused a command because a key has the wrong
 /// type.
-pub(crate) fn is_meant(error: &RedisError) -> bool {
+pub(crate) fn is_cause(error: &RedisError) -> bool {
     error.code() == Some(WRONG_TYPE)
 }
 
@@ -48,7 +48,7 @@ fn with_names(
     keys: &[(String, KeyType, &'static str)],
     lengths: &[RedisResult<Value>],
 ) -> RedisError {
-    let is_wrong = |length: &RedisResult<Value>| length.as_ref().is_err_and(is_meant);
+    let is_wrong = |length: &RedisResult<Value>| length.as_ref().is_err_and(is_cause);
     let wrong: Vec<_> = keys
         .iter()
         .zip(lengths)

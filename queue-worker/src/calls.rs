@@ -31,7 +31,7 @@ pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 /// How long the loop still waits for a reply after a check has found that a call exceeds
 /// [`CALL_LIMIT`]. Then it gives up the call. The reply may have arrived already, while
 /// handlers kept every thread busy.
-pub(crate) const LAST_LOOK: Duration = Duration::from_secs(1);
+pub(crate) const LAST_CHECK: Duration = Duration::from_secs(1);
 
 /// How long the slots of a claim stay reserved, if several queues share the slots. After
 /// this time the other queues use them, and the claim's jobs wait for others. A store
@@ -359,7 +359,7 @@ mod tests {
         calls.settle_and_claim(SettleCall::default(), ask(4), start);
         calls.settle(SettleCall::default(), start);
         calls.wait_for_jobs(CALL_LIMIT, start);
-        calls.claim(ask(5), 5, Moment::awake(LAST_LOOK));
+        calls.claim(ask(5), 5, Moment::awake(LAST_CHECK));
 
         let early = Moment::awake(CALL_LIMIT - Duration::from_millis(1));
         let early = calls.time_out(early);

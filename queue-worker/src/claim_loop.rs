@@ -52,7 +52,7 @@ use crate::{
     JobContext, WorkerError,
     attempt::Ended,
     backoff::{Backoff, Sleep},
-    calls::{Answer, CALL_LIMIT, Calls, LAST_LOOK, slots},
+    calls::{Answer, CALL_LIMIT, Calls, LAST_CHECK, slots},
     claim_size::{ClaimSize, Sent},
     context::ClaimedFrom,
     held::Held,
@@ -82,7 +82,7 @@ pub(crate) struct ClaimLoop {
     /// Whether the last claim found no job.
     is_idle: bool,
     /// The timer of the next check for calls that have no reply in time.
-    patrol: Sleep,
+    next_call_check: Sleep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl ClaimLoop {
                 environment.clone(),
             )
             .of(calls.order()),
-            patrol: environment.clock().sleep(CALL_LIMIT),
+            next_call_check: environment.clock().sleep(CALL_LIMIT),
             claiming: Backoff::new("claiming", environment),
             claim_size: ClaimSize::new(slots.most_held(), settings.wait()),
             prefetch: Prefetch::new(settings.prefetch, settings.lease),
@@ -164,7 +164,7 @@ impl ClaimLoop {
                 () = self.claiming.pause_over() => {}
                 () = self.settling.backoff.pause_over() => {}
                 () = self.prefetch.time_is_up() => self.give_back_waiting(),
-                () = &mut self.patrol => self.time_out_calls()?,
+                () = &mut self.next_call_check => self.time_out_calls()?,
                 () = slot_news => {}
             }
         }
@@ -319,8 +319,8 @@ impl ClaimLoop {
 
     fn time_out_calls(&mut self) -> Result<(), WorkerError> {
         let late = self.calls.time_out(self.now());
-        let next = if self.calls.is_any_late() { LAST_LOOK } else { CALL_LIMIT / 2 };
-        self.patrol = self.settings.environment.clock().sleep(next);
+        let next = if self.calls.is_any_late() { LAST_CHECK } else { CALL_LIMIT / 2 };
+        self.next_call_check = self.settings.environment.clock().sleep(next);
         late.into_iter().try_for_each(|answer| self.answered(answer))
     }
 

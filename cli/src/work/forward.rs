@@ -24,11 +24,11 @@ use super::whole_lines::WholeLines;
 
 /// How long the output of a command that has ended may be silent before it counts as
 /// complete. A process that the command left running may hold the output open for ever.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const SILENCE_AFTER_END: Duration = Duration::from_millis(200);
 
 /// How long such a process may go on writing, without a silence, before the output counts
 /// as complete all the same.
-const MOST_LAST_WORDS: Duration = Duration::from_secs(1);
+const LONGEST_AFTER_END: Duration = Duration::from_secs(1);
 
 /// How many bytes of output one read takes at most.
 const CHUNK: usize = 16 << 10;
@@ -153,12 +153,12 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
         if self.forward_waiting().await == Source::Closed {
             return Source::Closed;
         }
-        let end = Instant::now() + MOST_LAST_WORDS;
+        let end = Instant::now() + LONGEST_AFTER_END;
         while Instant::now() < end {
             let read = tokio::select! {
                 biased;
                 read = self.from.read(&mut self.chunk) => read,
-                () = sleep(LAST_WORDS) => return Source::Open,
+                () = sleep(SILENCE_AFTER_END) => return Source::Open,
             };
             if self.forward(read).await == Source::Closed {
                 return Source::Closed;

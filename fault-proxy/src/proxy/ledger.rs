@@ -128,7 +128,7 @@ impl Ledger {
             self.parked.send_replace(entries.parked.len());
             decision
         };
-        let _leaves = Leaves { ledger: self, at_step };
+        let _unpark = UnparkOnDrop { ledger: self, at_step };
         decision.await.unwrap_or(None)
     }
 
@@ -238,12 +238,12 @@ impl Entries {
 }
 
 /// Removes a parked step when it is dropped, because the step's connection has ended.
-struct Leaves<'a> {
+struct UnparkOnDrop<'a> {
     ledger: &'a Ledger,
     at_step: StepOfActor,
 }
 
-impl Drop for Leaves<'_> {
+impl Drop for UnparkOnDrop<'_> {
     fn drop(&mut self) {
         let mut entries = self.ledger.entries();
         if entries.parked.remove(&self.at_step).is_some() {

@@ -112,7 +112,7 @@ impl<'a> Outbound<'a> {
                             Ok(bytes) if bytes > 0 => self.traffic.moves(),
                             Ok(_) | Err(_) => return Ok(Stopped::ServerLeft),
                         },
-                        () = self.wire.stirred() => {}
+                        () = self.wire.changed() => {}
                     }
                 }
                 Err(malformed) => return Ok(Stopped::Malformed(malformed)),

@@ -44,7 +44,7 @@ pub(crate) struct Wire {
     protocol: AtomicU8,
     is_muted: AtomicBool,
     /// Notified when the proxy adds a reply of its own, which may be the next to send.
-    stirred: Notify,
+    changed: Notify,
     traffic: Arc<Traffic>,
 }
 
@@ -54,7 +54,7 @@ impl Wire {
             replies: Mutex::default(),
             protocol: AtomicU8::new(2),
             is_muted: AtomicBool::new(false),
-            stirred: Notify::new(),
+            changed: Notify::new(),
             traffic: Arc::clone(traffic),
         }
     }
@@ -64,7 +64,7 @@ impl Wire {
         self.replies().push_back(reply);
         self.traffic.adds(1);
         if is_made_here {
-            self.stirred.notify_one();
+            self.changed.notify_one();
         }
     }
 
@@ -104,8 +104,8 @@ impl Wire {
         matches!(self.replies().front(), Some(Reply::Confirmations(_)))
     }
 
-    pub(crate) async fn stirred(&self) {
-        self.stirred.notified().await;
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// From now on the client gets no more replies.

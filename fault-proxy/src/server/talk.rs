@@ -36,14 +36,14 @@ fn ask_within(limit: Duration, to: &Address, args: &[&[u8]]) -> io::Result<Vec<u
             stream.set_read_timeout(Some(limit))?;
             exchange(stream, args, |stream| stream.shutdown(Shutdown::Write))
         }
-        Address::Guarded(_) => ask_with_a_greeting(limit, to, args),
+        Address::Guarded(_) => ask_after_greeting(limit, to, args),
     }
 }
 
 /// Sends one command on a connection that needs TLS, a password or a database number.
 /// Runs on a thread and a runtime of its own, so that a caller with or without a
 /// runtime may use it.
-fn ask_with_a_greeting(
+fn ask_after_greeting(
     limit: Duration,
     to: &Address,
     args: &[&[u8]],
