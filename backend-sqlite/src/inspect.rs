@@ -114,7 +114,8 @@ impl Call for Run {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
-        // Jobs that are due come before it, in their order (R13). It may be one of them.
+        // Make due jobs ready first, because they come before it (R13). It may be one of
+        // them.
         store.promote_due(store.page)?;
         store.run_now(found.job, store.take_turns(1)?)?;
         store.wake_claims();

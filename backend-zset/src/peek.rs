@@ -84,7 +84,7 @@ async fn ranked(
     found.retain(|job| {
         (job.member.number() < NORMAL_RANKS) == (section == Section::Urgent)
     });
-    // The other section begins here.
+    // If jobs of the other section were removed, this section ends here.
     let next = next.filter(|_| found.len() == all);
     let view = |job: &StoredJob| job.view(&job.member.name, |_| StateDetail::Ready);
     let jobs = found.iter().map(view).collect();

@@ -81,7 +81,8 @@ impl PartErrors {
         self.may_have_happened = true;
     }
 
-    /// Adds the error of a part. Of errors of parts that got equally far, the first stays.
+    /// Adds the error of a part. Keeps that of the part that got least far, and the first of
+    /// several equal ones.
     pub(crate) fn add(&mut self, error: Error) {
         self.note(&error);
         let reached = Reached::of(&error);

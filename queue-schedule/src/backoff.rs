@@ -49,7 +49,8 @@ impl Backoff {
     /// The same error, if the scheduler must give up.
     pub(crate) fn failed(&mut self, error: Error) -> Result<Duration, Error> {
         if self.is_hopeless(&error) {
-            // A worker beside it may go on, so that its caller does not see the error yet.
+            // Log it now: the caller may see the error only later, because a worker beside
+            // the scheduler goes on.
             tracing::error!(error = error.full_message(), "the scheduler ends");
             return Err(error);
         }

@@ -136,8 +136,8 @@ impl Settling {
             }
         }
         if self.fresh.is_empty() {
-            // The leases of what the store did not take have ended. Nothing is known of its
-            // parts any more.
+            // If no failed settlement is left, because their leases have ended, it is not
+            // known any more whether the parts still refuse settlements.
             self.takes_none &= !self.failed.is_empty();
             return None;
         }

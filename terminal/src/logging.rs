@@ -31,7 +31,8 @@ pub fn start() {
         .fmt_fields(fields.delimited(" "))
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        // It would report a failed write on standard error, and that write would panic.
+        // A failed write to standard error would be reported there too, and that report
+        // would panic.
         .log_internal_errors(false)
         .init();
 }

@@ -50,14 +50,16 @@ pub(super) fn push(
         None => store.queue,
         Some(name) => queue_key(store.conn, store.steps, name)?,
     };
-    let id = match queue == store.queue {
-        true => batch.completion_job(created_at(ended)),
-        false => id_elsewhere(store, ended, &batch)?,
+    let is_own = queue == store.queue;
+    let id = if is_own {
+        batch.completion_job(created_at(ended))
+    } else {
+        id_elsewhere(store, ended, &batch)?
     };
     let push = Push { jobs: vec![job(row)?.id(id)], token: None };
     // A queue has one reservation of turns in a transaction: a second one would put this
     // job behind jobs that become ready after it.
-    let pushed = if queue == store.queue {
+    let pushed = if is_own {
         push.run(store)?
     } else {
         push.run(&Store {

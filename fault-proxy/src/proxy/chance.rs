@@ -224,7 +224,7 @@ impl Shared {
         let pieces: Vec<_> = pieces.flatten().collect();
         let replies = self.server.ask_all(&pieces, all.len()).await?;
         match replies.iter().find(|reply| is_error(reply)) {
-            // The actor gets the error itself.
+            // An error is the only reply, whatever the draws, so that the actor gets it.
             Some(error) => Ok(vec![error.clone(); all.len()]),
             None => Ok(replies),
         }

@@ -158,7 +158,7 @@ impl Bookkeeping {
     }
 }
 
-/// Gives each section its place in the slice.
+/// Numbers the sections in their order.
 pub fn in_order<S: Clone>(sections: &[S]) -> Vec<(u64, S)> {
     (0..).zip(sections.iter().cloned()).collect()
 }

@@ -116,8 +116,8 @@ impl Bookkeeping {
             for (member, score) in page {
                 match read(&member, &score) {
                     Some(item) => found.insert(member, item),
-                    // An earlier page had the member with another score, which `read`
-                    // accepted.
+                    // Remove the member: an earlier page may have had it with another
+                    // score, which `read` accepted.
                     None => found.remove(&member),
                 };
             }
