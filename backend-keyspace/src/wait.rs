@@ -17,7 +17,7 @@
 //! all databases, so a channel would have to carry the database's number in its name; a
 //! list is in its database.
 //!
-//! A bare `SET item_123 value` notifies nobody, and the recheck finds the job. A
+//! A bare `SET item_123 value` notifies no worker, and the recheck finds the job. A
 //! producer that cannot wait that long sends `LPUSH {Q}:wake 1` after it.
 
 use std::time::Duration;

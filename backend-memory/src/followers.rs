@@ -98,8 +98,8 @@ impl State {
         FollowerCount::new(count, bytes)
     }
 
-    /// Releases the followers of a job that has ended done. If it ended otherwise, cancels
-    /// them, and then the followers of these.
+    /// Releases the followers of a job that is done. If the job ended otherwise, cancels
+    /// them, and then their own followers.
     pub(crate) fn end_of_leader(
         &mut self,
         leader: JobId,

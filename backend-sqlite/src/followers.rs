@@ -164,7 +164,7 @@ enum Leader {
     Ended {
         was_done: bool,
     },
-    /// It is stored without a remembered id, so nobody would tell its followers of its end.
+    /// It is stored without a remembered id, so its end would release no follower.
     Nameless,
     Unknown,
 }

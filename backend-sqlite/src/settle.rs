@@ -66,7 +66,7 @@ impl Call for Settle {
 struct Tally {
     /// How many jobs they ended, and how.
     ended: Ended,
-    /// The keys of ended jobs that are still to be removed, together.
+    /// The keys of ended jobs, which are removed together after all settlements.
     to_remove: Vec<i64>,
     /// Whether any of the settled jobs is a piece of a batch.
     pieces: bool,

@@ -228,7 +228,7 @@ impl Store {
             let mut pair = pair.parts()?;
             let (id, rank) = (pair.part().text()?, pair.part().number()?);
             let Ok(id) = BatchId::new(id) else { continue };
-            // No two batches have one rank, unless another client has changed it.
+            // No two batches have the same rank, unless another client has changed one.
             let rank = first.saturating_add(u64::try_from(rank).unwrap_or(0));
             let place = rank.max(free);
             free = place.saturating_add(1);

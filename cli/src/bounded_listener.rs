@@ -54,9 +54,10 @@ impl BoundedListener {
         let silent =
             self.open.iter().enumerate().min_by_key(|(_, one)| one.last_use.at());
         if let Some(at) = silent.map(|(at, _)| at) {
-            // An error says that it has ended by itself meanwhile.
+            // Ignore a failed send: the connection has ended by itself meanwhile.
             let _ = self.open.swap_remove(at).close.send(());
-            // Lets its task close it before the next connection takes another file.
+            // Let the task of that connection close it before the next one is accepted, so
+            // that the process does not open one file more.
             yield_now().await;
         }
     }

@@ -110,7 +110,7 @@ enum DeadJobs {
 impl Args {
     pub(crate) async fn run(self, target: &Target) -> CommandResult {
         let mut file = self.open_file()?;
-        // A file that is no export creates no store.
+        // Check the head first: a file that is not an export must not create a store.
         check::check_head(&mut file)?;
         file.rewind()?;
         let queue = target.open().await?;

@@ -98,7 +98,7 @@ fn why_not(found: &JobLookup) -> String {
             StateDetail::Dead { .. } => {
                 "is dead: make it ready with `relq dead retry`".to_owned()
             }
-            // It was stored as scheduled after the call, by a retry.
+            // A retry made the job scheduled after the call.
             StateDetail::Scheduled { .. } | StateDetail::Following { .. } => {
                 "was not scheduled, and is now: try again".to_owned()
             }

@@ -83,7 +83,7 @@ mod tests {
         assert!(lacks_password("zset+rediss-sentinel://a/main?sentinel_user=me"));
     }
 
-    /// An editor ends the line of the password, which is no part of it.
+    /// An editor adds a newline to the password, which does not belong to it.
     #[test]
     fn a_password_ends_with_its_line() {
         let folder = tempfile::tempdir().unwrap();

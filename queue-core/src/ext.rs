@@ -70,7 +70,8 @@ pub trait ReliableQueueExt: ReliableQueue {
             Ok(Some(part)) => *part_of_call.get_or_insert(part) == part,
             Err(_) => false,
         };
-        // A first job that belongs to no part stands alone: its push says why.
+        // At least one job, even if it can belong to no part: the error of its push says
+        // why.
         jobs[..fitting].iter().take_while(of_one_part).count().max(fitting.min(1))
     }
 

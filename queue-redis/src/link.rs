@@ -289,7 +289,7 @@ impl Link {
 fn unreached(server: &dyn fmt::Display, error: &io::Error) -> RedisError {
     let text = format!("{server}: {error}");
     match error.kind() {
-        // A setting of this process is wrong, so that it did not reach any server.
+        // A setting of this process is wrong, so it has not connected to any server.
         io::ErrorKind::InvalidInput => {
             (ErrorKind::InvalidClientConfig, error::MISCONFIGURED, text).into()
         }

@@ -204,8 +204,8 @@ impl State {
         self.is_served || self.alone.as_ref().is_some_and(is_under_way)
     }
 
-    /// Whether a task or a caller awaits a push of this runtime. Nobody does so any more when
-    /// the runtime has ended.
+    /// Whether a task or a caller awaits a push of this runtime. None does after the
+    /// runtime has ended.
     fn is_awaited(&self) -> bool {
         let has_caller = |sending: &Sending| sending.strong_count() > Some(1);
         self.is_served || self.alone.as_ref().is_some_and(has_caller)

@@ -53,7 +53,7 @@ pub struct QueuesPage {
 
 /// Reads a page of the queues in the database, found by their markers with `SCAN`. In a
 /// cluster the listing visits one master after the other. If one of them cannot be reached,
-/// the listing cannot go on behind it; a queue whose slot moves meanwhile may be missing.
+/// the listing stops there; a queue whose slot moves meanwhile may be missing.
 ///
 /// # Errors
 /// The errors of [`Conn::open`], and [`Error::Invalid`] for a cursor that names no place

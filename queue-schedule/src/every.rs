@@ -73,7 +73,7 @@ impl Every {
 
 impl fmt::Display for Every {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In the largest unit that divides it.
+        // Write the interval in the largest unit that divides it.
         let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
         let ms = self.interval_ms();
         let fitting = units.into_iter().find(|(_, unit)| ms.is_multiple_of(*unit));

@@ -288,7 +288,7 @@ mod tests {
         assert!(matches!(refused, Err(ProgressError::TooLarge { .. })), "{refused:?}");
     }
 
-    /// A value that cannot be JSON fails no job whose result nobody asked for.
+    /// A value that cannot be JSON does not fail a job that keeps no result.
     #[cfg(feature = "json")]
     #[tokio::test]
     async fn a_job_that_keeps_no_result_encodes_none() {

@@ -15,8 +15,8 @@ use crate::retry::doubled;
 /// The pause after the first failed call. Each further failure doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest pause. When the store is available again, a worker notices it at latest
-/// after this time.
+/// The longest pause. When the store is available again, a worker notices it after
+/// this time at the latest.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// While failures go on, the log gets one line in each period of this length.

@@ -347,14 +347,13 @@ impl ClaimLoop {
         self.settings.observers.claimed(claimed, claim_sent, replied);
         self.held.add(&in_time, sent_at);
         for (index, job) in in_time.into_iter().enumerate() {
+            // If the claim took too long, other queues use its slots now.
+            let is_slot_gone = index >= reserved && self.slots.are_pooled();
             // The store may return more jobs than the worker asked for. Jobs without a
             // free slot are given back.
             if self.phase == ClaimPhase::Stopping || !self.slots.have_place() {
                 self.give_back(job);
-            } else if index >= reserved && self.slots.are_pooled() {
-                // The claim took too long, so other queues use its slots now.
-                self.slots.start_later(job, sent_at);
-            } else if self.slots.free() == 0 {
+            } else if is_slot_gone || self.slots.free() == 0 {
                 self.slots.start_later(job, sent_at);
             } else {
                 self.slots.start(job);

@@ -48,7 +48,7 @@ use caller::{Answer, Caller};
 use reports::Reports;
 
 /// The longest sleep of the heartbeat thread while the worker holds a job. The thread
-/// notices a suspend of the machine at latest after this time.
+/// notices a suspend of the machine after this time at the latest.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
 /// If a queue has several stores and one of them did not answer a heartbeat, the worker

@@ -1,5 +1,5 @@
-//! Prints lines or JSON values on standard output. It is no error if the reader has
-//! closed the output.
+//! Prints lines or JSON values on standard output. A reader that has closed the
+//! output is not an error.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 

@@ -46,7 +46,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// The begin of the listing of a state, with the newest jobs first where the backend
+    /// The beginning of the listing of a state, with the newest jobs first where the backend
     /// can.
     pub(crate) fn begin(queue: &dyn Queue, state: JobState) -> Self {
         let order = if queue.capabilities().supports(Capability::Inspect)

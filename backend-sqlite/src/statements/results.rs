@@ -56,7 +56,7 @@ impl Store<'_> {
         let mut moved = Moved::default();
         if job.keeps_id {
             let is_done = matches!(end, End::Done { .. });
-            // As long as the result, so that no other job takes the id meanwhile.
+            // Remember the id for as long as the result, so that no other job takes it.
             let kept_until = self.now_ms().saturating_add(job.keep_ms.unwrap_or(0));
             let until = self.ms_after(WINDOW).max(kept_until);
             let params = params![self.queue, job.id, until, is_done];

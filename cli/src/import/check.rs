@@ -48,7 +48,7 @@ impl Checked {
     /// Checks all lines of the file.
     ///
     /// # Errors
-    /// When the file is no export, is cut off, or has a job that cannot be stored.
+    /// When the file is not an export, is cut off, or has a job that cannot be stored.
     pub(super) fn read(
         file: &mut ExportFile,
         queue: &dyn Queue,

@@ -179,7 +179,7 @@ impl<'a> Storing<'a> {
                 Pushed::Duplicate { existing, by: DuplicateOf::Id } => {
                     self.count_known(&existing).await?;
                 }
-                // A job of an earlier import that holds the key itself is known.
+                // The job holds its unique key itself: an earlier import has stored it.
                 Pushed::Duplicate { existing, .. } if Some(&existing) == id => {
                     self.report.known += 1;
                 }

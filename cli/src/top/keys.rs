@@ -98,7 +98,7 @@ impl State {
         if is_control(key, 'l') {
             return vec![Effect::Redraw];
         }
-        // Another key with Ctrl or Alt is no plain letter.
+        // Ignore all other keys with Ctrl or Alt: they are not plain letters.
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return Vec::new();
         }

@@ -43,7 +43,6 @@ impl Screen {
         enable_raw_mode().map_err(|error| cannot("change the modes of", &error))?;
         IS_OPEN.store(true, SeqCst);
         restore_at_panic();
-        // From here on dropping it restores the terminal.
         let opened = execute!(io::stdout(), EnterAlternateScreen, Hide)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match opened {

@@ -41,8 +41,8 @@ use crate::{
 /// resources.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
 
-/// How many guards in a row may end at their start. If more do, guards cannot run here, and
-/// it is not a shortage.
+/// How many guards in a row may end at their start. If more do, the cause is not a shortage
+/// of resources: guards cannot run on this system.
 const MOST_ENDED_GUARDS: u32 = 25;
 
 /// The command of `--exec`, and the state that its processes for all jobs share.

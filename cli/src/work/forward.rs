@@ -126,7 +126,7 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
             source = self.forward_until_silent().await;
         }
         self.finish().await;
-        // Sending fails if the job was cut off. Then nobody needs the answer.
+        // Ignore a failed send: the job was cut off, and does not need the answer.
         let _ = complete.send(self.printed);
         if source == Source::Open {
             self.forward_until(pending::<()>()).await;

@@ -47,8 +47,8 @@ async fn read_sets(store: &Store, seen: &mut Seen) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reports a lease that has no item or is in no set. It is no problem if a set still
-/// contains a lease that has ended.
+/// Reports a lease that has no item or is in no set. A set may still contain a
+/// lease that has ended.
 fn problems_of(pair: &Pair) -> Vec<String> {
     let name = String::from_utf8_lossy(&pair.name);
     let is_ended = pair.name.starts_with(LOOKED_AT) && pair.leases.is_empty();

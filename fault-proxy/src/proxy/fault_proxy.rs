@@ -55,8 +55,7 @@ impl FaultProxy {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name("proxy".to_owned()).spawn(
-            // The proxy was dropped if this is an error, and the thread ends either
-            // way.
+            // The proxy sends `stop` or drops it. The thread ends in both cases.
             move || drop(runtime.block_on(stopped)),
         )?;
         Ok(Self {

@@ -33,7 +33,7 @@ impl Gate {
     pub(crate) fn open(&self) {
         let mut state = self.state();
         state.is_closed = false;
-        // A reply goes on when its sender is dropped.
+        // Dropping its sender lets a reply go on.
         state.waiting.clear();
     }
 

@@ -35,7 +35,7 @@ struct Counts {
     under_way: isize,
 }
 
-/// Something that is under way until this is dropped.
+/// The beginning or the end of a connection. It counts as under way until this is dropped.
 #[derive(Debug)]
 pub(crate) struct UnderWay<'a>(&'a Traffic);
 

@@ -16,10 +16,10 @@
 mod containers;
 mod given;
 mod guard;
-mod mend;
 mod node;
 mod pool;
 mod process;
+mod rewrite_aof;
 mod talk;
 
 use std::{
@@ -238,7 +238,7 @@ impl Server {
             Kind::Container(container) => {
                 container.restart().expect("Docker starts it");
                 self.wait_until_ready();
-                mend::mend(&self.address());
+                rewrite_aof::rewrite_aof(&self.address());
             }
             Kind::Given(_) => {
                 panic!("{self:?} was not started by the suite, which cannot restart it")

@@ -13,8 +13,9 @@ use tempfile::TempDir;
 use super::{
     PROGRAM, START_LIMIT, free_port,
     guard::{GuardedProcess, is_not_found},
-    mend::mend,
-    program, talk,
+    program,
+    rewrite_aof::rewrite_aof,
+    talk,
 };
 use crate::proxy::Address;
 
@@ -113,7 +114,7 @@ impl Node {
     /// When the server runs, or cannot be started.
     pub fn restart(&mut self) {
         self.spawn();
-        mend(&self.socket_address());
+        rewrite_aof(&self.socket_address());
     }
 
     fn spawn(&mut self) {

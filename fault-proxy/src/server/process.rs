@@ -12,8 +12,9 @@ use tempfile::TempDir;
 use super::{
     PROGRAM, START_LIMIT, free_port,
     guard::{GuardedProcess, is_not_found},
-    mend::mend,
-    own_options, program, talk,
+    own_options, program,
+    rewrite_aof::rewrite_aof,
+    talk,
 };
 use crate::proxy::Address;
 
@@ -137,7 +138,7 @@ impl Process {
         if self.is_in_cluster {
             self.wait_until_serving();
         }
-        mend(&self.address());
+        rewrite_aof(&self.address());
     }
 
     /// Starts the process. The port of a cluster's node was free when it was chosen. If

@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 ///
 /// # Panics
 /// When the server cannot write the file.
-pub(super) fn mend(server: &Address) {
+pub(super) fn rewrite_aof(server: &Address) {
     let start = Instant::now();
     let mut is_begun = false;
     loop {
