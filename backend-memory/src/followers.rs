@@ -38,8 +38,8 @@ impl State {
         now: Timestamp,
     ) -> Result<(), (JobId, CannotFollow)> {
         let mut counts: BTreeMap<&JobId, FollowerCount> = BTreeMap::new();
-        // The jobs that are stored, or duplicates by id, when it is this job's turn. A job
-        // with a unique key is not among them, because another job may hold its key.
+        // The earlier jobs of the call that are stored, or are duplicates by id. A job with a
+        // unique key is not among them, because another job may hold its key.
         let mut earlier: BTreeMap<&JobId, &NewJob> = BTreeMap::new();
         for (id, job) in jobs {
             if let Some(leader) = &job.after

@@ -168,7 +168,7 @@ impl State {
             self.results.insert(job.id.clone(), kept);
         }
         if keeps_id(&job.job) {
-            // As long as the result, so that no other job takes the id meanwhile.
+            // Remember the id for as long as the result, so that no other job takes it.
             let kept = job.job.keep_result.unwrap_or_default();
             let until = now.plus(DEDUPLICATION_WINDOW.max(kept));
             self.ended_ids.insert(job.id, EndedId { until, was_done });

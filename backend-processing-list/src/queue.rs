@@ -199,7 +199,8 @@ impl ReliableQueue for ProcessingListQueue {
         )?;
         let (mut released, mut partial) =
             (Released::default(), PartialEffect::default());
-        // The last page first, so that the job held longest is at the front in the end.
+        // Take back the last page first, so that the job that was held longest is at the
+        // front at the end.
         let most = self.store.bookkeeping.max_jobs_per_slow_step().get() as usize;
         for page in leases.rchunks(most) {
             let taken =

@@ -138,7 +138,8 @@ impl Push {
         let mut candidates = self.candidates(token);
         followers::check_leaders(store, &mut candidates)?;
         if self.remembers() {
-            // At least as many as it adds, so that the records cannot grow for ever.
+            // Remove at least as many outdated records as the push adds, so that they cannot
+            // grow for ever.
             let added = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
             store.sweep(SWEPT_AT_ONCE.max(added))?;
         }
@@ -148,7 +149,7 @@ impl Push {
         let mut new = Vec::new();
         for (candidate, turn) in candidates.into_iter().zip(turns) {
             if candidate.may_be_known || candidate.job.unique.is_some() {
-                // It may be a duplicate of one of these.
+                // Store the jobs before it first: it may be a duplicate of one of them.
                 call.add(&mut new)?;
                 if let Some(duplicate) = find_duplicate(store, &candidate)? {
                     call.answers.push(duplicate);

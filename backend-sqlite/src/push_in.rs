@@ -190,7 +190,7 @@ fn run(site: &Site, conn: &Connection, push: &Push) -> Result<Vec<Pushed>, Failu
         calls: 1,
         turns: RefCell::default(),
         dropped: Cell::default(),
-        // The commit wakes the waiting claims, see above.
+        // The waiting claims notice the commit by `data_version`: see the module.
         wakes: &Wakes::default(),
         steps,
     })

@@ -141,7 +141,7 @@ impl SqliteQueue {
         let clock = self.environment().clock();
         let deadline = clock.elapsed().saturating_add(timeout);
         loop {
-            // An end after this look wakes the call, since it listens before the look.
+            // Listen before the read, so that an end after the read wakes the call.
             let mut end = self.listen_for_end(job);
             let call = Read { jobs: vec![job.clone()] };
             let found = self.db_thread().call(call).await?.pop().flatten();

@@ -132,7 +132,8 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
             join(others, self.settle_and_claim_at(part, here, ask)).await;
         answers.extend(here);
         let settled = in_order(answers, done.len(), Settled::LeaseLost);
-        // A part may have claimed before it applied the last of several settlements.
+        // If a settlement made a job ready, ask the part again: it may have claimed before it
+        // applied the last of several settlements.
         let makes_ready = |one: &Settlement| one.disposition.may_make_ready();
         let again =
             if done.iter().any(makes_ready) { AskAgain::Ask } else { AskAgain::Skip };

@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long the task pauses after it could not read. The calls look again meanwhile.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The most ends of one reply.
+/// How many ends one reply has at most.
 const MOST: usize = 1000;
 
 /// The id before that of every entry of a stream.

@@ -72,7 +72,7 @@ impl Store<'_> {
         Ok(moved)
     }
 
-    /// Begins to keep what becomes of a new job.
+    /// Stores the row for the result of a new job.
     pub(crate) fn add_result(&self, id: &str) -> Result<(), Failure> {
         self.change(sql!("result_add"), params![self.queue, id])?;
         Ok(())

@@ -105,7 +105,7 @@ impl Request {
     fn parse(line: &Bytes) -> Result<Self, String> {
         let mut fields = line.split(|byte| *byte == b':');
         let limit = fields.next().unwrap_or_default();
-        // Of a line without a colon in its beginning, the rest is not read.
+        // If there is no colon near the beginning of the line, do not read the rest of it.
         let text = std::str::from_utf8(limit).ok().filter(|it| it.len() < BEGINNING);
         let number = text.and_then(|it| it.trim().parse().ok());
         let number: u32 = number.ok_or_else(|| {

@@ -22,8 +22,8 @@ impl<'a> EndedJobs<'a> {
 
     /// Whether the job with this id, which the store knows, has ended.
     pub(super) async fn have(&self, id: &JobId) -> Result<bool, Unsent> {
-        // A backend without an index restores no jobs, and the token of a push gives the
-        // first reply again.
+        // A backend without an index cannot restore jobs, and the repetition of a push with
+        // its token returns the first reply. So a known id is that of an ended job.
         let Some(index) = self.queue.inspect_queue() else { return Ok(true) };
         let found = self.sender.repeat(async || index.job(id).await).await?;
         Ok(matches!(found, JobLookup::Ended { .. }))

@@ -167,7 +167,7 @@ impl JobLine {
         let invalid = |error: relq::error::InvalidName| error.to_string();
         let mut view =
             JobView::new(Some(self.id(line)?), self.payload()?, self.detail()?);
-        // The attempt of a leased job has not ended.
+        // Do not count the attempt of a leased job, which had not ended.
         view.attempt =
             self.attempt.saturating_sub(u32::from(self.state == State::Leased));
         view.max_attempts = self.max_attempts;

@@ -34,7 +34,7 @@ impl DueAt {
     ) -> Result<Self, String> {
         let text = text.trim();
         if text.contains('[') {
-            // Only this parser looks at the zone, and at an offset that contradicts it.
+            // The other parsers ignore the zone, and an offset that contradicts it.
             let at = text.parse::<Zoned>();
             let at = at.map_err(|error| format!("{error}; {FORMS}"))?;
             return Ok(Self(at.timestamp()));

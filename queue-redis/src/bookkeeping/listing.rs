@@ -126,7 +126,7 @@ impl Bookkeeping {
         ask: &PeekRequest,
         look: impl Fn(S, Look) -> BoxFuture<'a, Result<Vec<JobView>, Error>>,
     ) -> Result<Page, Error> {
-        // Such a section has no outlines.
+        // A section that is read by offsets has no outlines.
         let mut ask = ask.clone();
         ask.parts = JobParts::Whole;
         self.list(&in_order(sections), &ask, |section, asked| {

@@ -57,7 +57,7 @@ pub async fn push(
     let plain_at = are_plain.then(|| bookkeeping.conn.server_time()).flatten();
     let ids = bookkeeping.ids_for(jobs, token, plain_at);
     if are_plain {
-        // Their ids say when they were pushed.
+        // The entries need no time of the push: the ids contain it.
         let encode = |(job, id)| entry::encode(job, id, None);
         let entries = jobs.iter().zip(&ids).map(encode).collect();
         if on.append(&ids, entries).await? {

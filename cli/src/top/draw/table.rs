@@ -77,7 +77,7 @@ impl Table<'_> {
         self.line(drawing, buffer, (line_of(area, 0), &widths), &heads);
         let area = below(area, 1);
         let height = usize::from(area.height);
-        // The screen is not scrolled before the selection leaves it.
+        // Scroll only as far as the selected row requires.
         let selected = self.selected.min(self.rows.len().saturating_sub(1));
         let first = (selected + 1).saturating_sub(height);
         for (at, row) in self.rows.iter().enumerate().skip(first).take(height) {
