@@ -35,7 +35,7 @@ use crate::{
 /// How many completion jobs a call that may complete a batch pushes to other queues at
 /// most, because its caller waits. A task that pushes what such calls leave takes as many
 /// at a time.
-const FEW: u32 = 10;
+const FORWARDED_PER_CALL: u32 = 10;
 
 /// How many completion jobs one recovery pushes to other queues at most.
 const PAGE: u32 = 100;
@@ -148,7 +148,7 @@ pub(crate) async fn forward_the_rest(streams: &Streams, operation: Operation) {
 
 /// Pushes a few completion jobs. Returns whether more are left that can be pushed now.
 async fn forward_few(streams: &Streams, operation: Operation) -> bool {
-    let forwarded = forward_some(streams, operation, FEW).await;
+    let forwarded = forward_some(streams, operation, FORWARDED_PER_CALL).await;
     forwarded.unwrap_or_else(|error| {
         tracing::debug!(%error, "completions are left to the next recovery");
         false
