@@ -221,7 +221,7 @@ async fn a_rescheduled_job_comes_after_its_equals(store: &Store) {
 
 case!(jobs_retried_together_come_in_order: R13 R14 => Order);
 /// Jobs that failed together are retried in the order in which the failures
-/// were reported.
+/// were reported. A job that is retried at once comes after one that is due.
 async fn jobs_retried_together_come_in_order(store: &Store) {
     store.stop_clock();
     let actor = store.actor("worker").await;
@@ -234,6 +234,17 @@ async fn jobs_retried_together_come_in_order(store: &Store) {
     actor.recover_all().await;
 
     let line = Line::default().and_then(payloads(&held));
+    assert_in_line(&actor, &drain(&actor).await, &line);
+
+    actor.store_one("retried at once").await;
+    let held = actor.take_one().await;
+    actor.store_one("retried").await;
+    actor.say(&actor.take_one().await, retry_after(BRIEF)).await;
+    store.advance(PAST_BRIEF).await;
+
+    actor.say(&held, retry_after(Duration::ZERO)).await;
+
+    let line = Line::of(["retried"]).and_then(["retried at once"]);
     assert_in_line(&actor, &drain(&actor).await, &line);
 }
 

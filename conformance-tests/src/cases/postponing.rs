@@ -77,12 +77,15 @@ async fn a_postponed_job_comes_in_time(store: &Store) {
 }
 
 case!(a_job_postponed_for_no_time_is_ready: R14 R26);
-/// A job that is postponed for no time can be claimed at once, without a recovery.
+/// A job that is postponed for no time is ready, and can be claimed at once, without a
+/// recovery.
 async fn a_job_postponed_for_no_time_is_ready(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store_one("job").await;
     let held = actor.take_one().await;
     postpone_one(&actor, &held, Duration::ZERO).await;
+    let stats = actor.figures().await;
+    assert_eq!((stats.ready, stats.scheduled), (1, 0), "R26: it is ready");
 
     let again = actor.take_within(1, Duration::from_secs(5)).await;
 

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Schedule failed jobs for another attempt, bury them, or postpone jobs that were not
--- run. A job whose entry another client has damaged is buried.
+-- run. A job with a delay of zero is ready at once, behind the jobs that are due. A job whose
+-- entry another client has damaged is buried.
 --
 -- KEYS[1...] the bookkeeping keys, then the pattern keys: see keys.rs
 -- ARGV[1...] for each job: lease, delay (ms) or -1 to bury, letter for why it is
@@ -23,8 +24,17 @@ local function bury_undelivered(job, entry, why, text)
   bury(keys, job, with_attempt(entry, job.attempt - 1), why .. text, now_ms)
 end
 
+local function run_again(job, entry, delay_ms)
+  -- A scheduled job that is due became ready before this one (R13).
+  if delay_ms > 0 or due_age(keys, now_ms) >= 0 then
+    schedule(keys, job, entry, now_ms + delay_ms)
+  else
+    make_leased_ready(keys, job, entry, now_ms)
+  end
+end
+
 local function postpone(job, entry, delay_ms)
-  schedule(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)), now_ms + delay_ms)
+  run_again(job, with_attempt(entry, math.max(0, job.attempt - 1)), delay_ms)
   hold_until_expiry(keys.unique, job)
 end
 
@@ -34,7 +44,7 @@ local function fail(job, entry, delay_ms, why, text)
     bury(keys, job, entry, (delay_ms < 0 and why or 'a') .. text, now_ms)
     return
   end
-  schedule(keys, job, entry, now_ms + delay_ms)
+  run_again(job, entry, delay_ms)
   redis.call('HSET', keys.errors, job.id, 'e' .. text)
   hold_until_expiry(keys.unique, job)
 end

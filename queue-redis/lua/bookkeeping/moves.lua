@@ -75,6 +75,11 @@ local function schedule(keys, job, entry, due_ms)
   redis.call('ZADD', keys.later, due_score(keys, due_ms), job.id)
 end
 
+-- Makes a leased job ready, behind all jobs that are ready. The caller drops its lease.
+local function make_leased_ready(keys, job, entry, now_ms)
+  make_ready(keys, job, with_time(entry, job, READY_TIME, now_ms), 'back')
+end
+
 -- The maximum length of a stored error in bytes. Of a longer error the end is kept.
 local MOST_ERROR_BYTES = 8192
 

@@ -19,7 +19,7 @@ use crate::{
             retry_now, settle_all,
         },
         store::Store,
-        times::BRIEF,
+        times::{BRIEF, HELD},
     },
     spec::line::Line,
 };
@@ -30,12 +30,20 @@ async fn serves(actor: &Actor, line: Line) {
 }
 
 case!(a_batch_keeps_its_order: R13 => Order);
-/// Jobs of one push are delivered in their order in the push.
+/// Jobs of one push are delivered in their order in the push, also if a claim waits for one.
 async fn a_batch_keeps_its_order(store: &Store) {
-    let actor = store.actor("worker").await;
+    let (actor, waiter) = (store.actor("worker").await, store.actor("waiter").await);
     actor.store(numbered(300)).await;
 
     serves(&actor, Line::of(numbered(300))).await;
+
+    let claim = tokio::spawn(async move { waiter.take_waiting(1, HELD).await });
+    store.settled().await;
+    actor.store(numbered(5)).await;
+    let (first, _) = store.within(store.response_limit(), claim).await;
+    let mut served = first.expect("the claim ends");
+    served.extend(drain(&actor).await);
+    assert_in_line(&actor, &served, &Line::of(numbered(5)));
 }
 
 case!(batches_keep_their_order: R13 => Order);
@@ -212,31 +220,32 @@ async fn extended_jobs_keep_their_order(store: &Store) {
 }
 
 case!(a_retried_job_goes_to_the_back: R13 => Order);
-/// A job that failed and is retried is delivered after the ready jobs that did not
-/// fail.
+/// A job that failed and is retried at once is delivered after the jobs that were ready, and
+/// before a job that is pushed later.
 async fn a_retried_job_goes_to_the_back(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
     let held = actor.take_one().await;
 
     actor.say(&held, retry_now()).await;
+    actor.store_one("d").await;
     actor.recover_all().await;
 
-    serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
+    serves(&actor, Line::of(["b", "c"]).and_then(["a"]).and_then(["d"])).await;
 }
 
 case!(a_postponed_job_goes_to_the_back: R13 R26 => Order);
-/// A job that is postponed for no time is delivered after the jobs that were already
-/// ready.
+/// A job that is postponed for no time is delivered after the jobs that were ready, and
+/// before a job that is pushed later.
 async fn a_postponed_job_goes_to_the_back(store: &Store) {
     let actor = store.actor("worker").await;
     actor.store(["a", "b", "c"]).await;
     let held = actor.take_one().await;
 
     actor.say(&held, postpone(Duration::ZERO)).await;
-    actor.recover_all().await;
+    actor.store_one("d").await;
 
-    serves(&actor, Line::of(["b", "c"]).and_then(["a"])).await;
+    serves(&actor, Line::of(["b", "c"]).and_then(["a"]).and_then(["d"])).await;
 }
 
 case!(a_redriven_job_goes_to_the_back: R13 => Order);
