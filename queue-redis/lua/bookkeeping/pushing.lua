@@ -142,12 +142,13 @@ end
 -- first job that cannot follow its leader, and why: 'unknown', 'not done' or 'too many'.
 local function refused_follower(keys, new, first)
   if #new.leaders == 0 then return nil end
-  -- The ids that are known when it is a job's turn, and whether they are remembered. A job
-  -- with a unique key may be a duplicate, so it is not among them.
+  -- The ids of the new jobs before a job, and whether they are remembered. A job with a
+  -- unique key may be a duplicate, so it is not among them.
   local earlier, counts = {}, {}
   for at = first, #ARGV, PUSH_FIELDS do
     local id, entry, is_indexed = ARGV[at], ARGV[at + 1], ARGV[at + 7] == '1'
-    local is_new = earlier[id] == nil and not knows_id(keys, new, id, is_indexed)
+    local is_known = knows_id(keys, new, id, is_indexed)
+    local is_new = earlier[id] == nil and not is_known
     if is_new and is_held(entry) then
       local leader = read_entry(entry).leader
       local is_counted = look_at_leader(new, leader)
@@ -157,7 +158,7 @@ local function refused_follower(keys, new, first)
       end
       if type(is_counted) == 'string' then return (at - first) / PUSH_FIELDS, is_counted end
     end
-    if earlier[id] == nil and ARGV[at + 5] == '' then earlier[id] = is_indexed end
+    if is_new and ARGV[at + 5] == '' then earlier[id] = is_indexed end
   end
 end
 

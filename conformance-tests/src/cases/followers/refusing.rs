@@ -153,9 +153,10 @@ async fn the_refusal_names_the_job_that_cannot_be_followed(store: &Store) {
     }
 }
 
-case!(nobody_waits_for_a_job_whose_id_is_forgotten: R30 R4 => Followers ClientIds);
+case!(nobody_waits_for_a_job_whose_id_is_forgotten: R30 R4 => Followers ClientIds Delay);
 /// A client pushes an id that relq made for another job, and a follower of that id. The call
-/// is refused, or the follower runs: it never waits for a job whose end nobody remembers.
+/// is refused, or the follower runs: it never waits for a job whose end nobody remembers. If
+/// the other job is scheduled, its id is known, and the call is refused.
 async fn nobody_waits_for_a_job_whose_id_is_forgotten(store: &Store) {
     let actor = store.actor("producer").await;
     let made = actor.store_one("no id").await;
@@ -171,4 +172,7 @@ async fn nobody_waits_for_a_job_whose_id_is_forgotten(store: &Store) {
         actor.recover_all().await;
     }
     assert_eq!(actor.figures().await.unfinished(), 0, "R30: {answer:?}");
+    let made = actor.store_one(NewJob::new("no id").delay(HELD)).await;
+    let both = [NewJob::new("again").id(made.clone()), following(made.as_str(), "f")];
+    actor.assert_cannot_follow(&both, &made, CannotFollow::Unknown).await;
 }
