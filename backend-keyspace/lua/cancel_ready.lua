@@ -17,7 +17,7 @@ for _, key in ipairs({keys.unique, keys.errors}) do redis.call('HLEN', key) end
 redis.call('ZCARD', keys.ids)
 if not is_item(item) then return 0 end
 
-local job = read_entry(redis.call('GETRANGE', item, 0, LONGEST_HEAD))
+local job = job_with_id(redis.call('GETRANGE', item, 0, LONGEST_HEAD), item:sub(#ITEM + 1))
 redis.call('UNLINK', item)
 if job then close_side_records(keys, job, now_ms, window_ms, 'cancelled') end
 add_to_total(keys.totals, 'cancelled', 1)

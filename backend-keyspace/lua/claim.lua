@@ -52,8 +52,7 @@ end
 local function lease(item, processing, id)
   local value = redis.pcall('GET', item)
   if type(value) ~= 'string' or not may_take(budget, value) then return false end
-  local job = read_entry(value)
-  if job and job.id ~= id then job = nil end
+  local job = job_with_id(value, id)
   local end_ms = job and job.lease_ms and now_ms + job.lease_ms or usual_end
   redis.call('ZADD', keys.leased, end_ms, processing)
   -- This rename is the lock: the first client that renames the key has the job.

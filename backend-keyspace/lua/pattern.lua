@@ -78,7 +78,10 @@ end
 
 local function make_ready(keys, job, entry)
   local id = free_id(job.id)
-  if id ~= job.id then entry = renamed(keys, read_entry(entry), entry, id) end
+  if id ~= job.id then
+    entry = renamed(keys, read_entry(entry), entry, id)
+    job.id = id
+  end
   redis.call('SET', ITEM .. id, entry)
   notify(keys)
 end
@@ -94,6 +97,13 @@ local function append(keys, entries)
   end
   if are_different and redis.call('MSETNX', unpack(items)) == 1 then return notify(keys) end
   for _, entry in ipairs(entries) do make_ready(keys, read_entry(entry), entry) end
+end
+
+-- Returns the job of a key whose name has the id, or nil. A client may have copied the entry
+-- of another job to the key, whose records belong to that job.
+local function job_with_id(entry, id)
+  local job = read_entry(entry)
+  return job and job.id == id and job or nil
 end
 
 -- Returns the job id in the name of a processing key. Any client may have made the key.

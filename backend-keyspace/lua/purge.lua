@@ -67,7 +67,8 @@ if cursor ~= 'rest' then
     if is_job(name) then
       jobs[#jobs + 1] = name
       local head = has_records and redis.call('GETRANGE', name, 0, LONGEST_HEAD - 1) or ''
-      local job = read_entry(head)
+      local id = is_item(name) and name:sub(#ITEM + 1) or id_of_lease(name)
+      local job = job_with_id(head, id)
       if job then forget_job(job) end
     end
   end

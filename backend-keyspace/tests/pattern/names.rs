@@ -186,6 +186,26 @@ async fn an_id_set_again_while_it_is_leased_is_a_second_job() {
     assert_sound(&queue).await;
 }
 
+/// R16: a client has copied a job that holds a unique key. The end of the copy does not free
+/// the key, which belongs to the job that was copied.
+#[tokio::test]
+async fn a_copy_of_a_job_has_no_unique_key() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    let key = || UniqueKey::new("k").unwrap();
+    let id = queue.push_one(NewJob::new("job").unique(key())).await.unwrap();
+    let copied = format!("COPY item_{} item_7", id.job());
+    assert_eq!(say(&server, &copied), ":1\r\n");
+
+    let copy = JobId::new("7").unwrap();
+    let cancelled = queue.cancel(&copy).await.unwrap();
+
+    assert_eq!(cancelled, Cancelled::Removed(JobState::Ready));
+    let again = queue.push_one(NewJob::new("again").unique(key())).await.unwrap();
+    assert!(matches!(again, Pushed::Duplicate { .. }), "the key is held: {again:?}");
+    assert_sound(&queue).await;
+}
+
 /// R11: the error of a job that gets another name is not that of the job with its old name.
 #[tokio::test]
 async fn a_renamed_job_takes_its_last_error_with_it() {
