@@ -22,10 +22,11 @@ use relq_core::{
 
 use crate::{claim_size::Sent, lease_clock::Moment, settling::SettleCall};
 
-/// A call without a reply for this long counts as lost. Backends have far shorter
-/// limits of their own (R21). If a backend had none, a worker without this limit would
-/// stall for ever, and its heartbeats would keep its jobs from other workers
-/// (taskforcesh/bullmq#4479).
+/// A call without a reply for this long counts as lost, or for the length of its leases if
+/// that is longer. Backends end a silent call much sooner (R21). If a backend did not, a
+/// worker without this limit would stall for ever, and its heartbeats would keep its jobs from
+/// other workers (taskforcesh/bullmq#4479). A reply that keeps arriving is not silence, and the
+/// worker cannot see that it does. The jobs of a claim can run as long as their leases.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long the loop still waits for a reply after a check has found that a call exceeds
@@ -52,6 +53,8 @@ struct Call {
     /// How many slots are kept for the jobs that the call returns.
     reserved: usize,
     sent: Sent,
+    /// How long the call may take.
+    limit: Duration,
     /// Whether the call has no reply after [`OVERDUE_AFTER`]. Only a worker on several
     /// queues checks this.
     is_overdue: bool,
@@ -157,7 +160,7 @@ impl Calls {
         now: Moment,
     ) {
         let sent = Sent { at: now, wait: Duration::ZERO };
-        let (asked, ask_max) = (Some(ask.max), ask.max);
+        let (asked, ask_max, limit) = (Some(ask.max), ask.max, limit_of(&ask));
         let (queue, settlements) = (Arc::clone(&self.queue), settle_call.settlements());
         let reply = Box::pin(async move {
             let SettledAndClaimed { settled, claimed } =
@@ -170,6 +173,7 @@ impl Calls {
             asked,
             reserved: slots(ask_max),
             sent,
+            limit,
             is_overdue: false,
             is_late: false,
         });
@@ -188,6 +192,7 @@ impl Calls {
             asked: None,
             reserved: 0,
             sent,
+            limit: CALL_LIMIT,
             is_overdue: false,
             is_late: false,
         });
@@ -197,7 +202,7 @@ impl Calls {
     /// ready. `reserved` is the number of slots that are kept for its jobs.
     pub(crate) fn claim(&mut self, ask: ClaimRequest, reserved: usize, now: Moment) {
         let sent = Sent { at: now, wait: ask.wait };
-        let asked = Some(ask.max);
+        let (asked, limit) = (Some(ask.max), limit_of(&ask));
         let queue = Arc::clone(&self.queue);
         let reply = Box::pin(async move {
             let claimed = queue.claim(&ask).await;
@@ -209,6 +214,7 @@ impl Calls {
             asked,
             reserved,
             sent,
+            limit,
             is_overdue: false,
             is_late: false,
         });
@@ -227,6 +233,7 @@ impl Calls {
             asked: None,
             reserved: 0,
             sent: Sent { at: now, wait: limit },
+            limit: CALL_LIMIT,
             is_overdue: false,
             is_late: false,
         });
@@ -251,7 +258,7 @@ impl Calls {
         self.under_way.iter().any(|call| call.is_late)
     }
 
-    /// Gives up each call that has exceeded [`CALL_LIMIT`] both now and at the last
+    /// Gives up each call that has exceeded its limit both now and at the last
     /// check. Between the two checks the loop reads replies that arrived while handlers
     /// kept every thread busy.
     pub(crate) fn time_out(&mut self, now: Moment) -> Vec<Answer> {
@@ -259,18 +266,19 @@ impl Calls {
             backend: self.queue.capabilities().backend,
             operation,
         };
-        let lost = |operation| Error::Interrupted {
+        let lost = |operation, limit: Duration| Error::Interrupted {
             at: at(operation),
-            source: format!("no answer within {CALL_LIMIT:?}").into(),
+            source: format!("no answer within {limit:?}").into(),
         };
         let is_late = |call: &mut Call| {
             let was_late = call.is_late;
-            call.is_late = call.sent.took(now) >= CALL_LIMIT;
+            call.is_late = call.sent.took(now) >= call.limit;
             was_late
         };
         self.under_way
             .extract_if(.., is_late)
             .map(|call| {
+                let lost = |operation| lost(operation, call.limit);
                 let settled =
                     call.settle_call.as_ref().map(|_| Err(lost(Operation::Settle)));
                 let claimed = call.asked.map(|_| Err(lost(Operation::Claim)));
@@ -320,6 +328,10 @@ impl Call {
             sent: self.sent,
         }
     }
+}
+
+fn limit_of(ask: &ClaimRequest) -> Duration {
+    ask.lease.max(CALL_LIMIT)
 }
 
 pub(crate) fn slots(jobs: NonZeroU32) -> usize {
@@ -387,6 +399,23 @@ mod tests {
         ];
         assert_eq!(lost, expected, "the settlements, the claim and the wait");
         assert_eq!(calls.asked(), 5, "the call that was sent later");
+    }
+
+    /// R21: the reply to a claim may keep arriving for long, for example because of a large job
+    /// and a slow link. It is awaited as long as its leases run.
+    #[test]
+    fn a_claim_of_long_leases_is_awaited_as_long() {
+        let (mut calls, lease, mut long) = (calls(), 10 * CALL_LIMIT, ask(1));
+        long.lease = lease;
+        calls.claim(long.clone(), 1, Moment::default());
+        calls.settle_and_claim(SettleCall::default(), long, Moment::default());
+        let mut given_up_at = |at| {
+            let at = Moment::awake(at);
+            calls.time_out(at).len() + calls.time_out(at).len()
+        };
+
+        assert_eq!(given_up_at(lease - Duration::from_millis(1)), 0);
+        assert_eq!(given_up_at(lease), 2);
     }
 
     /// The jobs of a pending claim count until the reply, so that no other claim asks for

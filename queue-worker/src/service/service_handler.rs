@@ -65,7 +65,9 @@ where
 ///
 /// `layers` receives the handler as a service and returns the service that the worker
 /// calls, for which all of [`service`] holds. The time-outs and the retry policies of
-/// `handler` still hold; a time-out includes the time in the layers.
+/// `handler` still hold; a time-out includes the time in the layers. The worker asks only the
+/// layers whether they are ready: a limit of a service inside `handler` makes jobs wait that
+/// are leased already.
 ///
 /// ```
 /// use std::time::Duration;
