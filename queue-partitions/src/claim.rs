@@ -19,6 +19,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use relq_core::{
     ClaimRequest, Delivery, Disposition, Error, ReliableQueue, Settlement,
+    error::Operation,
 };
 
 use crate::{FairTurn, Partitioned, joined::PartErrors, receipt::wrap};
@@ -100,11 +101,18 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
         for part in parts.filter(|part| self.health.is_up(*part)) {
             let Some(left) = gathered.slots_left() else { break };
             self.claim_from(part, left, gathered).await?;
+            // The leases of the jobs so far run, and other parts may be as silent, for
+            // example because they are on the same node.
+            if !gathered.jobs.is_empty() && !self.health.silent_for(part).is_zero() {
+                break;
+            }
         }
         Ok(())
     }
 
-    /// Asks the parts that are down, until one of them has a job.
+    /// Asks the parts that are down, until one of them has a job. A part that was silent
+    /// counts as failed without a call until its time is over, because each call would wait
+    /// for a time limit.
     async fn sweep_parts_that_are_down(
         &self,
         first: usize,
@@ -112,10 +120,14 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     ) -> Result<(), Error> {
         let parts = FairTurn::beginning_at(first, self.parts.len());
         for part in parts.filter(|part| !self.health.is_up(*part)) {
-            if let Some(left) =
-                gathered.slots_left().filter(|_| gathered.jobs.is_empty())
-            {
-                self.claim_from(part, left, gathered).await?;
+            if !gathered.jobs.is_empty() {
+                break;
+            }
+            let Some(left) = gathered.slots_left() else { break };
+            let silent_for = self.health.silent_for(part);
+            match self.check_not_left_out(Operation::Claim, part, silent_for) {
+                Ok(()) => self.claim_from(part, left, gathered).await?,
+                Err(error) => gathered.errors.add(error),
             }
         }
         Ok(())

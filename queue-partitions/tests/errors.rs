@@ -235,6 +235,33 @@ impl Override for Silent {
     }
 }
 
+/// A part whose claims get no reply. Counts them.
+#[derive(Clone, Default)]
+struct SilentToClaims {
+    clock: MovedClock,
+    claims: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl Override for SilentToClaims {
+    async fn claim(&self, _: &Right, _: &ClaimRequest) -> Result<Vec<Delivery>, Error> {
+        self.claims.fetch_add(1, Ordering::Relaxed);
+        self.clock.advance(TIME_LIMIT);
+        Err(Kind::Interrupted.at(Operation::Claim))
+    }
+}
+
+/// A queue of a healthy part and two on a silent node. Claims begin at the healthy part.
+fn two_silent_parts(silent: &SilentToClaims) -> PartitionedQueue {
+    let store = MemoryStore::default();
+    let mut parts = vec![in_memory(&store, 0)];
+    let on_the_node =
+        [1, 2].map(|part| overridden(in_memory(&store, part), silent.clone()));
+    parts.extend(on_the_node);
+    let environment = Environment::default().with_clock(Arc::new(silent.clock.clone()));
+    PartitionedQueue::new(parts, environment).unwrap().starting_at(0)
+}
+
 /// A part whose first release of a worker fails.
 struct FailsOneRelease {
     kind: Kind,
@@ -455,6 +482,49 @@ async fn settlements_wait_for_a_silent_part_only_once() {
         settle(&second[..]).await.unwrap_err();
         assert_eq!(asked(), 2, "the silent part is never asked again, {what}");
     }
+}
+
+/// A claim that does not wait asks a silent part once, and no more until the part's time is
+/// over: each call takes a time limit, and new jobs of the other parts would wait for it.
+#[tokio::test]
+async fn claims_wait_for_silent_parts_only_once() {
+    let silent = SilentToClaims::default();
+    let queue = two_silent_parts(&silent);
+    let asked = || silent.claims.load(Ordering::Relaxed);
+
+    queue.claim(&ask(1)).await.unwrap_err();
+    assert_eq!(asked(), 2, "both silent parts");
+    let error = queue.claim(&ask(1)).await.unwrap_err();
+
+    assert_eq!(asked(), 2, "the silent parts are asked again at once");
+    assert_eq!(error.effect(), Effect::No, "R21: {}", error.full_message());
+    queue.parts()[0].push(&["job".into()], None).await.unwrap();
+    assert_eq!(
+        queue.claim(&ask(1)).await.unwrap().len(),
+        1,
+        "the job of the other part"
+    );
+    silent.clock.advance(3 * TIME_LIMIT);
+    queue.claim(&ask(1)).await.unwrap_err();
+    assert_eq!(asked(), 4, "the silent parts are never asked again");
+}
+
+/// R9: a claim that has a job waits for one silent part, and not for all parts of a silent
+/// node: the lease of the job runs meanwhile.
+#[tokio::test]
+async fn a_claim_with_a_job_waits_for_one_silent_part() {
+    let silent = SilentToClaims::default();
+    let queue = two_silent_parts(&silent);
+    queue.parts()[0].push(&["job".into()], None).await.unwrap();
+
+    let jobs = queue.claim(&ask(3)).await.unwrap();
+
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(
+        silent.claims.load(Ordering::Relaxed),
+        1,
+        "silent parts that were asked"
+    );
 }
 
 /// R25: the check is made before the first write, and again before the next write after a
