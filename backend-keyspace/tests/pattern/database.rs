@@ -1,13 +1,16 @@
 //! Tests that a database belongs to one queue, and that the queue never touches foreign
 //! keys.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use relq_conformance::{
     proxy::{Fault, FaultProxy, VirtualClock},
     server::Server,
 };
-use relq_core::{error::Effect, outcome::Pushed, unique::UniqueKey, *};
+use relq_core::{
+    environment::Clock as _, error::Effect, limits::DEDUPLICATION_WINDOW,
+    outcome::Pushed, unique::UniqueKey, *,
+};
 use relq_keyspace::{KeyspaceConfig, KeyspaceQueue};
 
 use crate::fixture::{
@@ -273,22 +276,28 @@ async fn an_interrupted_purge_leaves_the_token_of_a_push_whose_jobs_stay() {
 /// of an earlier push goes.
 #[tokio::test]
 async fn a_purge_leaves_the_token_of_a_push_that_came_meanwhile() {
-    let server = Server::start();
-    let proxy = FaultProxy::start(server.address(), VirtualClock::new()).unwrap();
+    let (server, clock) = (Server::start(), VirtualClock::new());
+    let proxy = FaultProxy::start(server.address(), clock.clone()).unwrap();
     let operator = operator(&proxy).await;
+    operator.purge().await.unwrap();
     let jobs = vec![NewJob::new("x"); 1000];
     for token in ["early", "earlier"] {
         let token = PushToken::new(token).unwrap();
         operator.push(&jobs, Some(&token)).await.unwrap();
     }
-    let late = ["ZADD", "{q}:calls", "inf", "late"].map(str::to_owned);
-    let meanwhile = Fault::Meanwhile(late.into());
-    at_second_page(&proxy, meanwhile);
+    // The first page comes after a minute, the others after one more each, and the push
+    // between the first two.
+    let (before, minute) = (clock.now(), Duration::from_mins(1));
+    proxy.listen(move |_| clock.advance(minute));
+    let forget_at = before.plus(minute * 3 / 2).plus(DEDUPLICATION_WINDOW).unix_ms();
+    let late = format!("ZADD {{q}}:calls {forget_at} late");
+    let late = late.split(' ').map(str::to_owned);
+    at_second_page(&proxy, Fault::Meanwhile(late.collect()));
 
     operator.purge().await.unwrap();
 
-    assert_eq!(say(&server, "ZSCORE {q}:calls late"), "$3\r\ninf\r\n");
-    assert_eq!(say(&server, "ZCARD {q}:calls"), ":1\r\n");
+    let tokens = say(&server, "ZRANGE {q}:calls 0 -1");
+    assert_eq!(tokens, "*1\r\n$4\r\nlate\r\n", "R4: the tokens that are left");
     assert_eq!(say(&server, "EXISTS {q}:answers"), ":0\r\n");
 }
 

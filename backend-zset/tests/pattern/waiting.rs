@@ -152,6 +152,24 @@ async fn jobs_moved_for_a_claim_that_gave_up_keep_their_order() {
     }
 }
 
+/// R9: a waiter that dies right after its blocking move leaves the job where no other waiter
+/// is woken. The next recheck of another claim finds it.
+#[tokio::test]
+async fn a_job_that_a_dead_waiter_moved_is_found_by_a_recheck() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    let moved = async {
+        until("a claim waits", || waits(&server)).await;
+        server.command(&[b"LPUSH", b"{q}:handed", b"moved"]);
+    };
+
+    let asking = ask("w").wait(Duration::from_secs(8));
+    let (claimed, ()) = tokio::join!(queue.claim_one(&asking), moved);
+
+    assert_eq!(claimed.unwrap().unwrap().payload, "moved");
+    assert_sound(&queue).await;
+}
+
 /// R6: all jobs of a claim count in its bytes, wherever they were ready: the urgent ones,
 /// those that a notifier has moved to its own list, those of the list of ready jobs, and
 /// those of a low priority.
@@ -164,9 +182,11 @@ async fn the_jobs_of_every_source_count_in_the_bytes_of_a_claim() {
     server.command(&[b"RENAME", b"q", b"{q}:handed"]);
     queue.push_one(large(b'3')).await.unwrap();
     queue.push_one(large(b'1').priority(Priority::HIGHEST)).await.unwrap();
-    queue.push_one(large(b'4').priority(Priority::LOWEST)).await.unwrap();
+    queue.push_one(NewJob::new("4").priority(Priority::LOWEST)).await.unwrap();
+    queue.push_one(large(b'5').priority(Priority::LOWEST)).await.unwrap();
 
-    for expected in ["12", "34"] {
+    // The fourth job is small, but it is behind the third.
+    for expected in ["12", "345"] {
         let claimed = queue.claim(&ask("w").max(many(10))).await.unwrap();
         let names = claimed.iter().map(|job| char::from(job.payload[0]));
         assert_eq!(names.collect::<String>(), expected, "R6: the jobs of one claim");

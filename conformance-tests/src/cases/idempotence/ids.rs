@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use relq_core::{
     Disposition, NewJob,
+    capabilities::Capability,
     operator::{Cancelled, JobState, Selection},
     outcome::{DuplicateOf, Extended, Pushed},
 };
@@ -14,8 +15,8 @@ use crate::{
     harness::{
         actor::Actor,
         checks::{
-            dead, delivers, drain, duplicate, id, key, listed, retry_after, settle_all,
-            token,
+            dead, delivers, drain, duplicate, id, key, listed, retry_after, retry_now,
+            settle_all, token,
         },
         store::Store,
         times::{HELD, PAST_WINDOW},
@@ -269,7 +270,8 @@ async fn two_jobs_of_an_id_are_apart(store: &Store) {
 
 case!(an_id_of_relqs_own_loses_nothing: R4 R1 => ClientIds Delay);
 /// If a client pushes a job with an id that relq generated for another job, neither job
-/// is lost, even if the other job is dead and the new one is scheduled.
+/// is lost, even if the other job is dead, or urgent and given back or retried, and the new
+/// one is scheduled.
 async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
     let actor = store.actor("producer").await;
     let made = actor.store_one("first").await;
@@ -287,6 +289,22 @@ async fn an_id_of_relqs_own_loses_nothing(store: &Store) {
     let redriven = actor.redrive(&Selection::Only(vec![made])).await;
     assert_eq!(redriven.expect("answered").moved, 1);
     assert_eq!(actor.take_one().await.payload, "third");
+
+    for disposition in [Disposition::GiveBack, retry_now()] {
+        let mut urgent = NewJob::new("urgent");
+        if actor.capabilities().supports(Capability::Priority) {
+            urgent = urgent.priority(actor.class().most_urgent());
+        }
+        let made = actor.store_one(urgent).await;
+        let held = actor.take_one().await;
+        actor.offer(NewJob::new("later").id(made).delay(HELD)).await;
+
+        actor.say(&held, disposition).await;
+
+        let again = actor.take_one().await;
+        assert_eq!(again.payload, "urgent");
+        actor.finish(&again).await;
+    }
 }
 
 case!(odd_ids_live_a_whole_life: R4 R2 => ClientIds);
