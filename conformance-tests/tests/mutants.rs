@@ -38,6 +38,8 @@ mod mutant;
 mod overrides;
 #[path = "explore/races.rs"]
 mod races;
+#[path = "mutants/redo.rs"]
+mod redo;
 #[path = "mutants/refused.rs"]
 mod refused;
 #[path = "mutants/restoring.rs"]

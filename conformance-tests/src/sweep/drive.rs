@@ -13,6 +13,7 @@ use super::{
     known::{known, settled},
     prepare::Scene,
     promise::{End, Knowledge},
+    rescue::{Rescue, die_at_the_rescue, rescue},
     scenarios::{SCENARIOS, Scenario},
     victim::{Part, VictimAnswer, act},
 };
@@ -96,9 +97,9 @@ pub(super) async fn actors(
 async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tally> {
     let mut tally = Tally::default();
     let mut run = 0;
-    let first = one_run(actors, scenario, None, run, &mut tally).await?;
+    let first = one_run(actors, scenario, None, None, run, &mut tally).await?;
     run += 1;
-    let second = one_run(actors, scenario, None, run, &mut tally).await?;
+    let second = one_run(actors, scenario, None, None, run, &mut tally).await?;
     if labels(&first) != labels(&second) && scenario.is_steady() {
         let (first, second) = (labels(&first), labels(&second));
         let name = scenario.name;
@@ -114,7 +115,7 @@ async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tall
         for injected in faults_at(step, is_sampled, scenario.name) {
             run += 1;
             let at = Some((step.step, &injected));
-            let seen = one_run(actors, scenario, at, run, &mut tally).await?;
+            let seen = one_run(actors, scenario, at, None, run, &mut tally).await?;
             // On a busy machine a waiting claim polls more often. So the first run may
             // have had more steps than this one, and then no fault can fire at this
             // step.
@@ -126,7 +127,9 @@ async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tall
     let is_each_time = |step: &&StepRecord| is_among(&second, step);
     let each_time = first.iter().filter(is_each_time).map(StepRecord::label);
     let each_time: Vec<_> = each_time.collect();
-    inject_the_rest(actors, scenario, &first, &each_time, run, &mut tally).await?;
+    run =
+        inject_the_rest(actors, scenario, &first, &each_time, run, &mut tally).await?;
+    die_at_the_rescue(actors, scenario, &first, run, &mut tally).await?;
     Ok(tally)
 }
 
@@ -138,12 +141,13 @@ fn is_usual(steps: &[StepRecord], at: usize) -> bool {
 }
 
 /// Whether the server says that a command changes nothing, as it does of `EVAL_RO`.
-async fn only_reads(actors: &Actors, command: &str) -> io::Result<bool> {
+pub(super) async fn only_reads(actors: &Actors, command: &str) -> io::Result<bool> {
     let about = actors.proxy.tell(&["COMMAND", "INFO", command]).await?;
     Ok(about.windows(READ_ONLY.len()).any(|words| words == READ_ONLY))
 }
 
-/// COVERAGE: injects faults until each command was hit with `before` and with `after`.
+/// COVERAGE: injects faults until each command was hit with `before` and with `after`. Returns
+/// the number of the last run.
 /// If the order of the steps differs from run to run, a fault at a step may have missed
 /// a command. For a scenario whose steps vary, this includes only the commands that the
 /// victim sent in both runs without a fault.
@@ -154,11 +158,11 @@ async fn inject_the_rest(
     each_time: &[String],
     mut run: u32,
     tally: &mut Tally,
-) -> io::Result<()> {
+) -> io::Result<u32> {
     // A whole worker sends some commands only in some runs. The scenarios of single
     // calls send them in each run, and so cover these commands.
     if scenario.is_worker() && !tally.coverage.is_empty() {
-        return Ok(());
+        return Ok(run);
     }
     let is_done = |tally: &Tally| is_covered(tally, scenario, each_time);
     let deaths = faults(false).into_iter().filter(InjectedFault::is_plain_death);
@@ -168,10 +172,11 @@ async fn inject_the_rest(
         for step in steps {
             for death in &deaths {
                 if is_done(tally) {
-                    return Ok(());
+                    return Ok(run);
                 }
                 run += 1;
-                one_run(actors, scenario, Some((step.step, death)), run, tally).await?;
+                let at = Some((step.step, death));
+                one_run(actors, scenario, at, None, run, tally).await?;
             }
         }
     }
@@ -180,7 +185,7 @@ async fn inject_the_rest(
         let missed = format!("{name}: {}: {:?}", Check::Coverage, tally.coverage);
         tally.failures.push(missed);
     }
-    Ok(())
+    Ok(run)
 }
 
 /// Whether the faults `before` and `after` were injected at the commands of a scenario:
@@ -200,12 +205,17 @@ pub(super) fn labels(steps: &[StepRecord]) -> Vec<String> {
     steps.iter().map(StepRecord::label).collect()
 }
 
+/// A fault and the number of the step that it hits.
+pub(super) type AtStep<'a> = (u32, &'a InjectedFault);
+
 /// Makes one run: prepares the store, makes the victim's calls with the fault, lets the
-/// survivors take over, and judges the result. Returns the steps that the victim took.
+/// rescuer, if there is one, and then the survivors take over, and judges the result. Returns
+/// the steps that the victim took.
 pub(super) async fn one_run(
     actors: &Actors,
     scenario: &'static Scenario,
-    inject: Option<(u32, &InjectedFault)>,
+    inject: Option<AtStep<'_>>,
+    rescuer: Option<Rescue<'_>>,
     run: u32,
     tally: &mut Tally,
 ) -> io::Result<Vec<StepRecord>> {
@@ -215,7 +225,7 @@ pub(super) async fn one_run(
     }
     let name = format!("{VICTIM}-{run}");
     let (victim, endpoint) = (worker(&name), actors.proxy.actor(&name)?);
-    let replay = replay(scenario, inject);
+    let replay = replay(scenario, inject, rescuer);
     let prepared = scenario.prepare(actors, &victim).await;
     let failed = |wrong| tally.failures.push(format!("{replay}: {wrong}"));
     let Ok(scene) = prepared.map_err(failed) else { return Ok(Vec::new()) };
@@ -227,17 +237,23 @@ pub(super) async fn one_run(
     let answer_of_victim =
         have_acted(actors, scenario, &endpoint, (part.clone(), injected)).await?;
     let steps = steps_of(actors, &name);
+    let mut wrong = Vec::new();
+    if let Some(rescuer) = rescuer {
+        wrong.extend(rescue(actors, &rescuer, run, tally).await?.err());
+    }
     let order = actors.healthy.capabilities().order;
     let known = known(order, &answer_of_victim, injected, &steps);
     let known =
         settled(actors, scenario, (part, injected, &answer_of_victim), known).await;
-    let judged = judged(actors, &scene, injected, known).await;
+    let judged =
+        judged(actors, &scene, rescuer.and_then(Rescue::fault).or(injected), known);
     let said = |how| format!("{how}; the victim: {answer_of_victim:?}");
-    let mut wrong: Vec<_> = judged.map_err(said).err().into_iter().collect();
+    wrong.extend(judged.await.map_err(said).err());
     wrong.extend(panics_of(actors));
-    if !count(tally, inject, &steps) && scenario.is_steady() {
-        let (name, sent) = (Check::FaultFired, labels(&steps));
-        wrong.push(format!("{name}: the fault did not fire at one of {sent:?}"));
+    if let Err(how) = count(tally, inject, &steps)
+        && scenario.is_steady()
+    {
+        wrong.push(how);
     }
     tally.failures.extend(wrong.into_iter().map(|how| format!("{replay}: {how}")));
     Ok(steps)
@@ -305,42 +321,48 @@ async fn judged(
     scene.promise.bearing(injected.is_some()).judge(&found, known)
 }
 
-fn steps_of(actors: &Actors, name: &str) -> Vec<StepRecord> {
+pub(super) fn steps_of(actors: &Actors, name: &str) -> Vec<StepRecord> {
     actors.proxy.steps_by(name)
 }
 
-/// Adds the fault to the tally if it fired. Returns whether the planned fault fired.
-fn count(
+/// Adds the fault to the tally if it fired. Fails if it was planned and did not.
+pub(super) fn count(
     tally: &mut Tally,
-    inject: Option<(u32, &InjectedFault)>,
+    inject: Option<AtStep<'_>>,
     steps: &[StepRecord],
-) -> bool {
-    let Some((_, injected)) = inject else { return true };
+) -> Result<(), String> {
+    let Some((_, injected)) = inject else { return Ok(()) };
     let fired = steps.iter().find(|step| matches!(step.fate, Fate::Injected(_)));
-    if let Some(step) = fired {
-        tally.runs += 1;
-        tally.faults_fired += 1;
-        tally.coverage.entry(step.label()).or_default().insert(injected.name);
-    }
-    fired.is_some()
+    let Some(step) = fired else {
+        let (check, sent) = (Check::FaultFired, labels(steps));
+        return Err(format!("{check}: the fault did not fire at one of {sent:?}"));
+    };
+    tally.runs += 1;
+    tally.faults_fired += 1;
+    tally.coverage.entry(step.label()).or_default().insert(injected.name);
+    Ok(())
 }
 
 fn replay(
     scenario: &'static Scenario,
-    inject: Option<(u32, &InjectedFault)>,
+    inject: Option<AtStep<'_>>,
+    rescuer: Option<Rescue<'_>>,
 ) -> String {
-    match inject {
-        None => scenario.name.to_owned(),
-        Some((step, injected)) => {
-            format!("{}, step {step}, {}", scenario.name, injected.name)
-        }
+    let at = |inject: Option<AtStep<'_>>| {
+        inject.map(|(step, injected)| format!(", step {step}, {}", injected.name))
+    };
+    let mut replay = format!("{}{}", scenario.name, at(inject).unwrap_or_default());
+    if let Some(Rescue { inject }) = rescuer {
+        replay += "; then a recovery";
+        replay += &at(inject).unwrap_or_default();
     }
+    replay
 }
 
-fn queue() -> QueueName {
+pub(super) fn queue() -> QueueName {
     QueueName::new(QUEUE).expect("the name is valid")
 }
 
-fn worker(name: &str) -> WorkerId {
+pub(super) fn worker(name: &str) -> WorkerId {
     WorkerId::new(name).expect("the name is valid")
 }

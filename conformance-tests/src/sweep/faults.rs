@@ -22,6 +22,12 @@ impl InjectedFault {
     }
 }
 
+/// The step arrives while a survivor holds the jobs that the survivors have recovered.
+pub(super) fn ghost_while_held() -> InjectedFault {
+    let (fault, late, name) = (Fault::Ghost, Late::WhileHeld, "ghost while held");
+    InjectedFault { fault, late, name, kills: true }
+}
+
 /// The name of the fault that leaves the server without free memory at the chosen step.
 pub(super) const FULL: &str = "out of memory";
 
@@ -70,12 +76,18 @@ pub(super) fn faults_at(
     if !is_sampled || is_blocking || is_thorough() {
         return faults;
     }
-    let first = scenario.bytes().map(usize::from).sum::<usize>() + step.step as usize;
-    let is_in_turn = |number: usize| (first + number).is_multiple_of(SAMPLE);
+    let step = step.step as usize;
     let hits = |(number, fault): &(usize, InjectedFault)| {
-        fault.is_plain_death() || is_in_turn(*number)
+        fault.is_plain_death() || is_in_turn(scenario, step + number, SAMPLE)
     };
     faults.into_iter().enumerate().filter(hits).map(|(_, fault)| fault).collect()
+}
+
+/// Whether a sample of one in `one_in` has the member of that number. Each scenario begins the
+/// count elsewhere.
+pub(super) fn is_in_turn(scenario: &str, number: usize, one_in: usize) -> bool {
+    let first = scenario.bytes().map(usize::from).sum::<usize>();
+    (first + number).is_multiple_of(one_in)
 }
 
 fn meanwhile(command: &str) -> Fault {

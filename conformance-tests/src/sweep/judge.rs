@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use relq_core::{
-    Disposition, Error, JobId, Receipt, Settlement,
+    Delivery, Disposition, Error, JobId, Receipt, Settlement,
     batch::BatchState,
     operator::{JobState, JobView, PeekRequest, StateDetail},
     outcome::Settled,
@@ -27,6 +27,8 @@ pub(crate) enum Late {
     AtOnce,
     /// After the survivors have recovered the victim's jobs.
     AfterRecovery,
+    /// While a survivor holds the recovered jobs.
+    WhileHeld,
 }
 
 /// Lets the survivors take over, and returns what they found. `stale` are the
@@ -46,12 +48,18 @@ pub(crate) async fn take_over(
         release(actors).await?;
     }
     note(bring_back(actors).await, &mut wrong)?;
-    if late == Late::AfterRecovery {
+    let mut found = Found { wrong, ..Found::default() };
+    if late == Late::WhileHeld {
+        let taken = actors.healthy.claim(&ask(&actors.healthy.worker, 100)).await;
+        let taken = said("claim", taken)?;
         release(actors).await?;
-        note(bring_back(actors).await, &mut wrong)?;
+        finish(&actors.healthy, taken, &mut found).await?;
     }
-    let mut found = settle_up(actors, stale).await?;
-    found.wrong.append(&mut wrong);
+    if late != Late::AtOnce {
+        release(actors).await?;
+        note(bring_back(actors).await, &mut found.wrong)?;
+    }
+    finish_all(actors, stale, &mut found).await?;
     Ok(found)
 }
 
@@ -80,14 +88,23 @@ pub(crate) async fn settle_up(
     stale: &[Receipt],
 ) -> Result<Found, String> {
     let mut found = Found::default();
-    drain(actors, &actors.healthy, stale, &mut found).await?;
+    finish_all(actors, stale, &mut found).await?;
+    Ok(found)
+}
+
+async fn finish_all(
+    actors: &Survivors,
+    stale: &[Receipt],
+    found: &mut Found,
+) -> Result<(), String> {
+    drain(actors, &actors.healthy, stale, found).await?;
     if let Some(elsewhere) = &actors.elsewhere {
         // A recovery also pushes the completion jobs that the victim has not pushed to
         // the second queue.
         let page = NonZeroU32::new(1000).expect("not zero");
         said("recover", actors.healthy.recover(page).await)?;
-        drain(actors, elsewhere, &[], &mut found).await?;
-        batches_ended(&actors.healthy, &mut found).await?;
+        drain(actors, elsewhere, &[], found).await?;
+        batches_ended(&actors.healthy, found).await?;
     }
     if let Some(scheduler) = actors.healthy.schedule_queue() {
         found.schedules = said("list", scheduler.schedules().await)?.schedules;
@@ -97,10 +114,9 @@ pub(crate) async fn settle_up(
         found.promise.add(payload, End::Dead);
     }
     found.seen.extend(stale.iter().map(|one| one.job().clone()));
-    told(&actors.healthy, &mut found).await?;
+    told(&actors.healthy, found).await?;
     note(audit(actors).await, &mut found.wrong)?;
-    at_rest(actors, &mut found).await?;
-    Ok(found)
+    at_rest(actors, found).await
 }
 
 async fn release(actors: &Actors) -> Result<(), String> {
@@ -140,19 +156,26 @@ async fn drain(
         if late.iter().any(|one| *one != Settled::LeaseLost) {
             found.is_wrong(Check::Fence, "a receipt counts though its lease was lost");
         }
-        let settled = said(
-            "settle",
-            healthy.settle(&done(taken.iter().map(|one| &one.receipt))).await,
-        )?;
-        if settled.iter().any(|one| *one != Settled::Applied) {
-            found.is_wrong(Check::KeepLive, "a receipt is lost though its lease runs");
-        }
-        for one in taken {
-            found.seen.insert(one.job().clone());
-            found.promise.add(one.payload, End::Delivered);
-        }
+        finish(healthy, taken, found).await?;
     }
     found.is_wrong(Check::DupBound, "the queue cannot be drained");
+    Ok(())
+}
+
+/// Finishes jobs that a survivor holds, and adds them to what was found.
+async fn finish(
+    healthy: &HealthyActor,
+    taken: Vec<Delivery>,
+    found: &mut Found,
+) -> Result<(), String> {
+    let settled = healthy.settle(&done(taken.iter().map(|one| &one.receipt))).await;
+    if said("settle", settled)?.iter().any(|one| *one != Settled::Applied) {
+        found.is_wrong(Check::KeepLive, "a receipt is lost though its lease runs");
+    }
+    for one in taken {
+        found.seen.insert(one.job().clone());
+        found.promise.add(one.payload, End::Delivered);
+    }
     Ok(())
 }
 

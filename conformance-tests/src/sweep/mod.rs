@@ -27,6 +27,7 @@ mod prepare;
 pub mod processes;
 mod promise;
 mod reach;
+mod rescue;
 mod run;
 mod scenarios;
 pub mod server_faults;

@@ -75,7 +75,7 @@ async fn missed(
         }
         let claimed = actors.healthy.capabilities();
         if scenario.needs.iter().all(|need| need.is_met_by(claimed)) {
-            let steps = one_run(&actors, scenario, None, run, &mut tally).await?;
+            let steps = one_run(&actors, scenario, None, None, run, &mut tally).await?;
             let labels = labels(&steps);
             let words = labels.iter().map(|label| first_word(label));
             // A worker's commands differ from run to run, so they do not count as

@@ -26,7 +26,7 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) needs: &'static [Need],
     /// The calls that prepare the store, as lines of the model's language.
-    setup: &'static str,
+    pub(super) setup: &'static str,
     pub(super) calls: Calls,
     pub(crate) again: Again,
     /// Whether the calls may take effect in part.

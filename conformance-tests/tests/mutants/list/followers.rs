@@ -116,7 +116,7 @@ pub(super) const FOLLOWERS: &[Mutant] = &[
         name: "a repeated push of a follower looks at its leader first",
         patches: &[patch(
             "push",
-            "local is_new = earlier[id] == nil and not knows_id(keys, new, id, is_indexed)",
+            "local is_new = earlier[id] == nil and not is_known",
             "local is_new = earlier[id] == nil",
         )],
         caught_by: &[

@@ -24,8 +24,8 @@ pub(super) const POSTPONED: &[Mutant] = &[
         name: "a postponement overwrites the last error",
         patches: &[patch(
             "fail",
-            "job.attempt - 1)), now_ms + delay_ms)",
-            "job.attempt - 1)), now_ms + delay_ms)\n  \
+            "job.attempt - 1)), delay_ms)",
+            "job.attempt - 1)), delay_ms)\n  \
              redis.call('HSET', keys.errors, job.id, 'e' .. 'postponed')",
         )],
         caught_by: &[
@@ -38,8 +38,8 @@ pub(super) const POSTPONED: &[Mutant] = &[
         name: "a postponed job is ready at once",
         patches: &[patch(
             "fail",
-            "job.attempt - 1)), now_ms + delay_ms)",
-            "job.attempt - 1)), now_ms)",
+            "job.attempt - 1)), delay_ms)",
+            "job.attempt - 1)), 0)",
         )],
         caught_by: &[
             Case("postponing::a_postponed_job_is_not_early", "seen: ["),
@@ -101,12 +101,12 @@ pub(super) const POSTPONED: &[Mutant] = &[
         name: "a postponed job loses its expiry",
         patches: &[patch(
             "fail",
-            "schedule(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)),",
+            "run_again(job, with_attempt(entry, math.max(0, job.attempt - 1)),",
             "if job.expires_at then\n    \
              local at = 12 + #job.id\n    \
              entry = entry:sub(1, at - 1) .. struct.pack('>I8', 0) .. entry:sub(at + 8)\n  \
              end\n  \
-             schedule(keys, job, with_attempt(entry, math.max(0, job.attempt - 1)),",
+             run_again(job, with_attempt(entry, math.max(0, job.attempt - 1)),",
         )],
         caught_by: &[
             Case("postponing::a_postponed_job_expires", "seen: ["),

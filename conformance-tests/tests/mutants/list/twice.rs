@@ -7,14 +7,21 @@ use relq_conformance::sweep::Check;
 use crate::{
     mutant::{
         CaughtBy::{Act, Case, Model, Orders},
-        HEALTHY, Mutant, patch,
+        HEALTHY, Mutant, NARROW, patch,
     },
     overrides::{
         KeyFirst, LookThenEnd, PushAgain, PushOneByOne, SettleOneByOne, SettleTwice,
     },
+    redo::ForgetsBeforeItRedoes,
 };
 
 pub(super) const TWICE: &[Mutant] = &[
+    Mutant {
+        name: "a recovery that dies leaves a push half done",
+        overrides: Some(|| Arc::new(ForgetsBeforeItRedoes)),
+        caught_by: &[Act("push_of_many", Check::AllOrNone)],
+        ..NARROW
+    },
     Mutant {
         name: "ack by id, without a fence",
         patches: &[patch(
