@@ -13,6 +13,7 @@ use crate::{
         actor::Actor,
         checks::{attempts, plain_and_full, postpone, retry_now},
         store::Store,
+        times::{BRIEF, PAST_BRIEF},
     },
     spec::operation::STATES,
 };
@@ -43,9 +44,10 @@ async fn a_last_error_stays_until_the_next(store: &Store) {
     let actor = store.actor("worker").await;
     for job in plain_and_full(&actor) {
         actor.store_one(job).await;
-        fail_now(&actor, "first").await;
+        fail(&actor, "first", BRIEF).await;
         shows_error(&actor, "retried", "first").await;
 
+        store.advance(PAST_BRIEF).await;
         actor.recover_all().await;
         shows_error(&actor, "due", "first").await;
         let held = actor.take_one().await;
@@ -60,17 +62,16 @@ async fn a_last_error_stays_until_the_next(store: &Store) {
         shows_error(&actor, "postponed", "first").await;
 
         actor.recover_all().await;
-        fail_now(&actor, "second").await;
+        fail(&actor, "second", Duration::ZERO).await;
         shows_error(&actor, "retried again", "second").await;
         actor.purge().await.expect("answered");
     }
 }
 
-/// Claims the only ready job. Its attempt fails with that error, and it is retried at once.
-async fn fail_now(actor: &Actor, error: &str) {
+/// Claims the only ready job. Its attempt fails with that error, and it is retried.
+async fn fail(actor: &Actor, error: &str, after: Duration) {
     let held = actor.take_one().await;
-    let retry = Disposition::Retry { after: Duration::ZERO, error: error.to_owned() };
-    actor.say(&held, retry).await;
+    actor.say(&held, Disposition::Retry { after, error: error.to_owned() }).await;
 }
 
 /// Asserts that the only job, whatever its state, is listed with that last error.

@@ -77,7 +77,7 @@ async fn the_time_of_the_push_never_changes(store: &Store) {
     let time = times_of(&actor, JobState::Ready).await[0];
     assert_pushed_at("a ready job", time, pushed);
 
-    for settlement in [retry_now(), retry_after(BRIEF), postpone(BRIEF)] {
+    for settlement in [retry_after(BRIEF), retry_now(), postpone(BRIEF)] {
         store.advance(10 * TOLERANCE).await;
         actor.recover_all().await;
         let held = actor.take_one().await;
