@@ -226,6 +226,10 @@ impl State {
     }
 
     pub(crate) fn settle(&mut self, done: &Settlement, now: Timestamp) -> Settled {
+        if done.disposition.may_make_ready() {
+            // A scheduled job that is due became ready before this one (R13).
+            self.promote(usize::MAX, now);
+        }
         let Some(position) = self.held(&done.receipt) else {
             return Settled::LeaseLost;
         };
