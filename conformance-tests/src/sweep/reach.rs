@@ -70,7 +70,7 @@ async fn missed(
     let again = (1..ROUNDS).flat_map(|_| unsteady.clone());
     for (run, scenario) in (0..).zip(SCENARIOS.iter().chain(again)) {
         let is_again = run as usize >= SCENARIOS.len();
-        if is_again && named.iter().all(|script| reached.contains(script)) {
+        if is_again && named.iter().chain(&sent).all(|it| reached.contains(it)) {
             break;
         }
         let claimed = actors.healthy.capabilities();
