@@ -208,9 +208,42 @@ pub(super) fn labels(steps: &[StepRecord]) -> Vec<String> {
 /// A fault and the number of the step that it hits.
 pub(super) type AtStep<'a> = (u32, &'a InjectedFault);
 
-/// Makes one run: prepares the store, makes the victim's calls with the fault, lets the
-/// rescuer, if there is one, and then the survivors take over, and judges the result. Returns
-/// the steps that the victim took.
+/// What a run has come to when the victim's calls have ended.
+struct Acted {
+    scene: Scene,
+    answer: VictimAnswer,
+    steps: Vec<StepRecord>,
+}
+
+/// Prepares the store, and makes the victim's calls with the fault. Fails if the backend breaks
+/// a rule in the setup.
+async fn acted(
+    actors: &Actors,
+    scenario: &'static Scenario,
+    inject: Option<AtStep<'_>>,
+    run: u32,
+) -> io::Result<Result<Acted, String>> {
+    actors.proxy.tell(&["FLUSHALL"]).await?;
+    if !scenario.is_new {
+        actors.survivors.write_again().await;
+    }
+    let name = format!("{VICTIM}-{run}");
+    let (victim, endpoint) = (worker(&name), actors.proxy.actor(&name)?);
+    let scene = match scenario.prepare(actors, &victim).await {
+        Ok(scene) => scene,
+        Err(wrong) => return Ok(Err(wrong)),
+    };
+    if let Some((step, injected)) = inject {
+        actors.proxy.plan(&name, step, injected.fault.clone());
+    }
+    let plan = (scene.part.clone(), inject.map(|(_, injected)| injected));
+    let answer = have_acted(actors, scenario, &endpoint, plan).await?;
+    let steps = steps_of(actors, &name);
+    Ok(Ok(Acted { scene, answer, steps }))
+}
+
+/// Makes one run: lets the victim act with the fault, and then the rescuer, if there is one,
+/// and the survivors take over, and judges the result. Returns the steps that the victim took.
 pub(super) async fn one_run(
     actors: &Actors,
     scenario: &'static Scenario,
@@ -219,36 +252,24 @@ pub(super) async fn one_run(
     run: u32,
     tally: &mut Tally,
 ) -> io::Result<Vec<StepRecord>> {
-    actors.proxy.tell(&["FLUSHALL"]).await?;
-    if !scenario.is_new {
-        actors.survivors.write_again().await;
-    }
-    let name = format!("{VICTIM}-{run}");
-    let (victim, endpoint) = (worker(&name), actors.proxy.actor(&name)?);
     let replay = replay(scenario, inject, rescuer);
-    let prepared = scenario.prepare(actors, &victim).await;
+    let acted = acted(actors, scenario, inject, run).await?;
     let failed = |wrong| tally.failures.push(format!("{replay}: {wrong}"));
-    let Ok(scene) = prepared.map_err(failed) else { return Ok(Vec::new()) };
-    if let Some((step, injected)) = inject {
-        actors.proxy.plan(&name, step, injected.fault.clone());
-    }
-    let part = scene.part.clone();
+    let Ok(Acted { scene, answer, steps }) = acted.map_err(failed) else {
+        return Ok(Vec::new());
+    };
     let injected = inject.map(|(_, injected)| injected);
-    let answer_of_victim =
-        have_acted(actors, scenario, &endpoint, (part.clone(), injected)).await?;
-    let steps = steps_of(actors, &name);
     let mut wrong = Vec::new();
     if let Some(rescuer) = rescuer {
         wrong.extend(rescue(actors, &rescuer, run, tally).await?.err());
     }
     let order = actors.healthy.capabilities().order;
-    let known = known(order, &answer_of_victim, injected, &steps);
-    let known =
-        settled(actors, scenario, (part, injected, &answer_of_victim), known).await;
-    let judged =
-        judged(actors, &scene, rescuer.and_then(Rescue::fault).or(injected), known);
-    let said = |how| format!("{how}; the victim: {answer_of_victim:?}");
-    wrong.extend(judged.await.map_err(said).err());
+    let known = known(order, &answer, injected, &steps);
+    let part = scene.part.clone();
+    let known = settled(actors, scenario, (part, injected, &answer), known).await;
+    let last = rescuer.and_then(Rescue::fault).or(injected);
+    let said = |how| format!("{how}; the victim: {answer:?}");
+    wrong.extend(judged(actors, &scene, last, known).await.map_err(said).err());
     wrong.extend(panics_of(actors));
     if let Err(how) = count(tally, inject, &steps)
         && scenario.is_steady()
@@ -325,22 +346,27 @@ pub(super) fn steps_of(actors: &Actors, name: &str) -> Vec<StepRecord> {
     actors.proxy.steps_by(name)
 }
 
-/// Adds the fault to the tally if it fired. Fails if it was planned and did not.
-pub(super) fn count(
+/// Adds the victim's fault to the tally. Fails if it was planned and did not fire.
+fn count(
     tally: &mut Tally,
     inject: Option<AtStep<'_>>,
     steps: &[StepRecord],
 ) -> Result<(), String> {
     let Some((_, injected)) = inject else { return Ok(()) };
-    let fired = steps.iter().find(|step| matches!(step.fate, Fate::Injected(_)));
-    let Some(step) = fired else {
-        let (check, sent) = (Check::FaultFired, labels(steps));
-        return Err(format!("{check}: the fault did not fire at one of {sent:?}"));
-    };
+    let step = fired(steps)?;
     tally.runs += 1;
     tally.faults_fired += 1;
     tally.coverage.entry(step.label()).or_default().insert(injected.name);
     Ok(())
+}
+
+/// The step that the planned fault of an actor has hit. Fails if it did not fire.
+pub(super) fn fired(steps: &[StepRecord]) -> Result<&StepRecord, String> {
+    let fired = steps.iter().find(|step| matches!(step.fate, Fate::Injected(_)));
+    fired.ok_or_else(|| {
+        let (check, sent) = (Check::FaultFired, labels(steps));
+        format!("{check}: the fault did not fire at one of {sent:?}")
+    })
 }
 
 fn replay(
