@@ -226,10 +226,6 @@ impl State {
     }
 
     pub(crate) fn settle(&mut self, done: &Settlement, now: Timestamp) -> Settled {
-        if done.disposition.may_make_ready() {
-            // A scheduled job that is due became ready before this one (R13).
-            self.promote(usize::MAX, now);
-        }
         let Some(position) = self.held(&done.receipt) else {
             return Settled::LeaseLost;
         };
@@ -250,22 +246,31 @@ impl State {
             }
             Disposition::Postpone { after } => {
                 job.attempt -= 1;
-                job.state = wait_until(*after, now);
-                job.ready_at = now;
-                self.enqueue(job);
+                self.run_again(job, *after, now);
             }
             Disposition::Retry { after, error } => {
                 let error = kept_error(error);
                 job.last_error = Some(error.to_owned());
-                job.state = wait_until(*after, now);
-                job.ready_at = now;
                 if job.is_out_of_attempts() {
                     job.bury(&format!("out of attempts: {error}"), now);
+                    self.enqueue(job);
+                } else {
+                    self.run_again(job, *after, now);
                 }
-                self.enqueue(job);
             }
         }
         Settled::Applied
+    }
+
+    /// Lets a job run again after a delay. Without one it is ready now, behind the jobs that
+    /// are ready or due, because these became ready before it (R13).
+    fn run_again(&mut self, mut job: Job, after: Duration, now: Timestamp) {
+        if after.is_zero() {
+            self.promote(usize::MAX, now);
+        }
+        job.state = wait_until(after, now);
+        job.ready_at = now;
+        self.enqueue(job);
     }
 
     /// Puts a job back at its old position, which is before all waiting jobs (R24).

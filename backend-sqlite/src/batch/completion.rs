@@ -57,19 +57,9 @@ pub(super) fn push(
         id_elsewhere(store, ended, &batch)?
     };
     let push = Push { jobs: vec![job(row)?.id(id)], token: None };
-    // A queue has one reservation of turns in a transaction: a second one would put this
-    // job behind jobs that become ready after it.
-    let pushed = if is_own {
-        push.run(store)?
-    } else {
-        push.run(&Store {
-            queue,
-            calls: 1,
-            turns: RefCell::default(),
-            dropped: Cell::default(),
-            ..*store
-        })?
-    };
+    let pushed =
+        if is_own { push.run(store) } else { push.run(&of_queue(store, queue)) };
+    let pushed = pushed?;
     if let Some(other) = other {
         store.wake_claims_of(other);
     }
@@ -79,6 +69,19 @@ pub(super) fn push(
         }
     }
     Ok(())
+}
+
+/// The same transaction on another queue. A queue has one reservation of turns in a
+/// transaction: with a second one on the batch's own queue, its completion job would be behind
+/// jobs that become ready after it.
+fn of_queue<'a>(store: &Store<'a>, queue: i64) -> Store<'a> {
+    Store {
+        queue,
+        calls: 1,
+        turns: RefCell::default(),
+        dropped: Cell::default(),
+        ..*store
+    }
 }
 
 fn created_at(ended: &EndedBatch) -> Timestamp {
