@@ -53,7 +53,7 @@ struct Call {
     /// How many slots are kept for the jobs that the call returns.
     reserved: usize,
     sent: Sent,
-    /// How long the call may take.
+    /// After how long without a reply the worker gives up the call.
     limit: Duration,
     /// Whether the call has no reply after [`OVERDUE_AFTER`]. Only a worker on several
     /// queues checks this.

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::followers::{self, Moved};
 use crate::store::{Store, WINDOW};
 
-/// What is kept of a job after its end: its id, its result, or both.
+/// A job whose id or result, or both, is kept after its end.
 pub(crate) struct Remembered {
     pub(crate) id: String,
     /// Whether the id is remembered, so that it is not used again too early (R4).

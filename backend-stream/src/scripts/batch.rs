@@ -241,8 +241,8 @@ impl Store {
     }
 }
 
-/// What the id of a completion job in another queue has behind the time of creation. The
-/// script that creates the batch sets that time.
+/// Returns the end of the id of a completion job in another queue, after the time of creation.
+/// The script that creates the batch inserts that time.
 fn id_end(batch: &BatchId, own: &QueueName) -> String {
     let at = Timestamp::from_unix_ms(0);
     let (here, there) =

@@ -68,7 +68,8 @@ async fn a_last_error_stays_until_the_next(store: &Store) {
     }
 }
 
-/// Claims the only ready job. Its attempt fails with that error, and it is retried.
+/// Claims the only ready job, and returns it as failed with that error, to be retried `after`
+/// that time.
 async fn fail(actor: &Actor, error: &str, after: Duration) {
     let held = actor.take_one().await;
     actor.say(&held, Disposition::Retry { after, error: error.to_owned() }).await;

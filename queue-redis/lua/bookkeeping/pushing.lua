@@ -142,8 +142,8 @@ end
 -- first job that cannot follow its leader, and why: 'unknown', 'not done' or 'too many'.
 local function refused_follower(keys, new, first)
   if #new.leaders == 0 then return nil end
-  -- The ids of the new jobs before a job, and whether they are remembered. A job with a
-  -- unique key may be a duplicate, so it is not among them.
+  -- The ids of the jobs of this call that come before a job and will be stored, and whether
+  -- each id is remembered. Of a job with a unique key this is not known: it may be a duplicate.
   local earlier, counts = {}, {}
   for at = first, #ARGV, PUSH_FIELDS do
     local id, entry, is_indexed = ARGV[at], ARGV[at + 1], ARGV[at + 7] == '1'

@@ -57,7 +57,7 @@ pub async fn push(
     let plain_at = are_plain.then(|| bookkeeping.conn.server_time()).flatten();
     let ids = bookkeeping.ids_for(jobs, token, plain_at);
     if are_plain {
-        // The entries need no time of the push: the ids contain it.
+        // No entry needs a field for the time of the push, because the ids contain that time.
         let encode = |(job, id)| entry::encode(job, id, None);
         let entries = jobs.iter().zip(&ids).map(encode).collect();
         if on.append(&ids, entries).await? {
