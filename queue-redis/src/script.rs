@@ -35,7 +35,7 @@ use relq_core::{Error, error::Operation};
 use crate::{
     Conn, Reply,
     conn::Failed,
-    pruned_library::{LibraryFile, pruned_library, words},
+    library::{Library, words},
 };
 
 /// The code of the error for a script that the server does not have.
@@ -59,15 +59,10 @@ impl Script {
     /// behind its first line, which has the flags and the name.
     ///
     /// # Panics
-    /// When the head of the script does not name the library files that it uses, or a
-    /// library file contains more than definitions.
-    pub fn with_library(
-        name: &'static str,
-        library: &[LibraryFile],
-        source: &str,
-    ) -> Self {
+    /// When the head of the script does not name the library files that it uses.
+    pub fn with_library(name: &'static str, library: &Library, source: &str) -> Self {
         let (flags, body) = source.split_once('\n').unwrap_or((source, ""));
-        let used = pruned_library(library, body);
+        let used = library.pruned(body);
         let used = used.unwrap_or_else(|error| panic!("the script {name}.lua {error}"));
         Self::new(name, &format!("{flags}\n-- {name}\n{used}\n{body}"))
     }
@@ -79,7 +74,7 @@ impl Script {
 
     /// Whether the script uses a function of its library, directly or through others.
     pub fn uses(&self, function: &str) -> bool {
-        words(&self.source).contains(function)
+        words(&self.source).any(|word| word == function)
     }
 
     /// The command that asks the server which of the given scripts it has.
@@ -127,7 +122,7 @@ macro_rules! scripts {
 
         impl $Scripts {
             /// The scripts, each with the functions of `library` that it uses.
-            $visibility fn new(library: &[$crate::LibraryFile]) -> Self {
+            $visibility fn new(library: &$crate::Library) -> Self {
                 Self {
                     $($name: $crate::Script::with_library(
                         stringify!($name),

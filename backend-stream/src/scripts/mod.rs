@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use relq_core::QueueName;
 use relq_redis::{
-    Conn, LibraryFile, Script,
+    Conn, Library, LibraryFile, Script,
     bookkeeping::{Bookkeeping, BookkeepingScripts, is_sent_by, library},
     entry,
 };
@@ -33,10 +33,10 @@ relq_redis::scripts! {
 /// The Lua files that scripts can include. Two of them have the name `pattern`, because
 /// the bookkeeping calls functions from both: `pattern.lua`, and `batch/pieces.lua`
 /// for the functions that handle pieces.
-static LIBRARY: LazyLock<Vec<LibraryFile>> = LazyLock::new(|| {
-    let file = |name, text: &'static str| LibraryFile { name, text: text.into() };
+static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
+    let file = |name, text| LibraryFile { name, text };
     let mut library = library([
-        LibraryFile { name: "constants", text: constants().into() },
+        file("constants", constants().leak()),
         file("batch/entry", include_str!("../../lua/batch/entry.lua")),
         file("pattern", include_str!("../../lua/pattern.lua")),
         file("batch/records", include_str!("../../lua/batch/records.lua")),
@@ -44,7 +44,7 @@ static LIBRARY: LazyLock<Vec<LibraryFile>> = LazyLock::new(|| {
     ]);
     library.push(file("batch/moves", include_str!("../../lua/batch/moves.lua")));
     library.push(file("batch/sweep", include_str!("../../lua/batch/sweep.lua")));
-    library
+    Library::new(library)
 });
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts::new(&LIBRARY));
 static BATCH_SCRIPTS: LazyLock<BatchScripts> =

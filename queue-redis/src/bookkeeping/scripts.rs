@@ -41,14 +41,16 @@ macro_rules! pattern_scripts {
             $($name),*
         }
 
-        static LIBRARY: std::sync::LazyLock<Vec<$crate::LibraryFile>> =
+        static LIBRARY: std::sync::LazyLock<$crate::Library> =
             std::sync::LazyLock::new(|| {
-                $crate::bookkeeping::library([$($crate::LibraryFile {
-                    name: stringify!($library),
-                    text: include_str!(
-                        concat!($folder, stringify!($library), ".lua")
-                    ).into(),
-                }),+])
+                $crate::Library::new($crate::bookkeeping::library([
+                    $($crate::LibraryFile {
+                        name: stringify!($library),
+                        text: include_str!(
+                            concat!($folder, stringify!($library), ".lua")
+                        ),
+                    }),+
+                ]))
             });
         static SCRIPTS: std::sync::LazyLock<Scripts> =
             std::sync::LazyLock::new(|| Scripts::new(&LIBRARY));
@@ -68,7 +70,7 @@ macro_rules! pattern_scripts {
 /// The Lua functions that the scripts of a pattern may call: those for entries, for the
 /// bookkeeping, and the pattern's own.
 pub fn library(pattern: impl IntoIterator<Item = LibraryFile>) -> Vec<LibraryFile> {
-    let file = |name, text: &'static str| LibraryFile { name, text: text.into() };
+    let file = |name, text| LibraryFile { name, text };
     let side_records = include_str!("../../lua/bookkeeping/side_records.lua");
     let moves = include_str!("../../lua/bookkeeping/moves.lua");
     let mut library =

@@ -19,11 +19,11 @@ end
 ";
 
 fn file(name: &'static str, text: &'static str) -> LibraryFile {
-    LibraryFile { name, text: text.into() }
+    LibraryFile { name, text }
 }
 
 fn pruned(script: &str) -> Result<String, String> {
-    pruned_library(&[file("numbers", NUMBERS), file("speech", SPEECH)], script)
+    Library::new([file("numbers", NUMBERS), file("speech", SPEECH)]).pruned(script)
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn every_line_of_a_file_is_part_of_a_definition() {
     for text in
         ["return 1\n", "local function one()\n  return 1\n\nend\n", "local ONE = 1"]
     {
-        let error = pruned_library(&[file("broken", text)], "").unwrap_err();
+        let error = Library::read([file("broken", text)]).unwrap_err();
 
         assert!(error.contains("the library file broken"), "{error}");
     }
