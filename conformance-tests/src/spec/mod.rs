@@ -4,7 +4,7 @@
 //!  draw    a sequence of operations of a producer, two workers, an operator and a
 //!          reaper, some with a fault at one of their steps
 //!  run     each operation on the backend and in the reference; after each, while
-//!          no call is running, check the stats, the audit and every job
+//!          no call is running, check the stats and every job, and after some the audit
 //!  end     late commands arrive, leases and delays end, recover, drain: no job is
 //!          lost, and none ran twice without a reason
 //!  shrink  a sequence that breaks a rule to a short one, printed as one line

@@ -349,9 +349,6 @@ impl Reference {
         becomes: impl Fn(&Job, &PossibleState) -> Vec<PossibleState>,
     ) {
         let kept = self.each(Knowledge::Maybe, "", becomes);
-        debug_assert!(
-            kept.is_ok(),
-            "a call that may not have happened rules out no state"
-        );
+        assert!(kept.is_ok(), "a call that may not have happened rules out no state");
     }
 }

@@ -10,7 +10,7 @@ use super::{
     actors::{Actors, Site},
     crossed,
     pinned::{PINNED, Pinned},
-    runner::{RunCounts, Verbosity, run_sequence},
+    runner::{RunCounts, Scrutiny, run_sequence},
     sequence::{Sequence, Steps},
     strategy::{
         Batches, Faults, Followers, LookUps, Options, Restores, Results, Schedules,
@@ -108,7 +108,7 @@ pub fn judge_random(
     let model_run = ModelRun::open(profile, subject)?;
     if let Some(line) = env::var_os(REPLAY) {
         let line = line.into_string().map_err(|_| format!("{REPLAY} is not UTF-8"))?;
-        model_run.run_sequence(&line.parse()?, Verbosity::All)?;
+        model_run.run_sequence(&line.parse()?, Scrutiny::Printed)?;
         return Ok(model_run.summary.get());
     }
     PINNED.iter().try_for_each(|pinned| model_run.run_pinned(pinned))?;
@@ -154,11 +154,11 @@ impl ModelRun {
         let wrong = |wrong| {
             format!("found before ({found}): {wrong}\nreplay: {REPLAY}='{line}'")
         };
-        self.run_sequence(&line.parse()?, Verbosity::Nothing).map_err(wrong)
+        self.run_sequence(&line.parse()?, Scrutiny::Full).map_err(wrong)
     }
 
     fn run_crossed(&self, sequence: &Sequence) -> Result<(), String> {
-        let ran = self.run_sequence(sequence, Verbosity::Nothing);
+        let ran = self.run_sequence(sequence, Scrutiny::Sampled);
         ran.map_err(|wrong| {
             let (wrong, sequence) = self.shorten(wrong, sequence.clone());
             format!("{wrong}\nreplay: {REPLAY}='{sequence}'")
@@ -227,8 +227,7 @@ impl ModelRun {
         };
         let mut runner = TestRunner::new(config(cases));
         let judged = runner.run(&sequences(faults, options), |sequence| {
-            self.run_sequence(&sequence, Verbosity::Nothing)
-                .map_err(TestCaseError::fail)
+            self.run_sequence(&sequence, Scrutiny::Sampled).map_err(TestCaseError::fail)
         });
         match judged {
             Ok(()) => Ok(()),
@@ -248,7 +247,7 @@ impl ModelRun {
             at -= 1;
             let mut shorter = sequence.clone();
             shorter.operations.remove(at);
-            if let Err(still_wrong) = self.run_sequence(&shorter, Verbosity::Nothing) {
+            if let Err(still_wrong) = self.run_sequence(&shorter, Scrutiny::Full) {
                 (wrong, sequence) = (still_wrong, shorter);
                 at = sequence.operations.len();
             }
@@ -259,7 +258,7 @@ impl ModelRun {
     fn run_sequence(
         &self,
         sequence: &Sequence,
-        verbosity: Verbosity,
+        scrutiny: Scrutiny,
     ) -> Result<(), String> {
         let mut summary = self.summary.get();
         summary.sequences += 1;
@@ -267,7 +266,7 @@ impl ModelRun {
         let queue = queue.map_err(|error| error.to_string())?;
         let playing = {
             let subject = Arc::clone(&self.subject);
-            run_sequence(&self.site, subject, queue, sequence, verbosity)
+            run_sequence(&self.site, subject, queue, sequence, scrutiny)
         };
         let ran = self.panics.on_this_thread(playing);
         let ran = ran.map_err(|error| format!("no runtime: {error}"))?;

@@ -72,7 +72,7 @@ impl Reference {
                     .collect()
             };
             let kept = self.each(Knowledge::Done, "", &mut each);
-            debug_assert!(kept.is_ok(), "each possible state is kept");
+            assert!(kept.is_ok(), "each possible state is kept");
         }
         self.links += u32::try_from(parts.len()).unwrap_or(u32::MAX);
         self.follow_leaders();

@@ -6,7 +6,7 @@ use super::super::{
     draft,
     operation::{DispositionKind, DraftSettlement, STATES, Who},
     reference::CheckResult,
-    runner::Runner,
+    runner::{Runner, Scrutiny},
 };
 
 /// How often the end of a sequence recovers and drains the queue. Before each time, all
@@ -30,6 +30,8 @@ impl Runner {
             self.recover_all().await?;
             self.drain().await?;
         }
+        self.scrutiny = Scrutiny::Full;
+        self.look().await?;
         for state in STATES {
             self.peek(Who::Nobody, None, state).await?;
         }

@@ -48,15 +48,20 @@ pub(crate) struct Runner {
     /// jobs pushed later do not change which job they name. `None` to count back from
     /// the newest job.
     pub(super) fixed_jobs: Option<usize>,
-    pub(super) verbosity: Verbosity,
+    pub(super) scrutiny: Scrutiny,
+    /// How often the store was looked at.
+    looks: usize,
 }
 
-/// How much a run prints.
+/// How closely a run looks at the store after each operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verbosity {
-    Nothing,
-    /// The stats and the possible states of each job, after each operation.
-    All,
+pub(crate) enum Scrutiny {
+    /// Some looks have no audit.
+    Sampled,
+    /// Each look has an audit, so a failure is found as early as can be.
+    Full,
+    /// As `Full`. Each look prints the stats and the possible states of each job.
+    Printed,
 }
 
 /// The counts of a run.
@@ -72,11 +77,11 @@ pub(crate) async fn run_sequence(
     subject: Arc<dyn Subject>,
     queue: QueueName,
     sequence: &Sequence,
-    verbosity: Verbosity,
+    scrutiny: Scrutiny,
 ) -> Result<RunCounts, String> {
     let Sequence { steps, operations } = sequence;
     let actors = Actors::set(site, subject, queue, *steps).await?;
-    let mut runner = Runner::on(actors, *steps, verbosity);
+    let mut runner = Runner::on(actors, *steps, scrutiny);
     let ran = runner.all(operations).await;
     let faults_fired = runner.actors.faults_fired;
     runner.actors.take_down();
@@ -84,7 +89,7 @@ pub(crate) async fn run_sequence(
 }
 
 impl Runner {
-    fn on(actors: Actors, steps: Steps, verbosity: Verbosity) -> Self {
+    fn on(actors: Actors, steps: Steps, scrutiny: Scrutiny) -> Self {
         let class = Class::of(actors.capabilities());
         Self {
             actors,
@@ -96,14 +101,15 @@ impl Runner {
             payloads: 0,
             is_recorded: false,
             fixed_jobs: None,
-            verbosity,
+            scrutiny,
+            looks: 0,
         }
     }
 
     /// A runner whose calls go to `queue`, which returns recorded replies.
     pub(super) fn of_recorded(name: QueueName, queue: &Arc<dyn Queue>) -> Self {
         let actors = Actors::of_recorded(name, queue);
-        let mut runner = Self::on(actors, Steps::Usual, Verbosity::Nothing);
+        let mut runner = Self::on(actors, Steps::Usual, Scrutiny::Full);
         runner.runs = WORKERS.into();
         runner.run = WORKERS.len();
         runner.is_recorded = true;
