@@ -1,6 +1,5 @@
 //! `relq import` names the jobs that it refuses or leaves out.
 
-use rustix::process::Signal;
 use serde_json::json;
 
 use crate::{
@@ -26,9 +25,7 @@ on_each_store! {
             let error = import(store, &format!("-q {queue}"), &lines).fails(1);
             assert!(error.contains("nothing was stored"), "{queue}: {error}");
         }
-        working.signal(Signal::TERM);
-        working.signal(Signal::TERM);
-        working.end_by_itself();
+        working.stop_hard();
     }
 
     /// The whole file is checked first, so that the queue is not left paused.
