@@ -115,7 +115,7 @@ fn open(file: &Path, runtime: &Runtime) -> Result<Model, String> {
     if sound != "ok" {
         return Err(whole(format!("integrity_check: {sound}")));
     }
-    debug_assert!(fs::metadata(file).is_ok());
+    assert!(fs::metadata(file).is_ok());
     Ok(model)
 }
 
