@@ -104,6 +104,7 @@ impl Subject for Mutant {
 /// The search finds each mutant. The failure prints the order of the statements as decisions,
 /// and a replay of these decisions fails in the same way.
 #[test]
+#[ignore = "takes a minute and tests the search itself: `.ci/run` runs it in turn"]
 fn each_mutant_is_found_in_its_scene() {
     for (mutant, scene, words) in MUTANTS {
         let subject: Arc<dyn Subject> = Arc::new(mutant);
@@ -136,6 +137,7 @@ fn every_order_of_all_roles_keeps_the_rules() {
 /// The search skips orders that cannot lead to a new state. It still finds every final
 /// state that a search without these shortcuts finds.
 #[test]
+#[ignore = "takes a minute and tests the search itself: `.ci/run` runs it in turn"]
 fn a_pruned_search_finds_the_same_ends() {
     let subject: Arc<dyn Subject> = Arc::new(Sqlite);
     for (scene, deaths) in [

@@ -28,6 +28,7 @@ use self::{
 /// decisions lead to the same failure again. A picture of it shows each actor and the place
 /// of each job.
 #[test]
+#[ignore = "takes a minute and tests the search itself: `.ci/run` runs it in turn"]
 fn each_mutant_is_found_in_its_scene() {
     assert!(MUTANTS.iter().map(|mutant| mutant.name).eq(RACES.map(|race| race.0)));
     let half = MUTANTS.len() / 2;
@@ -91,6 +92,7 @@ fn the_model_does_not_find_the_mutants() {
 /// A search that ends a run at a known state finds the same final states as a search
 /// that does not.
 #[test]
+#[ignore = "takes a minute and tests the search itself: `.ci/run` runs it in turn"]
 fn a_pruned_search_finds_the_same_ends() {
     let subject: Arc<dyn Subject> = Arc::new(Zset);
     let none = Faults::default();
