@@ -6,6 +6,9 @@ use std::{
     path::{Path, PathBuf, absolute},
 };
 
+use percent_encoding::{
+    AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode,
+};
 use url::{Position, Url, form_urlencoded};
 
 use crate::failure::{CommandResult, Failure};
@@ -27,6 +30,13 @@ const PASSWORD_OPTION: &str = "pass";
 /// The option that holds the password of the sentinels.
 const SENTINEL_PASSWORD_OPTION: &str = "sentinel_password";
 
+/// The options of a server that name files.
+const FILE_OPTIONS: [&str; 3] = ["cacert", "cert", "key"];
+
+/// What is encoded in the value of an option: all but what paths often have.
+const IN_AN_OPTION: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+
 /// The URL of a Redis server, or of several servers.
 struct ServerUrl {
     url: Url,
@@ -39,15 +49,20 @@ impl ServerUrl {
     /// Parses the URL of a Redis store, which may have a password. Returns `None` for
     /// all other stores, and for text that no backend accepts as a URL.
     fn parse(url: &str) -> Option<Self> {
-        let (before, hosts, after) = around_hosts(url)?;
-        let hosts = hosts.contains(',').then(|| hosts.to_owned());
-        let url = match &hosts {
-            Some(_) => Url::parse(&format!("{before}host{after}")),
+        // `unix:/path` has no place for hosts, and names the same socket as `unix:///path`.
+        let parts = around_hosts(url);
+        let several = parts.filter(|(_, hosts, _)| hosts.contains(','));
+        let parsed = match several {
+            Some((before, _, after)) => Url::parse(&format!("{before}host{after}")),
             None => Url::parse(url),
         };
-        let url = url.ok()?;
-        let by = transport(&url);
-        (OVER_TCP.contains(&by) || by == OVER_SOCKET).then_some(Self { url, hosts })
+        let parsed = parsed.ok()?;
+        let is_server = match transport(&parsed) {
+            OVER_SOCKET => true,
+            by => parts.is_some() && OVER_TCP.contains(&by),
+        };
+        let hosts = several.map(|(_, hosts, _)| hosts.to_owned());
+        is_server.then_some(Self { url: parsed, hosts })
     }
 
     fn into_text(self) -> String {
@@ -181,13 +196,41 @@ fn of_file(url: &str) -> Option<(&str, &str)> {
     (path != ":memory:" && !path.is_empty()).then_some((path, options))
 }
 
-/// Returns the URL with an absolute path, so that it names the same store in any
-/// folder.
+/// Returns the URL with absolute paths, so that it names the same store and the same
+/// certificates in any folder.
 pub fn from_anywhere(url: &str) -> CommandResult<String> {
-    let Some((path, options)) = of_file(url) else { return Ok(url.to_owned()) };
+    let Some((path, options)) = of_file(url) else { return with_whole_files(url) };
     if Path::new(path).is_absolute() {
         return Ok(url.to_owned());
     }
+    let whole = whole(path)?;
+    if whole.contains('?') {
+        return Err(Failure::Usage(format!(
+            "the folder of {path} has a `?` in its name, where the options of a URL begin, \
+             so commands cannot receive it: start relq in another folder"
+        )));
+    }
+    Ok(format!("sqlite:{whole}{options}"))
+}
+
+/// Returns the URL of a server with absolute paths of the files that its options name.
+fn with_whole_files(url: &str) -> CommandResult<String> {
+    let Some((before, options)) = url.split_once('?') else {
+        return Ok(url.to_owned());
+    };
+    let options = options.split('&').map(|option| match option.split_once('=') {
+        Some((name, file)) if FILE_OPTIONS.contains(&name) && !file.is_empty() => {
+            let file = percent_decode_str(file).decode_utf8_lossy();
+            let whole = whole(&file)?;
+            Ok(format!("{name}={}", utf8_percent_encode(&whole, IN_AN_OPTION)))
+        }
+        _ => Ok(option.to_owned()),
+    });
+    let options = options.collect::<CommandResult<Vec<_>>>()?;
+    Ok(format!("{before}?{}", options.join("&")))
+}
+
+fn whole(path: &str) -> CommandResult<String> {
     let whole = absolute(path).map_err(|error| {
         Failure::Failed(format!("the folder of {path} is unknown: {error}"))
     })?;
@@ -197,7 +240,7 @@ pub fn from_anywhere(url: &str) -> CommandResult<String> {
              receive it: give --url an absolute path"
         ))
     })?;
-    Ok(format!("sqlite:{whole}{options}"))
+    Ok(whole.to_owned())
 }
 
 #[cfg(test)]
@@ -231,6 +274,8 @@ mod tests {
             ),
             ("unix:///run/r.sock", "unix:///run/r.sock?pass=p%40ss"),
             ("zset+unix:///r?db=1&user=me", "zset+unix:///r?db=1&user=me&pass=p%40ss"),
+            ("unix:/run/r.sock", "unix:/run/r.sock?pass=p%40ss"),
+            ("zset+unix:/r?db=1", "zset+unix:/r?db=1&pass=p%40ss"),
             (
                 "stream+redis-sentinel://me@a:1,[::1]:2/main/3",
                 "stream+redis-sentinel://me:p%40ss@a:1,[::1]:2/main/3",
@@ -252,7 +297,9 @@ mod tests {
     #[test]
     fn any_password_arrives() {
         for password in ["%41%", "a b", "ü/?#[]@:&=+'\"\\"] {
-            for url in ["redis://h", "redis://me@h/1", "unix:///r.sock?db=1"] {
+            for url in
+                ["redis://h", "redis://me@h/1", "unix:///r.sock?db=1", "unix:/r.sock"]
+            {
                 let url = with_password(url, password);
                 let read =
                     redis::IntoConnectionInfo::into_connection_info(url).unwrap();
@@ -285,6 +332,7 @@ mod tests {
             "zset+redis://me:p@127.0.0.1:6379/0",
             "rediss://[::1]/0",
             "stream+unix:///run/r.sock?db=1",
+            "unix:/run/r.sock",
             "redis-cluster://127.0.0.1:7100,[::1]:7101,localhost",
         ] {
             assert!(is_on_this_machine(url), "{url}");
@@ -314,5 +362,13 @@ mod tests {
         {
             assert_eq!(whole(url), url);
         }
+        let url = "rediss://h?cacert=a%20b.pem&db=1&cert=/c.pem&key=/k.pem";
+        let of_server = whole(url);
+        let (before, after) = of_server.split_once("cacert=").unwrap();
+        assert_eq!(before, "rediss://h?");
+        let (file, after) = after.split_once('&').unwrap();
+        let file = percent_decode_str(file).decode_utf8().unwrap();
+        assert_eq!(file, format!("{folder}/a b.pem"));
+        assert_eq!(after, "db=1&cert=/c.pem&key=/k.pem");
     }
 }

@@ -35,3 +35,21 @@ fn a_missing_file_of_authorities_is_named() {
     assert!(ended.err.contains(missing), "{}", ended.err);
     assert!(!ended.err.contains("unavailable"), "{}", ended.err);
 }
+
+/// A command of a worker finds the file from any folder, although the URL names it from
+/// the folder of the worker.
+#[test]
+fn a_command_finds_the_authority_that_a_relative_path_names() {
+    let mut store = Store::redis_in_tls(&file("certificate"), &file("key"));
+    std::fs::copy(file("certificate"), store.file("the ca.pem")).unwrap();
+    store.url.push_str("?cacert=the%20ca.pem");
+    store.push("job");
+    let script = "cd / && \"$RELQ\" push --delay 1h nested";
+
+    let work =
+        store.relq_with(&["work", "--until-empty", "--exec", "sh", "-c", script]);
+    let ended = work.env("RELQ", env!("CARGO_BIN_EXE_relq")).run();
+
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert_eq!(store.count("default", "scheduled"), 1, "{}", ended.err);
+}

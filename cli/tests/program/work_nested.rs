@@ -39,6 +39,13 @@ impl Guarded {
         Self::new(store, full)
     }
 
+    /// A socket may also be named without the slashes before its path.
+    fn on_socket_by_its_path() -> Self {
+        let store = Store::redis();
+        let short = store.url.replace(":///", ":/");
+        Self::new(store, format!("{short}?pass={PASSWORD}&db=0"))
+    }
+
     fn new(mut store: Store, full: String) -> Self {
         let set = [&b"CONFIG"[..], b"SET", b"requirepass", PASSWORD.as_bytes()];
         assert_eq!(store.server().command(&set), b"+OK\r\n");
@@ -99,6 +106,18 @@ fn the_default_store_is_the_one_of_the_folder_of_the_worker() {
     assert_eq!(out.trim(), format!("sqlite:{}", folder.join("relq.db").display()));
 }
 
+/// A `?` begins the options of a URL, so no URL names a file in such a folder.
+#[test]
+fn a_folder_that_no_url_can_name_is_refused() {
+    let store = Store::sqlite();
+    let script = "mkdir 'a?b' && cd 'a?b' && \"$0\" push job >/dev/null && \
+        \"$0\" work --until-empty -- true";
+
+    let error = store.shell(script).fails(2);
+
+    assert!(error.contains("start relq in another folder"), "{error}");
+}
+
 #[test]
 fn the_queue_is_read_from_the_environment() {
     let store = Store::sqlite();
@@ -112,7 +131,9 @@ fn the_queue_is_read_from_the_environment() {
 
 #[test]
 fn a_password_stays_out_of_the_environment_of_a_command() {
-    for guarded in [Guarded::on_tcp(), Guarded::on_socket()] {
+    for guarded in
+        [Guarded::on_tcp(), Guarded::on_socket(), Guarded::on_socket_by_its_path()]
+    {
         let Guarded { store, full, .. } = &guarded;
         let ended = work(store, full, &[], SEE_AND_PUSH).run();
 
