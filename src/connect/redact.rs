@@ -4,14 +4,20 @@
 ///
 /// Everything up to the last `@` is removed, because a password that was not
 /// percent-encoded may contain any other delimiter. The options are removed too,
-/// because the URL of a Unix socket has its password there.
+/// because the URL of a Unix socket has its password there. If the last `@` may be in the
+/// password of an option, nothing but the scheme is left.
 pub(super) fn redacted(url: &str) -> String {
-    let (scheme, rest) = url.split_at(url.find(':').map_or(0, |colon| colon + 1));
+    let scheme = url.find(':').map_or(0, |colon| colon + 1);
+    let (scheme, rest) = match url.split_at(scheme) {
+        (before, _) if before.contains('@') => ("", url),
+        parts => parts,
+    };
     let (slashes, rest) = match rest.strip_prefix("//") {
         Some(rest) => ("//", rest),
         None => ("", rest),
     };
     let (secret, rest) = match rest.rsplit_once('@') {
+        Some((before, _)) if may_end_in_an_option(before) => ("***", ""),
         Some((_, rest)) => ("***@", rest),
         None => ("", rest),
     };
@@ -20,6 +26,10 @@ pub(super) fn redacted(url: &str) -> String {
         None => (rest, ""),
     };
     format!("{scheme}{slashes}{secret}{rest}{options}")
+}
+
+fn may_end_in_an_option(text: &str) -> bool {
+    text.split_once('?').is_some_and(|(_, options)| options.contains('='))
 }
 
 #[cfg(test)]
@@ -36,6 +46,13 @@ mod tests {
             ("unix:///run/r.sock?pass=s3cret", "unix:///run/r.sock?***"),
             ("sqlite:a.db?synchronous=off", "sqlite:a.db?***"),
             ("me:pass@host", "me:***@host"),
+            ("s3cret@host:6379", "***@host:6379"),
+            ("unix:///s?pass=top@s3cret", "unix://***"),
+            ("unix:///s?db=1&pass=top@s3cret&x=1", "unix://***"),
+            (
+                "redis-sentinel://u:p@h/svc?sentinel_password=a@s3cret",
+                "redis-sentinel://***",
+            ),
             ("relq.db", "relq.db"),
         ] {
             assert_eq!(redacted(url), shown);
