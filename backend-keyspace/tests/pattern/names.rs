@@ -8,7 +8,8 @@ use std::{
 use relq_conformance::server::Server;
 use relq_core::{
     operator::{
-        Cancelled, JobLookup, JobState, JobView, PeekRequest, StateDetail, find_job,
+        Cancelled, JobLookup, JobState, JobView, PeekRequest, Selection, StateDetail,
+        find_job,
     },
     outcome::{DuplicateOf, Pushed, Settled},
     unique::UniqueKey,
@@ -231,7 +232,31 @@ async fn a_renamed_job_takes_its_last_error_with_it() {
         };
         assert_eq!(of("old").as_deref(), Some("boom"), "{delay:?}");
         assert_eq!(of("new"), None, "{delay:?}");
+        assert_sound(&queue).await;
     }
+}
+
+/// R1: a dead letter that gets another name when it is ready again removes no other dead
+/// letter that has this name.
+#[tokio::test]
+async fn a_renamed_job_removes_no_other() {
+    let server = Server::start();
+    let queue = open(&server).await;
+    for payload in ["a", "b"] {
+        say(&server, &format!("SET item_7 {payload}"));
+        let taken = take_all(&queue).await.remove(0);
+        queue.bury(&taken.receipt, "boom").await.unwrap();
+    }
+    say(&server, "SET item_7 c");
+
+    let first = Selection::Only(vec![JobId::new("7").unwrap()]);
+    assert_eq!(queue.redrive(&first).await.unwrap().moved, 1);
+
+    let left = the_dead(&queue).await;
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].payload, "b");
+    assert_eq!(take_all(&queue).await.len(), 2, "a and c");
+    assert_sound(&queue).await;
 }
 
 /// R3: when two jobs have the same long id, the new id of the second one is never cut

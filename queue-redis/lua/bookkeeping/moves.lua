@@ -16,9 +16,11 @@ end
 -- Makes a job ready whose entry is in the hash `jobs`. `entry` may differ from the one
 -- that is stored there.
 local function make_kept_ready(keys, job, entry, now_ms)
+  -- The pattern may give the job another id.
+  local stored_id = job.id
   job.is_kept, entry = true, with_time(entry, job, READY_TIME, now_ms)
   if make_ready(keys, job, entry, 'back') ~= 'kept' then
-    redis.call('HDEL', keys.jobs, job.id)
+    redis.call('HDEL', keys.jobs, stored_id)
   end
 end
 
