@@ -22,7 +22,9 @@ impl Member {
     /// infinite, which is the last time of all.
     pub fn time(&self) -> Timestamp {
         let score = from_utf8(&self.score).unwrap_or_default();
-        let whole = score.split('.').next().unwrap_or_default();
+        // The equals of the first millisecond of all have scores such as 1.1e-16.
+        let whole = if score.contains("e-") { "0" } else { score };
+        let whole = whole.split('.').next().unwrap_or_default();
         Timestamp::from_unix_ms(whole.parse().unwrap_or(i64::MAX))
     }
 
