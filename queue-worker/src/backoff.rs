@@ -19,6 +19,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// this time at the latest.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// Calls that fail are repeated within [`LONGEST_PAUSE`]. If the last refusal is longer ago
+/// than this, no call was made meanwhile, so the store may have worked.
+const REFUSALS_APART: Duration = LONGEST_PAUSE.saturating_mul(3);
+
 /// While failures go on, the log gets one line in each period of this length.
 const REMINDER: Duration = Duration::from_secs(60);
 
@@ -29,16 +33,31 @@ pub(crate) struct Backoff {
     what: &'static str,
     environment: Environment,
     outage: Outage,
-    /// When the store began to return errors that only a person can repair. `None` if
-    /// the last call did not return such an error.
-    needs_help_since: Option<Duration>,
+    /// The errors that only a person can repair. `None` if the last call did not return
+    /// such an error.
+    refusals: Option<Refusals>,
     pause: Option<Sleep>,
+}
+
+/// When the store began to return errors that only a person can repair, and when it
+/// returned the last one.
+#[derive(Clone, Copy)]
+struct Refusals {
+    began: Duration,
+    last: Duration,
+}
+
+impl Refusals {
+    /// Whether a refusal at `now` belongs to these.
+    fn go_on(&self, now: Duration) -> bool {
+        now.saturating_sub(self.last) < REFUSALS_APART
+    }
 }
 
 impl Backoff {
     pub(crate) fn new(what: &'static str, environment: Environment) -> Self {
         let outage = Outage::default();
-        Self { what, environment, outage, needs_help_since: None, pause: None }
+        Self { what, environment, outage, refusals: None, pause: None }
     }
 
     /// Called after a failed call. Returns whether the worker must give up. It gives up
@@ -46,25 +65,30 @@ impl Backoff {
     /// `limit`. It gives up at once if the server is of the wrong kind.
     pub(crate) fn is_hopeless(&mut self, error: &Error, limit: Duration) -> bool {
         if !error.needs_help() {
-            self.needs_help_since = None;
+            self.refusals = None;
             return false;
         }
         if matches!(error, Error::WrongServer { .. }) {
             return true;
         }
         let now = self.environment.clock().elapsed();
-        let since = *self.needs_help_since.get_or_insert_with(|| {
-            let (what, error) = (self.what, error.full_message());
-            tracing::warn!(error, "{what} is refused; giving up in {limit:?}");
-            now
-        });
-        now.saturating_sub(since) >= limit
+        let earlier = self.refusals.filter(|refusals| refusals.go_on(now));
+        let began = earlier.map_or_else(
+            || {
+                let (what, error) = (self.what, error.full_message());
+                tracing::warn!(error, "{what} is refused; giving up in {limit:?}");
+                now
+            },
+            |refusals| refusals.began,
+        );
+        self.refusals = Some(Refusals { began, last: now });
+        now.saturating_sub(began) >= limit
     }
 
     /// Called when a call succeeds although another call of the same kind has failed.
     /// The time limit for giving up starts again, but the current pause continues.
     pub(crate) fn works_in_part(&mut self) {
-        self.needs_help_since = None;
+        self.refusals = None;
     }
 
     /// Called after a failed call. Begins a pause of a random length between half of
@@ -204,6 +228,23 @@ mod tests {
         assert!(!backoff.is_hopeless(&denied(), limit));
         std::thread::sleep(limit);
         assert!(backoff.is_hopeless(&denied(), limit));
+    }
+
+    /// R21: an idle worker sends no heartbeats, so nothing says that a refusal is over. One
+    /// that comes much later begins the time to give up again.
+    #[test]
+    fn a_refusal_after_a_long_silence_begins_anew() {
+        let mut backoff = Backoff::new("the heartbeat", Environment::default());
+        let now = backoff.environment.clock().elapsed();
+        let refusals = Refusals { began: now, last: now };
+
+        assert!(refusals.go_on(now + LONGEST_PAUSE), "the next call is refused");
+        assert!(
+            !refusals.go_on(now + REFUSALS_APART),
+            "calls may have worked meanwhile"
+        );
+        backoff.refusals = Some(refusals);
+        assert!(backoff.is_hopeless(&denied(), Duration::ZERO), "it goes on");
     }
 
     #[test]

@@ -122,6 +122,13 @@ impl Calls {
         self.under_way.iter().filter_map(|call| call.asked).map(slots).sum()
     }
 
+    /// The most jobs that the pending claims together may return for which the handler stays
+    /// ready. A claim that is overdue gives up its part, as it gives up its slots.
+    pub(crate) fn asked_in_time(&self) -> usize {
+        let calls = self.under_way.iter().filter(|call| !call.is_overdue);
+        calls.filter_map(|call| call.asked).map(slots).sum()
+    }
+
     /// How many slots are kept for the jobs of all pending claims.
     pub(crate) fn reserved(&self) -> usize {
         self.under_way.iter().map(|call| call.reserved).sum()

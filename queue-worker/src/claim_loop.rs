@@ -228,10 +228,10 @@ impl ClaimLoop {
     /// Sends the calls that may be sent now. The handler is ready for each job before its
     /// claim, so that no lease runs while its job waits.
     fn send_calls(&mut self) {
-        self.slots.report_asked(self.calls.asked());
         if self.slots.are_pooled() {
             self.calls.notice_overdue(self.now());
         }
+        self.slots.report_asked(self.calls.asked_in_time());
         if self.may_settle() {
             let room = self.room();
             if let Some(settle_call) =

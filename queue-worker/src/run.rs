@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) held: Arc<Held>,
     pub(crate) heartbeat: Heartbeat,
     pub(crate) shutdown: Shutdown,
+    /// Cancelled when an error ends the run of a queue, before that queue is drained.
+    pub(crate) failed: CancellationToken,
 }
 
 impl Run {
@@ -57,13 +59,15 @@ impl Run {
         let held = Arc::new(self.held());
         let started = Heartbeat::start(vec![self.beats(&held)]).await;
         let heartbeat = started.map_err(WorkerError::Heartbeat)?.remove(0);
-        let readiness = Readiness::default();
-        self.serve(Shared { handler, readiness, held, heartbeat, shutdown }).await
+        let (readiness, failed) = (Readiness::default(), CancellationToken::new());
+        let shared = Shared { handler, readiness, held, heartbeat, shutdown, failed };
+        self.serve(shared).await
     }
 
     /// Serves the queue until a request, or an error that a retry cannot help.
     pub(crate) async fn serve(mut self, shared: Shared) -> Result<(), WorkerError> {
-        let Shared { handler, readiness, held, mut heartbeat, mut shutdown } = shared;
+        let Shared { handler, readiness, held, .. } = shared;
+        let Shared { mut heartbeat, mut shutdown, failed, .. } = shared;
         self.settings.observers = self.settings.observers.of_new_queue();
         let mut reaping = self.reaping();
         let mut claim_loop = self.claim_loop((handler, readiness), held);
@@ -84,6 +88,9 @@ impl Run {
         };
         if !is_graceful {
             shutdown.halt();
+        }
+        if served.is_err() {
+            failed.cancel();
         }
 
         self.drained(&mut shutdown, &mut claim_loop, &mut heartbeat).await;

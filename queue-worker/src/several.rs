@@ -43,14 +43,15 @@ pub(crate) async fn serve_all(
     let mut shutdown = Shutdown::listen(requests)?;
     let failed = CancellationToken::new();
     shutdown.also_stop_on(failed.clone().cancelled_owned());
-    let serving = start_all(runs, handler, shutdown).await?;
-    first_error(serving, &failed).await
+    let serving = start_all(runs, handler, shutdown, &failed).await?;
+    first_error(serving).await
 }
 
 async fn start_all(
     runs: Vec<Run>,
     handler: AnyHandler,
     shutdown: Shutdown,
+    failed: &CancellationToken,
 ) -> Result<JoinSet<Result<(), WorkerError>>, WorkerError> {
     let readiness = Readiness::default();
     let helds: Vec<_> = runs.iter().map(|run| Arc::new(run.held())).collect();
@@ -64,24 +65,20 @@ async fn start_all(
     let mut serving = JoinSet::new();
     for (run, ((held, heartbeat), shutdown)) in runs.into_iter().zip(parts) {
         let (span, handler) = (span(&run), Arc::clone(&handler));
-        let readiness = readiness.another();
-        let shared = Shared { handler, readiness, held, heartbeat, shutdown };
+        let (readiness, failed) = (readiness.another(), failed.clone());
+        let shared = Shared { handler, readiness, held, heartbeat, shutdown, failed };
         serving.spawn(run.serve(shared).instrument(span));
     }
     Ok(serving)
 }
 
-/// Waits until all queues have ended. Stops the others when one has failed.
+/// Waits until all queues have ended.
 async fn first_error(
     mut serving: JoinSet<Result<(), WorkerError>>,
-    failed: &CancellationToken,
 ) -> Result<(), WorkerError> {
     let mut result = Ok(());
     while let Some(served) = serving.join_next().await {
-        if let Err(error) = served.unwrap_or_else(died) {
-            failed.cancel();
-            result = result.and(Err(error));
-        }
+        result = result.and(served.unwrap_or_else(died));
     }
     result
 }
@@ -103,6 +100,8 @@ fn span(run: &Run) -> Span {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::Notify;
+
     use super::*;
 
     async fn panics() -> Result<(), WorkerError> {
@@ -117,23 +116,25 @@ mod tests {
         let mut serving = JoinSet::new();
         serving.spawn(panics());
 
-        first_error(serving, &CancellationToken::new()).await.unwrap();
+        first_error(serving).await.unwrap();
     }
 
     /// The other queues stop because of the first error, and may then fail for that reason.
     /// Their errors do not replace the first one.
     #[tokio::test]
     async fn the_first_error_of_a_queue_is_that_of_the_worker() {
-        let failed = CancellationToken::new();
-        let stopped = failed.clone();
-        let mut serving = JoinSet::new();
-        serving.spawn(async { Err(WorkerError::Died("reaper")) });
+        let (first, mut serving) = (Arc::new(Notify::new()), JoinSet::new());
+        let stopped = Arc::clone(&first);
         serving.spawn(async move {
-            stopped.cancelled().await;
+            first.notify_one();
+            Err(WorkerError::Died("reaper"))
+        });
+        serving.spawn(async move {
+            stopped.notified().await;
             Err(WorkerError::Died("heartbeat"))
         });
 
-        let error = first_error(serving, &failed).await.unwrap_err();
+        let error = first_error(serving).await.unwrap_err();
 
         assert_eq!(error.to_string(), "the reaper has died");
     }

@@ -248,6 +248,7 @@ mod several_queues {
             it_ends_when_all_queues_are_empty,
             it_ends_when_any_queue_is_paused,
             hopeless_queue_ends_the_worker,
+            hopeless_queue_stops_the_others_at_once,
             observer_of_a_queue_hears_of_that_queue,
             observer_of_the_worker_hears_of_all_queues;
         until_empty:
@@ -319,6 +320,7 @@ mod layers {
             timeout_of_a_layer_is_a_failure_that_is_retried,
             concurrency_limit_bounds_the_claims,
             queues_of_a_worker_share_the_limit,
+            claim_that_hangs_keeps_no_service_ready,
             rate_limit_leaves_jobs_to_others,
             shed_job_is_postponed,
             job_that_a_limit_admits_is_not_shed,

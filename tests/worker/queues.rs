@@ -371,6 +371,44 @@ pub(crate) async fn hopeless_queue_ends_the_worker(fixture: Fixture) {
     assert_eq!(progress.summary().done, 1);
 }
 
+/// The other queues of a worker that ends with an error stop at once, and not only when the
+/// handlers of the broken queue have ended.
+pub(crate) async fn hopeless_queue_stops_the_others_at_once(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    fixture.push("runs long").await;
+    let (gate, released) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+    let (open, releases) = (Arc::clone(&gate), Arc::clone(&released));
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let begins = Arc::clone(&has_begun);
+
+    let broken = Faulty::new(fixture.queue.clone())
+        .on_recover(move |_, _| has_begun.load(SeqCst).then_some(Fault::WrongServer));
+    let healthy = Faulty::new(second).on_release(move |_, _| {
+        releases.store(true, SeqCst);
+        None
+    });
+    let queues = Queues::strict([
+        served("broken", Arc::new(broken)),
+        served("second", Arc::new(healthy)),
+    ]);
+    let worker = Running::start(worker_on_several(queues), move |_: JobContext| {
+        begins.store(true, SeqCst);
+        let open = Arc::clone(&open);
+        async move {
+            open.notified().await;
+            Ok::<_, Failure>(())
+        }
+    });
+    eventually(|| released.load(SeqCst)).await;
+    assert_eq!(worker.progress.running(), 1, "the job of the broken queue");
+    gate.notify_one();
+    let progress = worker.progress.clone();
+
+    let ended = worker.end().await;
+    assert!(matches!(ended, Err(WorkerError::Queue { .. })), "{ended:?}");
+    assert_eq!(progress.summary().done, 1);
+}
+
 /// Each queue uses the connections of a worker on that queue alone, and not more.
 pub(crate) async fn queues_open_no_further_connections(fixture: Fixture) {
     let of_one = connections(&fixture, &["first"]).await;

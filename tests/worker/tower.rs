@@ -19,12 +19,13 @@ use relq::{
     },
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tower::{
     BoxError, Service, ServiceBuilder, load_shed::error::Overloaded, service_fn,
 };
 
 use crate::{
+    faulty::{Fault, Faulty},
     fixture::{Fixture, LIMIT, Running},
     kinds::Log,
     queues::{push_many, served as served_as, worker_on_several},
@@ -89,6 +90,33 @@ pub(crate) async fn concurrency_limit_bounds_the_claims(fixture: Fixture) {
     fixture.push_many(50).await;
     fixture.until(|stats| stats.finished == 70).await;
     assert_eq!(limited.stop().await.done, 53);
+}
+
+/// A claim whose reply does not come gives up its part of the service's limit, as it gives up
+/// its slots. Its job runs when the reply arrives.
+pub(crate) async fn claim_that_hangs_keeps_no_service_ready(fixture: Fixture) {
+    let second = fixture.open_another("second").await;
+    fixture.push("late").await;
+    push_many(&*second, 20).await;
+    let answer = Arc::new(Notify::new());
+    let late = Arc::clone(&answer);
+    let slow = Faulty::new(fixture.queue.clone())
+        .on_claim(move |call, _| (call == 0).then(|| Fault::Late(Arc::clone(&late))));
+    let limited = layered(succeed, |inner| {
+        ServiceBuilder::new().concurrency_limit(1).service(inner)
+    });
+
+    let queues = Queues::strict([
+        served_as("hangs", Arc::new(slow)),
+        served_as("second", second),
+    ]);
+    let worker = Running::start(worker_on_several(queues), limited);
+    worker.until(|summary| summary.done == 20).await;
+    assert_eq!(fixture.stats().await.leased, 1, "the claim has its job");
+    answer.notify_one();
+    fixture.until(|stats| stats.finished == 1).await;
+
+    assert_eq!(worker.stop().await.done, 21);
 }
 
 /// The queues of a worker share its service: together they claim no more jobs than it would
