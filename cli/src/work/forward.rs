@@ -222,22 +222,39 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
     }
 }
 
+/// Writes `bytes`. Ends the line first in which a failed write may have stopped, so that no
+/// line holds text of two commands.
+fn write_all(out: &mut impl Write, before: Place, bytes: &[u8]) -> io::Result<()> {
+    if before == Place::PerhapsWithinALine {
+        out.write_all(b"\n")?;
+    }
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Where an output of relq stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    AfterAWrite,
+    /// A write has failed, for example on a full disk, perhaps after a part of a line.
+    PerhapsWithinALine,
+}
+
 /// Writes to an output of relq. If that is closed, closes the command's output too, so
 /// that the command fails at its next write, as in a shell's pipe.
 async fn write(to: Stream, bytes: Vec<u8>) -> Source {
     /// A lock for each output of relq. The task takes it before it uses a thread for
     /// the write, so that waiting tasks need no threads.
-    static WRITING: [Mutex<()>; 2] = [Mutex::const_new(()), Mutex::const_new(())];
+    static WRITING: [Mutex<Place>; 2] =
+        [const { Mutex::const_new(Place::AfterAWrite) }; 2];
 
     if bytes.is_empty() {
         return Source::Open;
     }
-    let _turn = WRITING[to as usize].lock().await;
+    let mut place = WRITING[to as usize].lock().await;
+    let before = *place;
     let written = spawn_blocking(move || match to {
-        Stream::Output => {
-            let mut out = io::stdout().lock();
-            out.write_all(&bytes).and_then(|()| out.flush())
-        }
+        Stream::Output => write_all(&mut io::stdout().lock(), before, &bytes),
         Stream::Error => {
             // Ignore errors: the command must not fail because relq's standard error is
             // closed.
@@ -245,7 +262,10 @@ async fn write(to: Stream, bytes: Vec<u8>) -> Source {
             Ok(())
         }
     });
-    match written.await.unwrap_or_else(|error| Err(error.into())) {
+    let written = written.await.unwrap_or_else(|error| Err(error.into()));
+    *place =
+        if written.is_ok() { Place::AfterAWrite } else { Place::PerhapsWithinALine };
+    match written {
         Ok(()) => Source::Open,
         Err(error) => {
             if error.kind() != ErrorKind::BrokenPipe {
@@ -253,5 +273,44 @@ async fn write(to: Stream, bytes: Vec<u8>) -> Source {
             }
             Source::Closed
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk that is full after some bytes.
+    struct Small {
+        written: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(self.room);
+            if taken == 0 {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            self.room -= taken;
+            self.written.extend(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_follows_a_failed_write_begins_a_line() {
+        let mut disk = Small { written: Vec::new(), room: 3 };
+        write_all(&mut disk, Place::AfterAWrite, b"of one\n").unwrap_err();
+        disk.room = 100;
+
+        write_all(&mut disk, Place::PerhapsWithinALine, b"of another\n").unwrap();
+        write_all(&mut disk, Place::AfterAWrite, b"next\n").unwrap();
+
+        assert_eq!(disk.written, b"of \nof another\nnext\n");
     }
 }
