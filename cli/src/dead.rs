@@ -41,7 +41,8 @@ enum Action {
     ///
     /// The jobs are given by their ids, by --all, or by filters, as `relq dead list` has
     /// them. With a filter all dead jobs are read first, and then those that fit are made
-    /// ready: a job that dies meanwhile is not one of them.
+    /// ready: a job that dies meanwhile is not one of them, unless it was dead before and
+    /// fitted.
     ///
     /// A job stays dead while another job holds its unique key.
     #[command(
@@ -54,7 +55,8 @@ enum Action {
     ///
     /// The jobs are given by their ids, by --all, or by filters, as `relq dead list` has
     /// them. With a filter all dead jobs are read first, and then those that fit are
-    /// removed: a job that dies meanwhile is not one of them.
+    /// removed: a job that dies meanwhile is not one of them, unless it was dead before and
+    /// fitted.
     Purge(DeadArgs),
 }
 
