@@ -80,10 +80,10 @@ use summary::say_summary;
 ///
 /// The command runs in a process group of its own. The whole group gets SIGTERM, and is
 /// killed a second later, when the job's lease is lost, the job is cancelled, its time
-/// limit passes, or relq itself is killed with SIGKILL. If --grace is shorter, a lost lease
-/// or a cancellation leaves that time only. On a hard stop the group is killed at once. relq does not stop a process that the command moves to another group or
-/// session, as `setsid` does, nor a process that still runs after the command has ended
-/// by itself.
+/// limit passes, or relq itself is killed with SIGKILL. If --grace is shorter than a second, a
+/// lost lease or a cancellation leaves the group that time only. On a hard stop it is killed at
+/// once. relq does not stop a process that the command moves to another group or session, as
+/// `setsid` does, nor a process that still runs after the command has ended by itself.
 ///
 /// SIGHUP, SIGINT (Ctrl-C), SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2 and SIGXCPU
 /// stop the worker gracefully: running commands have 25 seconds, or the time of --grace, to

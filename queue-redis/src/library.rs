@@ -20,7 +20,8 @@ mod tests;
 /// The beginning of the line in which a script names the library files that it uses.
 const HEAD: &str = "-- Library: ";
 
-/// A file of Lua definitions. Two files with the same name count as one.
+/// A file of Lua definitions. Several files may have one name: a script that names it may use
+/// the definitions of all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct LibraryFile {
     /// The name by which scripts refer to the file.
@@ -29,12 +30,14 @@ pub struct LibraryFile {
     pub text: &'static str,
 }
 
-/// The definitions that the scripts of a backend share, from all its library files. They
-/// are read once: a process that sends one command needs the text of every script.
+/// The definitions that the scripts of a backend share, from all its library files.
+///
+/// A connection asks the server about every script, so each process puts all their texts
+/// together. It finds the definitions once, and not again for each script.
 #[derive(Debug, Clone)]
 pub struct Library {
     definitions: Vec<Definition>,
-    /// The files that define a name.
+    /// For each name that is defined, the names of the files that define it.
     files: HashMap<&'static str, Vec<&'static str>>,
 }
 

@@ -185,6 +185,7 @@ mod tests {
     use relq_core::error::{ErrorContext, Operation};
 
     use super::*;
+    use crate::lease_clock::tests::SetClocks;
 
     fn denied() -> Error {
         let at = ErrorContext { backend: "zset", operation: Operation::Claim };
@@ -234,17 +235,20 @@ mod tests {
     /// that comes much later begins the time to give up again.
     #[test]
     fn a_refusal_after_a_long_silence_begins_anew() {
-        let mut backoff = Backoff::new("the heartbeat", Environment::default());
-        let now = backoff.environment.clock().elapsed();
-        let refusals = Refusals { began: now, last: now };
+        let clocks = SetClocks::default();
+        let mut backoff = Backoff::new("the heartbeat", clocks.environment());
+        let limit = LONGEST_PAUSE * 10;
+        assert!(!backoff.is_hopeless(&denied(), limit));
 
-        assert!(refusals.go_on(now + LONGEST_PAUSE), "the next call is refused");
-        assert!(
-            !refusals.go_on(now + REFUSALS_APART),
-            "calls may have worked meanwhile"
-        );
-        backoff.refusals = Some(refusals);
-        assert!(backoff.is_hopeless(&denied(), Duration::ZERO), "it goes on");
+        clocks.advance(limit, limit);
+
+        assert!(!backoff.is_hopeless(&denied(), limit), "the worker gives up at once");
+        for _ in 1..10 {
+            clocks.advance(LONGEST_PAUSE, LONGEST_PAUSE);
+            assert!(!backoff.is_hopeless(&denied(), limit), "the time is not over");
+        }
+        clocks.advance(LONGEST_PAUSE, LONGEST_PAUSE);
+        assert!(backoff.is_hopeless(&denied(), limit), "the worker does not give up");
     }
 
     #[test]

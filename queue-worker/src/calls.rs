@@ -426,7 +426,8 @@ mod tests {
     }
 
     /// The jobs of a pending claim count until the reply, so that no other claim asks for
-    /// jobs for the same slots. Its slots are kept for them only until it is overdue.
+    /// jobs for the same slots. Its slots are kept for them, and the handler stays ready for
+    /// them, only until it is overdue.
     #[test]
     fn a_claim_keeps_its_slots_until_it_is_overdue() {
         let [first, second] = [1, 2].map(Duration::from_secs);
@@ -442,6 +443,11 @@ mod tests {
         calls.notice_overdue(Moment::awake(first + OVERDUE_AFTER));
 
         assert_eq!((calls.asked(), calls.reserved()), (7, 4));
+        assert_eq!(
+            calls.asked_in_time(),
+            4,
+            "the handler stays ready for an overdue claim"
+        );
         assert!(calls.is_claiming() && calls.is_any_overdue());
         assert_eq!(calls.next_overdue(), Some(second + OVERDUE_AFTER));
     }

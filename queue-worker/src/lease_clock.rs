@@ -128,7 +128,7 @@ impl LeaseClock {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::pin::Pin;
 
     use relq_core::environment::{Clock, OsRandomness, Timestamp};
@@ -139,7 +139,7 @@ mod tests {
 
     /// A steady clock and a wall clock whose times a test sets.
     #[derive(Debug, Clone, Default)]
-    struct SetClocks(Arc<Mutex<Times>>);
+    pub(crate) struct SetClocks(Arc<Mutex<Times>>);
 
     #[derive(Debug, Default)]
     struct Times {
@@ -151,14 +151,16 @@ mod tests {
 
     impl SetClocks {
         fn lease_clock(&self) -> LeaseClock {
-            let clock = Arc::new(self.clone());
-            let clock =
-                LeaseClock::new(Environment::new(clock, Arc::new(OsRandomness)));
+            let clock = LeaseClock::new(self.environment());
             clock.elapsed();
             clock
         }
 
-        fn advance(&self, steady: Duration, wall: Duration) {
+        pub(crate) fn environment(&self) -> Environment {
+            Environment::new(Arc::new(self.clone()), Arc::new(OsRandomness))
+        }
+
+        pub(crate) fn advance(&self, steady: Duration, wall: Duration) {
             let mut times = self.0.lock().unwrap();
             times.steady += steady;
             times.wall += wall;

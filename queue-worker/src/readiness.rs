@@ -5,11 +5,10 @@
 //!  may be claimed = ready - asked - unstarted
 //! ```
 //!
-//! `asked` is the number of jobs that pending claims may return, except those that are
-//! overdue, and `unstarted` the number
-//! of jobs that the worker holds and has not passed to the handler yet. The handler was
-//! made ready for all of these before. The queues of a worker share its handler, so both
-//! numbers are those of all queues.
+//! `asked` is the number of jobs that pending claims may return; a claim that is overdue does
+//! not count. `unstarted` is the number of jobs that the worker holds and has not passed to
+//! the handler yet. The handler was made ready for all of these before. The queues of a
+//! worker share its handler, so both numbers are those of all queues.
 
 use std::{
     num::NonZeroU32,

@@ -4,8 +4,8 @@
 ///
 /// Everything up to the last `@` is removed, because a password that was not
 /// percent-encoded may contain any other delimiter. The options are removed too,
-/// because the URL of a Unix socket has its password there. If the last `@` may be in the
-/// password of an option, nothing but the scheme is left.
+/// because the URL of a Unix socket has its password there. If the last `@` may stand in
+/// the password of an option, only the scheme is shown.
 pub(super) fn redacted(url: &str) -> String {
     let scheme = url.find(':').map_or(0, |colon| colon + 1);
     let (scheme, rest) = match url.split_at(scheme) {
@@ -28,6 +28,8 @@ pub(super) fn redacted(url: &str) -> String {
     format!("{scheme}{slashes}{secret}{rest}{options}")
 }
 
+/// Whether the text has a `?` with an option behind it. A password before the host may look
+/// the same, so nobody can tell which part of such a URL is secret.
 fn may_end_in_an_option(text: &str) -> bool {
     text.split_once('?').is_some_and(|(_, options)| options.contains('='))
 }

@@ -196,8 +196,8 @@ fn of_file(url: &str) -> Option<(&str, &str)> {
     (path != ":memory:" && !path.is_empty()).then_some((path, options))
 }
 
-/// Returns the URL with absolute paths, so that it names the same store and the same
-/// certificates in any folder.
+/// Returns the URL with absolute paths, so that it names the same store, and the same files of
+/// certificates and keys, in any folder.
 pub fn from_anywhere(url: &str) -> CommandResult<String> {
     let Some((path, options)) = of_file(url) else { return with_whole_files(url) };
     if Path::new(path).is_absolute() {

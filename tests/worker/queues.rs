@@ -371,8 +371,8 @@ pub(crate) async fn hopeless_queue_ends_the_worker(fixture: Fixture) {
     assert_eq!(progress.summary().done, 1);
 }
 
-/// The other queues of a worker that ends with an error stop at once, and not only when the
-/// handlers of the broken queue have ended.
+/// When one queue of a worker fails, the other queues stop at once. They do not wait until the
+/// handlers of the failed queue have ended.
 pub(crate) async fn hopeless_queue_stops_the_others_at_once(fixture: Fixture) {
     let second = fixture.open_another("second").await;
     fixture.push("runs long").await;

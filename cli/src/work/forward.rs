@@ -214,7 +214,8 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
     }
 
     async fn write(&mut self, bytes: Vec<u8>) -> Source {
-        let written = write(self.to, bytes).await;
+        let are_lines = matches!(self.format, Format::Lines(_));
+        let written = write(self.to, bytes, are_lines).await;
         if written == Source::Closed {
             self.printed = Printed::InPart;
         }
@@ -222,39 +223,46 @@ impl<R: AsyncRead + AsFd + Unpin> Forwarder<R> {
     }
 }
 
-/// Writes `bytes`. Ends the line first in which a failed write may have stopped, so that no
-/// line holds text of two commands.
-fn write_all(out: &mut impl Write, before: Place, bytes: &[u8]) -> io::Result<()> {
-    if before == Place::PerhapsWithinALine {
-        out.write_all(b"\n")?;
-    }
-    out.write_all(bytes)?;
-    out.flush()
+/// An output of relq.
+#[derive(Debug)]
+struct Written {
+    /// Whether the last write has failed, for example on a full disk. The output may then end
+    /// within a line.
+    has_failed: bool,
 }
 
-/// Where an output of relq stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    AfterAWrite,
-    /// A write has failed, for example on a full disk, perhaps after a part of a line.
-    PerhapsWithinALine,
+impl Written {
+    /// Writes whole lines. If the last write has failed, ends its line first, so that no line
+    /// holds text of two commands.
+    fn write_lines(&mut self, out: &mut impl Write, lines: &[u8]) -> io::Result<()> {
+        let end_of_line: &[u8] = if self.has_failed { b"\n" } else { b"" };
+        let written = out.write_all(end_of_line).and_then(|()| out.write_all(lines));
+        let written = written.and_then(|()| out.flush());
+        self.has_failed = written.is_err();
+        written
+    }
 }
 
 /// Writes to an output of relq. If that is closed, closes the command's output too, so
 /// that the command fails at its next write, as in a shell's pipe.
-async fn write(to: Stream, bytes: Vec<u8>) -> Source {
+async fn write(to: Stream, bytes: Vec<u8>, are_lines: bool) -> Source {
     /// A lock for each output of relq. The task takes it before it uses a thread for
     /// the write, so that waiting tasks need no threads.
-    static WRITING: [Mutex<Place>; 2] =
-        [const { Mutex::const_new(Place::AfterAWrite) }; 2];
+    static WRITING: [Mutex<Written>; 2] =
+        [const { Mutex::const_new(Written { has_failed: false }) }; 2];
 
     if bytes.is_empty() {
         return Source::Open;
     }
-    let mut place = WRITING[to as usize].lock().await;
-    let before = *place;
-    let written = spawn_blocking(move || match to {
-        Stream::Output => write_all(&mut io::stdout().lock(), before, &bytes),
+    let mut written = WRITING[to as usize].lock().await;
+    let writing = spawn_blocking(move || match to {
+        Stream::Output if are_lines => {
+            written.write_lines(&mut io::stdout().lock(), &bytes)
+        }
+        Stream::Output => {
+            let mut out = io::stdout().lock();
+            out.write_all(&bytes).and_then(|()| out.flush())
+        }
         Stream::Error => {
             // Ignore errors: the command must not fail because relq's standard error is
             // closed.
@@ -262,10 +270,7 @@ async fn write(to: Stream, bytes: Vec<u8>) -> Source {
             Ok(())
         }
     });
-    let written = written.await.unwrap_or_else(|error| Err(error.into()));
-    *place =
-        if written.is_ok() { Place::AfterAWrite } else { Place::PerhapsWithinALine };
-    match written {
+    match writing.await.unwrap_or_else(|error| Err(error.into())) {
         Ok(()) => Source::Open,
         Err(error) => {
             if error.kind() != ErrorKind::BrokenPipe {
@@ -305,11 +310,12 @@ mod tests {
     #[test]
     fn what_follows_a_failed_write_begins_a_line() {
         let mut disk = Small { written: Vec::new(), room: 3 };
-        write_all(&mut disk, Place::AfterAWrite, b"of one\n").unwrap_err();
+        let mut output = Written { has_failed: false };
+        output.write_lines(&mut disk, b"of one\n").unwrap_err();
         disk.room = 100;
 
-        write_all(&mut disk, Place::PerhapsWithinALine, b"of another\n").unwrap();
-        write_all(&mut disk, Place::AfterAWrite, b"next\n").unwrap();
+        output.write_lines(&mut disk, b"of another\n").unwrap();
+        output.write_lines(&mut disk, b"next\n").unwrap();
 
         assert_eq!(disk.written, b"of \nof another\nnext\n");
     }

@@ -184,6 +184,7 @@ mod tests {
 
         assert_eq!(time("1800000000123.0002").unix_ms(), 1_800_000_000_123);
         assert_eq!(time("7").unix_ms(), 7);
+        assert_eq!(time("1.1102230246251565e-16").unix_ms(), 0);
         assert_eq!(time("inf").unix_ms(), i64::MAX);
     }
 }

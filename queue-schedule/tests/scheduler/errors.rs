@@ -380,8 +380,8 @@ async fn an_option_that_the_backend_lacks_is_refused_at_once() {
     }
 }
 
-/// A schedule is refused if one of its ticks would be. The header of a tick that has
-/// milliseconds is the longest.
+/// A schedule whose ticks the store would refuse is itself refused. A tick with milliseconds
+/// has the longest header.
 #[tokio::test]
 async fn the_ticks_of_a_stored_schedule_break_no_limit() {
     let mut world = World::starting(START);

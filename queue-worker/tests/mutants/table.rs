@@ -326,6 +326,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         new: "now.saturating_sub(began) >= limit * 9 + LONGEST_PAUSE * 9",
     },
     Mutant {
+        name: "a refusal of long ago counts",
+        promise: "unit backoff::tests::a_refusal_after_a_long_silence_begins_anew: the worker gives up at once",
+        file: "backoff.rs",
+        old: "now.saturating_sub(self.last) < REFUSALS_APART",
+        new: "now >= self.last",
+    },
+    Mutant {
+        name: "a claim without a reply keeps the handler ready",
+        promise: "unit calls::tests::a_claim_keeps_its_slots_until_it_is_overdue: the handler stays ready for an overdue claim",
+        file: "calls.rs",
+        old: "let calls = self.under_way.iter().filter(|call| !call.is_overdue);",
+        new: "let calls = self.under_way.iter();",
+    },
+    Mutant {
         name: "the time-out counts double",
         promise: "keeps_the_time_out",
         file: "attempt.rs",

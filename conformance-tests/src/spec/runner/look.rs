@@ -46,8 +46,8 @@ impl Seen {
     }
 }
 
-/// An audit costs more than all else that a look reads, and what it finds usually stays. So
-/// one look in this many has one, and the last.
+/// One look in this many has an audit, and the last look of a sequence. On stream an audit
+/// sends more than half of the commands of a look, and what it finds usually stays.
 const AUDITED: usize = 3;
 
 /// A page that holds all jobs of a sequence.
