@@ -149,9 +149,8 @@ impl ScheduleSpec {
     ) -> Result<ScheduleStored, Error> {
         let capabilities = queue.capabilities();
         let schedules = schedules_of(queue, Operation::PutSchedule)?;
-        // Refuse the job now, and not at the first tick in the middle of the night. A tick
-        // with milliseconds has the longest header.
-        capabilities.check_tick(&self.job_of_tick(name, Timestamp::from_unix_ms(1)))?;
+        // Refuse the job now, and not at the first tick in the middle of the night.
+        capabilities.check_tick(&self.job_of_tick(name, Timestamp::from_unix_ms(0)))?;
         schedules.put_schedule(name, &self.to_definition()).await
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use relq_core::{
     Error, NewJob, Priority, ReliableQueue as _,
     capabilities::{Capabilities, Capability, LeaseScope, Order},
-    environment::{Clock as _, Timestamp},
+    environment::Clock as _,
     unique::UniqueKey,
 };
 use relq_schedule::{
@@ -378,30 +378,6 @@ async fn an_option_that_the_backend_lacks_is_refused_at_once() {
         let stored = world.queue.schedules().await.unwrap();
         assert!(stored.schedules.is_empty(), "{stored:?}");
     }
-}
-
-/// A schedule whose ticks the store would refuse is itself refused. A tick with milliseconds
-/// has the longest header.
-#[tokio::test]
-async fn the_ticks_of_a_stored_schedule_break_no_limit() {
-    let mut world = World::starting(START);
-    let limit = world.queue.capabilities().limits.max_headers;
-    let with_headers = |bytes| {
-        let with_milliseconds =
-            Every::new(seconds(60)).unwrap().anchor(Timestamp::from_unix_ms(1));
-        let job = NewJob::new("job").header("h", "v".repeat(bytes));
-        ScheduleSpec::new(with_milliseconds, job).unwrap()
-    };
-    let mut bytes = limit;
-    while with_headers(bytes).put(&*world.queue, &name("large")).await.is_err() {
-        bytes -= 1;
-    }
-    assert!(bytes > limit / 2, "the largest headers of a schedule: {bytes} bytes");
-    world.start_many(1).await;
-
-    world.advance(seconds(60)).await;
-
-    assert_eq!(world.pushed("large").await, ["2027-01-01T00:01:00.001Z"]);
 }
 
 /// By the store's clock the tick is due later than the scheduler thought.
