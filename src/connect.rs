@@ -32,7 +32,7 @@ pub(crate) use listing::{open_listed, queues};
 #[cfg(feature = "redis")]
 use opening::OwnerOf;
 use opening::{MissingFile, Open, Options};
-use redact::redacted;
+use redact::{redacted, scheme_of};
 
 /// The backend that opens a plain `redis://` URL, which names no backend.
 const PLAIN_REDIS: &str = "zset";
@@ -304,7 +304,7 @@ fn find_among<'a>(
     has_tls: bool,
     url: &str,
 ) -> Result<(&'a Backend, Open), ConnectError> {
-    let Some((scheme, _)) = url.split_once(':') else {
+    let Some(scheme) = scheme_of(url) else {
         return Err(unknown_scheme(url, None));
     };
     let (name, transport) = split(scheme);
@@ -382,6 +382,8 @@ mod tests {
             ("zset:jobs.db", "no backend is called \"zset\""),
             ("jobs.db", "did you mean sqlite:jobs.db?"),
             ("s3cret@host", "did you mean sqlite:***@host?"),
+            ("s3cret@host:6379", "\"***@host:6379\" is not a URL"),
+            ("/run/r.sock?pass=s3:cret", "\"/run/r.sock?***\" is not a URL"),
             ("", "\"\" is not a URL"),
         ] {
             let error = refusal(url);

@@ -7,11 +7,7 @@
 /// because the URL of a Unix socket has its password there. If the last `@` may stand in
 /// the password of an option, only the scheme is shown.
 pub(super) fn redacted(url: &str) -> String {
-    let scheme = url.find(':').map_or(0, |colon| colon + 1);
-    let (scheme, rest) = match url.split_at(scheme) {
-        (before, _) if before.contains('@') => ("", url),
-        parts => parts,
-    };
+    let (scheme, rest) = url.split_at(scheme_of(url).map_or(0, |it| it.len() + 1));
     let (slashes, rest) = match rest.strip_prefix("//") {
         Some(rest) => ("//", rest),
         None => ("", rest),
@@ -26,6 +22,15 @@ pub(super) fn redacted(url: &str) -> String {
         None => (rest, ""),
     };
     format!("{scheme}{slashes}{secret}{rest}{options}")
+}
+
+/// The scheme of a URL. Text before the first `:` that no scheme can consist of belongs to
+/// the rest, and may be secret.
+pub(super) fn scheme_of(url: &str) -> Option<&str> {
+    let is_letter =
+        |letter: char| letter.is_ascii_alphanumeric() || "+-._".contains(letter);
+    let (scheme, _) = url.split_once(':')?;
+    scheme.chars().all(is_letter).then_some(scheme)
 }
 
 /// Whether the text has a `?` with an option behind it. A password before the host may look
@@ -49,6 +54,7 @@ mod tests {
             ("sqlite:a.db?synchronous=off", "sqlite:a.db?***"),
             ("me:pass@host", "me:***@host"),
             ("s3cret@host:6379", "***@host:6379"),
+            ("/run/r.sock?pass=s3:cret", "/run/r.sock?***"),
             ("unix:///s?pass=top@s3cret", "unix://***"),
             ("unix:///s?db=1&pass=top@s3cret&x=1", "unix://***"),
             (
