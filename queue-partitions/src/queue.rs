@@ -20,6 +20,7 @@ use crate::{
     health::Health,
     joined,
     receipt::MOST_PARTS,
+    recover::Uncounted,
     route::Route,
     write_check::{BeforeFirstWrite, WriteCheck},
 };
@@ -67,6 +68,8 @@ pub struct Partitioned<Q: ?Sized> {
     pushed_to: usize,
     hash: fn(&str) -> u64,
     pub(crate) write_check: WriteCheck,
+    /// Shared with the other handles: the claims of one wait, and another one recovers.
+    pub(crate) uncounted: Arc<Uncounted>,
 }
 
 impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
@@ -104,6 +107,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
             pushed_to: parts.len(),
             hash: fnv1a,
             write_check: WriteCheck::new(None),
+            uncounted: Arc::default(),
             parts,
         })
     }
@@ -317,7 +321,8 @@ impl<Q: ReliableQueue + ?Sized> ReliableQueue for Partitioned<Q> {
         let another = Partitioned::new(parts, self.environment.clone())?;
         let another = another.hash(self.hash).push_to(self.pushed_to)?;
         let write_check = self.write_check.another();
-        Ok(Arc::new(Partitioned { write_check, ..another }))
+        let uncounted = Arc::clone(&self.uncounted);
+        Ok(Arc::new(Partitioned { write_check, uncounted, ..another }))
     }
 
     fn batch_queue(&self) -> Option<&dyn BatchQueue> {

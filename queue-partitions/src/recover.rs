@@ -5,7 +5,7 @@
 //! When they have none left, the call fails with the error of that part. So a caller that
 //! goes on while there is more recovers all parts that are up, and learns of the outage.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, sync::Mutex};
 
 use futures_util::future::join_all;
 use relq_core::{Error, ReliableQueue, error::Operation, outcome::Recovered};
@@ -15,6 +15,24 @@ use crate::{Partitioned, health::is_temporary, joined::PartErrors};
 /// The result of a part that was not asked yet, and may have jobs to recover.
 const NOT_ASKED: Recovered =
     Recovered { requeued: 0, buried: 0, promoted: 0, more: true, next_in: None };
+
+/// The jobs that were recovered, and that no result of a recovery has counted yet: the call
+/// of another part failed, or a wait looked whether a part is up again. The next result counts
+/// them, because a worker reports the jobs of a recovery by its result (R12).
+#[derive(Debug, Default)]
+pub(crate) struct Uncounted(Mutex<Recovered>);
+
+impl Uncounted {
+    pub(crate) fn add(&self, recovered: Recovered) {
+        let counts = Recovered { more: false, next_in: None, ..recovered };
+        let mut all = self.0.lock().expect("no holder of the lock panics");
+        *all = sum(*all, counts);
+    }
+
+    fn take(&self) -> Recovered {
+        std::mem::take(&mut *self.0.lock().expect("no holder of the lock panics"))
+    }
+}
 
 /// The results of the parts so far.
 struct ByPart {
@@ -28,15 +46,33 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     /// the page at the same time. Parts that have more jobs get the rest of it in turn.
     /// A page that is smaller than the number of parts has no equal shares: part 0 gets one
     /// job of it, and all parts get the rest in turn.
+    ///
+    /// The result also counts the jobs of earlier calls that no result has counted.
     pub(crate) async fn recover_page(
         &self,
         page: NonZeroU32,
     ) -> Result<Recovered, Error> {
-        let parts = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         let mut by_part = ByPart::nothing(self.parts.len());
+        let called = self.recover_parts(page, &mut by_part).await;
+        let counts = by_part.sum();
+        match called.and_then(|()| by_part.end()) {
+            Ok(recovered) => Ok(sum(recovered, self.uncounted.take())),
+            Err(error) => {
+                self.uncounted.add(counts);
+                Err(error)
+            }
+        }
+    }
+
+    async fn recover_parts(
+        &self,
+        page: NonZeroU32,
+        by_part: &mut ByPart,
+    ) -> Result<(), Error> {
+        let parts = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         match NonZeroU32::new(page.get() / parts) {
-            Some(share) => self.recover_at_once(share, &mut by_part).await?,
-            None => self.recover_first(&mut by_part).await?,
+            Some(share) => self.recover_at_once(share, by_part).await?,
+            None => self.recover_first(by_part).await?,
         }
         for part in self.reaper_turn.order() {
             let left = NonZeroU32::new(page.get().saturating_sub(by_part.count()));
@@ -47,7 +83,7 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
             let added = by_part.add(part, recovered);
             added.map_err(|error| by_part.errors.ended_by(error))?;
         }
-        by_part.end()
+        Ok(())
     }
 
     /// Recovers part 0 and then all other parts at the same time. Part 0 is first because
@@ -112,6 +148,10 @@ impl ByPart {
         self.results.iter().map(count).sum()
     }
 
+    fn sum(&self) -> Recovered {
+        self.results.iter().copied().fold(Recovered::default(), sum)
+    }
+
     /// Adds the result of a call of a part. A part that cannot be reached is not asked
     /// again for this page.
     ///
@@ -145,7 +185,7 @@ impl ByPart {
 
     /// The result of the whole page.
     fn end(self) -> Result<Recovered, Error> {
-        let all = self.results.into_iter().fold(Recovered::default(), sum);
+        let all = self.sum();
         match self.errors.end() {
             None => Ok(all),
             Some(_) if all.more || count(&all) > 0 => {

@@ -51,6 +51,9 @@ impl<Q: ReliableQueue + ?Sized> Partitioned<Q> {
     async fn is_still_down(&self, part: usize) -> bool {
         let began = self.health.now();
         let probed = self.parts[part].recover(NonZeroU32::MIN).await;
+        if let Ok(recovered) = probed {
+            self.uncounted.add(recovered);
+        }
         self.notice_since(began, part, &probed)
     }
 }

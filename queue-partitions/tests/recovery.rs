@@ -206,6 +206,80 @@ async fn a_recovery_does_not_ask_a_part_that_is_left_out() {
     assert!(error.full_message().contains("part 0 failed"), "{}", error.full_message());
 }
 
+/// A part whose first recoveries fail with an error.
+struct Failing {
+    error: fn(Operation) -> Error,
+    times: AtomicU32,
+}
+
+#[async_trait]
+impl Override for Failing {
+    async fn recover(
+        &self,
+        right: &Right,
+        page: NonZeroU32,
+    ) -> Result<Recovered, Error> {
+        let left = |times: u32| times.checked_sub(1);
+        match self.times.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left) {
+            Ok(_) => Err((self.error)(Operation::Recover)),
+            Err(_) => right.queue.recover(page).await,
+        }
+    }
+}
+
+/// A queue whose part 1 fails so often, and which has one overdue job in the other part or in
+/// that one.
+async fn with_an_overdue_job_in(part: usize, failing: Failing) -> PartitionedQueue {
+    let right = Right { queue: in_memory(1), environment: Environment::default() };
+    let second = Arc::new(OverriddenQueue::new(right, Arc::new(failing)));
+    let parts: Vec<Arc<dyn Queue>> = vec![in_memory(0), second];
+    let queue = PartitionedQueue::new(parts, Environment::default()).unwrap();
+    abandon(&*queue.parts()[part], 1).await;
+    queue
+}
+
+/// R12: a job that was recovered before another part refused the call is counted by the next
+/// result.
+#[tokio::test]
+async fn a_job_recovered_before_an_error_is_counted_later() {
+    let denied = |operation| {
+        let at = ErrorContext { backend: "memory", operation };
+        Error::Denied { at, source: "no rights".into() }
+    };
+    let failing = Failing { error: denied, times: AtomicU32::new(1) };
+    let queue = with_an_overdue_job_in(0, failing).await;
+
+    let error = queue.recover(page(10)).await.unwrap_err();
+    let results = [
+        queue.recover(page(10)).await.unwrap(),
+        queue.recover(page(10)).await.unwrap(),
+    ];
+
+    assert!(error.full_message().contains("no rights"), "{}", error.full_message());
+    assert_eq!(results.map(|it| (it.requeued, it.more)), [(1, false), (0, false)]);
+}
+
+/// R12: a wait that looks whether a part is up again may recover a job there. The next
+/// recovery counts it, also one of another handle.
+#[tokio::test]
+async fn a_job_recovered_by_a_wait_is_counted_by_a_recovery() {
+    let failing = Failing { error: no_route, times: AtomicU32::new(4) };
+    let queue = with_an_overdue_job_in(1, failing).await;
+    let another = queue.open_another().await.unwrap();
+    for _ in 0..4 {
+        queue.recover(page(10)).await.unwrap_err();
+    }
+
+    let recovered = async {
+        while queue.parts()[1].stats().await.unwrap().ready == 0 {
+            queue.wait_for_jobs(Duration::from_secs(1)).await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), recovered).await.unwrap();
+
+    assert_eq!(another.recover(page(10)).await.unwrap().requeued, 1);
+}
+
 /// R24: a worker is released in the parts that are up. The call fails, so that it is
 /// repeated for the part that is down, and says that it may have happened (R21).
 #[tokio::test]
