@@ -35,7 +35,8 @@ enum Action {
     /// that fit it: `relq dead list --error timeout -n 1000 -o jsonl`.
     ///
     /// With --group, the jobs with the same error are one line, and numbers and ids in the
-    /// errors do not count. Only the newest 10,000 dead jobs are grouped.
+    /// errors do not count. Only the newest 10,000 dead jobs are grouped, or the oldest if the
+    /// backend has no index of them.
     List(ListArgs),
     /// Make dead jobs ready again, with no attempt counted
     ///

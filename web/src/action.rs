@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use relq_core::{
     JobId, Queue,
     batch::BatchId,
+    capabilities::{Capabilities, Capability},
     operator::{Cancelled, DeadGroups, Redriven, RunNow, Selection},
 };
 
@@ -127,9 +128,10 @@ impl Action {
         )
     }
 
-    /// The question of the page that asks before the action.
-    pub(crate) fn question(&self) -> String {
-        match self {
+    /// The question of the page that asks before the action, on a queue that can do this.
+    pub(crate) fn question(&self, can: &Capabilities) -> String {
+        let read = || dead_that_are_read(can);
+        let mut question = match self {
             Self::Pause => {
                 "Workers will claim no jobs until the queue is resumed.".into()
             }
@@ -143,15 +145,13 @@ impl Action {
             Self::Retry(id) => format!("The dead job {id} becomes ready again."),
             Self::Purge(id) => format!("The dead job {id} is removed for ever."),
             Self::RetryGroup(name) => {
-                let (newest, name) = (newest_dead(), name.shown());
-                format!(
-                    "Those {newest} that have this error become ready again: {name}"
-                )
+                let (read, name) = (read(), name.shown());
+                format!("Those {read} that have this error become ready again: {name}")
             }
             Self::PurgeGroup(name) => {
-                let (newest, name) = (newest_dead(), name.shown());
+                let (read, name) = (read(), name.shown());
                 format!(
-                    "Those {newest} that have this error are removed for ever: {name}"
+                    "Those {read} that have this error are removed for ever: {name}"
                 )
             }
             Self::RetryAll => "All dead jobs of the queue become ready again.".into(),
@@ -160,7 +160,19 @@ impl Action {
                 "The pieces of the batch {id} that wait are dropped, and the workers that \
                  run the others are told to stop."
             ),
+        };
+        if self.ends_jobs() && can.supports(Capability::Followers) {
+            question.push_str(" Jobs that follow a removed job are cancelled.");
         }
+        question
+    }
+
+    /// Whether jobs end before they are done, so that their followers are cancelled (R30).
+    fn ends_jobs(&self) -> bool {
+        matches!(
+            self,
+            Self::Cancel(_) | Self::Purge(_) | Self::PurgeGroup(_) | Self::PurgeAll
+        )
     }
 
     /// The page of the queue that shows the result: its path, and the job that it names.
@@ -214,9 +226,11 @@ impl Action {
     }
 }
 
-/// The jobs among which [`group`] looks for those of a group.
-fn newest_dead() -> String {
-    format!("of the newest {} dead jobs", number(GROUPED.get().into()))
+/// The jobs among which [`group`] looks for those of a group. Without an index, those that
+/// died first are read, as in [`DeadGroups`].
+fn dead_that_are_read(can: &Capabilities) -> String {
+    let which = if can.supports(Capability::Inspect) { "newest" } else { "oldest" };
+    format!("of the {which} {} dead jobs", number(GROUPED.get().into()))
 }
 
 fn only(id: &JobId) -> Selection {
@@ -263,7 +277,8 @@ fn purged(count: u64) -> String {
     format!("{} removed.", counted(count, "dead job was", "dead jobs were"))
 }
 
-/// The group of this name among the newest dead letters. It is empty if none has the name.
+/// The group of this name among the dead letters that are read. It is empty if none has the
+/// name.
 async fn group(queue: &dyn Queue, name: &GroupName) -> Result<Selection, PageError> {
     let mut dead = DeadGroups::new(GROUPED);
     while dead.read_page(queue).await? {}

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::{StreamExt as _, stream};
 use relq_core::{Queue, QueueName, Stats, error::BoxError, operator::StatsHistory};
 use tokio::{
     sync::watch,
@@ -20,6 +21,9 @@ use crate::{
     page_error::{PageError, with_causes},
     source::QueueSource,
 };
+
+/// How many queues are read at once.
+const AT_ONCE: usize = 16;
 
 /// How many queues are sampled: the first ones by their names.
 pub(crate) const MOST_QUEUES: usize = 200;
@@ -131,8 +135,9 @@ async fn sample_for_ever(
     }
 }
 
-/// Reads the counts of all queues once, one queue after the other. If the queues cannot be
-/// listed, the last counts of each are outdated, and the error takes their place.
+/// Reads the counts of all queues once, of a few at a time, so that one whose server is silent
+/// does not hold up the others. If the queues cannot be listed, the last counts of each are
+/// outdated, and the error takes their place.
 async fn sample(source: &dyn QueueSource, found: &SharedFound) {
     let listed = source.names().await.map_err(|error| PageError::source(&error));
     let lock = || found.lock().expect("no holder of the lock panics");
@@ -147,10 +152,10 @@ async fn sample(source: &dyn QueueSource, found: &SharedFound) {
             return;
         }
     };
-    for name in names {
-        let counts = counts_of(source, name).await;
+    let sample_one = async |name: QueueName| {
+        let counts = counts_of(source, &name).await;
         let mut found = lock();
-        let known = found.queues.entry(name.clone()).or_insert_with(|| Known {
+        let known = found.queues.entry(name).or_insert_with(|| Known {
             counts: Ok(Stats::new()),
             history: StatsHistory::new(MINUTE, HOUR),
         });
@@ -158,7 +163,8 @@ async fn sample(source: &dyn QueueSource, found: &SharedFound) {
             known.history.add(Instant::now(), stats);
         }
         known.counts = counts;
-    }
+    };
+    stream::iter(names.to_vec()).for_each_concurrent(AT_ONCE, sample_one).await;
     let mut found = lock();
     found.queues.retain(|name, _| names.contains(name));
     found.names = Some(listed);
@@ -214,6 +220,39 @@ mod tests {
 
         let known = Known { counts: Ok(stats), history };
         assert_eq!(known.ended_per_second(), Some(2.0), "20 jobs in 10 seconds");
+    }
+
+    /// Queues of which the first one is never opened, and the others are gone.
+    #[derive(Debug)]
+    struct FirstHangs(Vec<QueueName>);
+
+    #[async_trait]
+    impl QueueSource for FirstHangs {
+        async fn names(&self) -> Result<Vec<QueueName>, BoxError> {
+            Ok(self.0.clone())
+        }
+
+        async fn open(
+            &self,
+            name: &QueueName,
+        ) -> Result<Option<Arc<dyn Queue>>, BoxError> {
+            if *name == self.0[0] {
+                std::future::pending::<()>().await;
+            }
+            Ok(None)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_queue_does_not_hold_up_the_others() {
+        let found = SharedFound::default();
+        let source = FirstHangs(queues(0..100));
+
+        let sampled = sample(&source, &found);
+        tokio::time::timeout(Duration::from_secs(1), sampled).await.unwrap_err();
+
+        let known: Vec<_> = found.lock().unwrap().queues.keys().cloned().collect();
+        assert_eq!(known, queues(1..100));
     }
 
     /// The last counts of such a queue are outdated, and its page would show them as live.

@@ -60,7 +60,7 @@ pub(crate) async fn ask(
     let back = back(&view, &opened, &action, None);
     let body = html! {
         h1 { (action.label()) "?" }
-        p { (visible(&action.question())) }
+        p { (visible(&action.question(opened.queue.capabilities()))) }
         form method="post" action=(view.app.links.queue(&opened.name, &path)) {
             (hidden(&action))
             input type="hidden" name=(CONFIRMED) value="yes";

@@ -78,7 +78,7 @@ pub(crate) async fn end(State(app): State<Arc<App>>, headers: HeaderMap) -> Resp
 }
 
 fn cookie<'a>(app: &'a App, headers: &HeaderMap) -> Cookie<'a> {
-    Cookie { base: app.links.base(), is_https: is_https(app, headers) }
+    app.sessions.cookie(app.links.base(), is_https(app, headers))
 }
 
 /// The path if it leads to a page of this host, else that of the overview. Browsers read a

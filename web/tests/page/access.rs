@@ -137,6 +137,29 @@ async fn a_program_signs_in_by_a_name_and_a_password() {
     assert!(is_paused(&site).await);
 }
 
+/// Browsers send a cookie to all ports of a host, so a visitor of two pages sends both.
+#[tokio::test]
+async fn two_pages_on_one_host_have_sessions_of_their_own() {
+    let mut sessions = Vec::new();
+    let sites = [
+        Site::guarded(Access::token(TOKEN).unwrap()).await,
+        Site::guarded(Access::token(TOKEN).unwrap()).await,
+    ];
+    for site in &sites {
+        let (cookie, _) = sign_in(site, "/", &format!("secret={TOKEN}")).await;
+        let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
+        sessions.retain(|(other, _)| other != name);
+        sessions.push((name.to_owned(), value.to_owned()));
+    }
+    let jar: Vec<_> =
+        sessions.iter().map(|(name, value)| format!("{name}={value}")).collect();
+
+    for site in &sites {
+        let answer = site.send(&Request::get("/").with("cookie", jar.join("; "))).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+}
+
 /// Signs in by the form that a page shows instead of itself. Returns the cookie and where
 /// the sign-in leads.
 async fn sign_in(site: &Site, asked: &str, extra: &str) -> (String, String) {

@@ -33,6 +33,16 @@ async fn bury_before_others(site: &Site, keys: &[&str]) {
     }
 }
 
+/// Without an index, the oldest dead jobs are read first.
+#[tokio::test]
+async fn the_question_about_a_group_without_an_index_names_the_oldest() {
+    let site = Site::redis("keyspace").await;
+
+    let page = site.page("/queue/emails/confirm/purge-group?error=%22timeout%22").await;
+
+    assert!(page.contains("of the oldest 10,000 dead jobs"), "{page}");
+}
+
 on_each_store! {
     async fn pause_and_resume(site) {
         let page = site.page("/queue/emails").await;
@@ -173,6 +183,23 @@ on_each_store! {
 
             assert!(page.contains("of the newest 10,000 dead jobs"), "{page}");
             assert!(!page.contains("All dead jobs"), "{page}");
+        }
+    }
+
+    /// A removal ends more jobs than those that are named (R30).
+    async fn the_question_about_a_removal_tells_of_followers(site) {
+        for (word, follows) in [
+            ("cancel?id=a", true),
+            ("purge?id=a", true),
+            ("purge-all", true),
+            ("purge-group?error=%22timeout%22", true),
+            ("retry?id=a", false),
+            ("pause", false),
+        ] {
+            let page = site.page(&format!("/queue/emails/confirm/{word}")).await;
+
+            let told = page.contains("Jobs that follow a removed job are cancelled.");
+            assert_eq!(told, follows, "{word}: {page}");
         }
     }
 
