@@ -15,9 +15,10 @@ use crate::store::Store;
 
 /// The dead jobs that a redrive or purge has not processed yet.
 pub(crate) enum DeadSelection {
-    /// The jobs after position `after`, up to and including position `last`. Jobs that
-    /// are buried during the redrive or purge are not included.
-    Range { after: DeadKey, last: DeadKey },
+    /// The jobs after position `after`, up to and including position `last`; and then, if
+    /// there is a position `past`, those up to that one. Jobs that are buried during the
+    /// redrive or purge are not included.
+    Range { after: DeadKey, last: DeadKey, past: Option<DeadKey> },
     /// The dead jobs with these ids.
     Ids(Vec<JobId>),
 }
@@ -38,11 +39,24 @@ impl Select {
     fn select(&self, store: &Store<'_>) -> Result<Option<DeadSelection>, Failure> {
         match &self.which {
             Selection::Only(ids) => Ok(Some(DeadSelection::Ids(ids.clone()))),
-            Selection::All => Ok(store
-                .last_dead()?
-                .map(|last| DeadSelection::Range { after: DeadKey::START, last })),
+            Selection::All => select_all(store),
         }
     }
+}
+
+/// Selects all dead jobs. Some may lie ahead of the clock, because they were restored so
+/// (R34), or the clock was set back. They come first: what is buried meanwhile lies between
+/// them and the others, and is not included.
+fn select_all(store: &Store<'_>) -> Result<Option<DeadSelection>, Failure> {
+    let after = DeadKey::START;
+    let past = store.last_dead(store.now_ms())?;
+    let ahead = store.first_dead(store.now_ms())?;
+    Ok(match (ahead, store.last_dead(i64::MAX)?) {
+        (Some(first), Some(last)) => {
+            Some(DeadSelection::Range { after: first.before(), last, past })
+        }
+        _ => past.map(|last| DeadSelection::Range { after, last, past: None }),
+    })
 }
 
 impl Call for Select {
@@ -134,10 +148,18 @@ impl DeadSelection {
         store: &Store<'_>,
     ) -> Result<(Vec<Buried>, Option<DeadSelection>), Failure> {
         match self {
-            Self::Range { after, last } => {
+            Self::Range { after, last, past } => {
                 let jobs = store.dead_page(*after, *last, store.page)?;
                 let end = jobs.last().filter(|_| jobs.len() == store.page as usize);
-                let rest = end.map(|end| Self::Range { after: end.key, last: *last });
+                let rest = match (end, past) {
+                    (Some(end), _) => Some(self.after(end.key)),
+                    (None, Some(past)) => Some(Self::Range {
+                        after: DeadKey::START,
+                        last: *past,
+                        past: None,
+                    }),
+                    (None, None) => None,
+                };
                 Ok((jobs, rest))
             }
             Self::Ids(ids) => {
@@ -150,6 +172,16 @@ impl DeadSelection {
 }
 
 impl DeadSelection {
+    /// This selection without the jobs of its range up to the position `after`.
+    fn after(&self, after: DeadKey) -> Self {
+        match self {
+            Self::Range { last, past, .. } => {
+                Self::Range { after, last: *last, past: *past }
+            }
+            Self::Ids(ids) => Self::Ids(ids.clone()),
+        }
+    }
+
     /// The rest of this selection if only a part of its page was treated: the jobs
     /// behind `last`, of which `left` are in the page and `rest` are not.
     fn behind(
@@ -162,7 +194,7 @@ impl DeadSelection {
             return rest;
         }
         Some(match (self, rest) {
-            (Self::Range { last, .. }, _) => Self::Range { after, last: *last },
+            (Self::Range { .. }, _) => self.after(after),
             (Self::Ids(_), rest) => {
                 let left =
                     left.iter().filter_map(|job| JobId::new(&job.remembered.id).ok());

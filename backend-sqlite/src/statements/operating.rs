@@ -101,6 +101,11 @@ pub(crate) struct DeadKey {
 impl DeadKey {
     /// The position before all dead jobs.
     pub(crate) const START: Self = Self { since: i64::MIN, job: i64::MIN };
+
+    /// The position right before this one.
+    pub(crate) fn before(self) -> Self {
+        Self { job: self.job - 1, ..self }
+    }
 }
 
 /// The columns of a dead job that a redrive or a purge needs.
@@ -163,11 +168,14 @@ impl Store<'_> {
         Ok((jobs, bytes.is_full()))
     }
 
-    /// The position of the dead job that was buried last; `None` if no job is dead.
-    pub(crate) fn last_dead(&self) -> Result<Option<DeadKey>, Failure> {
-        self.find(sql!("dead_last"), [self.queue], |row| {
-            Ok(DeadKey { since: row.get(0)?, job: row.get(1)? })
-        })
+    /// The position of the dead job that was buried last, not later than `until`.
+    pub(crate) fn last_dead(&self, until: i64) -> Result<Option<DeadKey>, Failure> {
+        self.find(sql!("dead_last"), params![self.queue, until], read_dead_key)
+    }
+
+    /// The position of the dead job that was buried first after the time `after`.
+    pub(crate) fn first_dead(&self, after: i64) -> Result<Option<DeadKey>, Failure> {
+        self.find(sql!("dead_ahead"), params![self.queue, after], read_dead_key)
     }
 
     /// Reads one page of the dead jobs after position `after`, up to position `last`.
@@ -317,8 +325,12 @@ pub(super) fn read_peeked(row: &Row<'_>) -> rusqlite::Result<Peeked> {
     })
 }
 
+fn read_dead_key(row: &Row<'_>) -> rusqlite::Result<DeadKey> {
+    Ok(DeadKey { since: row.get(0)?, job: row.get(1)? })
+}
+
 fn read_buried(row: &Row<'_>) -> rusqlite::Result<Buried> {
-    let key = DeadKey { since: row.get(0)?, job: row.get(1)? };
+    let key = read_dead_key(row)?;
     let remembered = read_remembered(row, 2)?;
     Ok(Buried { key, remembered, unique_key: row.get(5)? })
 }

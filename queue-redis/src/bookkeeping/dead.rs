@@ -1,5 +1,7 @@
 //! Operator calls on dead letters.
 
+use std::{collections::VecDeque, ops::Range};
+
 use bytes::Bytes;
 use relq_core::{
     Error, JobId,
@@ -72,31 +74,69 @@ impl Bookkeeping {
                 Ok(DeadIds::Listed(ids.chunks(self.max_jobs_per_step().get() as usize)))
             }
             Selection::All => {
-                let mut newest = command("ZRANGE");
-                newest.arg(&self.keys.dead).arg(-1).arg(-1).arg("WITHSCORES");
-                let newest = self.conn.call(operation, &newest).await?.list()?;
-                let time_ms = match newest.into_iter().next() {
-                    None => i64::MIN,
-                    Some(pair) => {
-                        let mut pair = pair.parts()?;
-                        pair.part();
-                        pair.part().number()?.saturating_add(1)
-                    }
-                };
-                Ok(DeadIds::Before { operation, time_ms })
+                let ranges = self.times_of_all_dead(operation).await?;
+                Ok(DeadIds::Between { operation, ranges, passed: 0 })
             }
         }
+    }
+
+    /// Returns the ranges of the times at which all jobs that are dead now have died. Times
+    /// may be ahead of the clock, because jobs were restored with them (R34), or the clock was
+    /// set back. They are a range of their own, and the first one: what dies meanwhile has a
+    /// time between the two ranges.
+    async fn times_of_all_dead(
+        &self,
+        operation: Operation,
+    ) -> Result<VecDeque<Range<i64>>, Error> {
+        // The score of a job may have a fraction of a millisecond.
+        let until = |newest: i64| newest.saturating_add(1);
+        let newest = ["+inf", "-inf", "BYSCORE", "REV"];
+        let Some(newest) = self.time_of_death(operation, &newest).await? else {
+            return Ok(VecDeque::new());
+        };
+        let now = self.read_time(operation).await?.unix_ms();
+        if newest <= now {
+            return Ok(std::iter::once(i64::MIN..until(newest)).collect());
+        }
+        let (ahead, before) = (until(now).to_string(), format!("({}", until(now)));
+        let ahead = [&*ahead, "+inf", "BYSCORE"];
+        let first = self.time_of_death(operation, &ahead).await?.unwrap_or(newest);
+        let past = [&*before, "-inf", "BYSCORE", "REV"];
+        let past = self.time_of_death(operation, &past).await?;
+        let past = past.map(|last| i64::MIN..until(last));
+        Ok([Some(first..until(newest)), past].into_iter().flatten().collect())
+    }
+
+    /// The time (ms) of the first dead job in a range of `ZRANGE`; `None` if it has none.
+    async fn time_of_death(
+        &self,
+        operation: Operation,
+        range: &[&str],
+    ) -> Result<Option<i64>, Error> {
+        let mut cmd = command("ZRANGE");
+        cmd.arg(&self.keys.dead)
+            .arg(range)
+            .arg("LIMIT")
+            .arg(0)
+            .arg(1)
+            .arg("WITHSCORES");
+        let found = self.conn.call(operation, &cmd).await?.list()?;
+        let Some(pair) = found.into_iter().next() else { return Ok(None) };
+        let mut pair = pair.parts()?;
+        pair.part();
+        pair.part().number().map(Some)
     }
 }
 
 /// The selected dead jobs of a redrive or a purge. It returns their ids page by page.
 enum DeadIds<'a> {
-    /// All jobs that died before `time_ms`, the millisecond after the last death before the
-    /// call. The caller moves the jobs of a page away before it asks for the next one, so
-    /// every page begins at the oldest.
-    Before {
+    /// All jobs that died in these ranges of times (ms). The caller moves the jobs of a page
+    /// away before it asks for the next one, so every page begins at the oldest. `passed`
+    /// counts the jobs that stay dead in earlier ranges.
+    Between {
         operation: Operation,
-        time_ms: i64,
+        ranges: VecDeque<Range<i64>>,
+        passed: u64,
     },
     Listed(std::slice::Chunks<'a, JobId>),
 }
@@ -115,18 +155,28 @@ impl DeadIds<'_> {
                 let bytes = |id: &JobId| Bytes::copy_from_slice(id.as_str().as_bytes());
                 Ok(chunks.next().map(|ids| ids.iter().map(bytes).collect()))
             }
-            Self::Before { operation, time_ms } => {
-                let mut cmd = command("ZRANGE");
-                cmd.arg(&bookkeeping.keys.dead)
-                    .arg("-inf")
-                    .arg(format!("({time_ms}"))
-                    .arg("BYSCORE");
-                cmd.arg("LIMIT").arg(stuck).arg(bookkeeping.max_jobs_per_step().get());
-                let ids = bookkeeping.conn.call(*operation, &cmd).await;
-                let ids = ids.map_err(|error| partial.whole(error))?.list()?;
-                let ids: Vec<_> =
-                    ids.into_iter().map(Reply::bytes).collect::<Result<_, _>>()?;
-                Ok((!ids.is_empty()).then_some(ids))
+            Self::Between { operation, ranges, passed } => {
+                while let Some(Range { start, end }) = ranges.front() {
+                    let mut cmd = command("ZRANGE");
+                    cmd.arg(&bookkeeping.keys.dead)
+                        .arg(start)
+                        .arg(format!("({end}"))
+                        .arg("BYSCORE");
+                    cmd.arg("LIMIT").arg(stuck - *passed);
+                    cmd.arg(bookkeeping.max_jobs_per_step().get());
+                    let ids = bookkeeping.conn.call(*operation, &cmd).await;
+                    let ids = ids.map_err(|error| partial.whole(error))?.list()?;
+                    if !ids.is_empty() {
+                        return ids
+                            .into_iter()
+                            .map(Reply::bytes)
+                            .collect::<Result<_, _>>()
+                            .map(Some);
+                    }
+                    ranges.pop_front();
+                    *passed = stuck;
+                }
+                Ok(None)
             }
         }
     }

@@ -113,7 +113,10 @@ impl Bookkeeping {
 
     /// Reads the server's clock. The estimate of the connection would not follow when
     /// that clock is set.
-    async fn read_time(&self, operation: Operation) -> Result<Timestamp, Error> {
+    pub(super) async fn read_time(
+        &self,
+        operation: Operation,
+    ) -> Result<Timestamp, Error> {
         let mut parts = self.conn.call(operation, &command("TIME")).await?.parts()?;
         let (seconds, micros) = (parts.part().number()?, parts.part().number()?);
         Ok(Timestamp::from_unix_ms(seconds.saturating_mul(1000) + micros / 1000))

@@ -12,7 +12,7 @@ use relq_core::{
 
 use super::{COUNTS, PAGE, assert_in_order, beside_joints, take_all, without};
 use crate::{
-    cases::case,
+    cases::{case, restoring::fixture::was_dead, times::now},
     harness::{
         actor::Actor,
         checks::{
@@ -89,15 +89,33 @@ async fn a_redrive_beside_another_that_is_dropped_moves_all(store: &Store) {
 
 case!(a_redrive_leaves_those_that_die_meanwhile: R23);
 /// A redrive of all dead jobs moves those that are dead when it begins, each once.
-/// Meanwhile a worker claims the moved jobs and buries them again. A redrive that also took
-/// these would not end as long as the worker runs.
 async fn a_redrive_leaves_those_that_die_meanwhile(store: &Store) {
+    redrive_while_jobs_die(store, false).await;
+}
+
+case!(a_redrive_beside_a_letter_from_ahead_leaves_those_that_die_meanwhile: R34 R23
+    => Restore);
+/// So it does if one of them has died ahead of this store's clock.
+async fn a_redrive_beside_a_letter_from_ahead_leaves_those_that_die_meanwhile(
+    store: &Store,
+) {
+    redrive_while_jobs_die(store, true).await;
+}
+
+/// Redrives all dead jobs. Meanwhile a worker claims the moved jobs and buries them again. A
+/// redrive that also took these would not end as long as the worker runs.
+async fn redrive_while_jobs_die(store: &Store, has_letter_from_ahead: bool) {
     const COUNT: usize = 10 * PAGE;
     /// How often the worker claims at most, so that such a redrive ends and the case fails.
     const CLAIMS: usize = 1000;
     let operator = store.actor_in_steps("operator").await;
     let worker = store.actor_in_steps("worker").await;
     bury(&worker, COUNT).await;
+    let mut dead_at_first = COUNT as u64;
+    if has_letter_from_ahead {
+        worker.restore_all(&[was_dead("ahead", now(store).plus(HELD))]).await;
+        dead_at_first += 1;
+    }
     // The jobs that die meanwhile have a later time of death.
     store.advance(PAST_BRIEF).await;
     let is_over = AtomicBool::new(false);
@@ -120,7 +138,7 @@ async fn a_redrive_leaves_those_that_die_meanwhile(store: &Store) {
     };
     let (redriven, ()) = tokio::join!(redriving, burying);
 
-    assert_eq!(redriven, Redriven { moved: COUNT as u64, duplicates: 0 });
+    assert_eq!(redriven, Redriven { moved: dead_at_first, duplicates: 0 }, "R23");
 }
 
 case!(a_redrive_passes_stuck_jobs_at_every_joint: R16 R23 => Unique);

@@ -37,7 +37,7 @@ pub(super) fn was_scheduled(name: &str, due: Timestamp) -> JobView {
 }
 
 /// A job that died at that time after two attempts.
-pub(super) fn was_dead(name: &str, since: Timestamp) -> JobView {
+pub(in crate::cases) fn was_dead(name: &str, since: Timestamp) -> JobView {
     let reason = format!("{name} was too hard");
     let mut job = but(was_ready(name), |it| {
         it.detail = StateDetail::Dead { reason, since };

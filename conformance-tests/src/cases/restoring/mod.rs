@@ -1,7 +1,7 @@
 //! An operator restores jobs as they were in a queue (R34).
 
 mod dead;
-mod fixture;
+pub(super) mod fixture;
 mod keeping;
 mod ordering;
 mod refusing;
