@@ -128,7 +128,7 @@ impl DbThread {
 
     fn send(&self, calls: Vec<Box<dyn Pending>>) -> Result<(), Failure> {
         self.inbox.send(calls).map_err(|_| {
-            Failure::unavailable("the database thread has ended; open the queue again")
+            Failure::unusable("the database thread has ended; open the queue again")
         })
     }
 }

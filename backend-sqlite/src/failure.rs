@@ -17,6 +17,8 @@ pub(crate) const BACKEND: &str = "sqlite";
 pub(crate) struct Failure {
     kind: Kind,
     cause: Cause,
+    /// What kind of failure ended a call that was done in part.
+    part: Option<Kind>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,9 +75,9 @@ impl Failure {
     }
 
     /// Turns the failure of one page into the failure of a call that was done in part.
-    /// Keeps the cause.
+    /// Keeps the failure of the page as the cause, so that a caller can see whether it heals.
     pub(crate) fn in_part(self) -> Self {
-        Self { kind: Kind::Interrupted, ..self }
+        Self { kind: Kind::Interrupted, part: self.part.or(Some(self.kind)), ..self }
     }
 
     /// Whether the call may have taken effect although it failed.
@@ -86,7 +88,12 @@ impl Failure {
     /// Turns the failure into the error of `operation`.
     pub(crate) fn at(self, operation: Operation) -> Error {
         let at = ErrorContext { backend: BACKEND, operation };
-        let source: BoxError = Box::new(self.cause);
+        let source: BoxError = match self.part {
+            Some(kind) if kind != Kind::Interrupted => {
+                Box::new(Self { kind, part: None, cause: self.cause }.at(operation))
+            }
+            _ => Box::new(self.cause),
+        };
         match self.kind {
             Kind::Invalid => Error::Invalid { at, reason: source.to_string() },
             Kind::CannotFollow { leader, why } => {
@@ -102,7 +109,7 @@ impl Failure {
 
     fn of(kind: Kind, words: impl Into<String>) -> Self {
         let words: String = words.into();
-        Self { kind, cause: Cause { words: words.into(), source: None } }
+        Self { kind, cause: Cause { words: words.into(), source: None }, part: None }
     }
 }
 
@@ -111,7 +118,7 @@ impl From<rusqlite::Error> for Failure {
         let (kind, words) = classify(&error);
         let cause =
             Cause { words: words.into(), source: Some(Arc::new(SqliteMessage(error))) };
-        Self { kind, cause }
+        Self { kind, cause, part: None }
     }
 }
 

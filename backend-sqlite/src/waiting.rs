@@ -93,11 +93,13 @@ impl SqliteQueue {
     ) -> Result<(), Failure> {
         let mut woken = pin!(woken);
         let clock = self.environment().clock();
-        let wait = pulse.due_in.map_or(wait, |due| due.min(wait));
+        // A clock may be set forward during the wait, or go on while the machine is suspended.
+        let due = pulse.due_in.map(|due_in| clock.now().plus(due_in));
+        let wait = pulse.due_in.map_or(wait, |due_in| due_in.min(wait));
         let end = clock.elapsed().saturating_add(wait);
         loop {
             let left = end.saturating_sub(clock.elapsed());
-            if left.is_zero() {
+            if left.is_zero() || due.is_some_and(|due| due <= clock.now()) {
                 return Ok(());
             }
             tokio::select! {

@@ -3,14 +3,15 @@
 
 use std::{
     fs,
+    num::NonZeroU16,
     path::Path,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use relq_core::{
-    ClaimRequest, Disposition, Error, NewJob, Operator as _, QueueName, Receipt,
-    ReliableQueue as _, ReliableQueueExt as _, Settlement, Stats,
+    ClaimRequest, Delivery, Disposition, Error, NewJob, Operator as _, QueueName,
+    Receipt, ReliableQueue as _, ReliableQueueExt as _, Settlement, Stats,
     batch::{
         Added, BatchId, BatchOutcome, BatchQueue as _, BatchState, NewBatch, OnComplete,
     },
@@ -168,6 +169,41 @@ impl Scene {
         holding.unwrap().execute_batch("COMMIT").unwrap();
         self.queue.stats().await.unwrap()
     }
+}
+
+/// Makes each write transaction fail but the first `left`, as on a disk that has become
+/// read-only.
+fn read_only_after(left: usize) -> AtStep {
+    let left = Mutex::new(left);
+    Arc::new(move |side, sql| {
+        if matches!(side, Side::Before) && sql == "BEGIN IMMEDIATE" {
+            let mut left = left.lock().unwrap();
+            *left = left.checked_sub(1).ok_or(rusqlite::ffi::SQLITE_READONLY)?;
+        }
+        Ok(())
+    })
+}
+
+/// R21: a later page fails with an error that does not heal. The call may have taken effect,
+/// and somebody must help.
+#[tokio::test]
+async fn a_page_that_needs_help_makes_the_call_need_it() {
+    let folder = Folder::new();
+    let queue = folder.queue().await;
+    for count in [PAGE, REST] {
+        queue.push(&jobs(count), None).await.unwrap();
+    }
+    let held = queue.claim(&ask("w").max(many(1000))).await.unwrap();
+    assert_eq!(held.len() as u64, PAGE + REST);
+    let done = |one: &Delivery| Settlement::new(one.receipt.clone(), Disposition::Done);
+    let done: Vec<_> = held.iter().map(done).collect();
+    let config = at_each_step(folder.config(), read_only_after(1));
+    let broken = open(config).await.unwrap();
+
+    let error = broken.settle(&done).await.unwrap_err();
+
+    assert_eq!(error.effect(), Effect::Maybe, "{}", error.full_message());
+    assert!(error.needs_help(), "{}", error.full_message());
 }
 
 pub(crate) fn jobs(count: u64) -> Vec<NewJob> {
@@ -541,4 +577,35 @@ fn damage_payload(file: &Path, byte: u8) {
         }
     }
     fs::write(file, bytes).unwrap();
+}
+
+/// B5: a recovery buries the last piece of one batch and drops that of another, which is being
+/// cancelled. Both batches complete in this step.
+#[tokio::test]
+async fn a_recovery_completes_each_batch_whose_last_piece_it_ends() {
+    let folder = Folder::new();
+    let queue = open(folder.config().environment(steps_of(1))).await.unwrap();
+    let [buried, dropped] = ["buried", "dropped"].map(|id| BatchId::new(id).unwrap());
+    for batch in [&buried, &dropped] {
+        queue.create(&NewBatch::new(batch.clone())).await.unwrap();
+        let piece = NewJob::new("piece").max_attempts(NonZeroU16::MIN);
+        queue.add(batch, &[piece], None).await.unwrap();
+        queue.seal(batch).await.unwrap();
+    }
+    let ask = ClaimRequest::new(ask("w").worker, SHORT);
+    assert_eq!(queue.claim(&ask).await.unwrap().len(), 1);
+    // Another process has begun to cancel the other batch, and has died.
+    let cancel = "UPDATE batches SET state = 'cancelling' WHERE id = 'dropped'";
+    assert_eq!(raw(&folder.file()).execute(cancel, ()).unwrap(), 1);
+    tokio::time::sleep(2 * SHORT).await;
+
+    let recovered = queue.recover(many(1)).await.unwrap();
+
+    assert_eq!(recovered.buried, 1);
+    for (batch, outcome) in
+        [(buried, BatchOutcome::Failed), (dropped, BatchOutcome::Cancelled)]
+    {
+        let status = queue.batch(&batch).await.unwrap().unwrap();
+        assert_eq!(status.state, BatchState::Completed(outcome), "B5: {batch}");
+    }
 }

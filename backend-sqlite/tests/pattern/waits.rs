@@ -3,6 +3,7 @@
 //! or a due time.
 
 use std::{
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -16,6 +17,7 @@ use relq_core::{
     Disposition, JobId, NewJob, Operator as _, QueueName, ReliableQueue as _,
     ReliableQueueExt as _, Settlement,
     batch::{BatchId, BatchOutcome, BatchQueue as _, NewBatch, OnComplete},
+    environment::{Clock, Environment, SystemClock, Timestamp},
     operator::{InspectQueue as _, JobView, RestoreQueue as _, RunNow, StateDetail},
     outcome::{Extended, Pushed},
     unique::{OnDuplicate, UniqueKey},
@@ -40,6 +42,42 @@ async fn empty(folder: &Folder) -> SqliteQueue {
 async fn wait_ends(queue: &SqliteQueue, why: &str) {
     let waited = timeout(LIMIT, queue.wait_for_jobs(HOUR)).await;
     waited.expect(why).unwrap();
+}
+
+/// The clock of a machine. Its time of day can be set, and its other clock goes on.
+#[derive(Debug, Default)]
+struct SetClock(Mutex<Duration>);
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus(*self.0.lock().unwrap())
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        SystemClock.sleep(duration)
+    }
+}
+
+/// R14: a job is due by the time of day. If the clock is set forward during a wait, the wait
+/// ends with it.
+#[tokio::test]
+async fn a_clock_that_is_set_forward_ends_the_wait_for_a_due_job() {
+    let (folder, clock) = (Folder::new(), Arc::new(SetClock::default()));
+    let environment = Environment::default().with_clock(clock.clone());
+    let queue = open(folder.config().environment(environment)).await.unwrap();
+    queue.push_one(NewJob::new("job").delay(HOUR)).await.unwrap();
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap(), []);
+
+    let mut waiting = pin!(queue.wait_for_jobs(2 * HOUR));
+    assert!(timeout(Duration::from_millis(100), &mut waiting).await.is_err());
+    *clock.0.lock().unwrap() = HOUR;
+
+    timeout(LIMIT, waiting).await.expect("the job is due").unwrap();
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap().len(), 1);
 }
 
 /// R21: a push between the claim and the wait ends the wait.
