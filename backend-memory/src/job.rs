@@ -53,7 +53,7 @@ pub(crate) struct Lease {
 impl Job {
     pub(crate) fn new(id: JobId, job: NewJob, now: Timestamp) -> Self {
         let state = wait_until(job.delay, now);
-        let expires_at = job.expires_in.map(|after| now.plus(after));
+        let expires_at = job.expires_in.map(|after| later(now, after));
         Self {
             id,
             job,
@@ -123,5 +123,28 @@ pub(crate) fn wait_until(delay: Duration, now: Timestamp) -> StoredState {
     if delay.is_zero() {
         return StoredState::Ready;
     }
-    StoredState::Scheduled { due: now.plus(delay.min(MAX_DURATION)) }
+    StoredState::Scheduled { due: later(now, delay) }
+}
+
+/// The time after `duration`, which is reduced to [`MAX_DURATION`], and rounded up to whole
+/// milliseconds, so that nothing is early (R14).
+pub(crate) fn later(now: Timestamp, duration: Duration) -> Timestamp {
+    const ALMOST_A_MILLISECOND: Duration = Duration::from_nanos(999_999);
+    now.plus(duration.min(MAX_DURATION).saturating_add(ALMOST_A_MILLISECOND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_millisecond_counts_as_a_whole_one() {
+        let now = Timestamp::from_unix_ms(1000);
+        for (nanos, ms) in [(0, 1000), (1, 1001), (1_000_000, 1001), (1_000_001, 1002)]
+        {
+            let after = later(now, Duration::from_nanos(nanos));
+
+            assert_eq!(after, Timestamp::from_unix_ms(ms), "R14: {nanos} ns");
+        }
+    }
 }

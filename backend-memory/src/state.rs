@@ -18,7 +18,7 @@ use relq_core::{
 
 use crate::followers::{EndedId, keeps_id};
 use crate::inspect::is_listed;
-use crate::job::{Job, Lease, StoredState, wait_until};
+use crate::job::{Job, Lease, StoredState, later, wait_until};
 use crate::results::KeptResult;
 
 /// Why an expired job was buried (R17).
@@ -91,7 +91,7 @@ impl State {
         if let Some(unique) = &job.unique
             && let Some(position) = self.live_holder(&unique.key, now)
         {
-            return self.yield_to(position, unique, now.plus(job.delay));
+            return self.yield_to(position, unique, later(now, job.delay));
         }
         if job.keep_result.is_some() {
             self.results.insert(id.clone(), KeptResult::NEW);
@@ -208,7 +208,7 @@ impl State {
             worker: ask.worker.clone(),
             number,
             since: now,
-            until: now.plus(length),
+            until: later(now, length),
         });
         job.delivery(number, length)
     }
@@ -286,7 +286,7 @@ impl State {
         lease: Duration,
         now: Timestamp,
     ) -> Extended {
-        let until = now.plus(lease);
+        let until = later(now, lease);
         if let Some(position) = self.held(receipt)
             && let Some(Job { state: StoredState::Leased(lease), .. }) =
                 self.jobs.get_mut(&position)
