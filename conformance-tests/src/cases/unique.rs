@@ -29,7 +29,7 @@ pub(crate) async fn is_held(actor: &Actor) {
     let refused = actor.offer(bound("second")).await;
     assert!(
         matches!(refused, Pushed::Duplicate { by: DuplicateOf::UniqueKey, .. }),
-        "{refused:?}"
+        "R16: the push with a held key was answered {refused:?}"
     );
 }
 

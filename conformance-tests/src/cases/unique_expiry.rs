@@ -93,6 +93,29 @@ async fn a_leased_holder_does_not_expire(store: &Store) {
     is_free(&actor).await;
 }
 
+case!(a_holder_leased_again_does_not_expire: R16 R17 => Unique Expiry);
+/// A job that was given back, released or retried keeps its unique key during its next
+/// delivery, after its expiry has passed.
+async fn a_holder_leased_again_does_not_expire(store: &Store) {
+    let actor = store.actor("worker").await;
+    for end in [Some(Disposition::GiveBack), Some(retry_now()), None] {
+        actor.store_one(bound("first").expires_in(LIFE)).await;
+        let held = actor.take_one().await;
+        match end {
+            Some(end) => drop(actor.say(&held, end).await),
+            None => drop(actor.release_worker(actor.worker()).await.expect("answered")),
+        }
+        let held = actor.take_one().await;
+        store.advance(PAST_LIFE).await;
+        is_held(&actor).await;
+
+        actor.finish(&held).await;
+
+        is_free(&actor).await;
+        delivers(&actor, ["second"]).await;
+    }
+}
+
 case!(promoting_an_expired_job_leaves_its_successor: R16 R17 => Unique Delay Expiry);
 /// A scheduled job has expired, and a newer job holds its unique key. When the expired
 /// job falls due, the newer job keeps the key.

@@ -83,6 +83,27 @@ async fn a_due_job_wakes(store: &Store) {
     assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["job"]);
 }
 
+case!(a_due_job_wakes_whichever_claim_is_left: R14 R22 => Delay BlockingWait);
+/// Two claims wait, and a delayed job is pushed, of which only one of them may be notified.
+/// Either of them is dropped before the job is due, and the other one gets it.
+async fn a_due_job_wakes_whichever_claim_is_left(store: &Store) {
+    let producer = store.actor("p").await;
+    for dropped in [0, 1] {
+        let mut waiters = Vec::new();
+        for name in ["w1", "w2"] {
+            waiters.push(Waiter::start(store, &store.actor(name).await, 1).await);
+        }
+        let pushed = store.elapsed();
+        producer.store_one(NewJob::new("job").delay(DELAY)).await;
+        store.settled().await;
+
+        waiters.remove(dropped).claim.abort();
+
+        let left = waiters.remove(0);
+        assert_eq!(payloads(&left.woken_when_due(store, pushed).await), ["job"]);
+    }
+}
+
 case!(a_sooner_due_job_wakes: R14 => Delay BlockingWait, real_time);
 /// A claim waits for a delayed job. Then a job that is due sooner is pushed, and wakes
 /// the claim when it falls due.

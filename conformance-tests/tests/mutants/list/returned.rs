@@ -59,6 +59,19 @@ pub(super) const RETURNED: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "the key of a job that is delivered again expires",
+        patches: &[patch(
+            "claim",
+            "local expires = (job.expires_at or 0) > 0",
+            "local expires = job.attempt == 0 and (job.expires_at or 0) > 0",
+        )],
+        caught_by: &[Case(
+            "unique_expiry::a_holder_leased_again_does_not_expire",
+            "R16: ",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "a redriven job holds its key beyond its expiry",
         patches: &[patch(
             "redrive",
