@@ -164,13 +164,13 @@ impl State {
     pub(crate) fn remember(&mut self, job: Job, result: JobResult, now: Timestamp) {
         let was_done = matches!(result, JobResult::Done { .. });
         if let Some(keep_result) = job.job.keep_result {
-            let kept = KeptResult::Ended { result, until: now.plus(keep_result) };
+            let kept = KeptResult::Ended { result, until: later(now, keep_result) };
             self.results.insert(job.id.clone(), kept);
         }
         if keeps_id(&job.job) {
             // Remember the id for as long as the result, so that no other job takes it.
             let kept = job.job.keep_result.unwrap_or_default();
-            let until = now.plus(DEDUPLICATION_WINDOW.max(kept));
+            let until = later(now, DEDUPLICATION_WINDOW.max(kept));
             self.ended_ids.insert(job.id, EndedId { until, was_done });
         }
     }

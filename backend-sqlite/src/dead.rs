@@ -44,19 +44,16 @@ impl Select {
     }
 }
 
-/// Selects all dead jobs. Some may lie ahead of the clock, because they were restored so
-/// (R34), or the clock was set back. They come first: what is buried meanwhile lies between
-/// them and the others, and is not included.
+/// Selects all dead jobs. A restored job may have a later time of death than the clock shows
+/// (R34), and so may a job from before the clock was set back. These jobs come first: what is
+/// buried meanwhile lies between them and the others, until the clock reaches the first of them.
 fn select_all(store: &Store<'_>) -> Result<Option<DeadSelection>, Failure> {
-    let after = DeadKey::START;
-    let past = store.last_dead(store.now_ms())?;
-    let ahead = store.first_dead(store.now_ms())?;
-    Ok(match (ahead, store.last_dead(i64::MAX)?) {
-        (Some(first), Some(last)) => {
-            Some(DeadSelection::Range { after: first.before(), last, past })
-        }
-        _ => past.map(|last| DeadSelection::Range { after, last, past: None }),
-    })
+    let now = store.now_ms();
+    let (last, past) = (store.last_dead(i64::MAX)?, store.last_dead(now)?);
+    Ok(last.map(|last| match DeadKey::last_of(now) {
+        now if last > now => DeadSelection::Range { after: now, last, past },
+        _ => DeadSelection::Range { after: DeadKey::START, last, past: None },
+    }))
 }
 
 impl Call for Select {

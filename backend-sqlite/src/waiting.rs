@@ -94,7 +94,10 @@ impl SqliteQueue {
         let mut woken = pin!(woken);
         let clock = self.environment().clock();
         // A clock may be set forward during the wait, or go on while the machine is suspended.
-        let due = pulse.due_in.map(|due_in| clock.now().plus(due_in));
+        let round_up = Duration::from_nanos(999_999);
+        let due_at =
+            |due_in: Duration| clock.now().plus(due_in.saturating_add(round_up));
+        let due = pulse.due_in.map(due_at);
         let wait = pulse.due_in.map_or(wait, |due_in| due_in.min(wait));
         let end = clock.elapsed().saturating_add(wait);
         loop {

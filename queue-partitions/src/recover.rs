@@ -17,8 +17,9 @@ const NOT_ASKED: Recovered =
     Recovered { requeued: 0, buried: 0, promoted: 0, more: true, next_in: None };
 
 /// The jobs that were recovered, and that no result of a recovery has counted yet: the call
-/// of another part failed, or a wait looked whether a part is up again. The next result counts
-/// them, because a worker reports the jobs of a recovery by its result (R12).
+/// of another part failed, or a wait asked a part whether it is up again. The next result counts
+/// them, because a worker tells its observers of the jobs in a result. Those of a call that was
+/// dropped before its answer are not known.
 #[derive(Debug, Default)]
 pub(crate) struct Uncounted(Mutex<Recovered>);
 
@@ -202,9 +203,9 @@ fn count(recovered: &Recovered) -> u32 {
 
 fn sum(all: Recovered, part: Recovered) -> Recovered {
     Recovered {
-        requeued: all.requeued + part.requeued,
-        buried: all.buried + part.buried,
-        promoted: all.promoted + part.promoted,
+        requeued: all.requeued.saturating_add(part.requeued),
+        buried: all.buried.saturating_add(part.buried),
+        promoted: all.promoted.saturating_add(part.promoted),
         more: all.more || part.more,
         next_in: all.next_in.into_iter().chain(part.next_in).min(),
     }

@@ -238,7 +238,7 @@ async fn with_an_overdue_job_in(part: usize, failing: Failing) -> PartitionedQue
     queue
 }
 
-/// R12: a job that was recovered before another part refused the call is counted by the next
+/// A job that was recovered before another part refused the call is counted by the next
 /// result.
 #[tokio::test]
 async fn a_job_recovered_before_an_error_is_counted_later() {
@@ -259,7 +259,7 @@ async fn a_job_recovered_before_an_error_is_counted_later() {
     assert_eq!(results.map(|it| (it.requeued, it.more)), [(1, false), (0, false)]);
 }
 
-/// R12: a wait that looks whether a part is up again may recover a job there. The next
+/// A wait that asks whether a part is up again may recover a job there. The next
 /// recovery counts it, also one of another handle.
 #[tokio::test]
 async fn a_job_recovered_by_a_wait_is_counted_by_a_recovery() {

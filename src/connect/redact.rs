@@ -27,10 +27,10 @@ pub(super) fn redacted(url: &str) -> String {
 /// The scheme of a URL. Text before the first `:` that no scheme can consist of belongs to
 /// the rest, and may be secret.
 pub(super) fn scheme_of(url: &str) -> Option<&str> {
-    let is_letter =
+    let is_of_a_scheme =
         |letter: char| letter.is_ascii_alphanumeric() || "+-._".contains(letter);
     let (scheme, _) = url.split_once(':')?;
-    scheme.chars().all(is_letter).then_some(scheme)
+    scheme.chars().all(is_of_a_scheme).then_some(scheme)
 }
 
 /// Whether the text has a `?` with an option behind it. A password before the host may look

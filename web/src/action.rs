@@ -161,18 +161,10 @@ impl Action {
                  run the others are told to stop."
             ),
         };
-        if self.ends_jobs() && can.supports(Capability::Followers) {
+        if self.is_destructive() && can.supports(Capability::Followers) {
             question.push_str(" Jobs that follow a removed job are cancelled.");
         }
         question
-    }
-
-    /// Whether jobs end before they are done, so that their followers are cancelled (R30).
-    fn ends_jobs(&self) -> bool {
-        matches!(
-            self,
-            Self::Cancel(_) | Self::Purge(_) | Self::PurgeGroup(_) | Self::PurgeAll
-        )
     }
 
     /// The page of the queue that shows the result: its path, and the job that it names.

@@ -135,8 +135,8 @@ async fn sample_for_ever(
     }
 }
 
-/// Reads the counts of all queues once, of a few at a time, so that one whose server is silent
-/// does not hold up the others. If the queues cannot be listed, the last counts of each are
+/// Reads the counts of all queues once, up to 16 at a time, so that the others do not wait for
+/// one whose server is silent. If the queues cannot be listed, the last counts of each are
 /// outdated, and the error takes their place.
 async fn sample(source: &dyn QueueSource, found: &SharedFound) {
     let listed = source.names().await.map_err(|error| PageError::source(&error));

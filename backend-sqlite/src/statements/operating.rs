@@ -92,7 +92,7 @@ impl Peeked {
 }
 
 /// The position of a dead job in the order in which jobs were buried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DeadKey {
     pub(crate) since: i64,
     pub(crate) job: i64,
@@ -102,9 +102,9 @@ impl DeadKey {
     /// The position before all dead jobs.
     pub(crate) const START: Self = Self { since: i64::MIN, job: i64::MIN };
 
-    /// The position right before this one.
-    pub(crate) fn before(self) -> Self {
-        Self { job: self.job - 1, ..self }
+    /// The position after all jobs that were buried at a time (ms).
+    pub(crate) fn last_of(since: i64) -> Self {
+        Self { since, job: i64::MAX }
     }
 }
 
@@ -171,11 +171,6 @@ impl Store<'_> {
     /// The position of the dead job that was buried last, not later than `until`.
     pub(crate) fn last_dead(&self, until: i64) -> Result<Option<DeadKey>, Failure> {
         self.find(sql!("dead_last"), params![self.queue, until], read_dead_key)
-    }
-
-    /// The position of the dead job that was buried first after the time `after`.
-    pub(crate) fn first_dead(&self, after: i64) -> Result<Option<DeadKey>, Failure> {
-        self.find(sql!("dead_ahead"), params![self.queue, after], read_dead_key)
     }
 
     /// Reads one page of the dead jobs after position `after`, up to position `last`.

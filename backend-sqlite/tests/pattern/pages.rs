@@ -185,7 +185,7 @@ fn read_only_after(left: usize) -> AtStep {
 }
 
 /// R21: a later page fails with an error that does not heal. The call may have taken effect,
-/// and somebody must help.
+/// and says that it needs help.
 #[tokio::test]
 async fn a_page_that_needs_help_makes_the_call_need_it() {
     let folder = Folder::new();

@@ -1,6 +1,6 @@
 //! Operator calls on dead letters.
 
-use std::{collections::VecDeque, ops::Range};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use relq_core::{
@@ -75,36 +75,51 @@ impl Bookkeeping {
             }
             Selection::All => {
                 let ranges = self.times_of_all_dead(operation).await?;
-                Ok(DeadIds::Between { operation, ranges, passed: 0 })
+                Ok(DeadIds::Between { operation, ranges, stuck_before: 0 })
             }
         }
     }
 
-    /// Returns the ranges of the times at which all jobs that are dead now have died. Times
-    /// may be ahead of the clock, because jobs were restored with them (R34), or the clock was
-    /// set back. They are a range of their own, and the first one: what dies meanwhile has a
-    /// time between the two ranges.
+    /// Returns the ranges of the times at which all jobs that are dead now have died. A restored
+    /// job may have a later time than the clock shows (R34), and so may a job from before the
+    /// clock was set back. These jobs are a range of their own, and the first one: what dies
+    /// meanwhile has a time between the two ranges, until the clock reaches the first of them.
     async fn times_of_all_dead(
         &self,
         operation: Operation,
-    ) -> Result<VecDeque<Range<i64>>, Error> {
-        // The score of a job may have a fraction of a millisecond.
-        let until = |newest: i64| newest.saturating_add(1);
+    ) -> Result<VecDeque<TimesOfDeath>, Error> {
         let newest = ["+inf", "-inf", "BYSCORE", "REV"];
         let Some(newest) = self.time_of_death(operation, &newest).await? else {
             return Ok(VecDeque::new());
         };
         let now = self.read_time(operation).await?.unix_ms();
-        if newest <= now {
-            return Ok(std::iter::once(i64::MIN..until(newest)).collect());
+        // The score of a job may have a fraction of a millisecond.
+        let until = |newest: i64| format!("({}", newest.saturating_add(1));
+        let mut ranges = VecDeque::new();
+        let (after_now, before) = ((now + 1).to_string(), until(now));
+        if newest > now {
+            ranges
+                .push_back(self.count_dead(operation, after_now, until(newest)).await?);
         }
-        let (ahead, before) = (until(now).to_string(), format!("({}", until(now)));
-        let ahead = [&*ahead, "+inf", "BYSCORE"];
-        let first = self.time_of_death(operation, &ahead).await?.unwrap_or(newest);
         let past = [&*before, "-inf", "BYSCORE", "REV"];
-        let past = self.time_of_death(operation, &past).await?;
-        let past = past.map(|last| i64::MIN..until(last));
-        Ok([Some(first..until(newest)), past].into_iter().flatten().collect())
+        if let Some(last) = self.time_of_death(operation, &past).await? {
+            ranges.push_back(
+                self.count_dead(operation, "-inf".into(), until(last)).await?,
+            );
+        }
+        Ok(ranges)
+    }
+
+    async fn count_dead(
+        &self,
+        operation: Operation,
+        start: String,
+        end: String,
+    ) -> Result<TimesOfDeath, Error> {
+        let mut cmd = command("ZCOUNT");
+        cmd.arg(&self.keys.dead).arg(&start).arg(&end);
+        let left = self.conn.call(operation, &cmd).await?.number()?;
+        Ok(TimesOfDeath { start, end, left: u64::try_from(left).unwrap_or(0) })
     }
 
     /// The time (ms) of the first dead job in a range of `ZRANGE`; `None` if it has none.
@@ -128,15 +143,25 @@ impl Bookkeeping {
     }
 }
 
+/// The jobs that died in a range of times, as `ZRANGE` takes them.
+#[derive(Debug)]
+struct TimesOfDeath {
+    start: String,
+    end: String,
+    /// How many of them are not selected yet. If other jobs die in the range meanwhile, the
+    /// selection ends all the same.
+    left: u64,
+}
+
 /// The selected dead jobs of a redrive or a purge. It returns their ids page by page.
 enum DeadIds<'a> {
-    /// All jobs that died in these ranges of times (ms). The caller moves the jobs of a page
-    /// away before it asks for the next one, so every page begins at the oldest. `passed`
-    /// counts the jobs that stay dead in earlier ranges.
+    /// All jobs of these ranges. The caller moves the jobs of a page away before it asks for
+    /// the next one, so every page begins at the oldest. `stuck_before` counts the jobs that
+    /// stay dead in earlier ranges.
     Between {
         operation: Operation,
-        ranges: VecDeque<Range<i64>>,
-        passed: u64,
+        ranges: VecDeque<TimesOfDeath>,
+        stuck_before: u64,
     },
     Listed(std::slice::Chunks<'a, JobId>),
 }
@@ -155,26 +180,22 @@ impl DeadIds<'_> {
                 let bytes = |id: &JobId| Bytes::copy_from_slice(id.as_str().as_bytes());
                 Ok(chunks.next().map(|ids| ids.iter().map(bytes).collect()))
             }
-            Self::Between { operation, ranges, passed } => {
-                while let Some(Range { start, end }) = ranges.front() {
+            Self::Between { operation, ranges, stuck_before } => {
+                while let Some(range) = ranges.front_mut() {
+                    let page = u64::from(bookkeeping.max_jobs_per_step().get());
                     let mut cmd = command("ZRANGE");
-                    cmd.arg(&bookkeeping.keys.dead)
-                        .arg(start)
-                        .arg(format!("({end}"))
-                        .arg("BYSCORE");
-                    cmd.arg("LIMIT").arg(stuck - *passed);
-                    cmd.arg(bookkeeping.max_jobs_per_step().get());
+                    cmd.arg(&bookkeeping.keys.dead).arg(&range.start).arg(&range.end);
+                    cmd.arg("BYSCORE").arg("LIMIT").arg(stuck - *stuck_before);
+                    cmd.arg(page.min(range.left));
                     let ids = bookkeeping.conn.call(*operation, &cmd).await;
                     let ids = ids.map_err(|error| partial.whole(error))?.list()?;
                     if !ids.is_empty() {
-                        return ids
-                            .into_iter()
-                            .map(Reply::bytes)
-                            .collect::<Result<_, _>>()
-                            .map(Some);
+                        range.left = range.left.saturating_sub(ids.len() as u64);
+                        let ids = ids.into_iter().map(Reply::bytes);
+                        return ids.collect::<Result<_, _>>().map(Some);
                     }
                     ranges.pop_front();
-                    *passed = stuck;
+                    *stuck_before = stuck;
                 }
                 Ok(None)
             }

@@ -110,8 +110,9 @@ impl From<Duplicate> for OnDuplicate {
     }
 }
 
+/// Rounds up, so that no job is due or expires too early (R14).
 fn ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 fn pairs(job: &NewJob) -> Vec<(String, String)> {

@@ -68,7 +68,7 @@ fn hidden(view: &View, opened: &Opened) -> Response {
     layout::of_queue(view, opened, Tab::Dead, "Dead letters", &body)
 }
 
-/// The groups of the newest dead letters, and whether there are more than were read.
+/// The groups of the dead letters that are read, and whether there are more than were read.
 async fn read(queue: &dyn Queue) -> Result<(Vec<DeadGroup>, bool), PageError> {
     let (mut dead, began) = (DeadGroups::new(GROUPED), Instant::now());
     while dead.read_page(queue).await? {

@@ -40,7 +40,7 @@
       say(tell(counts));
     };
     events.onerror = () => {
-      say("The counts are not live: the connection is lost.");
+      say("The counts are not live.");
       // The browser tries again after a lost connection, but not after an error, such as that
       // of a proxy whose server restarts.
       if (events.readyState !== EventSource.CLOSED) return;

@@ -79,13 +79,15 @@ async fn nothing_is_shown_without_the_token() {
     let site = Site::guarded(Access::token(TOKEN).unwrap()).await;
     site.push("a", NewJob::new("confidential")).await;
     let bearer = |token: &str| format!("Bearer {token}");
+    let (cookie, _) = sign_in(&site, "/", &format!("secret={TOKEN}")).await;
+    let (cookie, _) = cookie.split_once('=').unwrap();
     for path in ["/", "/queue/emails", "/queue/emails/jobs/ready", "/live", "/nothing"]
     {
         for request in [
             Request::get(path),
             Request::get(path).with("authorization", bearer("wrong-wrong-wrong")),
             Request::get(path).with("authorization", bearer("")),
-            Request::get(path).with("cookie", "relq_session=0123"),
+            Request::get(path).with("cookie", format!("{cookie}=0123")),
         ] {
             let answer = site.send(&request).await;
             assert_eq!(answer.status, 401, "{path}");

@@ -192,6 +192,7 @@ on_each_store! {
             ("cancel?id=a", true),
             ("purge?id=a", true),
             ("purge-all", true),
+            ("cancel-batch?batch=nightly", true),
             ("purge-group?error=%22timeout%22", true),
             ("retry?id=a", false),
             ("pause", false),

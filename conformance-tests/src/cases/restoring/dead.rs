@@ -72,15 +72,17 @@ case!(a_letter_from_ahead_of_the_clock_is_selected: R34 R23 => Restore);
 /// among all dead jobs.
 async fn a_letter_from_ahead_of_the_clock_is_selected(store: &Store) {
     let actor = store.actor("worker").await;
-    let ahead = now(store).plus(HELD);
-    actor.restore_all(&[was_dead("a", yesterday(store)), was_dead("b", ahead)]).await;
+    let (ahead, far_ahead) = (now(store).plus(HELD), now(store).plus(2 * HELD));
+    let letters =
+        [("a", yesterday(store)), ("b", ahead), ("c", ahead), ("d", far_ahead)];
+    actor.restore_all(&letters.map(|(name, since)| was_dead(name, since))).await;
 
     let redriven = actor.redrive(&Selection::All).await.expect("answered");
 
-    assert_eq!(redriven, Redriven { moved: 2, duplicates: 0 }, "R34");
-    actor.restore_all(&[was_dead("c", ahead)]).await;
-    assert_eq!(actor.purge_dead(&Selection::All).await.expect("answered"), 1, "R34");
-    delivers(&actor, ["a", "b"]).await;
+    assert_eq!(redriven, Redriven { moved: 4, duplicates: 0 }, "R34");
+    actor.restore_all(&[was_dead("e", ahead), was_dead("f", far_ahead)]).await;
+    assert_eq!(actor.purge_dead(&Selection::All).await.expect("answered"), 2, "R34");
+    delivers(&actor, ["a", "b", "c", "d"]).await;
 }
 
 case!(a_purge_removes_what_is_restored: R34 R23 => Restore);
