@@ -95,17 +95,18 @@ impl Bookkeeping {
         let now = self.read_time(operation).await?.unix_ms();
         // The score of a job may have a fraction of a millisecond.
         let until = |newest: i64| format!("({}", newest.saturating_add(1));
-        let mut ranges = VecDeque::new();
-        let (after_now, before) = ((now + 1).to_string(), until(now));
-        if newest > now {
-            ranges
-                .push_back(self.count_dead(operation, after_now, until(newest)).await?);
+        let start = "-inf".to_owned();
+        if newest <= now {
+            // No other job dies in this range.
+            let all = TimesOfDeath { start, end: until(newest), left: u64::MAX };
+            return Ok([all].into());
         }
+        let (after_now, before) = ((now + 1).to_string(), until(now));
+        let ahead = self.count_dead(operation, after_now, until(newest)).await?;
+        let mut ranges = VecDeque::from([ahead]);
         let past = [&*before, "-inf", "BYSCORE", "REV"];
         if let Some(last) = self.time_of_death(operation, &past).await? {
-            ranges.push_back(
-                self.count_dead(operation, "-inf".into(), until(last)).await?,
-            );
+            ranges.push_back(self.count_dead(operation, start, until(last)).await?);
         }
         Ok(ranges)
     }
