@@ -4,6 +4,7 @@
 {
   const address = document.body.dataset.live;
   const state = document.getElementById("live");
+  const RETRY_MS = 3000;
   let events = null;
 
   const say = (text) => {
@@ -38,7 +39,14 @@
       show(counts);
       say(tell(counts));
     };
-    events.onerror = () => say("The counts are not live: the connection is lost.");
+    events.onerror = () => {
+      say("The counts are not live.");
+      // The browser tries again after a lost connection, but not after an error, such as that
+      // of a proxy whose server restarts.
+      if (events.readyState !== EventSource.CLOSED) return;
+      close();
+      setTimeout(open, RETRY_MS);
+    };
   };
   const close = () => {
     if (events) events.close();

@@ -33,6 +33,13 @@ use relq::{
 use driver::Browser;
 use serde_json::json;
 use site::Site;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+/// How many pages show live counts at once.
+const STREAMS: usize = 64;
 
 /// Opens a page of the queue.
 async fn open(browser: &Browser, site: &Site, page: &str) {
@@ -149,6 +156,29 @@ async fn counts_that_cannot_be_read_are_not_live() {
 
     browser.wait_for("The counts are live.").await;
     check_console(&browser).await;
+}
+
+/// The browser does not ask again by itself after an answer that is an error.
+#[tokio::test]
+#[ignore = "needs chromium and chromedriver"]
+async fn counts_become_live_when_there_is_room() {
+    let (site, browser) = (Site::sqlite().await, Browser::start().await);
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        let mut stream = TcpStream::connect(site.address).await.unwrap();
+        let ask = format!("GET /live HTTP/1.1\r\nHost: {}\r\n\r\n", site.address);
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).await.unwrap();
+        assert_eq!(&begin, b"HTTP/1.1 200");
+        streams.push(stream);
+    }
+    open(&browser, &site, "").await;
+    browser.wait_for("The counts are not live.").await;
+
+    drop(streams);
+
+    browser.wait_for("The counts are live.").await;
 }
 
 /// No page scrolls sideways on a phone, nor does a table of dead letters.
