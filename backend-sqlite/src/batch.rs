@@ -94,7 +94,7 @@ impl SqliteQueue {
             if !runs || left.is_zero() {
                 return Ok(seen.status);
             }
-            let pulse = Pulse { version: seen.version, due_in: None };
+            let pulse = Pulse { version: seen.version, due: None };
             self.wait_for_change(notifier.changed(), pulse, left).await?;
         }
     }

@@ -46,9 +46,9 @@ pub(crate) struct Claimed {
 pub(crate) struct Pulse {
     /// SQLite's `data_version`, which changes when another connection writes the file.
     pub(crate) version: i64,
-    /// How long until the next scheduled job is due; `None` if there is none or the
-    /// queue is paused. For a held follower it is longer than any wait.
-    pub(crate) due_in: Option<Duration>,
+    /// When the next scheduled job is due; `None` if there is none or the queue is
+    /// paused. For a held follower it is later than the end of any wait.
+    pub(crate) due: Option<Timestamp>,
 }
 
 impl Call for Claim {
@@ -67,8 +67,8 @@ impl Call for Claim {
         if !look.is_paused && (look.has_ready || is_due) {
             return Ok(None);
         }
-        let due_in = look.due.filter(|_| !look.is_paused).map(|due| store.until(due));
-        let (pulse, bytes) = (Pulse { version, due_in }, self.bytes.clone());
+        let due = look.due.filter(|_| !look.is_paused).map(Timestamp::from_unix_ms);
+        let (pulse, bytes) = (Pulse { version, due }, self.bytes.clone());
         Ok(Some(Claimed { deliveries: Vec::new(), more: false, bytes, pulse }))
     }
 
@@ -83,14 +83,14 @@ impl Call for Claim {
             maintenance::after_pieces_ended(store)?;
         }
         let (deliveries, bytes) = (round.deliveries, round.bytes);
-        let mut pulse = Pulse { version: store.data_version()?, due_in: None };
+        let mut pulse = Pulse { version: store.data_version()?, due: None };
         if deliveries.is_empty() {
             // No job was leased. Perhaps all jobs that were promoted are pieces whose
             // batch has no free slot. After a full page of promotions, more due jobs
             // may follow.
             more |= u32::try_from(promoted) == Ok(store.page);
             let (_, due) = store.next_ends()?;
-            pulse.due_in = due.map(|due| store.until(due));
+            pulse.due = due.map(Timestamp::from_unix_ms);
         }
         Ok(Claimed { deliveries, more, bytes, pulse })
     }

@@ -20,8 +20,6 @@ pub(crate) struct EmptyClaim {
     /// Receives the notifications that were sent since the claim began.
     notifier: watch::Receiver<u64>,
     pulse: Pulse,
-    /// When the claim ended, by the steady clock.
-    at: Duration,
 }
 
 impl SqliteQueue {
@@ -52,8 +50,7 @@ impl SqliteQueue {
     /// since the claim began.
     pub(crate) fn note_empty(&self, notifier: watch::Receiver<u64>, claimed: &Claimed) {
         if claimed.deliveries.is_empty() {
-            let (pulse, at) = (claimed.pulse, self.environment().clock().elapsed());
-            *self.empty_claim() = Some(EmptyClaim { notifier, pulse, at });
+            *self.empty_claim() = Some(EmptyClaim { notifier, pulse: claimed.pulse });
         }
     }
 
@@ -70,7 +67,7 @@ impl SqliteQueue {
     ) -> Result<(), Failure> {
         let clock = self.environment().clock();
         let known = self.empty_claim().take();
-        let Some(EmptyClaim { mut notifier, mut pulse, at }) = known else {
+        let Some(EmptyClaim { mut notifier, pulse }) = known else {
             let mut notifier = self.listen();
             tokio::select! {
                 _ = notifier.changed() => {}
@@ -78,8 +75,6 @@ impl SqliteQueue {
             }
             return Ok(());
         };
-        let since = clock.elapsed().saturating_sub(at);
-        pulse.due_in = pulse.due_in.map(|due_in| due_in.saturating_sub(since));
         self.wait_for_change(notifier.changed(), pulse, limit).await
     }
 
@@ -93,16 +88,15 @@ impl SqliteQueue {
     ) -> Result<(), Failure> {
         let mut woken = pin!(woken);
         let clock = self.environment().clock();
-        // A clock may be set forward during the wait, or go on while the machine is suspended.
-        let round_up = Duration::from_nanos(999_999);
-        let due_at =
-            |due_in: Duration| clock.now().plus(due_in.saturating_add(round_up));
-        let due = pulse.due_in.map(due_at);
-        let wait = pulse.due_in.map_or(wait, |due_in| due_in.min(wait));
         let end = clock.elapsed().saturating_add(wait);
         loop {
-            let left = end.saturating_sub(clock.elapsed());
-            if left.is_zero() || due.is_some_and(|due| due <= clock.now()) {
+            let mut left = end.saturating_sub(clock.elapsed());
+            // The due time is compared with the time of day at each poll: that clock may be
+            // set, and goes on while the machine is suspended.
+            if let Some(due) = pulse.due {
+                left = left.min(due.since(clock.now()));
+            }
+            if left.is_zero() {
                 return Ok(());
             }
             tokio::select! {

@@ -62,21 +62,40 @@ impl Clock for SetClock {
     }
 }
 
-/// R14: a job is due by the time of day. If the clock is set forward during a wait, the wait
-/// ends with it.
-#[tokio::test]
-async fn a_clock_that_is_set_forward_ends_the_wait_for_a_due_job() {
-    let (folder, clock) = (Folder::new(), Arc::new(SetClock::default()));
+/// A claim finds the queue empty, and a job is due in an hour. Returns the clock, too.
+async fn empty_for_an_hour(folder: &Folder) -> (SqliteQueue, Arc<SetClock>) {
+    let clock = Arc::new(SetClock::default());
     let environment = Environment::default().with_clock(clock.clone());
     let queue = open(folder.config().environment(environment)).await.unwrap();
     queue.push_one(NewJob::new("job").delay(HOUR)).await.unwrap();
     assert_eq!(queue.claim(&ask("worker")).await.unwrap(), []);
+    (queue, clock)
+}
+
+/// R14: a job is due by the time of day. If the clock is set forward during a wait, the wait
+/// ends with it.
+#[tokio::test]
+async fn a_clock_that_is_set_forward_ends_the_wait_for_a_due_job() {
+    let folder = Folder::new();
+    let (queue, clock) = empty_for_an_hour(&folder).await;
 
     let mut waiting = pin!(queue.wait_for_jobs(2 * HOUR));
     assert!(timeout(Duration::from_millis(100), &mut waiting).await.is_err());
     *clock.0.lock().unwrap() = HOUR;
 
     timeout(LIMIT, waiting).await.expect("the job is due").unwrap();
+    assert_eq!(queue.claim(&ask("worker")).await.unwrap().len(), 1);
+}
+
+/// R14: so does a wait if the clock was set forward after the claim before it.
+#[tokio::test]
+async fn a_clock_that_is_set_forward_before_the_wait_ends_it() {
+    let folder = Folder::new();
+    let (queue, clock) = empty_for_an_hour(&folder).await;
+
+    *clock.0.lock().unwrap() = HOUR;
+
+    wait_ends(&queue, "the job is due").await;
     assert_eq!(queue.claim(&ask("worker")).await.unwrap().len(), 1);
 }
 
