@@ -49,10 +49,12 @@ impl Select {
 /// buried meanwhile lies between them and the others, until the clock reaches the first of them.
 fn select_all(store: &Store<'_>) -> Result<Option<DeadSelection>, Failure> {
     let now = store.now_ms();
-    let (last, past) = (store.last_dead(i64::MAX)?, store.last_dead(now)?);
-    Ok(last.map(|last| match DeadKey::last_of(now) {
-        now if last > now => DeadSelection::Range { after: now, last, past },
-        _ => DeadSelection::Range { after: DeadKey::START, last, past: None },
+    let Some(last) = store.last_dead(i64::MAX)? else { return Ok(None) };
+    let end_of_now = DeadKey::last_of(now);
+    Ok(Some(if last > end_of_now {
+        DeadSelection::Range { after: end_of_now, last, past: store.last_dead(now)? }
+    } else {
+        DeadSelection::Range { after: DeadKey::START, last, past: None }
     }))
 }
 

@@ -16,10 +16,10 @@ use crate::{Partitioned, health::is_temporary, joined::PartErrors};
 const NOT_ASKED: Recovered =
     Recovered { requeued: 0, buried: 0, promoted: 0, more: true, next_in: None };
 
-/// The jobs that were recovered, and that no result of a recovery has counted yet: the call
-/// of another part failed, or a wait asked a part whether it is up again. The next result counts
-/// them, because a worker tells its observers of the jobs in a result. Those of a call that was
-/// dropped before its answer are not known.
+/// Counts recovered jobs that no result of a recovery contains yet, because the call of another
+/// part failed, or because a wait recovered them while it asked whether a part is up again. The
+/// next result contains them, so that the observers of a worker learn of them. Jobs of a call that
+/// was dropped before its answer are not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Uncounted(Mutex<Recovered>);
 

@@ -24,8 +24,8 @@ pub(super) fn redacted(url: &str) -> String {
     format!("{scheme}{slashes}{secret}{rest}{options}")
 }
 
-/// The scheme of a URL. Text before the first `:` that no scheme can consist of belongs to
-/// the rest, and may be secret.
+/// Returns the scheme of a URL: the text before the first `:`, if it has only letters that a
+/// scheme may have. Any other text may be a part of a password.
 pub(super) fn scheme_of(url: &str) -> Option<&str> {
     let is_of_a_scheme =
         |letter: char| letter.is_ascii_alphanumeric() || "+-._".contains(letter);

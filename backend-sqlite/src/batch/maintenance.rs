@@ -43,7 +43,8 @@ pub(crate) fn recover(store: &Store<'_>, page: u32) -> Result<bool, Failure> {
         return Ok(false);
     }
     let dropped = drop_waiting(store, page)?;
-    // All whose last piece ended in this step, here or as a job whose lease had expired (B5).
+    // Completes every batch whose last piece ended in this step, whether this function
+    // dropped the piece or the recovery buried it before (B5).
     let completed = complete(store, MAX_JOBS_PER_CALL.get())?;
     let removed = store.remove_batches(page)?;
     let has_worked = dropped > 0 || completed > 0 || removed > 0;

@@ -24,23 +24,13 @@ const ROUNDING: Duration = Duration::from_millis(5);
 
 impl Waiter {
     /// Waits for the claim and returns its jobs. Asserts that the claim returns when a
-    /// job falls due, which was pushed at the time `pushed` with the delay [`DELAY`]:
-    /// neither earlier nor much later.
-    async fn woken_when_due(self, store: &Store, pushed: Duration) -> Vec<Delivery> {
-        self.woken_after(DELAY, store, pushed).await
-    }
-
-    /// The same for a job with this delay.
-    async fn woken_after(
-        self,
-        delay: Duration,
-        store: &Store,
-        pushed: Duration,
-    ) -> Vec<Delivery> {
+    /// job falls due at the time `due`: neither earlier nor much later.
+    async fn woken_when_due(self, store: &Store, due: Duration) -> Vec<Delivery> {
+        let delay = due.saturating_sub(store.elapsed());
         let limit = delay + self.lateness + store.response_limit();
         let (taken, _) = store.within(limit, self.claim).await;
-        let took = store.elapsed() - pushed;
-        assert!(took + ROUNDING >= delay, "woken too early, after {took:?}");
+        let now = store.elapsed();
+        assert!(now + ROUNDING >= due, "woken too early: at {now:?}, due at {due:?}");
         taken.expect("the claim ends")
     }
 }
@@ -87,10 +77,10 @@ async fn a_due_job_wakes(store: &Store) {
     let (worker, producer) = (store.actor("w").await, store.actor("p").await);
     let waiter = Waiter::start(store, &worker, 1).await;
 
-    let pushed = store.elapsed();
+    let due = store.elapsed() + DELAY;
     producer.store_one(NewJob::new("job").delay(DELAY)).await;
 
-    assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["job"]);
+    assert_eq!(payloads(&waiter.woken_when_due(store, due).await), ["job"]);
 }
 
 case!(a_due_job_wakes_whichever_claim_is_left: R14 R22 => Delay BlockingWait);
@@ -105,14 +95,14 @@ async fn a_due_job_wakes_whichever_claim_is_left(store: &Store) {
         for name in ["w1", "w2"] {
             waiters.push(Waiter::start(store, &store.actor(name).await, 1).await);
         }
-        let pushed = store.elapsed();
+        let due = store.elapsed() + LATER;
         producer.store_one(NewJob::new("job").delay(LATER)).await;
         store.settled().await;
 
         waiters.remove(dropped).claim.abort();
 
         let left = waiters.remove(0);
-        assert_eq!(payloads(&left.woken_after(LATER, store, pushed).await), ["job"]);
+        assert_eq!(payloads(&left.woken_when_due(store, due).await), ["job"]);
     }
 }
 
@@ -124,10 +114,10 @@ async fn a_sooner_due_job_wakes(store: &Store) {
     producer.store_one(NewJob::new("far").delay(HELD)).await;
     let waiter = Waiter::start(store, &worker, 1).await;
 
-    let pushed = store.elapsed();
+    let due = store.elapsed() + DELAY;
     producer.store_one(NewJob::new("near").delay(DELAY)).await;
 
-    assert_eq!(payloads(&waiter.woken_when_due(store, pushed).await), ["near"]);
+    assert_eq!(payloads(&waiter.woken_when_due(store, due).await), ["near"]);
 }
 
 case!(a_due_retry_wakes: R14 => BlockingWait);
@@ -138,10 +128,10 @@ async fn a_due_retry_wakes(store: &Store) {
         let held = other.take_one().await;
         let waiter = Waiter::start(store, &worker, 1).await;
 
-        let retried = store.elapsed();
+        let due = store.elapsed() + DELAY;
         other.say(&held, retry_after(DELAY)).await;
 
-        assert_eq!(payloads(&waiter.woken_when_due(store, retried).await), ["job"]);
+        assert_eq!(payloads(&waiter.woken_when_due(store, due).await), ["job"]);
         worker.purge().await.expect("answered");
     }
 }

@@ -55,6 +55,19 @@ fn full_job() -> NewJob {
         .header("b", "=")
 }
 
+/// R14: no job is due or expires early, also if its time has a part of a millisecond.
+#[test]
+fn a_part_of_a_millisecond_is_stored_as_a_whole_one() {
+    let job = NewJob::new("report")
+        .delay(Duration::from_micros(1_001))
+        .expires_in(Duration::from_nanos(1));
+
+    let read = ScheduleSpec::from_definition(text(&daily(job)).as_bytes()).unwrap();
+
+    assert_eq!(read.job().delay, Duration::from_millis(2));
+    assert_eq!(read.job().expires_in, Some(Duration::from_millis(1)));
+}
+
 #[test]
 fn definitions_are_read_as_they_were_written() {
     let every = Every::new(Duration::from_secs(1)).unwrap();
