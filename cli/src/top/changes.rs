@@ -21,6 +21,9 @@ pub(super) enum Change {
     PurgeGroup(Group),
 }
 
+/// A job that is deleted is never done, so the jobs that follow it are cancelled (R30).
+const AND_FOLLOWERS: &str = ", and cancel any followers?";
+
 impl Change {
     /// The question that comes before a change that cannot be undone.
     pub(super) fn question(&self) -> Option<String> {
@@ -28,15 +31,20 @@ impl Change {
         Some(match self {
             Self::Pause | Self::Resume => return None,
             Self::RunNow(id) => format!("run the job {} now?", printable(id.as_str())),
-            Self::Cancel(id) => format!("delete the job {}?", printable(id.as_str())),
+            Self::Cancel(id) => {
+                format!("delete the job {}{AND_FOLLOWERS}", printable(id.as_str()))
+            }
             Self::Retry(id) => {
                 format!("retry the dead job {}?", printable(id.as_str()))
             }
             Self::Purge(id) => {
-                format!("delete the dead job {} for ever?", printable(id.as_str()))
+                let id = printable(id.as_str());
+                format!("delete the dead job {id} for ever{AND_FOLLOWERS}")
             }
             Self::RetryGroup(group) => format!("retry {}?", jobs(group)),
-            Self::PurgeGroup(group) => format!("delete {} for ever?", jobs(group)),
+            Self::PurgeGroup(group) => {
+                format!("delete {} for ever{AND_FOLLOWERS}", jobs(group))
+            }
         })
     }
 

@@ -171,10 +171,10 @@ on_each_store! {
         fill(store);
         let top = open(store, "", "4", "dead-2");
         top.press(DOWN);
-        top.press_for("x", "delete the dead job dead-1 for ever? y/N");
+        top.press_for("x", "delete the dead job dead-1 for ever, and cancel any followers? y/N");
         top.press_for(ENTER, "nothing was changed");
         assert_eq!(count(store, "dead"), 2);
-        top.press_for("\x04", "delete the dead job dead-1 for ever? y/N");
+        top.press_for("\x04", "delete the dead job dead-1 for ever, and cancel any followers? y/N");
         top.press_for("y", "1 deleted");
         assert_eq!((count(store, "dead"), count(store, "ready")), (1, 2));
         top.wait_for_no("dead-1");
@@ -188,7 +188,7 @@ on_each_store! {
         top.press_for("y", "2 ready again");
         assert_eq!((count(store, "dead"), count(store, "ready")), (1, 4));
         top.wait_for_no("smtp-#");
-        top.press_for("x", "delete 1 dead job for ever? y/N");
+        top.press_for("x", "delete 1 dead job for ever, and cancel any followers? y/N");
         top.press_for("y", "1 deleted");
         assert_eq!(count(store, "dead"), 0);
     }
@@ -198,14 +198,14 @@ on_each_store! {
         let top = open(store, "", "1", "ready-2");
         top.press_for(ENTER, "state");
         top.wait_for("emails: a job");
-        top.press_for("x", "delete the job ready-2? y/N");
+        top.press_for("x", "delete the job ready-2, and cancel any followers? y/N");
         top.press_for("y", "was deleted; it was ready");
         assert_eq!(count(store, "ready"), 1);
         top.wait_for("this is its last record");
         top.press(ESCAPE);
         top.wait_for_no("emails: a job");
         top.press_for("2", "leased-1");
-        top.press_for("x", "delete the job leased-1? y/N");
+        top.press_for("x", "delete the job leased-1, and cancel any followers? y/N");
         top.press_for("y", "was deleted; it was leased");
         assert_eq!(count(store, "leased"), 0);
     }
