@@ -4,8 +4,11 @@
 use async_trait::async_trait;
 use relq_core::{
     Error, JobId, Operator, ReliableQueue as _, Stats,
+    error::Operation,
     operator::{Audit, Cancelled, JobState, Page, PeekRequest, Redriven, Selection},
 };
+
+use relq_redis::all_steps;
 
 use crate::{ProcessingListQueue, audit, cancel, peek};
 
@@ -34,11 +37,11 @@ impl Operator for ProcessingListQueue {
     }
 
     async fn purge(&self) -> Result<u64, Error> {
-        self.store.purge().await
+        all_steps(Operation::Purge, self.store.purge()).await
     }
 
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
-        cancel::cancel(&self.store, job).await
+        all_steps(Operation::Cancel, cancel::cancel(&self.store, job)).await
     }
 
     async fn pause(&self) -> Result<(), Error> {

@@ -4,7 +4,8 @@
 use std::{fmt::Debug, num::NonZeroU32, sync::Arc};
 
 use relq::{
-    ClaimRequest, Disposition, Error, NewJob, Queue, Receipt, Settlement, WorkerId,
+    ClaimRequest, Disposition, Error, JobId, NewJob, Queue, Receipt, Settlement,
+    WorkerId,
     batch::{BatchId, NewBatch},
     connect_in,
     environment::Environment,
@@ -112,6 +113,33 @@ async fn all_dead_jobs_are_redriven_or_purged() {
     replica.freeze();
     assert_not_replicated(queue.purge_dead(&Selection::All).await, "purge_dead");
     assert_eq!(dead().await, 0);
+}
+
+/// R21: the error of a cancel or a purge says that it is done, so no job is left. A cancel
+/// searches the places where the job may be one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_and_running_jobs_are_cancelled_or_purged() {
+    for backend in BACKENDS {
+        let (master, replica) = master_and_replica().await;
+        let queue = in_steps(backend, &master).await;
+        let plain = plain(backend, &master).await;
+        let left = async || {
+            let stats = plain.stats().await.unwrap();
+            stats.ready + stats.leased
+        };
+        let receipts = lease_jobs(&*plain).await;
+        let waiting = JobId::new("waiting").unwrap();
+        plain.push(&[NewJob::new("job").id(waiting.clone())], None).await.unwrap();
+
+        replica.freeze();
+        for job in [&waiting, receipts[0].job()] {
+            assert_not_replicated(queue.cancel(job).await, backend);
+        }
+        assert_eq!(left().await, JOBS as u64 - 1, "{backend}");
+        assert_not_replicated(queue.purge().await, backend);
+        assert_eq!(left().await, 0, "{backend}");
+        replica.thaw();
+    }
 }
 
 /// R21: the error of a cancellation says that it is done, so no piece of the batch is left.

@@ -15,6 +15,7 @@ use relq_core::{
 
 use super::{RedisQueue, bookkeeping_with};
 use crate::{
+    all_steps,
     bookkeeping::{self, Seen},
     pattern::{JobRef, Pattern},
 };
@@ -57,11 +58,14 @@ impl<P: Pattern> Operator for RedisQueue<P> {
     }
 
     async fn cancel(&self, job: &JobId) -> Result<Cancelled, Error> {
-        let cancelled = cancel(&*self.pattern, job).await?;
-        if let Cancelled::Removed(_) = cancelled {
-            self.pattern.follow_up(Operation::Cancel).await;
-        }
-        Ok(cancelled)
+        let cancelling = async {
+            let cancelled = cancel(&*self.pattern, job).await?;
+            if let Cancelled::Removed(_) = cancelled {
+                self.pattern.follow_up(Operation::Cancel).await;
+            }
+            Ok(cancelled)
+        };
+        all_steps(Operation::Cancel, cancelling).await
     }
 
     async fn pause(&self) -> Result<(), Error> {
