@@ -215,12 +215,12 @@ async fn each_key_of_each_backend_needs_a_marker() {
 }
 
 /// Whether backends accept a queue that has only this key: the marker itself, the key
-/// to which other clients push to wake a worker, or a key with an id in its name. A key
-/// with an id never exists without other keys.
+/// to which other clients push to wake a worker, the stream that outlives a purge, or a key
+/// with an id in its name. A key with an id never exists without other keys.
 fn needs_no_marker(key: &str) -> bool {
     let of_one = ["w:", "batch:record:", "batch:pieces:", "batch:live:"];
     let part = key.trim_start_matches("{q}:");
-    ["marker", "wake"].contains(&part)
+    ["marker", "wake", "ended"].contains(&part)
         || of_one.iter().any(|begin| part.starts_with(begin))
 }
 
@@ -449,6 +449,38 @@ async fn the_marker_of_an_empty_queue_is_removed() {
         assert!(relq::redis::unmark(&own, &name).await.unwrap(), "{way:?}: empty");
 
         assert_eq!(keys(&server), Vec::<String>::new(), "{way:?}");
+    }
+}
+
+/// A queue that has kept results is empty after a purge, too, whether the results were
+/// forgotten before or not.
+#[tokio::test]
+async fn the_marker_of_a_queue_that_kept_results_is_removed() {
+    for (way, keep) in [("zset", LEASE), ("zset", BRIEF), ("stream", LEASE)] {
+        let server = Server::start();
+        let queue = open(&server, (way, "")).await;
+        let job = NewJob::new("job").keep_result(keep);
+        queue.push(&[job], None).await.unwrap();
+        let ask = ClaimRequest::new(WorkerId::new("w").unwrap(), LEASE);
+        let held = queue.claim(&ask).await.unwrap();
+        queue.ack(&held[0].receipt).await.unwrap();
+        let forgotten = async {
+            while keep == BRIEF && keys(&server).contains(&"{q}:kept".to_owned()) {
+                queue.recover(many(8)).await.unwrap();
+                tokio::time::sleep(BRIEF).await;
+            }
+        };
+        tokio::time::timeout(LEASE, forgotten).await.expect("the result is forgotten");
+
+        queue.purge().await.unwrap();
+        let is_removed =
+            relq::redis::unmark(&url(&server, (way, "")), &named("q")).await;
+
+        assert!(is_removed.unwrap(), "{way} {keep:?}");
+        for key in keys(&server) {
+            let left = server.command(&[b"PTTL", key.as_bytes()]);
+            assert!(!left.starts_with(b":-"), "{way} {keep:?}: {key} stays for ever");
+        }
     }
 }
 

@@ -63,7 +63,9 @@ local function lease(element, entry_at, is_counted, put)
   local number = string.format('%d', #leased + 1)
   local head, rest_at = head_from(element, entry_at), entry_at + 8
   local start, letter, ms = leased_fresh(head)
-  if not start then start, letter, ms = leased_again(keys, head, is_counted) end
+  if not start then
+    start, letter, ms = leased_again(keys, head, is_counted, now_ms)
+  end
   if not start then
     start, letter, rest_at = bare_header .. bare_id(nonce, number), 'p', entry_at
   end

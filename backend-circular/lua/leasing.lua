@@ -21,11 +21,10 @@ end
 -- Handles an entry that was delivered before or has options. Counts this delivery if
 -- `is_counted`. Returns the first 8 bytes of the entry, its letter and the length of the
 -- job's own lease (ms), as three results; or nil for an element that is not an entry.
-local function leased_again(keys, entry, is_counted)
+local function leased_again(keys, entry, is_counted, now_ms)
   local job = read_entry(entry)
   if not job then return nil end
-  -- A leased job cannot expire, so its unique key must not expire either.
-  if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
+  hold_while_leased(keys.unique, job, now_ms)
   local attempt = job.attempt + (is_counted and 1 or 0)
   return start_with_attempt(entry, attempt), letter_of(job, attempt), job.lease_ms
 end

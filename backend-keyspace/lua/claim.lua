@@ -40,9 +40,7 @@ local function count_delivery(processing, value, job, id)
     redis.call('SET', processing, entry)
     return entry
   end
-  -- A leased job cannot expire. So the job must hold its unique key without a time
-  -- limit.
-  if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
+  hold_while_leased(keys.unique, job, now_ms)
   -- A time to live that a client set would delete the job while a worker holds it.
   redis.call('PERSIST', processing)
   redis.call('SETRANGE', processing, '6', struct.pack('>H', job.attempt + 1))

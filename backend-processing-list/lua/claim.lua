@@ -91,9 +91,7 @@ local function lease_one(element, number)
     local id = nonce .. '-bare-' .. number
     return bare_header .. string.char(#id) .. id, element, 'p', lease_ms
   end
-  -- The unique key of a leased job gets no expiry: a leased job does not expire, so its
-  -- unique key must stay taken.
-  if (job.expires_at or 0) > 0 then hold_until(unique, job, 0) end
+  hold_while_leased(unique, job, now_ms)
   local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
   local start = start_with_attempt(element, job.attempt + 1)
   return start, element:sub(9), kind, job.lease_ms or lease_ms

@@ -79,8 +79,7 @@ local function lease(word, stream, sid, fields, deliveries)
     return_entry(stream, sid, deliveries - 1)
     return #entry
   end
-  -- A leased job cannot expire, so its unique key must not become free by time.
-  if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
+  hold_while_leased(keys.unique, job, now_ms)
   local has_side_records = job.flags % 4 ~= 0 or job.attempt + deliveries > 1 or #word > 1
   -- Concatenating a number would format it as a fraction, which takes much longer.
   local counts = string.format('%d/%s%d.%d/', count() + 1, has_side_records and 't' or 'p',

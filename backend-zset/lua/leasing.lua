@@ -12,14 +12,14 @@ end
 
 -- Reads any element, also a bare payload. Returns the job's id, its entry, the kind of
 -- its lease, the length of its lease (ms), and the job if its unique key would expire.
-local function lease_any(element, number)
+local function lease_any(element, number, now_ms)
   local _, nonce, lease_ms, _, bare_header = unpack(ARGV)
   local job = read_entry(element)
   if not job then
     local id = nonce .. '-bare-' .. number
     return id, bare_header .. string.char(#id) .. id .. element, 'p', tonumber(lease_ms)
   end
-  local expires = (job.expires_at or 0) > 0 and holds_key(KEYS[7], job)
+  local expires = (job.expires_at or 0) > now_ms and holds_key(KEYS[7], job)
   local kind = (job.flags % 4 ~= 0 or job.attempt > 0) and 't' or 'p'
   return job.id, element, kind, job.lease_ms or tonumber(lease_ms), expires and job
 end
@@ -48,7 +48,7 @@ local function lease_all(elements, name, now_ms, lease_ms)
     if head == usual_head and #element >= id_end then
       lease = prefix .. DIGITS[ones + 1] .. 'p/' .. sub(element, 12, id_end)
     else
-      local id, entry, kind, ms, job = lease_any(element, 10000 + i)
+      local id, entry, kind, ms, job = lease_any(element, 10000 + i, now_ms)
       lease = prefix .. DIGITS[ones + 1] .. kind .. '/' .. id
       if ms ~= lease_ms then end_ms = now_ms + ms end
       if job then expiring[#expiring + 1] = job end

@@ -11,6 +11,10 @@ pub(crate) const MARKER: &str = "marker";
 /// Producers that do not use relq may push to this key.
 pub(crate) const WAKE: &str = "wake";
 
+/// The end of the name of the stream that wakes calls which wait for results. It is only a hint
+/// for them, and stays for an hour after a purge.
+pub(crate) const ENDED: &str = "ended";
+
 /// The Redis type of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyType {
@@ -43,7 +47,7 @@ const BOOKKEEPING: &[Part] = &[
     ("schedules", Hash),
     ("results", Hash),
     ("kept", Zset),
-    ("ended", Stream),
+    (ENDED, Stream),
     ("followers", Hash),
     ("orphans", Zset),
     ("alive", Zset),

@@ -276,10 +276,12 @@ impl Owner {
 
     /// All keys that relq's queues may have, the keys that name the owner first. The
     /// key that producers push to and the key that wakes a worker are left out, because
-    /// any client may push to them.
+    /// any client may push to them, and so is the stream that wakes calls which wait for
+    /// results, because it outlives a purge.
     fn all_keys(&self) -> Vec<String> {
         let own = self.ownership().into_iter().map(|(key, _)| key);
-        let parts = layout::parts().into_iter().filter(|part| *part != layout::WAKE);
+        let is_owned = |part: &&str| ![layout::WAKE, layout::ENDED].contains(part);
+        let parts = layout::parts().into_iter().filter(is_owned);
         let others = parts.map(|part| self.keys.part(part));
         own.chain(others).collect()
     }

@@ -11,6 +11,7 @@ use crate::{
         store::Store,
         times::{BRIEF, HELD, LIFE, PAST_BRIEF, PAST_LIFE},
     },
+    proxy::Fault,
 };
 
 /// Lets a ready job with a unique key expire, and pushes a second job that takes the
@@ -77,6 +78,30 @@ async fn burying_an_expired_job_leaves_its_successor(store: &Store) {
 
     assert_eq!(held.payload, "second");
     is_held(&actor).await;
+}
+
+/// How many commands of a claim the next case lets fail: more than any backend sends.
+const COMMANDS: [&str; 8] = ["1", "2", "3", "4", "5", "6", "7", "8"];
+
+case!(an_interrupted_claim_leaves_the_key_of_an_expired_job_free: R16 R17 => Unique Expiry @ redis);
+/// A claim finds an expired job, and fails at one of its commands, perhaps before the job is
+/// buried. Meanwhile a new push can take its unique key.
+async fn an_interrupted_claim_leaves_the_key_of_an_expired_job_free(store: &Store) {
+    let producer = store.actor("producer").await;
+    for (command, name) in (1..).zip(COMMANDS) {
+        let claimer = store.actor(name).await;
+        producer.store_one(bound("first").expires_in(BRIEF)).await;
+        store.advance(PAST_BRIEF).await;
+        store.inject(name, command, Fault::Error("ERR the suite says so".to_owned()));
+
+        // It returns nothing if the backend sends fewer commands.
+        _ = claimer.queue().claim(&claimer.ask(1)).await;
+
+        store.heal().await;
+        is_free(&producer).await;
+        delivers(&producer, ["second"]).await;
+        producer.purge().await.expect("answered");
+    }
 }
 
 case!(a_leased_holder_does_not_expire: R16 R17 => Unique Expiry);

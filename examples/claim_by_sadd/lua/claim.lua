@@ -53,8 +53,7 @@ local function lease_oldest(element, number)
     redis.call('HSET', keys.bodies, id, entry)
     redis.call('ZADD', keys.leased, now_ms + (job.lease_ms or lease_ms), lease)
     redis.call('HSETNX', keys.processing, id, lease)
-    -- A leased job cannot expire, so its unique key must not expire either.
-    if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
+    hold_while_leased(keys.unique, job, now_ms)
     answer[#answer + 1], answer[#answer + 2] = token, entry
   end
   -- A second element of an id that is in process is dropped: the job runs once.

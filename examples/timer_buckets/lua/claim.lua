@@ -49,8 +49,7 @@ for i, element in ipairs(elements) do
   look_in(keys, minute_of(end_ms), lease)
   redis.call('HSET', keys.held, lease, entry)
   redis.call('HSET', keys.ends, lease, string.format('%.0f', end_ms))
-  -- A leased job cannot expire, so its unique key must not expire either.
-  if (job.expires_at or 0) > 0 then hold_until(keys.unique, job, 0) end
+  hold_while_leased(keys.unique, job, now_ms)
   answer[#answer + 1], answer[#answer + 2] = token, entry
 end
 if taken > 0 then redis.call('LTRIM', keys.ready, 0, -taken - 1) end

@@ -92,6 +92,12 @@ local function hold_until_expiry(unique, job)
   if (job.expires_at or 0) > 0 then hold_until(unique, job, job.expires_at) end
 end
 
+-- Called for a job that is being leased. A leased job does not expire, so its unique key does
+-- not become free by time. An expired job is leased only to be buried, and its key stays free.
+local function hold_while_leased(unique, job, now_ms)
+  if (job.expires_at or 0) > now_ms then hold_until(unique, job, 0) end
+end
+
 local function free_unique(unique, job)
   if holds_key(unique, job) then redis.call('HDEL', unique, job.unique_key) end
 end
@@ -147,6 +153,7 @@ local function purge_results(keys)
   redis.call('UNLINK', results_key(keys, 'followers'), results_key(keys, 'orphans'))
   redis.call('UNLINK', results_key(keys, 'alive'), results_key(keys, 'runs'))
   if redis.call('UNLINK', results_key(keys, 'results'), results_key(keys, 'kept')) == 0 then
+    redis.call('UNLINK', ended)
     return
   end
   -- An entry without an id means all jobs.

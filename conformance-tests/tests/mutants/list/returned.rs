@@ -62,11 +62,24 @@ pub(super) const RETURNED: &[Mutant] = &[
         name: "the key of a job that is delivered again expires",
         patches: &[patch(
             "claim",
-            "local expires = (job.expires_at or 0) > 0",
-            "local expires = job.attempt == 0 and (job.expires_at or 0) > 0",
+            "local expires = (job.expires_at or 0) > now_ms",
+            "local expires = job.attempt == 0 and (job.expires_at or 0) > now_ms",
         )],
         caught_by: &[Case(
             "unique_expiry::a_holder_leased_again_does_not_expire",
+            "R16: ",
+        )],
+        ..NARROW
+    },
+    Mutant {
+        name: "a claim binds the key of an expired job",
+        patches: &[patch(
+            "claim",
+            "local expires = (job.expires_at or 0) > now_ms",
+            "local expires = (job.expires_at or 0) > 0",
+        )],
+        caught_by: &[Case(
+            "unique_expiry::an_interrupted_claim_leaves_the_key_of_an_expired_job_free",
             "R16: ",
         )],
         ..NARROW

@@ -102,8 +102,12 @@ pub(crate) const SURVIVORS: Reasons = &[
         ],
     ),
     (
-        "one entry of a stream would stay after a purge; no case waits an hour for its end",
-        &["bookkeeping/side_records: without `redis.call('EXPIRE', ended, 3600)`"],
+        "a stream would stay after a purge: relq's \
+         `the_marker_of_a_queue_that_kept_results_is_removed` tries it",
+        &[
+            "bookkeeping/side_records: without `redis.call('UNLINK', ended)`",
+            "bookkeeping/side_records: without `redis.call('EXPIRE', ended, 3600)`",
+        ],
     ),
     (
         "only for a job whose id another job has taken, which no case of results makes: \
