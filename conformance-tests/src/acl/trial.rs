@@ -148,7 +148,8 @@ fn injected(subject: impl Subject, name: &str) -> Vec<String> {
     let scenario = sweep::SCENARIOS.iter().find(|scenario| scenario.name == name);
     let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));
     let server = Server::start();
-    let injected = sweep::one_act(server.address(), Arc::new(subject), scenario);
+    let (subject, share) = (Arc::new(subject), sweep::Share::Whole);
+    let injected = sweep::one_act(server.address(), subject, scenario, share);
     match block_on_this_thread(Box::pin(injected)) {
         Ok(tally) => tally.failures,
         Err(error) => vec![format!("{name}: {error}")],

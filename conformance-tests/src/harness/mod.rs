@@ -28,7 +28,20 @@ pub(crate) mod waiter;
 /// runs a sample that is the same in each run.
 const THOROUGH: &str = "RELQ_THOROUGH";
 
+/// The environment variable with the number of a day. The run then injects a third of the
+/// faults that are no deaths, and that of the next day another third.
+const DAY: &str = "RELQ_DAY";
+
 /// Whether this run is to be thorough: whether `RELQ_THOROUGH` is set.
 pub(crate) fn is_thorough() -> bool {
     std::env::var_os(THOROUGH).is_some()
+}
+
+/// The number of the day whose share this run makes, if it makes only a share.
+///
+/// # Panics
+/// When `RELQ_DAY` is not a number.
+pub(crate) fn day() -> Option<usize> {
+    let day = std::env::var(DAY).ok()?;
+    Some(day.parse().unwrap_or_else(|_| panic!("{DAY}={day} is not a number")))
 }

@@ -7,6 +7,7 @@ use relq_core::capabilities::Capability;
 use super::{
     Tally,
     drive::one_act,
+    faults::Share,
     scenarios::{SCENARIOS, Scenario},
 };
 use crate::{
@@ -88,6 +89,7 @@ async fn injected<S: Subject + Default>(name: &str) -> Tally {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
     let scenario = scenario.unwrap_or_else(|| panic!("there is no act {name}"));
     let server = Server::start();
-    let tally = one_act(server.address(), Arc::new(S::default()), scenario).await;
+    let subject = Arc::new(S::default());
+    let tally = one_act(server.address(), subject, scenario, Share::Whole).await;
     tally.expect("the proxy runs")
 }

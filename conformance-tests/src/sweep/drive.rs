@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::{
     Check, Tally,
     actors::{Actors, HealthyActor, Survivors, VictimObserver},
-    faults::{FULL, InjectedFault, faults, faults_at},
+    faults::{FULL, InjectedFault, Share, faults, faults_at},
     judge::{Late, take_over},
     known::{known, settled},
     prepare::Scene,
@@ -51,22 +51,26 @@ pub async fn every_step(
 ) -> io::Result<Tally> {
     let (server, mut tally) = (server.into(), Tally::default());
     for scenario in SCENARIOS {
-        tally.add(one_act(server.clone(), Arc::clone(&subject), scenario).await?);
+        tally.add(
+            one_act(server.clone(), Arc::clone(&subject), scenario, Share::Whole)
+                .await?,
+        );
     }
     Ok(tally)
 }
 
-/// Injects every fault at every step of one scenario.
+/// Injects faults at every step of one scenario: those of the share.
 pub(crate) async fn one_act(
     server: Address,
     subject: Arc<dyn Subject>,
     scenario: &'static Scenario,
+    share: Share,
 ) -> io::Result<Tally> {
     let actors = actors(server, subject).await?;
     let capabilities = actors.healthy.capabilities();
     let missing = scenario.needs.iter().find(|need| !need.is_met_by(capabilities));
     match missing {
-        None => inject(&actors, scenario).await,
+        None => inject(&actors, scenario, share).await,
         Some(need) => Ok(Tally::unsupported(scenario.name, *need)),
     }
 }
@@ -94,7 +98,11 @@ pub(super) async fn actors(
     Ok(Actors { proxy, environment, subject, survivors, panics: Panics::here() })
 }
 
-async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tally> {
+async fn inject(
+    actors: &Actors,
+    scenario: &'static Scenario,
+    share: Share,
+) -> io::Result<Tally> {
     let mut tally = Tally::default();
     let mut run = 0;
     let first = one_run(actors, scenario, None, None, run, &mut tally).await?;
@@ -112,7 +120,7 @@ async fn inject(actors: &Actors, scenario: &'static Scenario) -> io::Result<Tall
     for (at, step) in first.iter().enumerate() {
         let is_sampled =
             is_usual(&first, at) && only_reads(actors, &step.command).await?;
-        for injected in faults_at(step, is_sampled, scenario.name) {
+        for injected in faults_at(step, is_sampled, scenario.name, share) {
             run += 1;
             let at = Some((step.step, &injected));
             let seen = one_run(actors, scenario, at, None, run, &mut tally).await?;

@@ -2,7 +2,7 @@
 
 use super::judge::Late;
 use crate::{
-    harness::is_thorough,
+    harness::{day, is_thorough},
     proxy::{Behind, Fault, StepRecord, When},
 };
 
@@ -60,6 +60,23 @@ pub(super) fn faults(is_blocking: bool) -> Vec<InjectedFault> {
 /// Of the steps with a sample of the faults, each fault but the deaths hits one in this many.
 const SAMPLE: usize = 3;
 
+/// Which of the faults a run injects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// All faults at each step that may change something.
+    Whole,
+    /// The share of a day with this number: both deaths at each step, and each other fault at
+    /// every third step. Three days in a row inject all.
+    OfDay(usize),
+}
+
+impl Share {
+    /// The share of this run: that of a day if `RELQ_DAY` is set, as in `.ci/run`.
+    pub(super) fn of_this_run() -> Self {
+        day().map_or(Self::Whole, Self::OfDay)
+    }
+}
+
 /// The faults that hit a step of a scenario.
 ///
 /// A command that only reads leaves the store as it was, whether it is carried out or not, and
@@ -70,13 +87,16 @@ pub(super) fn faults_at(
     step: &StepRecord,
     is_sampled: bool,
     scenario: &str,
+    share: Share,
 ) -> Vec<InjectedFault> {
     let is_blocking = step.command.starts_with('B');
     let faults = faults(is_blocking);
-    if !is_sampled || is_blocking || is_thorough() {
+    let is_whole = share == Share::Whole && (!is_sampled || is_blocking);
+    if is_whole || is_thorough() {
         return faults;
     }
-    let step = step.step as usize;
+    let day = if let Share::OfDay(day) = share { day } else { 0 };
+    let step = step.step as usize + day;
     let hits = |(number, fault): &(usize, InjectedFault)| {
         fault.is_plain_death() || is_in_turn(scenario, step + number, SAMPLE)
     };
@@ -114,24 +134,30 @@ mod tests {
         }
     }
 
-    /// Of three sampled steps in a row, both deaths hit each, and each other fault hits one.
-    #[test]
-    fn sampled_steps_share_the_faults() {
+    /// Of three samples, both deaths are in each, and each other fault is in one.
+    fn expect_shared(samples: [Vec<InjectedFault>; 3]) {
         let mut hits = BTreeMap::new();
-        for number in 4..7 {
-            for fault in faults_at(&step(number), true, "look") {
-                *hits.entry(fault.name).or_insert(0) += 1;
-            }
-            assert_eq!(
-                faults_at(&step(number), false, "look").len(),
-                faults(false).len()
-            );
+        for fault in samples.iter().flatten() {
+            *hits.entry(fault.name).or_insert(0) += 1;
         }
-
         assert_eq!(hits.len(), faults(false).len(), "{hits:?}");
         for (name, times) in hits {
             let is_death = ["before", "after"].contains(&name);
             assert_eq!(times, if is_death || is_thorough() { 3 } else { 1 }, "{name}");
         }
+    }
+
+    #[test]
+    fn three_sampled_steps_in_a_row_share_the_faults() {
+        let sampled = |at| faults_at(&step(at), true, "look", Share::Whole);
+        expect_shared([4, 5, 6].map(sampled));
+        let whole = faults_at(&step(4), false, "look", Share::Whole);
+        assert_eq!(whole.len(), faults(false).len());
+    }
+
+    #[test]
+    fn three_days_in_a_row_share_the_faults_of_a_step() {
+        let of_day = |day| faults_at(&step(4), false, "look", Share::OfDay(day));
+        expect_shared([20_788, 20_789, 20_790].map(of_day));
     }
 }

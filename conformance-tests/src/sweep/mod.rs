@@ -45,6 +45,7 @@ pub use count_one::{names, names_without};
 pub use drive::every_step;
 pub(crate) use drive::one_act;
 pub use faults::InjectedFault;
+pub(crate) use faults::Share;
 pub(crate) use judge::{bring_back, settle_up};
 pub(crate) use promise::{Atomicity, End, Found, Knowledge, Promise, StoreContents};
 pub(crate) use reach::missed_by_all;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     drive::one_act,
+    faults::Share,
     scenarios::{SCENARIOS, Scenario},
 };
 use crate::{
@@ -12,7 +13,9 @@ use crate::{
     server::Server,
 };
 
-/// Injects every fault at every step of the act of that name, on a server of its own.
+/// Injects every fault at every step of the act of that name, on a server of its own. With
+/// `RELQ_DAY` set to a number, this is a share of the faults, as `conformance-tests/README.md`
+/// says.
 /// [`Tests`](crate::Tests) calls it for a backend on Redis. If the backend
 /// does not support an option that the act needs, a probe checks instead that the
 /// option is refused.
@@ -32,7 +35,8 @@ pub fn run<S: Subject + Default>(name: &str) {
 /// When no act has that name, or the proxy does not run.
 pub fn failures(subject: impl Subject, name: &str) -> Vec<String> {
     let (server, scenario) = (Server::start(), named(name));
-    let injected = one_act(server.socket().into(), Arc::new(subject), scenario);
+    let injected =
+        one_act(server.socket().into(), Arc::new(subject), scenario, Share::Whole);
     let tally = block_on_this_thread(Box::pin(injected)).expect("the proxy runs");
     assert!(
         tally.unsupported.is_empty(),
@@ -49,7 +53,8 @@ fn named(name: &str) -> &'static Scenario {
 async fn inject<S: Subject + Default>(scenario: &'static Scenario) {
     let server = Server::start();
     let subject = Arc::new(S::default());
-    let tally = one_act(server.address(), subject, scenario).await;
+    let tally =
+        one_act(server.address(), subject, scenario, Share::of_this_run()).await;
     let tally = tally.expect("the proxy runs");
     tally.expect_no_failure();
     for (_, need) in &tally.unsupported {
