@@ -80,7 +80,7 @@ pub(super) const RETURNED: &[Mutant] = &[
         )],
         caught_by: &[Case(
             "unique_expiry::an_interrupted_claim_leaves_the_key_of_an_expired_job_free",
-            "R16: ",
+            "not stored: Duplicate",
         )],
         ..NARROW
     },
