@@ -50,8 +50,7 @@ impl ProcessingListQueue {
             }
         };
         let max = ask.max.min(self.store.bookkeeping.max_jobs_per_step()).get();
-        let nonce = self.store.conn.environment().random().text(12);
-        Asked { session, site, lease: ask.lease, max, nonce, how }
+        Asked { session, site, lease: ask.lease, max, how }
     }
 
     /// Ends a claim's blocking move. If the move brings a job at that moment, the claim

@@ -35,7 +35,6 @@ pub(crate) struct Asked {
     pub(crate) site: Site,
     pub(crate) lease: Duration,
     pub(crate) max: u32,
-    pub(crate) nonce: String,
     pub(crate) how: How,
 }
 
@@ -134,6 +133,9 @@ impl Store {
     pub(crate) fn claim_call(&self, asked: &Asked) -> Call<'static> {
         let (keys, bookkeeping) = (&self.keys, &self.keys.bookkeeping);
         let is_own = asked.site != Site::Shared;
+        // Each call has a nonce of its own, because the ids of bare payloads begin with it:
+        // after a lost reply, a repeated move leases another job.
+        let nonce = self.conn.environment().random().text(12);
         SCRIPTS
             .claim
             .keys(&[
@@ -149,7 +151,7 @@ impl Store {
             ])
             .arg(asked.session.as_str())
             .arg(if is_own { "worker" } else { "job" })
-            .arg(&asked.nonce)
+            .arg(nonce)
             .arg(millis(asked.lease))
             .arg(asked.max)
             .arg(asked.how.word())

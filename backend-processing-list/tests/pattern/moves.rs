@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use relq_conformance::{assert_within, server::Server};
 use relq_core::{
     operator::{Cancelled, JobState, PeekRequest},
@@ -9,7 +10,12 @@ use relq_core::{
     *,
 };
 use relq_processing_list::Mode;
-use tokio::{runtime::Builder, time::Instant};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, UnixStream},
+    runtime::Builder,
+    time::Instant,
+};
 
 use crate::fixture::*;
 
@@ -101,6 +107,63 @@ async fn a_job_moved_behind_the_limit_of_a_claim_is_returned() {
         let taken = claim.await.unwrap().unwrap().expect("R22: the claim has the job");
         assert_eq!((&taken.payload[..], taken.attempt()), (&b"job"[..], 1));
         assert_sound(&queue).await;
+    }
+}
+
+/// Passes connections on to the server while it is polled, and cuts them when it is dropped.
+async fn relay(listener: &TcpListener, server: &Server) -> ! {
+    let mut connections = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let (mut client, _) = accepted.unwrap();
+                let mut upstream = UnixStream::connect(server.socket()).await.unwrap();
+                connections.push(async move {
+                    copy_bidirectional(&mut client, &mut upstream).await
+                });
+            }
+            Some(_) = connections.next() => {}
+        }
+    }
+}
+
+/// R4, R20: a move brings a bare payload, and the connection ends before the replies of the
+/// move and of the claim script arrive. The claim moves again, and the next bare payload has
+/// an id of its own.
+#[tokio::test]
+async fn a_lost_reply_gives_no_id_twice() {
+    for mode in MODES {
+        let server = Server::start();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        let leased = || say(&server, &[b"ZCARD", b"{q}:leased"]);
+        let mut relaying = Box::pin(relay(&listener, &server));
+        let queue = tokio::select! {
+            queue = open_as(&url, mode) => Arc::new(queue),
+            never = &mut relaying => never,
+        };
+        let claim = tokio::select! {
+            claim = waiter(&server, &queue) => claim,
+            never = &mut relaying => never,
+        };
+
+        say(&server, &[b"LPUSH", b"q", b"first"]);
+        until("the first job is leased", || leased() == [":1"]).await;
+        drop(relaying);
+        say(&server, &[b"LPUSH", b"q", b"second"]);
+        let second = tokio::select! {
+            second = claim => second.unwrap().expect("the claim waits"),
+            never = relay(&listener, &server) => never,
+        };
+
+        assert_eq!(second.payload, "second");
+        assert_eq!(leased(), [":2"]);
+        let held = PeekRequest::new(JobState::Leased, many(10));
+        let page = open(&server, mode).await.peek(&held).await.unwrap();
+        let is_second = |id: &JobId| id == second.receipt.job();
+        let same =
+            page.jobs.iter().filter(|job| job.id.as_ref().is_some_and(is_second));
+        assert_eq!(same.count(), 1, "{mode:?}: {:?}", page.jobs);
     }
 }
 

@@ -135,7 +135,7 @@ mod tests {
     }
 
     /// Of three samples, both deaths are in each, and each other fault is in one.
-    fn expect_shared(samples: [Vec<InjectedFault>; 3]) {
+    fn expect_shared(samples: &[Vec<InjectedFault>; 3]) {
         let mut hits = BTreeMap::new();
         for fault in samples.iter().flatten() {
             *hits.entry(fault.name).or_insert(0) += 1;
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn three_sampled_steps_in_a_row_share_the_faults() {
         let sampled = |at| faults_at(&step(at), true, "look", Share::Whole);
-        expect_shared([4, 5, 6].map(sampled));
+        expect_shared(&[4, 5, 6].map(sampled));
         let whole = faults_at(&step(4), false, "look", Share::Whole);
         assert_eq!(whole.len(), faults(false).len());
     }
@@ -158,6 +158,6 @@ mod tests {
     #[test]
     fn three_days_in_a_row_share_the_faults_of_a_step() {
         let of_day = |day| faults_at(&step(4), false, "look", Share::OfDay(day));
-        expect_shared([20_788, 20_789, 20_790].map(of_day));
+        expect_shared(&[20_788, 20_789, 20_790].map(of_day));
     }
 }
