@@ -8,7 +8,7 @@ use std::{
     num::NonZeroU32,
     path::Path,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use relq::{
@@ -21,6 +21,7 @@ use relq_conformance::{
     server::Server,
 };
 use relq_timer_buckets::{TimerBucketsConfig, TimerBucketsQueue};
+use tokio::time::sleep;
 
 const PAGE: &str = "docs/patterns.md";
 
@@ -40,6 +41,13 @@ const PAYLOAD: usize = 256;
 /// how the operating system splits the data of a connection. The commands vary on a
 /// backend that chooses a key at random.
 const TOLERANCE: f64 = 0.06;
+
+/// The server measures the memory of each of its clients once a second. Until it has, the
+/// buffers of a large call count as data.
+const CLIENTS_MEASURED: Duration = Duration::from_millis(1200);
+
+/// By how many bytes two readings of the memory may differ if nothing was stored in between.
+const SAME_MEMORY: f64 = 2048.0;
 
 /// The cost of some work for the server, for each job.
 #[derive(Clone, Copy)]
@@ -119,7 +127,7 @@ async fn no_kept_result_costs_more_than_is_written() {
 
 /// Measures what jobs cost that keep a result, in the order of the columns.
 async fn measure_results(server: &Server, queue: &dyn Queue) -> Vec<f64> {
-    let empty = memory(server);
+    let empty = memory(server).await;
     let push_one = cost(server, async {
         for _ in 0..JOBS {
             queue.push(&kept(1), None).await.expect("the push is taken");
@@ -135,7 +143,7 @@ async fn measure_results(server: &Server, queue: &dyn Queue) -> Vec<f64> {
     })
     .await;
     let work_many = cost(server, work_as(queue, BATCH, done)).await;
-    let memory = (memory(server) - empty) / f64::from(2 * JOBS);
+    let memory = (memory(server).await - empty) / f64::from(2 * JOBS);
     vec![
         push_one.commands,
         push_one.bytes,
@@ -186,14 +194,14 @@ async fn no_follower_costs_more_than_is_written() {
 /// leader is measured from its claim, with the other leaders of its call.
 async fn measure_followers(server: &Server, queue: &dyn Queue) -> Vec<f64> {
     push_leaders(queue, JOBS).await;
-    let empty = memory(server);
+    let empty = memory(server).await;
     let push_one = cost(server, async {
         for leader in 0..JOBS {
             push_followers(queue, leader, 1).await;
         }
     })
     .await;
-    let memory = (memory(server) - empty) / f64::from(JOBS);
+    let memory = (memory(server).await - empty) / f64::from(JOBS);
     let end_of_one = cost(server, end_ready(queue, JOBS)).await;
     end_ready(queue, JOBS).await;
 
@@ -312,11 +320,11 @@ async fn open(backend: &str, url: &str) -> Arc<dyn Queue> {
 /// that the memory of the clients does not matter.
 async fn waiting(server: &Server, queue: &dyn Queue) -> f64 {
     const MANY: u32 = 20_000;
-    let empty = memory(server);
+    let empty = memory(server).await;
     for _ in 0..MANY / BATCH {
         queue.push(&jobs(BATCH), None).await.expect("the push is taken");
     }
-    (memory(server) - empty) / f64::from(MANY)
+    (memory(server).await - empty) / f64::from(MANY)
 }
 
 fn jobs(count: u32) -> Vec<NewJob> {
@@ -404,10 +412,18 @@ impl Counters {
     }
 }
 
-/// How many bytes the server uses, without the memory of its clients.
-fn memory(server: &Server) -> f64 {
-    let info = info(server, "memory");
-    number_in(&info, "used_memory_dataset")
+/// How many bytes the server uses, without the memory of its clients. Waits until the server
+/// has measured them all.
+async fn memory(server: &Server) -> f64 {
+    let (mut last, mut since) = (f64::MAX, Instant::now());
+    while since.elapsed() < CLIENTS_MEASURED {
+        let now = number_in(&info(server, "memory"), "used_memory_dataset");
+        if (now - last).abs() > SAME_MEMORY {
+            (last, since) = (now, Instant::now());
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    last
 }
 
 fn info(server: &Server, section: &str) -> String {
