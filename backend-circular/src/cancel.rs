@@ -39,7 +39,7 @@ async fn cancel_in_ring(
     ended: &mut HashSet<Bytes>,
 ) -> Result<CancelSearch, Error> {
     let mut came_to = CancelSearch::NotSeen;
-    let mut pages = store.bookkeeping.list_pages(&store.keys.circle, Operation::Cancel);
+    let mut pages = store.bookkeeping.search_pages(&store.keys.circle);
     while let Some(page) = pages.next_page().await? {
         for element in page.into_iter().filter(|element| is_of(element, job)) {
             if ended.contains(&element) {

@@ -61,7 +61,7 @@ async fn cancel_in(
     searched: &SearchedList,
     job: &JobId,
 ) -> Result<CancelSearch, Error> {
-    let mut pages = store.bookkeeping.list_pages(&searched.list, Operation::Cancel);
+    let mut pages = store.bookkeeping.search_pages(&searched.list);
     while let Some(page) = pages.next_page().await? {
         if let Some(element) = page.iter().find(|element| is_it(searched, element, job))
         {

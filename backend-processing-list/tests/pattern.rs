@@ -2,6 +2,8 @@
 //! that all backends share.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "pattern/cancelling.rs"]
+mod cancelling;
 #[path = "pattern/fixture.rs"]
 mod fixture;
 #[path = "pattern/moves.rs"]

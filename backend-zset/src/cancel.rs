@@ -56,7 +56,7 @@ async fn cancel_in_list(
     let is_it = |element: &&Bytes| {
         Entry::is_marked(element) && id_of(element) == job.as_str().as_bytes()
     };
-    let mut pages = store.bookkeeping.list_pages(list, Operation::Cancel);
+    let mut pages = store.bookkeeping.search_pages(list);
     while let Some(page) = pages.next_page().await? {
         if let Some(element) = page.iter().find(is_it) {
             let is_removed = store.cancel_listed(list, element).await?;

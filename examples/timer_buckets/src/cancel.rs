@@ -34,7 +34,7 @@ async fn cancel_ready(store: &Store, job: &JobId) -> Result<CancelSearch, Error>
     let is_it = |element: &&Bytes| {
         Entry::is_marked(element) && id_of(element) == job.as_str().as_bytes()
     };
-    let mut pages = store.bookkeeping.list_pages(&store.keys.ready, Operation::Cancel);
+    let mut pages = store.bookkeeping.search_pages(&store.keys.ready);
     while let Some(page) = pages.next_page().await? {
         if let Some(element) = page.iter().find(is_it) {
             let is_removed = store.cancel_listed(element).await?;
