@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use relq_core::{Error, JobId, error::Operation, operator::JobState};
+use relq_core::{Error, JobId, operator::JobState};
 use relq_redis::{
     entry::{Entry, id_of},
     pattern::CancelSearch,

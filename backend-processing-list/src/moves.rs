@@ -215,19 +215,17 @@ impl Movers {
             },
         };
         let (moved, claimed) = answers?;
-        self.moved(moved.is_nil(), claimed)
-    }
-
-    fn moved(
-        &self,
-        is_over: bool,
-        claimed: Result<Reply, Error>,
-    ) -> Result<Moved, Error> {
-        match claimed.and_then(Claimed::read) {
-            Ok(claimed) if !claimed.elements.is_empty() => Ok(Moved::Claimed(claimed)),
-            Ok(claimed) if is_over && !claimed.is_paused => Ok(Moved::Nothing),
-            Err(error) if is_over => Err(error),
-            Ok(_) | Err(_) => Ok(Moved::LookAgain),
+        match (moved, claimed.and_then(Claimed::read)) {
+            // The script has leased these jobs also if the server refused the move.
+            (_, Ok(claimed)) if !claimed.elements.is_empty() => {
+                Ok(Moved::Claimed(claimed))
+            }
+            (Err(error), _) => Err(error),
+            (Ok(moved), Ok(claimed)) if moved.is_nil() && !claimed.is_paused => {
+                Ok(Moved::Nothing)
+            }
+            (Ok(moved), Err(error)) if moved.is_nil() => Err(error),
+            (Ok(_), _) => Ok(Moved::LookAgain),
         }
     }
 

@@ -21,8 +21,9 @@ use crate::{Call, Conn, Reply, command, error, link::Link};
 /// waits this much longer for the replies, and then treats the connection as dead.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The reply to a blocking command, and the reply to the call that was sent behind it.
-type Replies = (Reply, Result<Reply, Error>);
+/// The reply to a blocking command, and the reply to the call that was sent behind it. The
+/// server runs the call also if it refuses the command.
+type Replies = (Result<Reply, Error>, Result<Reply, Error>);
 
 /// A connection on which one caller at a time waits.
 pub struct WaitingConn {
@@ -65,7 +66,7 @@ impl WaitingConn {
     /// script of `then`, the call is not sent again.
     ///
     /// # Errors
-    /// When no reply to `held` arrived: the connection must not be used any more.
+    /// When a reply did not arrive: the connection must not be used any more.
     pub fn wait_then<'a>(
         &'a mut self,
         held: &'a Cmd,
@@ -77,7 +78,7 @@ impl WaitingConn {
             let refused = |error| self.conn.refused(self.at, error);
             let (held, then) = both.map_err(refused)?;
             let reply = |value: Value| Reply::new(self.at, value);
-            Ok((held.map(reply).map_err(refused)?, then.map(reply).map_err(refused)))
+            Ok((held.map(reply).map_err(refused), then.map(reply).map_err(refused)))
         };
         waiting.boxed()
     }

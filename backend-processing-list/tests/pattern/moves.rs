@@ -366,3 +366,30 @@ fn blocked(server: &Server) -> Vec<String> {
     };
     waits.map(id).collect()
 }
+
+/// R1: at the memory limit the server refuses a move, and runs the claim script behind it.
+/// The script leases a job that the move of a dead claim left, and the job is delivered.
+#[tokio::test]
+async fn a_refused_move_drops_no_job_of_the_claim_behind_it() {
+    let server = Server::start();
+    let queue = open(&server, Mode::Shared).await;
+    let limit = |bytes: &[u8]| say(&server, &[b"CONFIG", b"SET", b"maxmemory", bytes]);
+    let refused = || {
+        let stats = say(&server, &[b"INFO", b"commandstats"]);
+        let mut moves = stats.iter().filter(|line| line.starts_with("cmdstat_blmove"));
+        moves.any(|line| !line.contains("rejected_calls=0"))
+    };
+    limit(b"1");
+    let asking = ask("w").wait(LONG);
+    let leave_a_job = async {
+        until("the move is refused", refused).await;
+        limit(b"0");
+        say(&server, &[b"LPUSH", b"{q}:handed", b"hello"]);
+        limit(b"1");
+    };
+
+    let (claimed, ()) = tokio::join!(queue.claim_one(&asking), leave_a_job);
+
+    let delivery = claimed.unwrap().expect("R1: the job is delivered");
+    assert_eq!(&delivery.payload[..], b"hello");
+}

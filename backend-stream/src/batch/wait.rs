@@ -72,8 +72,9 @@ async fn listen(
     };
     let block = left.min(BLOCK).max(Duration::from_millis(1));
     let held = told_after(store, &snapshot.last_told, block);
-    let (_told, read) =
+    let (told, read) =
         conn.wait_then(&held, &store.reading_batch(batch), block).await?;
+    told?;
     BatchSnapshot::of(read?)
 }
 
