@@ -114,26 +114,45 @@ local function forget_strays(keys, from, to)
   redis.call('ZREMRANGEBYSCORE', keys.marks, from, to)
 end
 
--- Returns how many elements one call rotates: as many as have about STEP_BYTES in sum,
+-- Returns how many elements one call may rotate: as many as have about STEP_BYTES in sum,
 -- if all are as long as the element at the tail.
 local function most_rotations(keys, most)
   local tail = redis.call('LINDEX', keys.circle, -1) or ''
   return math.min(most, 1 + math.floor(STEP_BYTES / math.max(1, #tail)))
 end
 
+-- Rotates until STEP_BYTES, but at most `most` elements. Returns how many it looked at, and
+-- how many of these it did not drop.
+local function rotate_many(keys, most)
+  local looked, kept, bytes = 0, 0, 0
+  while looked < most and bytes < STEP_BYTES do
+    local element, _, _, element_bytes = rotate(keys)
+    looked, bytes = looked + 1, bytes + element_bytes
+    if element then kept = kept + 1 end
+  end
+  return looked, kept
+end
+
 -- Rotates up to `most` elements, to drop those of ended jobs. A whole rotation keeps
--- the order, and so does a partial one if no job waits. Returns whether another call
--- should continue.
+-- the order, and so does a partial one if no job waits. If the elements are too large for
+-- a whole rotation while a job waits, those that stay are put back. Returns whether
+-- another call should continue.
 local function drop_litter(keys, most)
   local length = redis.call('LLEN', keys.circle)
   local over, is_littered = litter(keys, length)
   if over == 0 then return false end
   most = most_rotations(keys, most)
-  local is_idle = length <= redis.call('ZCARD', keys.marks)
+  local is_idle = length <= over + redis.call('ZCOUNT', keys.marks, '(0', '+inf')
   if length > most and not (is_littered and is_idle) then return false end
-  for _ = 1, math.min(length, most) do rotate(keys) end
-  if length <= most then forget_strays(keys, OVER, OVER) end
-  return length > most and redis.call('LLEN', keys.circle) < length
+  local looked, kept = rotate_many(keys, math.min(length, most))
+  if looked == length then
+    forget_strays(keys, OVER, OVER)
+    return false
+  end
+  if not is_idle then
+    for _ = 1, kept do redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT') end
+  end
+  return is_littered and is_idle and kept < looked
 end
 
 -- Whole milliseconds until the next running lease ends, or -1.

@@ -133,6 +133,55 @@ async fn a_job_that_is_too_large_for_a_claim_stays_next() {
     assert_sound(&queue).await;
 }
 
+/// R13, R21: recovery drops large elements of ended jobs in steps of bounded bytes. While a
+/// job waits, it keeps its position.
+#[tokio::test]
+async fn large_elements_are_dropped_in_bounded_steps() {
+    const LARGE: usize = 12;
+    const ENDED: usize = 8;
+    // The small element at the tail, and so many large ones that they exceed 1 MiB.
+    const MOST: u64 = 1 + 4;
+    for waits in [true, false] {
+        let server = Server::start();
+        let queue = open(&server, "q").await;
+        push(&queue, "small").await;
+        let small = ask("small");
+        assert_eq!(queue.claim_one(&small).await.unwrap().unwrap().payload, "small");
+        let large = NewJob::new(vec![b'x'; 300 * 1024]);
+        queue.push(&vec![large; LARGE], None).await.unwrap();
+        let mut held = Vec::new();
+        while held.len() < LARGE {
+            held.extend(queue.claim(&ask("w").max(many(100))).await.unwrap());
+        }
+        held.truncate(ENDED);
+        finish(&queue, held).await;
+        if waits {
+            assert_eq!(queue.release_worker(&small.worker).await.unwrap().jobs, 1);
+            push(&queue, "behind").await;
+        }
+
+        for _ in 0..10 {
+            reset_calls(&server);
+            queue.recover(many(100)).await.unwrap();
+            let rotated = calls(&server, "lmove");
+            let limit = if waits { 2 * MOST } else { MOST };
+            assert!(
+                rotated <= limit,
+                "R21: {rotated} rotations, and a job waits: {waits}"
+            );
+        }
+
+        if waits {
+            assert_eq!(served(&queue).await, ["small", "behind"], "R13: the order");
+        } else {
+            let running = (1 + LARGE - ENDED) as u64;
+            let length = length(&server);
+            assert!(length < 2 * running, "{running} of {length} elements are running");
+        }
+        assert_sound(&queue).await;
+    }
+}
+
 /// Makes four claims, each of which has room for one large job. Returns the first bytes of
 /// their payloads.
 async fn claim_four(queue: &CircularQueue, worker: &str, lease: Duration) -> Vec<u8> {
