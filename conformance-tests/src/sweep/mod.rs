@@ -23,6 +23,7 @@ mod drive;
 mod faults;
 mod judge;
 mod known;
+mod one_run;
 mod prepare;
 pub mod processes;
 mod promise;

@@ -6,7 +6,8 @@ use relq_core::capabilities::Capability;
 
 use super::{
     Tally,
-    drive::{actors, labels, one_run},
+    drive::actors,
+    one_run::{labels, one_run},
     scenarios::SCENARIOS,
 };
 use crate::{

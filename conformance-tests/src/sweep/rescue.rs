@@ -21,8 +21,9 @@ use tokio::sync::watch;
 use super::{
     Check, Tally,
     actors::{Actors, PAST_ALL},
-    drive::{AtStep, fired, one_run, only_reads, queue, steps_of, worker},
+    drive::{only_reads, queue, worker},
     faults::{InjectedFault, faults, ghost_while_held, is_in_turn},
+    one_run::{AtStep, fired, one_run, steps_of},
     promise::Atomicity,
     scenarios::{Again, Calls, Scenario},
     victim::{Part, Ran, VictimAnswer, act},
