@@ -211,13 +211,14 @@ end
 -- The size of the next page when reading a list, after a page of `page` elements. A
 -- list does not show how long its elements are before they are read. So reading begins
 -- with one element, and each later page has as many elements as would fit if they were
--- as long as the previous ones.
-local FIRST_PAGE, GROWTH = 1, 16
+-- as long as the previous ones. A page is small, because large elements may follow small
+-- ones, and a command for each 16 elements takes no measurable time.
+local FIRST_PAGE, LARGEST_PAGE = 1, 16
 
 local function next_page(budget, page, page_bytes)
   if not page then return math.min(budget.jobs, FIRST_PAGE) end
   local fitting = math.floor(budget.bytes * page / math.max(1, page_bytes))
-  return math.max(1, math.min(budget.jobs, page * GROWTH, fitting))
+  return math.max(1, math.min(budget.jobs, LARGEST_PAGE, fitting))
 end
 
 -- Appends elements from the tail of a list to `taken`, the last element first, until

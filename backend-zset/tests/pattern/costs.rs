@@ -36,6 +36,22 @@ async fn a_waiting_job_costs_little_more_than_a_list_element() {
     assert!(ours * 100 <= plain * 115, "{ours} bytes against {plain}");
 }
 
+/// R21: large jobs may follow small ones, so a claim reads few elements at once, however
+/// many small ones it has read.
+#[tokio::test]
+async fn a_claim_reads_at_most_16_elements_at_once() {
+    let server = Server::start();
+    let queue = open(&server, "q").await;
+    queue.push(&vec![NewJob::new("small"); 200], None).await.unwrap();
+    let before = calls(&server, "lrange");
+
+    let held = queue.claim(&ask("w").max(many(100))).await.unwrap();
+
+    assert_eq!(held.len(), 100);
+    // A page of one element, six of 16, and the last three.
+    assert_eq!(calls(&server, "lrange") - before, 1 + 6 + 1);
+}
+
 fn info(server: &Server, section: &str, field: &str) -> u64 {
     let answer = server.command(&[b"INFO", section.as_bytes()]);
     let text = String::from_utf8(answer).unwrap();
