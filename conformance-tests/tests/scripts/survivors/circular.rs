@@ -54,10 +54,17 @@ pub(crate) const SURVIVORS: Reasons = &[
     (
         "relq-circular's `recovery_drops_ended_elements_from_a_long_ring` tries it",
         &[
-            "circular/pattern: `>` for `<=` in `local is_idle = length <= redis.call('ZCARD', keys.marks)`",
+            "circular/pattern: `>` for `<=` in `local is_idle = length <= over + redis.call('ZCOUNT', keys.marks, '(0', '+inf')`",
             "circular/pattern: without `not` in `if length > most and not (is_littered and is_idle) then return false end`",
-            "circular/pattern: `<=` for `>` in `return length > most and redis.call('LLEN', keys.circle) < length`",
-            "circular/pattern: `>=` for `<` in `return length > most and redis.call('LLEN', keys.circle) < length`",
+            "circular/pattern: `~=` for `==` in `if looked == length then`",
+            "circular/pattern: `>=` for `<` in `return is_littered and is_idle and kept < looked`",
+        ],
+    ),
+    (
+        "relq-circular's `large_elements_are_dropped_in_bounded_steps` tries it",
+        &[
+            "circular/pattern: without `not` in `if not is_idle then`",
+            "circular/pattern: without `redis.call('LMOVE', keys.circle, keys.circle, 'LEFT', 'RIGHT')`",
         ],
     ),
     (
