@@ -3,16 +3,29 @@
 
 use std::time::Duration;
 
-use relq_core::{Disposition, Settlement, outcome::Settled};
+use relq_core::{Disposition, Settlement, Stats, outcome::Settled};
 
 use crate::{
     cases::case,
     cases::one_holder::stale::{Lost, lose_and_retake},
     harness::{
-        checks::{numbered, payloads},
+        checks::{every_disposition, numbered, payloads},
         store::Store,
+        times::HELD,
     },
 };
+
+/// The counters that a settlement may change, by their names.
+fn counters(stats: &Stats) -> [(&'static str, u64); 6] {
+    [
+        ("ready", stats.ready),
+        ("scheduled", stats.scheduled),
+        ("leased", stats.leased),
+        ("dead", stats.dead),
+        ("finished", stats.finished),
+        ("discarded", stats.discarded),
+    ]
+}
 
 case!(one_call_does_both: R7 R8);
 /// `settle_and_claim` settles the named job and claims a new one.
@@ -33,6 +46,52 @@ async fn one_call_does_both(store: &Store) {
     assert_eq!(actor.figures().await.leased, 2);
     actor.finish(&claimed[0]).await;
     actor.finish(&claimed[1]).await;
+}
+
+case!(each_disposition_is_counted_as_what_it_is: R7 R23);
+/// Two jobs are settled alike, in each of the ways: by a call that also claims, and by one that
+/// does not. The counters change as this disposition says.
+async fn each_disposition_is_counted_as_what_it_is(store: &Store) {
+    let actor = store.actor("worker").await;
+    for (disposition, claims) in every_disposition(HELD)
+        .into_iter()
+        .flat_map(|it| [(it.clone(), true), (it, false)])
+    {
+        actor.store(numbered(2)).await;
+        let held = actor.take(2).await;
+        let mut expected = counters(&actor.figures().await);
+        let settled: Vec<_> = held
+            .iter()
+            .map(|one| Settlement::new(one.receipt.clone(), disposition.clone()))
+            .collect();
+
+        let settled = match claims {
+            true => actor.settle_and_claim(&settled, &actor.ask(2)).await.settled,
+            false => actor.settle(&settled).await,
+        };
+
+        let becomes = match disposition {
+            Disposition::Done => "finished",
+            Disposition::Discard => "discarded",
+            Disposition::Dead { .. } => "dead",
+            // The claim of the same call has leased the jobs again.
+            Disposition::GiveBack if claims => "leased",
+            Disposition::GiveBack => "ready",
+            _ => "scheduled",
+        };
+        for (name, count) in &mut expected {
+            *count += if *name == becomes { 2 } else { 0 };
+            *count -= if *name == "leased" { 2 } else { 0 };
+        }
+        assert_eq!(settled.expect("answered"), [Settled::Applied; 2]);
+        let counted = counters(&actor.figures().await);
+        let how = if claims { "settle_and_claim" } else { "settle" };
+        assert_eq!(
+            counted, expected,
+            "R23: the counters after {how} of {disposition:?}"
+        );
+        actor.purge().await.expect("purged");
+    }
 }
 
 case!(a_stale_receipt_stops_no_claim: R7);

@@ -114,9 +114,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ),
             patch(
                 "recover",
-                "for _ = 1, math.min(length, most) do",
-                "for _ = 1, math.min(length, 1) do",
+                "rotate_many(keys, math.min(length, most))",
+                "rotate_many(keys, math.min(length, 1))",
             ),
+            patch("recover", "  if not is_idle then\n", "  if false then\n"),
         ],
         caught_by: &[Case(
             "order::a_retried_job_goes_to_the_back",

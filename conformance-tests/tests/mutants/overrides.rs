@@ -420,6 +420,25 @@ impl Override for ClaimsFirst {
     }
 }
 
+/// Acks discarded jobs in `settle_and_claim`, if it settles no others.
+pub(crate) struct AcksDiscardsBesideAClaim;
+
+#[async_trait]
+impl Override for AcksDiscardsBesideAClaim {
+    async fn settle_and_claim(
+        &self,
+        right: &Right,
+        done: &[Settlement],
+        ask: &ClaimRequest,
+    ) -> SettledAndClaimed {
+        let mut done = done.to_vec();
+        if done.iter().all(|one| one.disposition == Disposition::Discard) {
+            done.iter_mut().for_each(|one| one.disposition = Disposition::Done);
+        }
+        right.settle_and_claim(&done, ask).await
+    }
+}
+
 /// Reports success when a worker is released, but gives back none of its jobs.
 pub(crate) struct LeavesNothing;
 

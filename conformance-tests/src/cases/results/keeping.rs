@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use relq_core::{
-    Disposition, NewJob, operator::Selection, outcome::DuplicateOf, results::JobResult,
+    Disposition, NewJob,
+    operator::Selection,
+    outcome::DuplicateOf,
+    results::{JobResult, MAX_RESULT},
 };
 
 use super::fixture::{KEPT, UNFINISHED, done, done_with, kept};
@@ -170,18 +173,22 @@ async fn a_wrong_clock_changes_no_time(store: &Store) {
 }
 
 case!(old_results_leave_nothing: R29 => Results @ counted);
-/// A recovery removes what was recorded of jobs whose results were kept long enough. Only
-/// short notes for clients that wait may stay, one for each end (NO-ORPHAN-KEYS).
+/// A recovery removes what was recorded of jobs whose results were kept long enough, also if
+/// it needs several calls because the results are large. Only short notes for clients that
+/// wait may stay, one for each end (NO-ORPHAN-KEYS).
 async fn old_results_leave_nothing(store: &Store) {
+    const LARGE: usize = 5;
     let actor = store.actor("worker").await;
     let keep = |one| NewJob::new(one).keep_result(LIFE);
     let mut sizes = Vec::new();
     for round in 1..=2 {
         let jobs = numbered(20 * round).into_iter().map(keep);
         actor.store(jobs).await;
-        for held in actor.take(100).await {
-            actor.shows(&held, b"half").await;
-            actor.ends(&held, done_with("result")).await;
+        for (at, held) in actor.take(100).await.iter().enumerate() {
+            let is_large = round == 2 && at < LARGE;
+            let result = vec![b'r'; if is_large { MAX_RESULT } else { 1 }];
+            actor.shows(held, b"half").await;
+            actor.ends(held, done_with(result)).await;
         }
         store.advance(PAST_WINDOW).await;
         actor.recover_all().await;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::{
     careless::BeginsAnew,
     mutant::{CaughtBy::Case, Mutant, NARROW, patch},
-    overrides::{ClaimsFirst, HidesWhatComesNext, LeavesNothing},
+    overrides::{
+        AcksDiscardsBesideAClaim, ClaimsFirst, HidesWhatComesNext, LeavesNothing,
+    },
 };
 
 pub(super) const TOLD: &[Mutant] = &[
@@ -227,6 +229,15 @@ pub(super) const TOLD: &[Mutant] = &[
                 "expected: [\"job\"]",
             ),
         ],
+        ..NARROW
+    },
+    Mutant {
+        name: "a call that also claims acks what is discarded",
+        overrides: Some(|| Arc::new(AcksDiscardsBesideAClaim)),
+        caught_by: &[Case(
+            "settle_and_claim::each_disposition_is_counted_as_what_it_is",
+            "the counters after settle_and_claim of Discard",
+        )],
         ..NARROW
     },
     Mutant {

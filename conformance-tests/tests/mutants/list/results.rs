@@ -146,6 +146,16 @@ pub(super) const RESULTS: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "recovery is over although old results are left",
+        patches: &[patch(
+            "forget",
+            "return #gone < #old and most or #gone",
+            "return #gone",
+        )],
+        caught_by: &[Case("results::old_results_leave_nothing", "NO-ORPHAN-KEYS")],
+        ..NARROW
+    },
+    Mutant {
         name: "a result that is pushed again is removed with the old one",
         patches: &[patch("push", "redis.call('ZREM', kept, unpack(ids))", "")],
         caught_by: &[Case(
