@@ -8,7 +8,7 @@ use std::{
     num::NonZeroU32,
     path::Path,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use relq::{
@@ -21,7 +21,6 @@ use relq_conformance::{
     server::Server,
 };
 use relq_timer_buckets::{TimerBucketsConfig, TimerBucketsQueue};
-use tokio::time::sleep;
 
 const PAGE: &str = "docs/patterns.md";
 
@@ -42,12 +41,16 @@ const PAYLOAD: usize = 256;
 /// backend that chooses a key at random.
 const TOLERANCE: f64 = 0.06;
 
-/// The server measures the memory of each of its clients once a second. Until it has, the
-/// buffers of a large call count as data.
-const CLIENTS_MEASURED: Duration = Duration::from_millis(1200);
-
-/// By how many bytes two readings of the memory may differ if nothing was stored in between.
-const SAME_MEMORY: f64 = 2048.0;
+/// Adds up the memory of all keys.
+const MEMORY_OF_KEYS: &[u8] = b"local cursor, sum = '0', 0 \
+    repeat \
+      local page = redis.call('SCAN', cursor, 'COUNT', 1000) \
+      for _, key in ipairs(page[2]) do \
+        sum = sum + redis.call('MEMORY', 'USAGE', key, 'SAMPLES', 0) \
+      end \
+      cursor = page[1] \
+    until cursor == '0' \
+    return sum";
 
 /// The cost of some work for the server, for each job.
 #[derive(Clone, Copy)]
@@ -127,7 +130,7 @@ async fn no_kept_result_costs_more_than_is_written() {
 
 /// Measures what jobs cost that keep a result, in the order of the columns.
 async fn measure_results(server: &Server, queue: &dyn Queue) -> Vec<f64> {
-    let empty = memory(server).await;
+    let empty = memory(server);
     let push_one = cost(server, async {
         for _ in 0..JOBS {
             queue.push(&kept(1), None).await.expect("the push is taken");
@@ -143,7 +146,7 @@ async fn measure_results(server: &Server, queue: &dyn Queue) -> Vec<f64> {
     })
     .await;
     let work_many = cost(server, work_as(queue, BATCH, done)).await;
-    let memory = (memory(server).await - empty) / f64::from(2 * JOBS);
+    let memory = (memory(server) - empty) / f64::from(2 * JOBS);
     vec![
         push_one.commands,
         push_one.bytes,
@@ -194,14 +197,14 @@ async fn no_follower_costs_more_than_is_written() {
 /// leader is measured from its claim, with the other leaders of its call.
 async fn measure_followers(server: &Server, queue: &dyn Queue) -> Vec<f64> {
     push_leaders(queue, JOBS).await;
-    let empty = memory(server).await;
+    let empty = memory(server);
     let push_one = cost(server, async {
         for leader in 0..JOBS {
             push_followers(queue, leader, 1).await;
         }
     })
     .await;
-    let memory = (memory(server).await - empty) / f64::from(JOBS);
+    let memory = (memory(server) - empty) / f64::from(JOBS);
     let end_of_one = cost(server, end_ready(queue, JOBS)).await;
     end_ready(queue, JOBS).await;
 
@@ -320,11 +323,11 @@ async fn open(backend: &str, url: &str) -> Arc<dyn Queue> {
 /// that the memory of the clients does not matter.
 async fn waiting(server: &Server, queue: &dyn Queue) -> f64 {
     const MANY: u32 = 20_000;
-    let empty = memory(server).await;
+    let empty = memory(server);
     for _ in 0..MANY / BATCH {
         queue.push(&jobs(BATCH), None).await.expect("the push is taken");
     }
-    (memory(server).await - empty) / f64::from(MANY)
+    (memory(server) - empty) / f64::from(MANY)
 }
 
 fn jobs(count: u32) -> Vec<NewJob> {
@@ -412,18 +415,13 @@ impl Counters {
     }
 }
 
-/// How many bytes the server uses, without the memory of its clients. Waits until the server
-/// has measured them all.
-async fn memory(server: &Server) -> f64 {
-    let (mut last, mut since) = (f64::MAX, Instant::now());
-    while since.elapsed() < CLIENTS_MEASURED {
-        let now = number_in(&info(server, "memory"), "used_memory_dataset");
-        if (now - last).abs() > SAME_MEMORY {
-            (last, since) = (now, Instant::now());
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    last
+/// How many bytes all keys take. The memory that the server reports as a whole varies with the
+/// buffers of its clients.
+fn memory(server: &Server) -> f64 {
+    let answer = server.command(&[b"EVAL", MEMORY_OF_KEYS, b"0"]);
+    let answer = String::from_utf8(answer).expect("the server speaks UTF-8");
+    let sum = answer.trim().strip_prefix(':').map(str::parse);
+    sum.expect("the server answers a number").expect("it is a number")
 }
 
 fn info(server: &Server, section: &str) -> String {

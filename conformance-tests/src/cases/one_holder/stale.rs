@@ -1,15 +1,18 @@
 //! A receipt whose lease is over settles nothing (R7).
 
 use bytes::Bytes;
-use relq_core::{Delivery, Disposition, Receipt, Settlement, outcome::Settled};
+use relq_core::{
+    Delivery, Disposition, NewJob, Receipt, Settlement,
+    outcome::{Extended, Settled},
+};
 
 use crate::{
     cases::case,
     harness::{
         actor::Actor,
-        checks::{dead, delivers, retry_after},
+        checks::{dead, delivers, id, retry_after},
         store::Store,
-        times::HELD,
+        times::{HELD, PAST_WINDOW},
     },
 };
 
@@ -108,6 +111,40 @@ async fn a_given_back_receipt_is_stale(store: &Store) {
 
     assert_ne!(current.receipt, stale.receipt);
     actor.finish(&current).await;
+}
+
+case!(a_receipt_is_stale_for_the_next_job_of_its_id: R7 R4 => ClientIds);
+/// A leased job ends or is removed, and a new job takes its id. The same worker claims that one,
+/// on the same attempt: the receipt of the first one neither settles nor extends it.
+async fn a_receipt_is_stale_for_the_next_job_of_its_id(store: &Store) {
+    let actor = store.actor("worker").await;
+    for how in ["ack", "cancel", "purge"] {
+        actor.store_one(NewJob::new("first").id(id("mine"))).await;
+        let stale = actor.take_one().await;
+        match how {
+            "ack" => actor.finish(&stale).await,
+            "cancel" => drop(actor.cancel(stale.job()).await.expect("answered")),
+            _ => drop(actor.purge().await.expect("answered")),
+        }
+        store.advance(PAST_WINDOW).await;
+        actor.recover_all().await;
+        actor.store_one(NewJob::new("second").id(id("mine"))).await;
+        let current = actor.take_one().await;
+        assert_eq!(current.attempt(), stale.attempt());
+
+        let kept = actor.keep(&stale, HELD).await.expect("answered");
+        let settled = actor.say(&stale, Disposition::Done).await;
+
+        let is_kept = matches!(kept, Extended::Until(_));
+        assert!(!is_kept, "R7: a heartbeat after: {how}: {kept:?}");
+        assert_eq!(settled, Settled::LeaseLost, "R7: an ack after: {how}");
+        let kept = actor.keep(&current, HELD).await.expect("answered");
+        let is_kept = matches!(kept, Extended::Until(_));
+        assert!(is_kept, "R10: a heartbeat of the second job after: {how}: {kept:?}");
+        actor.finish(&current).await;
+        store.advance(PAST_WINDOW).await;
+        actor.recover_all().await;
+    }
 }
 
 case!(a_receipt_is_stale_after_release: R7);

@@ -230,6 +230,30 @@ async fn an_id_is_remembered_as_long_as_its_result(store: &Store) {
     actor.assert_untold(&job).await;
 }
 
+case!(an_id_is_remembered_longer_than_a_short_result: R29 R4 => Results ClientIds);
+/// A result that is kept for a short time does not shorten the time for which the id of its job
+/// is remembered.
+async fn an_id_is_remembered_longer_than_a_short_result(store: &Store) {
+    let actor = store.actor("worker").await;
+    let mine = || NewJob::new("job").keep_result(LIFE).id(id("mine"));
+    let job = actor.store_one(mine()).await;
+    actor.ends(&actor.take_one().await, done_with("result")).await;
+    store.advance(PAST_LIFE).await;
+    actor.recover_all().await;
+    actor.assert_untold(&job).await;
+
+    let again = actor.offer(mine()).await;
+
+    assert_eq!(
+        again,
+        duplicate(&job, DuplicateOf::Id),
+        "R4: five minutes after its end"
+    );
+    store.advance(PAST_WINDOW).await;
+    actor.recover_all().await;
+    assert_eq!(actor.store_one(mine()).await, job);
+}
+
 case!(a_reused_id_is_told_behind_many_old_results: R29 R4 => Results ClientIds);
 /// The time of hundreds of results has passed, and no recovery has removed them. A new job
 /// has the id of the last one, whose result is not removed with the first of the others:

@@ -146,6 +146,19 @@ pub(super) const RESULTS: &[Mutant] = &[
         ..NARROW
     },
     Mutant {
+        name: "an id is forgotten with a result that is kept for a short time",
+        patches: &[patch(
+            "finish_with_side_records",
+            "math.max(window_ms, job.keep_ms or 0)",
+            "(job.keep_ms or window_ms)",
+        )],
+        caught_by: &[Case(
+            "results::an_id_is_remembered_longer_than_a_short_result",
+            "R4: five minutes after its end",
+        )],
+        ..NARROW
+    },
+    Mutant {
         name: "recovery is over although old results are left",
         patches: &[patch(
             "forget",
